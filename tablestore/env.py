@@ -1,0 +1,49 @@
+"""The door through which time and chance enter the engine.
+
+Nothing else in `tablestore` asks the clock, makes a uuid or rolls dice, so a test can hand in an `Env` of its own and
+replay a run exactly. Safe to share: immutable apart from the random source, which has its own lock.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+
+
+@dataclass(frozen=True)
+class Env:
+    """Clock, names and chance of one process."""
+
+    rng: random.Random = field(default_factory=random.SystemRandom)
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch, UTC."""
+        return time.time_ns() // 1_000_000
+
+    def local_now_ms(self) -> int:
+        """The local wall clock read as if it were UTC (the form of `_CREATION_TIME`), in milliseconds."""
+        seconds, millis = divmod(self.now_ms(), 1000)
+        offset = datetime.fromtimestamp(seconds, tz=timezone.utc).astimezone().utcoffset()
+        return (seconds + int(offset.total_seconds() if offset else 0)) * 1000 + millis
+
+    def monotonic(self) -> float:
+        """Seconds on a clock that never goes back, for durations."""
+        return time.monotonic()
+
+    def uuid(self) -> str:
+        """A fresh random name."""
+        return str(uuid.UUID(int=self.rng.getrandbits(128), version=4))
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; a test's environment moves its clock instead."""
+        time.sleep(seconds)
+
+    def jitter(self) -> float:
+        """A number in [0, 1) for spreading retries."""
+        return self.rng.random()
+
+
+SYSTEM = Env()

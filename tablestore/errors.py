@@ -1,0 +1,80 @@
+"""Everything raised on purpose, ordered by what the caller does next.
+
+`InvalidRequest` fix the call · `NotFound` look at the names offered · `CommitConflict` redo on the newer snapshot ·
+`CommitUnknown` retry with the same identifier · `Unavailable` later · `Corrupt` look at the file named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+
+class TablestoreError(Exception):
+    """Root of all errors of this package."""
+
+
+class InvalidRequest(TablestoreError, ValueError):
+    """The call cannot be carried out as written; nothing was changed."""
+
+
+class SchemaMismatch(InvalidRequest):
+    """The data do not fit the table's columns or types."""
+
+
+class InvalidOption(InvalidRequest):
+    """A table or catalog option has a value that cannot be used."""
+
+
+class Unsupported(InvalidRequest):
+    """A feature of the format that this version does not carry out. `feature` names it."""
+
+    def __init__(self, feature: str, why: str = "") -> None:
+        self.feature, self.why = feature, why
+        super().__init__(f"not supported: {feature}" + (f" ({why})" if why else ""))
+
+
+class NotFound(TablestoreError, LookupError):
+    """A database, table, column, snapshot or tag that does not exist."""
+
+    @classmethod
+    def among(cls, what: str, name: str, existing: Iterable[str]) -> NotFound:
+        """The error with the nearest existing names in its text."""
+        names = sorted(existing)
+        near = get_close_matches(name, names, n=3, cutoff=0.5) or names[:5]
+        return cls(f"no {what} {name!r}" + (f"; there are: {', '.join(near)}" if near else "; there is none yet"))
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class AlreadyExists(TablestoreError):
+    """The name is taken."""
+
+
+class CommitConflict(TablestoreError):
+    """Another commit changed what this one relied on: read again and redo.
+
+    `files` are the names concerned, `snapshot` the one that was found in the way.
+    """
+
+    def __init__(self, message: str, *, files: tuple[str, ...] = (), snapshot: int | None = None) -> None:
+        self.files, self.snapshot = files, snapshot
+        super().__init__(message)
+
+
+class CommitUnknown(TablestoreError):
+    """It is not known whether the commit got through. Retry with the same identifier; delete nothing."""
+
+
+class Unavailable(TablestoreError, OSError):
+    """The store did not answer as it should; the same call may succeed later."""
+
+
+class Corrupt(TablestoreError):
+    """A file of the table does not hold what the format says."""
+
+    def __init__(self, path: str, problem: Any) -> None:
+        self.path, self.problem = path, str(problem)
+        super().__init__(f"{path}: {problem}")

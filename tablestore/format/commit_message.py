@@ -1,0 +1,69 @@
+"""Commit messages: what one writer did to one bucket, as a value and as versioned bytes (they travel from Spark tasks)."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+
+import fastavro
+
+from tablestore.errors import InvalidRequest
+from tablestore.format.manifest import DataFileMeta, file_of, file_record, file_schema
+
+VERSION = 1
+_LISTS = ("new_files", "changelog_files", "compact_before", "compact_after", "compact_changelog")
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMessage:
+    """Files of one (partition, bucket): `new_*` go to the APPEND snapshot, `compact_*` to the COMPACT one."""
+
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    new_files: tuple[DataFileMeta, ...] = ()
+    changelog_files: tuple[DataFileMeta, ...] = ()
+    compact_before: tuple[DataFileMeta, ...] = ()
+    compact_after: tuple[DataFileMeta, ...] = ()
+    compact_changelog: tuple[DataFileMeta, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing happened."""
+        return not any(getattr(self, name) for name in _LISTS)
+
+
+_SCHEMA = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "commit_message",
+        "fields": [
+            {"name": "partition", "type": "bytes"},
+            {"name": "bucket", "type": "int"},
+            {"name": "total_buckets", "type": "int"},
+            {"name": _LISTS[0], "type": {"type": "array", "items": file_schema("file")}},
+            *({"name": n, "type": {"type": "array", "items": "file"}} for n in _LISTS[1:]),
+        ],
+    }
+)
+
+
+def encode(message: CommitMessage) -> bytes:
+    """One version byte, then the message as an Avro record."""
+    out = io.BytesIO()
+    record = {"partition": message.partition, "bucket": message.bucket, "total_buckets": message.total_buckets}
+    record |= {name: [file_record(f) for f in getattr(message, name)] for name in _LISTS}
+    fastavro.schemaless_writer(out, _SCHEMA, record)
+    return bytes([VERSION]) + out.getvalue()
+
+
+def decode(data: bytes) -> CommitMessage:
+    """The message of `encode`; raises InvalidRequest for other versions or damaged bytes."""
+    if not data or data[0] != VERSION:
+        raise InvalidRequest(f"commit message of version {data[:1].hex() or 'none'}; version {VERSION} is known")
+    try:
+        r = fastavro.schemaless_reader(io.BytesIO(data[1:]), _SCHEMA, None)
+    except Exception as e:  # noqa: BLE001 - damage surfaces as whatever the decoder trips over
+        raise InvalidRequest(f"damaged commit message: {e!r}") from e
+    lists = {name: tuple(file_of(f) for f in r[name]) for name in _LISTS}
+    return CommitMessage(r["partition"], r["bucket"], r["total_buckets"], **lists)

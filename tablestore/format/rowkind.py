@@ -1,0 +1,40 @@
+"""Row kinds: +I −U +U −D and their stored bytes (`_VALUE_KIND`, format facts section 9)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.errors import SchemaMismatch
+
+INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = 0, 1, 2, 3
+TEXTS = ("+I", "-U", "+U", "-D")
+
+
+def retracts(kinds: np.ndarray) -> np.ndarray:
+    """Which rows take something away: −U and −D."""
+    return (kinds == UPDATE_BEFORE) | (kinds == DELETE)
+
+
+def parse(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """int8 kinds of a column of "+I" "-U" "+U" "-D" (or of the numbers themselves); raises SchemaMismatch for others."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if pa.types.is_integer(column.type):
+        kinds = column.cast(pa.int8())
+        valid = pc.and_(pc.greater_equal(kinds, 0), pc.less_equal(kinds, 3))
+    else:
+        kinds = pc.index_in(column.cast(pa.string()), value_set=pa.array(TEXTS))
+        kinds, valid = kinds.cast(pa.int8()), kinds.is_valid()
+    if not pc.all(pc.fill_null(valid, False)).as_py() and len(column):
+        bad = column.filter(pc.invert(pc.fill_null(valid, False)))[0]
+        raise SchemaMismatch(f"row kind {bad.as_py()!r} is none of {', '.join(TEXTS)}")
+    return kinds
+
+
+def texts(kinds: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """"+I" … for stored kinds."""
+    if isinstance(kinds, pa.ChunkedArray):
+        kinds = kinds.combine_chunks()
+    return pa.array(TEXTS).take(kinds)

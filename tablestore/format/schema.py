@@ -1,0 +1,193 @@
+"""Schema files (`schema/schema-N`, JSON): TableSchema ⇄ bytes (format facts section 2).
+
+Field ids are given once and never reused (I9). Options are kept as the strings they are stored as; `options.py` types them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.errors import Corrupt, InvalidRequest, SchemaMismatch, TablestoreError
+from tablestore.format.types import DataField, arrow_schema, parse_type
+
+VERSION = 3
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """One version of a table's columns, keys and options."""
+
+    id: int
+    fields: tuple[DataField, ...]
+    highest_field_id: int
+    partition_keys: tuple[str, ...] = ()
+    primary_keys: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    time_millis: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
+
+    def __reduce__(self) -> Any:
+        return from_json, (to_json(self), f"schema-{self.id}")
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.fields))
+
+    @cached_property
+    def by_name(self) -> Mapping[str, DataField]:
+        """Columns by name."""
+        return {f.name: f for f in self.fields}
+
+    @cached_property
+    def by_id(self) -> Mapping[int, DataField]:
+        """Columns by field id."""
+        return {f.id: f for f in self.fields}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Column names in order."""
+        return tuple(f.name for f in self.fields)
+
+    @cached_property
+    def arrow(self) -> pa.Schema:
+        """Arrow schema of the table's rows."""
+        return arrow_schema(self.fields)
+
+    @cached_property
+    def trimmed_primary_keys(self) -> tuple[str, ...]:
+        """Primary key without partition columns: the key of the LSM tree."""
+        return tuple(k for k in self.primary_keys if k not in self.partition_keys)
+
+    @cached_property
+    def bucket_keys(self) -> tuple[str, ...]:
+        """`bucket-key`, else the trimmed primary key, else every column."""
+        given = self.options.get("bucket-key", "")
+        named = tuple(k.strip() for k in given.split(",") if k.strip())
+        return named or self.trimmed_primary_keys or self.names
+
+    def columns(self, names: tuple[str, ...]) -> tuple[DataField, ...]:
+        """Fields of these names, in their order."""
+        return tuple(self.by_name[n] for n in names)
+
+    @cached_property
+    def key_fields(self) -> tuple[DataField, ...]:
+        """Fields of the trimmed primary key."""
+        return self.columns(self.trimmed_primary_keys)
+
+    @cached_property
+    def partition_fields(self) -> tuple[DataField, ...]:
+        """Fields of the partition keys."""
+        return self.columns(self.partition_keys)
+
+    def with_options(self, options: Mapping[str, str | None]) -> TableSchema:
+        """The same schema with options set (a value) or removed (None); id and time stay."""
+        merged = {**self.options, **options}
+        return replace(self, options={k: v for k, v in merged.items() if v is not None})
+
+
+def to_json(schema: TableSchema) -> bytes:
+    """The bytes of a schema file."""
+    fields = []
+    for f in schema.fields:
+        item: dict[str, Any] = {"id": f.id, "name": f.name, "type": f.type.to_json()}
+        if f.description is not None:
+            item["description"] = f.description
+        if f.default is not None:
+            item["defaultValue"] = f.default
+        fields.append(item)
+    body: dict[str, Any] = {
+        "version": VERSION,
+        "id": schema.id,
+        "fields": fields,
+        "highestFieldId": schema.highest_field_id,
+        "partitionKeys": list(schema.partition_keys),
+        "primaryKeys": list(schema.primary_keys),
+        "options": dict(schema.options),
+    }
+    if schema.comment is not None:
+        body["comment"] = schema.comment
+    body["timeMillis"] = schema.time_millis
+    return json.dumps(body, indent=2, ensure_ascii=False).encode()
+
+
+def from_json(data: bytes, path: str) -> TableSchema:
+    """Read a schema file of any version up to 3; raises Corrupt naming `path`."""
+    try:
+        body = json.loads(data)
+        version = int(body.get("version", 1))
+        if version > VERSION:
+            raise Corrupt(path, f"schema version {version}; versions up to {VERSION} are known")
+        options = {str(k): str(v) for k, v in (body.get("options") or {}).items()}
+        if version <= 1:
+            options.setdefault("bucket", "1")
+        if version <= 2:
+            options.setdefault("file.format", "orc")
+        fields = tuple(_field(item, i) for i, item in enumerate(body["fields"]))
+        return TableSchema(
+            id=int(body["id"]),
+            fields=fields,
+            highest_field_id=int(body.get("highestFieldId", max((f.id for f in fields), default=-1))),
+            partition_keys=tuple(body.get("partitionKeys") or ()),
+            primary_keys=tuple(body.get("primaryKeys") or ()),
+            options=options,
+            comment=body.get("comment"),
+            time_millis=int(body.get("timeMillis") or 0),
+        )
+    except Corrupt:
+        raise
+    except (TablestoreError, ValueError, TypeError, KeyError, AttributeError) as e:
+        raise Corrupt(path, f"not a schema file: {e!r}") from e
+
+
+def _field(item: Mapping[str, Any], position: int) -> DataField:
+    return DataField(
+        int(item.get("id", position)),
+        str(item["name"]),
+        parse_type(item["type"]),
+        item.get("description"),
+        item.get("defaultValue"),
+    )
+
+
+def create_schema(
+    fields: tuple[DataField, ...],
+    *,
+    primary_key: tuple[str, ...],
+    partition_by: tuple[str, ...],
+    options: Mapping[str, str],
+    comment: str | None,
+    time_millis: int,
+) -> TableSchema:
+    """schema-0 of a new table, checked: names unique, keys exist, key columns made NOT NULL.
+
+    Raises SchemaMismatch for columns and keys that do not fit, InvalidRequest for a key that is only partition columns.
+    """
+    names = [f.name for f in fields]
+    if not fields:
+        raise SchemaMismatch("a table needs at least one column")
+    for name in names:
+        if names.count(name) > 1:
+            raise SchemaMismatch(f"duplicate column {name!r}")
+        if not name or name.startswith("_KEY_") or name in ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind"):
+            raise SchemaMismatch(f"column name {name!r} is reserved or empty")
+    for what, keys in (("primary key", primary_key), ("partition key", partition_by)):
+        for key in keys:
+            if key not in names:
+                raise SchemaMismatch(f"{what} {key!r} is not a column; columns: {', '.join(names)}")
+            if list(keys).count(key) > 1:
+                raise SchemaMismatch(f"{what} names {key!r} twice")
+    if primary_key and set(primary_key) <= set(partition_by):
+        raise InvalidRequest(
+            "the primary key holds partition columns only, so each partition would be one row; add a column"
+        )
+    keyed = tuple(replace(f, type=f.type.not_null()) if f.name in primary_key else f for f in fields)
+    return TableSchema(0, keyed, max(f.id for f in keyed), partition_by, primary_key, options, comment, time_millis)

@@ -1,0 +1,96 @@
+"""Snapshot files (`snapshot/snapshot-N`, JSON): Snapshot ⇄ bytes (format facts section 7). Unknown fields are ignored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from tablestore.errors import Corrupt
+
+VERSION = 3
+BATCH_IDENTIFIER = 9223372036854775807
+APPEND, COMPACT, OVERWRITE, ANALYZE = "APPEND", "COMPACT", "OVERWRITE", "ANALYZE"
+
+_KEYS = {
+    "id": "id",
+    "schema_id": "schemaId",
+    "base_manifest_list": "baseManifestList",
+    "delta_manifest_list": "deltaManifestList",
+    "commit_user": "commitUser",
+    "commit_identifier": "commitIdentifier",
+    "commit_kind": "commitKind",
+    "time_millis": "timeMillis",
+    "uuid": "uuid",
+    "base_manifest_list_size": "baseManifestListSize",
+    "delta_manifest_list_size": "deltaManifestListSize",
+    "changelog_manifest_list": "changelogManifestList",
+    "changelog_manifest_list_size": "changelogManifestListSize",
+    "index_manifest": "indexManifest",
+    "total_record_count": "totalRecordCount",
+    "delta_record_count": "deltaRecordCount",
+    "changelog_record_count": "changelogRecordCount",
+    "watermark": "watermark",
+    "statistics": "statistics",
+    "properties": "properties",
+    "next_row_id": "nextRowId",
+    "operation": "operation",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One version of a table: what was live before (`base`) plus what this commit changed (`delta`).
+
+    Record counts are unmerged: they count physical rows, retractions included.
+    """
+
+    id: int
+    schema_id: int
+    base_manifest_list: str
+    delta_manifest_list: str
+    commit_user: str
+    commit_identifier: int
+    commit_kind: str
+    time_millis: int
+    uuid: str | None = None
+    base_manifest_list_size: int | None = None
+    delta_manifest_list_size: int | None = None
+    changelog_manifest_list: str | None = None
+    changelog_manifest_list_size: int | None = None
+    index_manifest: str | None = None
+    total_record_count: int | None = None
+    delta_record_count: int | None = None
+    changelog_record_count: int | None = None
+    watermark: int | None = None
+    statistics: str | None = None
+    properties: Mapping[str, str] | None = None
+    next_row_id: int | None = None
+    operation: str | None = None
+
+
+def to_json(snapshot: Snapshot) -> bytes:
+    """The bytes of a snapshot file; absent values are left out."""
+    body: dict[str, Any] = {"version": VERSION}
+    for name, key in _KEYS.items():
+        value = getattr(snapshot, name)
+        if value is not None and not (name == "properties" and not value):
+            body[key] = dict(value) if name == "properties" else value
+    return json.dumps(body, indent=2, ensure_ascii=False).encode()
+
+
+def from_json(data: bytes, path: str) -> Snapshot:
+    """Read a snapshot (or tag) file of any version; raises Corrupt naming `path`."""
+    try:
+        body = json.loads(data)
+        values = {name: body.get(key) for name, key in _KEYS.items()}
+        for f in fields(Snapshot)[:8]:
+            if values[f.name] is None:
+                raise Corrupt(path, f"field {_KEYS[f.name]!r} is missing")
+            wanted = int if str(f.type) == "int" else str
+            if not isinstance(values[f.name], wanted):
+                raise Corrupt(path, f"field {_KEYS[f.name]!r} is {values[f.name]!r}")
+        return Snapshot(**values)
+    except (ValueError, TypeError, AttributeError) as e:
+        raise Corrupt(path, f"not a snapshot file: {e!r}") from e

@@ -1,0 +1,103 @@
+"""Where the files of a table are: the only place that joins names to locations.
+
+Layout as in Paimon: `<warehouse>/<db>.db/<table>/{schema,snapshot,manifest,index,statistics,tag,branch,consumer,changelog}`
+and `[<key>=<value>/…]bucket-<n>/<file>`. Names that come from data are escaped; names that come from users are checked.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote, urlparse
+
+from tablestore.errors import Corrupt, InvalidRequest, Unsupported
+
+_ESCAPED = set(map(chr, range(0x20))) | {"\x7f"} | set("\"#%'*/:=?\\{}[]^")
+_NAME = re.compile(r"[^\x00-\x1f/\\:*?\"<>|$@`]{1,200}")
+POSTPONE_BUCKET = -2
+
+
+def location(path: str | os.PathLike[str]) -> str:
+    """An absolute plain path for a local path or `file:` URI. Other schemes are refused by name."""
+    text = os.fspath(path)
+    parsed = urlparse(text)
+    if parsed.scheme == "file":
+        text = unquote(parsed.path)
+    elif "://" in text:
+        raise Unsupported(f"{parsed.scheme}:// locations", "only local file systems so far")
+    return os.path.abspath(os.path.expanduser(text))
+
+
+def join(*parts: str) -> str:
+    """Parts joined by one slash each."""
+    return "/".join(p.rstrip("/") if i == 0 else p.strip("/") for i, p in enumerate(parts) if p)
+
+
+def checked_name(name: str, what: str) -> str:
+    """A database, table, branch or tag name that cannot leave its directory.
+
+    Raises InvalidRequest for empty names, separators, `..`, control characters, `$` and quotes.
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name.strip(". ") == "" or name.startswith("."):
+        raise InvalidRequest(f"{what} name {name!r} cannot be used: no '/', '\\', ':', '$', quotes or leading dot")
+    return name
+
+
+def escape(text: str) -> str:
+    """A partition name or value as one path component (`%XX` for what a path cannot hold)."""
+    return "".join(f"%{ord(c):02X}" if c in _ESCAPED else c for c in text)
+
+
+@dataclass(frozen=True, slots=True)
+class TablePaths:
+    """Locations inside one table (of one branch)."""
+
+    root: str
+    branch: str = "main"
+    data_directory: str = ""
+
+    def _refs(self, *parts: str) -> str:
+        return join(self.root, *(() if self.branch == "main" else ("branch", f"branch-{self.branch}")), *parts)
+
+    @property
+    def schema_dir(self) -> str:
+        return self._refs("schema")
+
+    @property
+    def snapshot_dir(self) -> str:
+        return self._refs("snapshot")
+
+    @property
+    def tag_dir(self) -> str:
+        return self._refs("tag")
+
+    @property
+    def consumer_dir(self) -> str:
+        return self._refs("consumer")
+
+    def schema(self, schema_id: int) -> str:
+        return join(self.schema_dir, f"schema-{schema_id}")
+
+    def snapshot(self, snapshot_id: int) -> str:
+        return join(self.snapshot_dir, f"snapshot-{snapshot_id}")
+
+    def manifest(self, name: str) -> str:
+        return join(self.root, "manifest", inside(name))
+
+    def index(self, name: str) -> str:
+        return join(self.root, "index", inside(name))
+
+    def bucket_dir(self, partition: Sequence[tuple[str, str]], bucket: int) -> str:
+        """Directory of one bucket; `partition` is (key, text of the value) in partition-key order."""
+        dirs = [f"{escape(k)}={escape(v)}" for k, v in partition]
+        name = "bucket-postpone" if bucket == POSTPONE_BUCKET else f"bucket-{bucket}"
+        return join(self.root, self.data_directory, *dirs, name)
+
+
+def inside(name: str) -> str:
+    """A file name read from metadata, refused if it could point outside its directory."""
+    if not name or "/" in name or "\\" in name or name in (".", ".."):
+        raise Corrupt(name, "a file name in the table's metadata points outside its directory")
+    return name
