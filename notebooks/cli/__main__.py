@@ -1,0 +1,51 @@
+"""Dispatch: a verb to its module, anything else to a program of the environment.
+
+A verb's module is imported only when it is asked for, so `clean` runs without the environment and a
+slow import delays nobody else. Called by `workbench`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import os
+import shutil
+import sys
+from pathlib import Path
+
+VERBS = ("demo", "lab", "test", "bench", "doctor", "clean")
+
+
+def main(arguments: list[str]) -> int:
+    verb, rest = arguments[0], arguments[1:]
+    if verb not in VERBS:
+        return run_program(verb, rest)
+    module = f"notebooks.cli.{verb}"
+    if importlib.util.find_spec(module) is None:
+        print(f"workbench: `{verb}` is not part of this checkout", file=sys.stderr)
+        return 2
+    return int(importlib.import_module(module).main(rest))
+
+
+def run_program(name: str, arguments: list[str]) -> int:
+    """Become the environment's program `name`; 127 and the nearest verb if there is none."""
+    programs = Path(sys.prefix) / "bin"
+    os.environ["PATH"] = f"{programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    os.environ["VIRTUAL_ENV"] = sys.prefix
+    program = shutil.which(name, path=str(programs))
+    if program is None:
+        near = difflib.get_close_matches(name, (*VERBS, "python"), n=1)
+        hint = f"; did you mean `{near[0]}`?" if near else ""
+        print(
+            f"workbench: no verb and no program of the environment is called `{name}`{hint}", file=sys.stderr
+        )
+        return 127
+    os.execv(program, [name, *arguments])
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,38 @@
+"""`bench NAME …`: runs `tests/bench/NAME.py`; bare, it lists what is there by its first line."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+from notebooks.cli.places import ROOT
+
+BENCHES = ROOT / "tests" / "bench"
+
+
+def main(arguments: list[str]) -> int:
+    known = benches(BENCHES)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print("usage: ./workbench bench NAME [ARGUMENTS]\n")
+        for name, meaning in known.items():
+            print(f"  {name:<12} {meaning}")
+        if not known:
+            print("  no benchmark in tests/bench yet")
+        return 0
+    name, rest = arguments[0], arguments[1:]
+    if name not in known:
+        print(f"workbench: no benchmark `{name}`; there are: {', '.join(known) or 'none'}", file=sys.stderr)
+        return 2
+    return subprocess.run([sys.executable, "-P", "-m", f"tests.bench.{name}", *rest], check=False).returncode
+
+
+def benches(folder: Path) -> dict[str, str]:
+    """Name → first line of the module's docstring, for every module that does not start with an underscore."""
+    found = {}
+    for path in sorted(folder.glob("*.py")):
+        if not path.name.startswith(("_", "conftest")):
+            text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+            found[path.stem] = text.partition("\n")[0]
+    return found

@@ -1,0 +1,90 @@
+"""`lab`: JupyterLab on 127.0.0.1 with a token, the first notebook open, the environment's own kernel.
+
+Holds: everything it writes lies under the environment's `share/jupyter`. The kernel is started by the
+environment's Python and finds `tablestore`, `widgets` and `datasets` from any notebook directory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+from notebooks.cli.places import NOTEBOOKS, ROOT
+
+KERNEL = "tablestore-workbench"
+FIRST = ("00_start_here.ipynb", "01_tpch_cdc_ingest.ipynb")
+QUIET = {
+    "@jupyterlab/apputils-extension:notification": {
+        "fetchNews": "false",
+        "checkForUpdates": False,
+        "doNotDisturbMode": True,
+    }
+}
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="workbench lab",
+        description=__doc__.partition("\n")[0],
+        epilog="other arguments go to JupyterLab",
+    )
+    parser.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
+    parser.add_argument("--port", type=int, default=8888, help="the first port tried (default 8888)")
+    options, rest = parser.parse_known_args(arguments)
+    share = Path(sys.prefix) / "share" / "jupyter"
+    install_kernel(share, python=sys.executable)
+    write_settings(share)
+    command = lab_command(port=options.port, browser=not options.no_browser, root=os.geteuid() == 0)
+    os.environ.update(lab_environment(os.environ.get("PYTHONPATH", "")))
+    os.execv(sys.executable, [*command, *rest])
+
+
+def install_kernel(share: Path, *, python: str) -> Path:
+    """Write the kernel's description, anew each time: the checkout may have moved."""
+    folder = share / "kernels" / KERNEL
+    folder.mkdir(parents=True, exist_ok=True)
+    spec = {
+        "argv": [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "display_name": "Tablestore workbench",
+        "language": "python",
+        "metadata": {"debugger": True},
+    }
+    (folder / "kernel.json").write_text(json.dumps(spec, indent=1))
+    return folder
+
+
+def write_settings(share: Path) -> None:
+    """No news, no update checks, no toast over the notebook; settings of others in the file are kept."""
+    path = share / "lab" / "settings" / "overrides.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps(kept | QUIET, indent=1))
+
+
+def lab_command(*, port: int, browser: bool, root: bool) -> list[str]:
+    """The command line. The server keeps its own default of a fresh token a start."""
+    command = [sys.executable, "-m", "jupyterlab", "--ip=127.0.0.1", f"--port={port}"]
+    command += [
+        f"--ServerApp.root_dir={NOTEBOOKS}",
+        f"--MultiKernelManager.default_kernel_name={KERNEL}",
+        "--LabApp.news_url=None",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        "--LabApp.extension_manager=readonly",
+    ]
+    present = [name for name in FIRST if (NOTEBOOKS / name).exists()]
+    if present:
+        command.append(f"--LabApp.default_url=/lab/tree/{present[0]}")
+    return command + ["--no-browser"] * (not browser) + ["--allow-root"] * root
+
+
+def lab_environment(pythonpath: str) -> dict[str, str]:
+    """What the server hands to its kernels: the checkout on the path, the environment's own kernels first."""
+    paths = [os.fspath(ROOT), *([pythonpath] if pythonpath else [])]
+    return {
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYSPARK_PYTHON": sys.executable,
+        "JUPYTER_PREFER_ENV_PATH": "1",
+    }

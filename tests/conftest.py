@@ -1,0 +1,81 @@
+"""What every test may ask for: seeds that are printed, `--rewrite` for text cases, honest skips.
+
+A skip whose reason starts with "needs " means that a peer or a tool is missing on this machine. That is
+fine at home; with WORKBENCH_CI=1, where everything must be present, such a skip is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import hypothesis
+import pytest
+
+hypothesis.settings.register_profile(
+    "workbench",
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture],
+)
+hypothesis.settings.load_profile("workbench")
+
+MISSING = "needs "
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("workbench")
+    group.addoption("--rounds", type=int, default=5, help="seeds a run for the seeded tests (default 5)")
+    group.addoption("--seed", type=int, default=None, help="first seed; repeats the run that printed it")
+    group.addoption("--rewrite", action="store_true", help="write what text cases give below their ----")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.seed is None:
+        config.option.seed = random.SystemRandom().randrange(1_000_000)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"seeds: --seed {config.option.seed} --rounds {config.option.rounds}"
+
+
+@pytest.fixture
+def seeds(request: pytest.FixtureRequest) -> tuple[int, ...]:
+    """`--rounds` seeds from `--seed` on; printed, so a failure shows what repeats it."""
+    first, rounds = request.config.option.seed, request.config.option.rounds
+    print(f"seeds {first}..{first + rounds - 1}: repeat with --seed {first} --rounds {rounds}")
+    return tuple(range(first, first + rounds))
+
+
+@pytest.fixture
+def rewrite(request: pytest.FixtureRequest) -> bool:
+    """Whether text cases are to be written anew instead of compared."""
+    return bool(request.config.option.rewrite)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> object:
+    report = yield
+    return fail_if_missing(report)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> object:
+    report = yield
+    return fail_if_missing(report)
+
+
+def fail_if_missing(report: pytest.TestReport | pytest.CollectReport) -> object:
+    """In CI a skip for something missing becomes a failure; an expected failure stays what it is."""
+    if not report.skipped or hasattr(report, "wasxfail") or os.environ.get("WORKBENCH_CI") != "1":
+        return report
+    reason = skip_reason(report.longrepr)
+    if reason.startswith(MISSING):
+        report.outcome = "failed"
+        report.longrepr = f"must not be skipped with WORKBENCH_CI=1: {reason}"
+    return report
+
+
+def skip_reason(longrepr: object) -> str:
+    text = longrepr[2] if isinstance(longrepr, tuple) else str(longrepr)
+    return str(text).removeprefix("Skipped: ")
