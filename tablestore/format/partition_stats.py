@@ -1,0 +1,23 @@
+"""Statistics over the partitions of a manifest's entries (`_PARTITION_STATS`, format facts section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tablestore.format import binary_row
+from tablestore.format.manifest import SimpleStats
+from tablestore.format.types import DataType
+
+
+def partition_stats(partitions: Sequence[bytes], types: Sequence[DataType]) -> SimpleStats:
+    """Minimum, maximum and null count of each partition column over all entries (a null counts once an entry)."""
+    rows = [binary_row.decode(p, types) for p in partitions]
+    lows, highs, nulls = [], [], []
+    for i, t in enumerate(types):
+        values = [r[i] for r in rows if r[i] is not None]
+        order = sorted(set(values), key=lambda v, t=t: binary_row.sort_key([v], [t]))
+        lows.append(order[0] if order else None)
+        highs.append(order[-1] if order else None)
+        nulls.append(len(rows) - len(values))
+    nullable = [t.as_nullable() for t in types]
+    return SimpleStats(binary_row.encode(lows, nullable), binary_row.encode(highs, nullable), tuple(nulls))

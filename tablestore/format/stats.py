@@ -1,0 +1,93 @@
+"""Column statistics of data files: SimpleStats ⇄ minimum, maximum and null count a column (format facts section 5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tablestore.errors import InvalidOption
+from tablestore.format import binary_row
+from tablestore.format.binary_row import Raw
+from tablestore.format.manifest import SimpleStats
+from tablestore.format.types import DataType
+
+_TRUNCATE = re.compile(r"truncate\((\d+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStats:
+    """What is known of one column in one file: raw minimum and maximum (None: unknown or all null), nulls (None: unknown), rows."""
+
+    min: Raw
+    max: Raw
+    null_count: int | None
+    rows: int
+
+    @property
+    def all_null(self) -> bool:
+        """Whether every cell is known to be null."""
+        return self.null_count is not None and self.null_count == self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class StatsMode:
+    """`metadata.stats-mode`: keep counts, keep minimum and maximum, and cut text at `length` characters."""
+
+    counts: bool
+    bounds: bool
+    length: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> StatsMode:
+        """none, counts, full or truncate(n); raises InvalidOption for others."""
+        match = _TRUNCATE.fullmatch(text.replace(" ", ""))
+        if match and int(match[1]) > 0:
+            return cls(True, True, int(match[1]))
+        known = {"none": cls(False, False), "counts": cls(True, False), "full": cls(True, True)}
+        if text not in known:
+            raise InvalidOption(f"stats mode {text!r} is none of none, counts, truncate(n), full")
+        return known[text]
+
+
+def truncated(low: Raw, high: Raw, length: int) -> tuple[Raw, Raw]:
+    """Bounds cut to `length` characters or bytes: a prefix below, an incremented prefix above; (None, None) if there is none."""
+    cut_low = low[:length] if isinstance(low, str | bytes) else low
+    if not isinstance(high, str | bytes) or len(high) <= length:
+        return cut_low, high
+    cut_high = _next_text(high[:length]) if isinstance(high, str) else _next_bytes(high[:length])
+    return (None, None) if cut_high is None else (cut_low, cut_high)
+
+
+def _next_text(prefix: str) -> str | None:
+    for i in range(len(prefix) - 1, -1, -1):
+        point = ord(prefix[i]) + 1
+        if 0xD800 <= point <= 0xDFFF:
+            point = 0xE000
+        if point <= 0x10FFFF:
+            return prefix[:i] + chr(point)
+    return None
+
+
+def _next_bytes(prefix: bytes) -> bytes | None:
+    for i in range(len(prefix) - 1, -1, -1):
+        if prefix[i] < 0xFF:
+            return prefix[:i] + bytes([prefix[i] + 1])
+    return None
+
+
+def encode(columns: Sequence[ColumnStats], types: Sequence[DataType], *, counts: bool = True) -> SimpleStats:
+    """SimpleStats of one entry a column, in order."""
+    return SimpleStats(
+        binary_row.encode([c.min for c in columns], types),
+        binary_row.encode([c.max for c in columns], types),
+        tuple(c.null_count if counts else None for c in columns),
+    )
+
+
+def decode(stats: SimpleStats, types: Sequence[DataType], rows: int) -> list[ColumnStats]:
+    """One entry a column; raises Corrupt when the rows do not have these columns."""
+    lows, highs = binary_row.decode(stats.min_values, types), binary_row.decode(stats.max_values, types)
+    nulls = stats.null_counts if stats.null_counts is not None else (None,) * len(types)
+    nulls = tuple(nulls) + (None,) * (len(types) - len(nulls))
+    return [ColumnStats(lo, hi, n, rows) for lo, hi, n in zip(lows, highs, nulls, strict=False)]

@@ -1,0 +1,47 @@
+"""Schema files of one table (or branch): numbered, put-if-absent, never deleted. Safe to share; schemas are cached by id."""
+
+from __future__ import annotations
+
+import re
+
+from tablestore.errors import NotFound
+from tablestore.format import schema as schema_format
+from tablestore.format.schema import TableSchema
+from tablestore.io.fileio import FileIO
+from tablestore.io.paths import TablePaths
+
+_FILE = re.compile(r"schema-(\d+)")
+
+
+class SchemaStore:
+    """Reads and adds schemas."""
+
+    def __init__(self, io: FileIO, paths: TablePaths) -> None:
+        self._io, self._paths = io, paths
+        self._known: dict[int, TableSchema] = {}
+
+    def ids(self) -> list[int]:
+        """Ids of all schemas, ascending; empty if this is no table."""
+        names = (_FILE.fullmatch(s.name) for s in self._io.list(self._paths.schema_dir))
+        return sorted(int(m[1]) for m in names if m)
+
+    def latest(self) -> TableSchema:
+        """The newest schema; raises NotFound where there is no table."""
+        ids = self.ids()
+        if not ids:
+            raise NotFound(f"no table at {self._paths.root}")
+        return self.get(ids[-1])
+
+    def get(self, schema_id: int) -> TableSchema:
+        """One schema; raises NotFound, or Corrupt for a damaged file (I9)."""
+        if schema_id not in self._known:
+            path = self._paths.schema(schema_id)
+            try:
+                self._known[schema_id] = schema_format.from_json(self._io.read(path), path)
+            except FileNotFoundError:
+                raise NotFound(f"no schema {schema_id} at {self._paths.root}; have {self.ids()}") from None
+        return self._known[schema_id]
+
+    def commit(self, schema: TableSchema) -> bool:
+        """Put `schema` under its id if that is free; False if another writer was first."""
+        return self._io.write_new(self._paths.schema(schema.id), schema_format.to_json(schema))

@@ -1,0 +1,129 @@
+"""Snapshot files of one table (or branch): numbered, put-if-absent, never changed (I1).
+
+`LATEST` and `EARLIEST` are hints: trusted only after a probe, else the directory is listed.
+Not cached here but for the files themselves, which never change. Safe to share between threads.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+
+from tablestore.errors import CommitUnknown, Corrupt, NotFound, Unavailable
+from tablestore.format import snapshot as snapshot_format
+from tablestore.format.snapshot import Snapshot
+from tablestore.io.fileio import FileIO
+from tablestore.io.paths import TablePaths, join
+
+log = logging.getLogger(__name__)
+_FILE = re.compile(r"snapshot-(\d+)")
+
+
+class SnapshotStore:
+    """Reads and publishes snapshots."""
+
+    def __init__(self, io: FileIO, paths: TablePaths) -> None:
+        self._io, self._paths = io, paths
+
+    def ids(self) -> list[int]:
+        """Ids of all snapshots there are, ascending; one listing."""
+        names = (_FILE.fullmatch(s.name) for s in self._io.list(self._paths.snapshot_dir))
+        return sorted(int(m[1]) for m in names if m)
+
+    def latest_id(self) -> int | None:
+        """Id of the newest snapshot, None for a table without any."""
+        hint = self._hint("LATEST")
+        if hint is not None and self.exists(hint):
+            while self.exists(hint + 1):  # a commit whose hint was not written, or not yet
+                hint += 1
+            return hint
+        ids = self.ids()
+        return ids[-1] if ids else None
+
+    def earliest_id(self) -> int | None:
+        """Id of the oldest snapshot, None for a table without any."""
+        hint = self._hint("EARLIEST")
+        if hint is not None and self.exists(hint):
+            return hint
+        ids = self.ids()
+        return ids[0] if ids else None
+
+    def exists(self, snapshot_id: int) -> bool:
+        """Whether that snapshot is there."""
+        return self._io.exists(self._paths.snapshot(snapshot_id))
+
+    def get(self, snapshot_id: int) -> Snapshot:
+        """One snapshot; raises NotFound naming the range there is, Corrupt for a damaged file."""
+        path = self._paths.snapshot(snapshot_id)
+        try:
+            found = snapshot_format.from_json(self._io.read(path), path)
+        except FileNotFoundError:
+            ids = self.ids()
+            there = f"have {ids[0]}..{ids[-1]}" if ids else "the table has none yet"
+            raise NotFound(f"no snapshot {snapshot_id}; {there}") from None
+        if found.id != snapshot_id:
+            raise Corrupt(path, f"holds id {found.id}")
+        return found
+
+    def latest(self) -> Snapshot | None:
+        """The newest snapshot."""
+        found = self.latest_id()
+        return None if found is None else self.get(found)
+
+    def all(self) -> list[Snapshot]:
+        """Every snapshot, ascending; one that expires meanwhile is left out."""
+        found = []
+        for snapshot_id in self.ids():
+            try:
+                found.append(self.get(snapshot_id))
+            except NotFound:
+                continue
+        return found
+
+    def publish(self, snapshot: Snapshot) -> bool:
+        """True iff this snapshot now holds its id, whoever's write got through; False iff another one holds it.
+
+        Raises CommitUnknown when the store failed and reading back told nothing: then nothing may be deleted.
+        """
+        path, data = self._paths.snapshot(snapshot.id), snapshot_format.to_json(snapshot)
+        try:
+            if self._io.write_new(path, data):
+                return True
+        except Unavailable as e:
+            log.warning("publishing %s failed, reading back: %s", path, e)
+            failure: Unavailable | None = e
+        else:
+            failure = None
+        try:
+            return self._io.read(path) == data
+        except FileNotFoundError:
+            if failure is not None:
+                raise failure from None  # nothing is there: the write did not happen
+            return False  # there a moment ago, expired since
+        except Unavailable as e:
+            raise CommitUnknown(f"cannot tell whether {path} was published: {e}") from e
+
+    def hint_latest(self, snapshot_id: int) -> None:
+        """Write the LATEST hint; trouble is logged, a hint is never needed."""
+        self._write_hint("LATEST", snapshot_id)
+
+    def hint_earliest(self, snapshot_id: int) -> None:
+        """Write the EARLIEST hint."""
+        self._write_hint("EARLIEST", snapshot_id)
+
+    def delete(self, snapshot_id: int) -> None:
+        """Remove one snapshot file (expiry only)."""
+        self._io.delete(self._paths.snapshot(snapshot_id))
+
+    def _write_hint(self, name: str, snapshot_id: int) -> None:
+        try:
+            self._io.replace(join(self._paths.snapshot_dir, name), str(snapshot_id).encode())
+        except Unavailable as e:
+            log.warning("hint %s not written: %s", name, e)
+
+    def _hint(self, name: str) -> int | None:
+        try:
+            text = self._io.read(join(self._paths.snapshot_dir, name)).decode().strip()
+            return int(text) if text.isdigit() else None
+        except (FileNotFoundError, UnicodeDecodeError, Unavailable):
+            return None

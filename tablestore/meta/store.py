@@ -1,0 +1,113 @@
+"""Store: everything durable of one table in one frozen value, handed to writers and readers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from tablestore.env import SYSTEM, Env
+from tablestore.errors import Corrupt
+from tablestore.format import binary_row
+from tablestore.format.binary_row import Raw
+from tablestore.format.manifest import DataFileMeta
+from tablestore.format.schema import TableSchema
+from tablestore.format.text import cast_text, legacy_text
+from tablestore.format.types import DataType
+from tablestore.io.fileio import FileIO, LocalFileIO
+from tablestore.io.paths import TablePaths, inside, join
+from tablestore.meta.manifests import ManifestStore
+from tablestore.meta.schemas import SchemaStore
+from tablestore.meta.snapshots import SnapshotStore
+from tablestore.options import TableOptions
+
+
+@dataclass(frozen=True)
+class Store:
+    """A table's files and its newest schema as seen when this was opened. Picklable: workers open their own."""
+
+    io: FileIO
+    env: Env
+    paths: TablePaths
+    schema: TableSchema
+    schemas: SchemaStore
+    snapshots: SnapshotStore
+    manifests: ManifestStore
+
+    @classmethod
+    def open(cls, root: str, *, io: FileIO | None = None, env: Env = SYSTEM, branch: str = "main") -> Store:
+        """The table at `root`; raises NotFound where there is none."""
+        io = io or LocalFileIO(env)
+        paths = TablePaths(root, branch)
+        schemas = SchemaStore(io, paths)
+        schema = schemas.latest()
+        paths = replace(paths, data_directory=TableOptions.parse(schema.options).data_directory)
+        return cls(io, env, paths, schema, schemas, SnapshotStore(io, paths), ManifestStore(io, paths))
+
+    def __reduce__(self) -> Any:
+        return _reopen, (self.paths, self.schema)
+
+    def with_schema(self, schema: TableSchema) -> Store:
+        """The same table under another schema (time travel, dynamic options)."""
+        return replace(self, schema=schema)
+
+    @cached_property
+    def options(self) -> TableOptions:
+        """Typed options of the schema."""
+        return TableOptions.parse(self.schema.options)
+
+    @cached_property
+    def partition_types(self) -> tuple[DataType, ...]:
+        """Types of the partition columns."""
+        return tuple(f.type for f in self.schema.partition_fields)
+
+    @cached_property
+    def key_types(self) -> tuple[DataType, ...]:
+        """Types of the trimmed primary key."""
+        return tuple(f.type for f in self.schema.key_fields)
+
+    def schema_of(self, schema_id: int) -> TableSchema:
+        """The schema a file was written under."""
+        return self.schema if schema_id == self.schema.id else self.schemas.get(schema_id)
+
+    def partition_values(self, partition: bytes) -> tuple[Raw, ...]:
+        """Raw values of a partition, in partition-key order."""
+        return binary_row.decode(partition, self.partition_types)
+
+    def partition_pairs(self, partition: bytes) -> list[tuple[str, str]]:
+        """(key, directory text of the value) of a partition."""
+        to_text = legacy_text if self.options.partition_legacy_name else cast_text
+        pairs = []
+        for f, value in zip(self.schema.partition_fields, self.partition_values(partition), strict=True):
+            blank = value is None or (isinstance(value, str) and not value.strip())
+            pairs.append((f.name, self.options.partition_default_name if blank else to_text(value, f.type)))
+        return pairs
+
+    def partition_text(self, partition: bytes) -> str:
+        """`l_year=1995/l_month=6`; empty for an unpartitioned table."""
+        values = self.partition_values(partition)
+        fields = self.schema.partition_fields
+        return "/".join(
+            f"{f.name}={self.options.partition_default_name if v is None else cast_text(v, f.type)}"
+            for f, v in zip(fields, values, strict=True)
+        )
+
+    def key_text(self, key: bytes) -> str:
+        """`[42, 7]` of a serialized key."""
+        values = binary_row.decode(key, self.key_types)
+        return "[" + ", ".join(cast_text(v, t) for v, t in zip(values, self.key_types, strict=True)) + "]"
+
+    def bucket_dir(self, partition: bytes, bucket: int) -> str:
+        """Directory of a bucket's files."""
+        return self.paths.bucket_dir(self.partition_pairs(partition), bucket)
+
+    def file_path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
+        """Where a data or changelog file is; raises Corrupt for names that leave the bucket."""
+        if file.external_path is not None:
+            raise Corrupt(file.external_path, "external paths are outside the table and not read by this version")
+        return join(self.bucket_dir(partition, bucket), inside(file.file_name))
+
+
+def _reopen(paths: TablePaths, schema: TableSchema) -> Store:
+    io = LocalFileIO()
+    return Store(io, SYSTEM, paths, schema, SchemaStore(io, paths), SnapshotStore(io, paths), ManifestStore(io, paths))
