@@ -1,7 +1,8 @@
 """Literals of predicates: what a user types → the raw value of a column's type → Arrow, and as text.
 
 A literal between two values of the type (10.5 for an INT, noon for a DATE) is given as the value below it and
-`exact` False; one beyond the type's range has no value. So comparisons stay exact. FLOAT takes the nearest float.
+`exact` False; one beyond the type's range has no value. So comparisons stay exact. FLOAT takes the nearest
+float.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _EPOCH = datetime(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`value`: the raw value, or the one below if not `exact`, or None beyond the range (`above` it or below)."""
+    """`value`: the raw value, or the one below if not `exact`, or None if out of range (`above` it or below)."""
 
     value: Any
     exact: bool = True

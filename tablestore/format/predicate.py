@@ -1,10 +1,10 @@
 """Predicates: what `col("x") > 1` builds, and the questions asked of them (rows, statistics, expressions).
 
-A predicate selects the rows for which it is true in SQL's logic: a comparison with NULL is never true, negated
-or not. Negation is pushed into the leaves when it is built, so no node is a NOT and "null means not selected"
-holds at every depth. DOUBLE and FLOAT are ordered as in Paimon and Spark: NaN equals itself and is greater than
-every number. `bind` gives the literals a column's type; `mask`, `to_arrow` and `may_match` want bound predicates.
-Used by read (pruning, filtering) and datafile (row groups).
+A predicate selects the rows for which it is true in SQL's logic: a comparison with NULL is never true,
+negated or not. Negation is pushed into the leaves when it is built, so no node is a NOT and "null means not
+selected" holds at every depth. DOUBLE and FLOAT are ordered as in Paimon and Spark: NaN equals itself and is
+greater than every number. `bind` gives the literals a column's type; `mask`, `to_arrow` and `may_match` want
+bound predicates. Used by read (pruning, filtering) and datafile (row groups).
 """
 
 from __future__ import annotations
@@ -308,8 +308,8 @@ def transform(p: Predicate, leaf: Callable[[Leaf], Predicate]) -> Predicate:
 def bind(p: Predicate, schema: TableSchema) -> Predicate:
     """The predicate with literals as raw values of their columns' types. Bound ones pass unchanged.
 
-    Raises NotFound for a name that is no column, SchemaMismatch for a literal that cannot be compared with its
-    column. A number between two values of the type becomes the same comparison with the value below it.
+    Raises NotFound for a name that is no column, SchemaMismatch for a literal that cannot be compared with
+    its column. A number between two values of the type becomes the same comparison with the value below it.
     """
     return transform(_predicate(p), lambda leaf: _bound(leaf, schema))
 
@@ -437,7 +437,8 @@ def may_match(p: Predicate, stats: Mapping[str, ColumnStats]) -> bool:
     low, high = _bound_or_none(known.min), _bound_or_none(known.max)
     if isinstance(p, StartsWith):
         return _may_start(p, low, high)
-    assert isinstance(p, (Compare, In)) and p.type is not None, "bind the predicate first"
+    assert isinstance(p, (Compare, In))
+    assert p.type is not None, "bind the predicate first"
     wide = p.type.root in _FLOATS  # NaN may be there though no bound says so
     if isinstance(p, Compare):
         return _may_compare(p.op, p.value, low, high, nan_possible=wide)
