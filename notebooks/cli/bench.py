@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
 
 
 def benches(folder: Path) -> dict[str, str]:
-    """Name → first line of the module's docstring, for every module that does not start with an underscore."""
+    """Name → first line of the module's docstring, for every module without a leading underscore."""
     found = {}
     for path in sorted(folder.glob("*.py")):
         if not path.name.startswith(("_", "conftest")):

@@ -1,4 +1,4 @@
-"""`doctor`: one table of what the workbench stands on, each weak point with its remedy; exit 1 if something needed is missing.
+"""`doctor`: one table of what the workbench stands on, with remedies; exit 1 if something needed is missing.
 
 Every check is a function that looks and returns a `Finding`; what it means is decided by the pure
 functions, so tests need no broken machine. Called by `workbench`.

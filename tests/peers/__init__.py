@@ -1,4 +1,4 @@
-"""Peers: other implementations and outside tools that tests compare with. `require` skips where one is missing."""
+"""Peers: other implementations that tests compare with. `require` skips where one is missing."""
 
 from __future__ import annotations
 

@@ -1,0 +1,111 @@
+"""Making `.venv`: real environments from a lock without packages, so no network is used."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from notebooks.cli import environment
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "check out"
+    folder.mkdir()
+    (folder / "requirements.lock").write_text("# nothing\n")
+    return folder
+
+
+def start(root: Path, *, stamp: str = "sum") -> subprocess.Popen[str]:
+    script = ROOT / "notebooks" / "cli" / "environment.py"
+    command = [sys.executable, str(script), str(root), f"{stamp}\n{root}"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 0, said
+    return said
+
+
+def test_two_at_once_make_one_environment_and_say_where_it_is(root: Path):
+    said = [finish(process) for process in [start(root), start(root)]]
+    assert sum("making the environment in" in text for text in said) == 1
+    assert any(f"{root}/.venv" in text and "clean` removes it" in text for text in said)
+    assert (root / ".venv" / "workbench.stamp").read_text() == f"sum\n{root}"
+    assert not (root / ".venv" / "workbench.unfinished").exists()
+
+
+def test_an_interrupted_creation_is_made_anew(root: Path):
+    finish(start(root))
+    (root / ".venv" / "workbench.stamp").unlink()
+    (root / ".venv" / "workbench.unfinished").touch()
+    (root / ".venv" / "half").touch()
+    finish(start(root))
+    assert not (root / ".venv" / "half").exists()
+    assert (root / ".venv" / "workbench.stamp").exists()
+
+
+def test_a_failed_install_leaves_no_stamp_and_names_the_log(root: Path):
+    (root / "requirements.lock").write_text("no-such-package-of-ours @ file:///nowhere/at-all.whl\n")
+    process = start(root)
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 1
+    assert "install.log" in said
+    assert "remedy:" in said
+    assert not (root / ".venv" / "workbench.stamp").exists()
+
+
+def test_a_moved_checkout_is_mended_without_pip(root: Path):
+    finish(start(root))
+    probe = [str(root / ".venv" / "bin" / "pip"), "--version"]
+    assert subprocess.run(probe, check=False, capture_output=True).returncode == 0
+    moved = root.rename(root.with_name("moved"))
+    shutil.rmtree(next(moved.glob(".venv/lib/python3*/ensurepip"), moved / "none"), ignore_errors=True)
+    assert "making" not in finish(start(moved))
+    done = subprocess.run(
+        [str(moved / ".venv" / "bin" / "pip"), "--version"], capture_output=True, text=True, check=True
+    )
+    assert str(moved) in done.stdout
+
+
+def test_sources_of_the_checkout_are_importable(root: Path):
+    finish(start(root))
+    package = root / "tablestore"
+    alias = package / "spark" / "pyspark_tablestore"
+    alias.mkdir(parents=True)
+    (package / "__init__.py").write_text("name = 'ours'\n")
+    (alias / "__init__.py").write_text("import tablestore\nname = tablestore.name\n")
+    command = [
+        str(root / ".venv" / "bin" / "python"),
+        "-P",
+        "-c",
+        "import pyspark_tablestore as p; print(p.name)",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd="/")
+    assert done.stdout == "ours\n"
+
+
+@pytest.mark.parametrize(("old", "new"), [("/x", "/y z"), ("/x y", "/z"), ("/x", "/" + "long" * 40)])
+def test_scripts_name_the_python_of_their_new_place(tmp_path: Path, old: str, new: str):
+    venv = Path(f"{tmp_path}{new}") / ".venv"
+    scripts = venv / "bin"
+    scripts.mkdir(parents=True)
+    before = Path(f"{tmp_path}{old}") / ".venv"
+    python = before / "bin" / "python3.11"
+    header = f"#!/bin/sh\n'''exec' \"{python}\" \"$0\" \"$@\"\n' '''\n" if " " in old else f"#!{python}\n"
+    (scripts / "tool").write_text(f"{header}print('tool')\n")
+    (scripts / "other").write_text("#!/usr/bin/python3\n")
+    (scripts / "python").write_text('#!/bin/sh\necho "new python $1"\n')
+    for script in scripts.iterdir():
+        script.chmod(0o755)
+    environment.relocate(venv, old=before)
+    done = subprocess.run([str(scripts / "tool")], capture_output=True, text=True, check=True)
+    assert done.stdout == f"new python {scripts / 'tool'}\n"
+    assert (scripts / "other").read_text() == "#!/usr/bin/python3\n"

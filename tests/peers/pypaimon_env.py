@@ -1,0 +1,57 @@
+"""pypaimon's own environment: made on first use from `pypaimon.lock`, under this environment's `peers/`.
+
+Holds: the stamp is written last, so an interrupted creation starts over; two test runs take turns.
+Where the packages cannot be had, `python()` gives the reason once and tests skip by it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import shutil
+import subprocess
+import sys
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+LOCK = Path(__file__).with_name("pypaimon.lock")
+
+
+@dataclass(frozen=True, slots=True)
+class PeerPython:
+    """The Python that has pypaimon, or why there is none (`path` is None)."""
+
+    path: Path | None
+    reason: str = ""
+
+
+@functools.cache
+def python() -> PeerPython:
+    """Asked once a run: a failure is not tried again for every test."""
+    return make(Path(sys.prefix) / "peers" / "pypaimon", lock=LOCK)
+
+
+def make(venv: Path, *, lock: Path) -> PeerPython:
+    """The environment at `venv` as `lock` says, made if it is missing, stale or half made."""
+    stamp, wanted = venv / "lock.crc", str(zlib.crc32(lock.read_bytes()))
+    try:
+        venv.parent.mkdir(parents=True, exist_ok=True)
+        with (venv.parent / f"{venv.name}.turn").open("w") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            if not stamp.exists() or stamp.read_text() != wanted:
+                shutil.rmtree(venv, ignore_errors=True)
+                _run([sys.executable, "-m", "venv", str(venv)])
+                pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-input"]
+                _run([*pip, "--disable-pip-version-check", "--retries", "1", "-r", str(lock)])
+                stamp.write_text(wanted)
+    except (OSError, subprocess.CalledProcessError) as error:
+        said = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
+        return PeerPython(
+            None, f"needs pypaimon: {said[-1] if said else 'its environment could not be made'}"
+        )
+    return PeerPython(venv / "bin" / "python")
+
+
+def _run(command: list[str]) -> None:
+    subprocess.run(command, check=True, capture_output=True, text=True)

@@ -1,0 +1,144 @@
+"""pyproject.toml, requirements.lock, environment.yml and the script agree, with each other and what is installed."""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from notebooks.cli import doctor
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+# Imported under another name than the package's, or not imported from Python at all.
+MODULE_OF = {
+    "backports-zstd": "backports",
+    "tpchgen-cli": "",
+    "jupyterlab": "",
+    "ipykernel": "",
+    "nbmake": "",
+}
+BROWSER_ONLY = {"playwright"}
+
+
+def ranges(*extras: str) -> dict[str, SpecifierSet]:
+    lines = [
+        *PROJECT["dependencies"],
+        *(line for extra in extras for line in PROJECT["optional-dependencies"][extra]),
+    ]
+    return {canonicalize_name(one.name): one.specifier for one in map(Requirement, lines)}
+
+
+def pins(path: Path) -> dict[str, str]:
+    lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    exact = [
+        re.fullmatch(r"([\w.-]+)==([\w.+!-]+)", line) for line in lines if line and not line.startswith("#")
+    ]
+    assert all(exact), f"{path.name}: every line is name==version"
+    return {canonicalize_name(match[1]): match[2] for match in exact if match}
+
+
+def test_lock_satisfies_every_range():
+    locked = pins(ROOT / "requirements.lock")
+    wrong = {
+        name: f"{locked.get(name)} is not {wanted}"
+        for name, wanted in ranges("test").items()
+        if name not in locked or not wanted.contains(locked[name], prereleases=True)
+    }
+    assert not wrong
+
+
+def test_lock_is_complete():
+    """Every requirement of every locked package is locked too, for this Python and system."""
+    locked = pins(ROOT / "requirements.lock")
+    absent = set()
+    for name in locked:
+        for line in importlib.metadata.requires(name) or ():
+            needed = Requirement(line)
+            applies = needed.marker is None or needed.marker.evaluate({"extra": ""})
+            if applies and canonicalize_name(needed.name) not in locked.keys() | {"setuptools", "pip"}:
+                absent.add(f"{name} needs {line}")
+    assert not absent
+
+
+def test_conda_file_states_the_same_ranges():
+    conda = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    plain = [line for line in conda["dependencies"] if isinstance(line, str)]
+    stated = {
+        one.name: one.specifier
+        for one in map(Requirement, (line for line in plain if "=" in line and "openjdk" not in line))
+    }
+    python = stated.pop("python")
+    assert python == SpecifierSet(PROJECT["requires-python"])
+    assert stated == {name: wanted for name, wanted in ranges().items() if name in stated}
+    assert "openjdk=17" in plain
+    assert conda["dependencies"][-1] == {"pip": ["-e .[test]"]}
+
+
+def test_script_doctor_and_project_support_the_same_versions():
+    script = (ROOT / "workbench").read_text(encoding="utf-8")
+    numbers = {name: int(value) for name, value in re.findall(r"\b(oldest_\w+|newest_\w+)=(\d+)", script)}
+    assert (3, numbers["oldest_python"]) == doctor.OLDEST_PYTHON
+    assert (3, numbers["newest_python"]) == doctor.NEWEST_PYTHON
+    assert numbers["oldest_java"] == doctor.OLDEST_JAVA
+    upper = f"{doctor.NEWEST_PYTHON[0]}.{doctor.NEWEST_PYTHON[1] + 1}"
+    lower = f"{doctor.OLDEST_PYTHON[0]}.{doctor.OLDEST_PYTHON[1]}"
+    assert SpecifierSet(PROJECT["requires-python"]) == SpecifierSet(f">={lower},<{upper}")
+
+
+def test_every_import_of_the_project_is_declared():
+    declared = {MODULE_OF.get(name, name.replace("-", "_").lower()) for name in ranges("test")}
+    known = (
+        declared | set(sys.stdlib_module_names) | {"tablestore", "widgets", "datasets", "notebooks", "tests"}
+    )
+    known |= {
+        "pyspark_tablestore",
+        "traitlets",
+        "yaml",
+        "packaging",
+        "tqdm",
+    } | BROWSER_ONLY  # of declared packages
+    strangers = {}
+    for package in ("tablestore", "widgets", "datasets", "notebooks", "tests"):
+        for path in (ROOT / package).rglob("*.py"):
+            if path.name != "pypaimon_driver.py":  # runs in an environment of its own
+                strangers |= {name: str(path) for name in top_imports(path) if name not in known}
+    assert not strangers
+
+
+def top_imports(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {name.name.split(".")[0] for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+def test_peer_lock_is_exact():
+    assert pins(ROOT / "tests" / "peers" / "pypaimon.lock")["pypaimon"] == "2.1.0"
+
+
+def test_top_level_is_what_it_is():
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    top = {name.split("/")[0] for name in listed.stdout.split("\0") if name}
+    files = {
+        "README.md",
+        "LICENSE",
+        "environment.yml",
+        "pyproject.toml",
+        "requirements.lock",
+        "workbench",
+        ".gitignore",
+    }
+    assert top <= files | {"notebooks", "tablestore", "widgets", "datasets", "tests", ".ci"}

@@ -1,0 +1,240 @@
+"""Imports point downward, and the world enters the engine through two doors only.
+
+Read from the syntax tree of every file, so a package that is not written yet breaks nothing. The picture
+of the layers is in tablestore/README.md; this file is its test.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+OURS = ("tablestore", "widgets", "datasets", "notebooks", "tests", "pyspark_tablestore")
+
+# A layer may import itself and every layer named here.
+BASE = {"errors", "option_names", "options", "env"}
+MAY_IMPORT = {
+    "errors": set(),
+    "option_names": set(),  # the names only, beside options
+    "options": {"errors", "option_names"},
+    "env": {"errors"},
+    "io": BASE,
+    "format": BASE | {"io"},
+    "meta": BASE | {"io", "format"},
+    "index": BASE | {"io", "format"},
+    "logstore": BASE | {"io", "format"},
+    "lsm": BASE | {"io", "format", "meta", "index"},
+}
+MAY_IMPORT["write"] = MAY_IMPORT["read"] = MAY_IMPORT["lsm"] | {"lsm"}
+MAY_IMPORT["table"] = MAY_IMPORT["write"] | {"write", "read"}
+MAY_IMPORT["cdc"] = MAY_IMPORT["table"] | {"table"}
+MAY_IMPORT["tiering"] = MAY_IMPORT["cdc"] | {"logstore"}
+MAY_IMPORT["sql"] = MAY_IMPORT["spark"] = MAY_IMPORT["cdc"] | {"cdc", "tiering"}
+
+ONLY_ENV = {"time", "uuid", "random", "secrets"}
+ONLY_IO = {"os", "pathlib", "shutil", "tempfile", "glob", "fcntl"}
+ENGINE = {"format", "meta", "index", "logstore", "lsm", "write", "read"}  # below `table`, above `io`
+EXTRAS = {
+    "pyspark": {"spark"},
+    "py4j": {"spark"},
+    "plotly": set(),
+    "IPython": set(),
+    "rich": set(),
+    "pandas": {"table", "spark"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """`module` imported in `path`; `inside` tells a function's body from the top of the file."""
+
+    path: Path
+    line: int
+    module: str
+    inside: bool
+    only_types: bool
+
+    def __str__(self) -> str:
+        return f"{self.path.relative_to(ROOT)}:{self.line} imports {self.module}"
+
+
+def imports(path: Path) -> Iterator[Import]:
+    """Every import of the file; `from a import b` counts as `a.b`, so a layer is seen however it is named."""
+    tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    functions = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    pending: list[tuple[ast.AST, bool, bool]] = [(tree, False, False)]
+    while pending:
+        node, inside, only_types = pending.pop()
+        for module in named_modules(node, path):
+            yield Import(path, node.lineno, module, inside, only_types)
+        inside = inside or isinstance(node, functions)
+        only_types = only_types or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
+        pending += [(child, inside, only_types) for child in ast.iter_child_nodes(node)]
+
+
+def named_modules(node: ast.AST, path: Path) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [name.name for name in node.names]
+    if isinstance(node, ast.ImportFrom):
+        base = node.module or ""
+        if node.level:
+            package = path.relative_to(ROOT).with_suffix("").parts[: -node.level]
+            base = ".".join([*package, *([base] if base else [])])
+        return [f"{base}.{name.name}" for name in node.names]
+    return []
+
+
+def sources(package: str) -> list[Path]:
+    folder = ROOT / package
+    return sorted(path for path in folder.rglob("*.py") if "__pycache__" not in path.parts)
+
+
+def layer_of(path: Path) -> str:
+    """'lsm' for tablestore/lsm/writer.py, 'errors' for tablestore/errors.py, '' for the package itself."""
+    first = path.relative_to(ROOT / "tablestore").parts[0]
+    return "" if first == "__init__.py" else first.removesuffix(".py")
+
+
+def engine_imports() -> list[tuple[str, Import]]:
+    return [(layer_of(path), found) for path in sources("tablestore") for found in imports(path)]
+
+
+def show(found: list[Import], *, why: str) -> str:
+    return "\n".join([why, *map(str, found)])
+
+
+def test_every_module_of_the_engine_has_a_layer():
+    unknown = {layer_of(path) for path in sources("tablestore")} - set(MAY_IMPORT) - {""}
+    assert not unknown, f"add to the picture and to MAY_IMPORT: {sorted(unknown)}"
+
+
+def test_imports_of_the_engine_point_downward():
+    wrong = []
+    for layer, found in engine_imports():
+        parts = found.module.split(".")
+        if layer and parts[0] == "tablestore":
+            wanted = parts[1] if len(parts) > 1 else "tablestore"
+            attribute_of_the_package = wanted.startswith("__")
+            if wanted not in MAY_IMPORT[layer] | {layer} and not attribute_of_the_package:
+                wrong.append(found)
+    assert not wrong, show(wrong, why="upward or sideways:")
+
+
+def test_the_engine_knows_nobody_above_it():
+    wrong = [
+        found for _, found in engine_imports() if found.module.split(".")[0] in set(OURS) - {"tablestore"}
+    ]
+    assert not wrong, show(wrong, why="tablestore stands alone:")
+
+
+def test_datasets_never_import_the_engine_or_the_widgets():
+    above = {"tablestore", "widgets", "notebooks", "tests", "pyspark", "pyspark_tablestore"}
+    wrong = [
+        found
+        for path in sources("datasets")
+        for found in imports(path)
+        if found.module.split(".")[0] in above
+    ]
+    assert not wrong, show(wrong, why="datasets is plain data:")
+
+
+def test_widgets_use_the_public_face_of_the_engine_only():
+    wrong = []
+    for path in sources("widgets"):
+        for found in imports(path):
+            first, _, rest = found.module.partition(".")
+            deep = first == "tablestore" and (ROOT / "tablestore" / rest.split(".")[0]).is_dir()
+            deep = deep or (first == "tablestore" and (rest.startswith("_") or rest.split(".")[0] in BASE))
+            if deep or first in {"datasets", "notebooks", "tests", "pyspark"}:
+                wrong.append(found)
+    assert not wrong, show(wrong, why="widgets use `import tablestore` and names of it:")
+
+
+@pytest.mark.parametrize("package", ["tablestore", "widgets", "datasets", "notebooks"])
+def test_no_import_of_ours_hides_in_a_function(package: str):
+    found = [one for path in sources(package) for one in imports(path)]
+    wrong = [one for one in found if one.inside and one.module.split(".")[0] in OURS]
+    assert not wrong, show(wrong, why="imports of ours stand at the top of the file:")
+
+
+def test_nothing_but_the_tests_imports_the_tests_or_the_verbs():
+    found = [
+        one
+        for package in ("tablestore", "widgets", "datasets")
+        for p in sources(package)
+        for one in imports(p)
+    ]
+    wrong = [one for one in found if one.module.split(".")[0] in ("tests", "notebooks")]
+    assert not wrong, show(wrong, why="tests and notebooks are imported by nothing:")
+
+
+def test_chance_and_clock_enter_through_env():
+    wrong = [
+        found
+        for layer, found in engine_imports()
+        if layer not in ("env", "spark") and found.module.split(".")[0] in ONLY_ENV
+    ]
+    assert not wrong, show(wrong, why="time, uuid and random come from Env:")
+    calls = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}"
+        for path in sources("tablestore")
+        if layer_of(path) not in ("env", "spark")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr in ("now", "utcnow", "today")
+        if ast.unparse(node.value)
+        in ("datetime", "date", "datetime.datetime", "dt.datetime", "datetime.date")
+    ]
+    assert not calls, "the clock is Env's:\n" + "\n".join(calls)
+
+
+def test_files_are_reached_through_file_io_only():
+    wrong = [
+        found
+        for layer, found in engine_imports()
+        if layer in ENGINE and not found.only_types and found.module.split(".")[0] in ONLY_IO
+    ]
+    assert not wrong, show(wrong, why="below the table, files are FileIO's business:")
+    calls = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sources("tablestore")
+        if layer_of(path) in ENGINE
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open"
+    ]
+    assert not calls, "open() below the table:\n" + "\n".join(calls)
+
+
+def test_heavy_extras_are_imported_only_where_they_belong():
+    wrong = [
+        found
+        for layer, found in engine_imports()
+        if not found.only_types and not found.inside
+        if layer not in EXTRAS.get(found.module.split(".")[0], {layer})
+    ]
+    assert not wrong, show(wrong, why="not at the top of this layer:")
+
+
+def test_the_reader_of_imports_sees_what_python_sees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    path = tmp_path / "tablestore" / "lsm" / "x.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        "import os.path\nfrom tablestore import read\nfrom ..table import scan\nfrom . import y\n"
+        "def f():\n    import uuid\n"
+        "if TYPE_CHECKING:\n    import pandas\n"
+    )
+    seen = {(found.module, found.inside, found.only_types) for found in imports(path)}
+    assert seen == {
+        ("os.path", False, False),
+        ("tablestore.read", False, False),
+        ("tablestore.table.scan", False, False),
+        ("tablestore.lsm.y", False, False),
+        ("uuid", True, False),
+        ("pandas", False, True),
+    }
+    assert layer_of(path) == "lsm"
