@@ -1,4 +1,4 @@
-"""pyproject.toml, requirements.lock, environment.yml and the script agree, with each other and what is installed."""
+"""pyproject.toml, requirements.lock, environment.yml and the script agree, with each other and the environment."""
 
 from __future__ import annotations
 
