@@ -1,0 +1,216 @@
+"""What a compaction pick answers: the unit, and the reason in numbers and in words.
+
+A `Decision` holds the trial of every rule in the order in which they are tried: the one that fired, the sums
+of those that did not, and what the later ones would have done alone. Pure values; made by `compaction`, shown
+by widgets and logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Literal
+
+from tablestore.format.manifest import DataFileMeta
+from tablestore.lsm import quantities
+
+State = Literal["fired", "no", "not reached", "off"]
+_SIGNS = {"fired": "✓", "no": "×", "not reached": "○", "off": "–"}
+
+
+@dataclass(frozen=True, slots=True)
+class CompactUnit:
+    """Files to merge, in the order of their runs, and the level their rows go to (never 0)."""
+
+    output_level: int
+    files: tuple[DataFileMeta, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes read at most."""
+        return sum(f.file_size for f in self.files)
+
+    @property
+    def text(self) -> str:
+        """`L0×5 + L5 → L5, 6 files 88.0 MiB`."""
+        inputs = []
+        for level, files in groupby(self.files, key=lambda f: f.level):
+            count = len(list(files))
+            inputs.append(f"L{level}" if count == 1 else f"L{level}×{count}")
+        many = "1 file" if len(self.files) == 1 else f"{len(self.files)} files"
+        return f"{' + '.join(inputs)} → L{self.output_level}, {many} {quantities.size(self.size)}"
+
+
+@dataclass(frozen=True, slots=True)
+class RatioStep:
+    """One comparison of the size-ratio rule: the candidate so far against the next run."""
+
+    candidate: int
+    percent: float  # the candidate is stretched to this percentage
+    next_size: int
+    next_level: int
+
+    @property
+    def taken(self) -> bool:
+        """Whether the next run joins the candidate."""
+        return not self.candidate * self.percent / 100.0 < float(self.next_size)
+
+    @property
+    def text(self) -> str:
+        """`117.9 × 1.01 < 241.8 MiB L4 stop`."""
+        (left, right), unit = quantities.terms((self.candidate, self.next_size))
+        sign, verdict = ("≥", "take") if self.taken else ("<", "stop")
+        return f"{left} × {self.percent / 100:.2f} {sign} {right} {unit} L{self.next_level} {verdict}"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTrial:
+    """One rule held against one bucket: the terms of its sum, and what it alone would compact."""
+
+    rule: str
+    state: State
+    numbers: tuple[tuple[str, Any], ...] = ()
+    steps: tuple[RatioStep, ...] = ()
+    unit: CompactUnit | None = field(default=None, repr=False)
+
+    @property
+    def text(self) -> str:
+        """The sum with the numbers put in, one line."""
+        if self.state == "off":
+            return "off"
+        words = _WORDS[self.rule](dict(self.numbers), self)
+        if self.state == "not reached" and self.unit is not None:
+            return f"{words}; alone it would take {self.unit.text}"
+        return words
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The comparisons of a rule that goes from run to run."""
+        return tuple(step.text for step in self.steps)
+
+    @property
+    def sign(self) -> str:
+        """✓ fired, × tried without firing, ○ not reached, – off."""
+        return _SIGNS[self.state]
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a pick took what it took: the rule that decided ("none" if none fired) and every trial."""
+
+    rule: str
+    text: str
+    trials: tuple[RuleTrial, ...] = ()
+
+    @property
+    def runner_up(self) -> RuleTrial | None:
+        """The first rule after the one that fired that would have compacted something too."""
+        return next((t for t in self.trials if t.state == "not reached" and t.unit is not None), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The unit to compact, or None, with its reason: a "no" has one too."""
+
+    unit: CompactUnit | None
+    reason: Reason
+
+    @property
+    def text(self) -> str:
+        """One line for a log."""
+        if self.unit is None:
+            return f"nothing to compact: {self.reason.text}"
+        return f"{self.unit.text}, because {self.reason.rule}: {self.reason.text}"
+
+    def explain(self) -> str:
+        """The decision and the trial of every rule, one line each and one for each comparison."""
+        lines = [self.text]
+        for trial in self.reason.trials:
+            lines.append(f"  {trial.sign} {trial.rule}: {trial.text}")
+            lines += [f"      {line}" for line in trial.lines]
+        return "\n".join(lines)
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
+
+
+def _few_runs(n: dict[str, Any]) -> str:
+    return f"runs {n['runs']} < trigger {n['trigger']}"
+
+
+def _early_full(n: dict[str, Any], trial: RuleTrial) -> str:
+    if n["runs"] <= 1:
+        return f"{_runs(n['runs'])}: nothing to merge"
+    said = []
+    if "interval_ms" in n:
+        since, interval = n["since_last_full_ms"], quantities.duration(n["interval_ms"])
+        if since is None:
+            said.append(f"no full compaction yet, interval {interval}")
+        else:
+            sign = ">" if since > n["interval_ms"] else "≤"
+            said.append(f"last full {quantities.duration(since)} ago {sign} interval {interval}")
+    if "total_threshold" in n:
+        sign = "<" if n["total"] < n["total_threshold"] else "≥"
+        said.append(_sum("total {} " + sign + " {}", n["total"], n["total_threshold"]))
+    if "incremental_threshold" in n:
+        sign = ">" if n["incremental"] > n["incremental_threshold"] else "≤"
+        said.append(
+            _sum("above the top level {} " + sign + " {}", n["incremental"], n["incremental_threshold"])
+        )
+    return ", ".join(said)
+
+
+def _sum(pattern: str, *counts: int) -> str:
+    texts, unit = quantities.terms(counts)
+    return f"{pattern.format(*texts)} {unit}"
+
+
+def _size_amplification(n: dict[str, Any], trial: RuleTrial) -> str:
+    if n["runs"] < n["trigger"]:
+        return _few_runs(n)
+    sign = ">" if n["newer"] * 100 > n["limit_percent"] * n["oldest"] else "≤"
+    share = f"{n['newer'] * 100 // n['oldest']} %" if n["oldest"] else "an empty oldest run"
+    return _sum("{} × 100 " + sign + f" {n['limit_percent']} × {{}}", n["newer"], n["oldest"]) + (
+        f" ({share} of {n['limit_percent']} %)"
+    )
+
+
+def _size_ratio(n: dict[str, Any], trial: RuleTrial) -> str:
+    if n["runs"] < n["trigger"]:
+        return _few_runs(n)
+    return _taken(n, trial)
+
+
+def _taken(n: dict[str, Any], trial: RuleTrial) -> str:
+    last = trial.steps[-1].text if trial.steps and not trial.steps[-1].taken else "to the last"
+    return f"{n['taken']} of {_runs(n['runs'])}, {last}"
+
+
+def _file_number(n: dict[str, Any], trial: RuleTrial) -> str:
+    if n["runs"] <= n["trigger"]:
+        return f"runs {n['runs']} ≤ trigger {n['trigger']}"
+    return f"runs {n['runs']} > trigger {n['trigger']}: {_runs(n['initial'])} at least; {_taken(n, trial)}"
+
+
+def _lift_level0(n: dict[str, Any], trial: RuleTrial) -> str:
+    if not n["level0"]:
+        return "level 0 is empty"
+    return f"level 0 holds {_runs(n['level0'])}; {_taken(n, trial)}"
+
+
+def _full(n: dict[str, Any], trial: RuleTrial) -> str:
+    if trial.unit is None:
+        return "no files" if not n["runs"] else f"one run at the top level L{n['max_level']} already"
+    return f"asked for, {_runs(n['runs'])} to L{n['max_level']}"
+
+
+_WORDS: dict[str, Callable[[dict[str, Any], RuleTrial], str]] = {
+    "early full": _early_full,
+    "size amplification": _size_amplification,
+    "size ratio": _size_ratio,
+    "file number": _file_number,
+    "lift level 0": _lift_level0,
+    "full": _full,
+}

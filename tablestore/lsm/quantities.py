@@ -1,0 +1,42 @@
+"""Bytes and durations in words: three significant digits, IEC units, one unit for all terms of a sum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def size(count: int) -> str:
+    """`707 B`, `9.46 MiB`, `560 MiB`, `1.10 GiB`."""
+    unit = _unit(count)
+    value = count / (1 << 10 * unit)
+    if unit == 0:
+        return f"{count} B"
+    digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
+    return f"{value:.{digits}f} {_UNITS[unit]}"
+
+
+def _unit(count: int) -> int:
+    return min(max((abs(count).bit_length() - 1) // 10, 0), len(_UNITS) - 1)
+
+
+def terms(counts: Iterable[int]) -> tuple[list[str], str]:
+    """Each term in one unit, and the unit: that of the largest, finer if the smallest would read 0.0."""
+    counts = list(counts)
+    largest, smallest = max(counts, default=0), min((c for c in counts if c), default=0)
+    unit = _unit(largest)
+    while unit and smallest / (1 << 10 * unit) < 0.05 and largest / (1 << 10 * (unit - 1)) < 1_000_000:
+        unit -= 1
+    if unit == 0:
+        return [str(c) for c in counts], _UNITS[0]
+    return [f"{c / (1 << 10 * unit):.1f}" for c in counts], _UNITS[unit]
+
+
+def duration(millis: int) -> str:
+    """`0.4 s`, `1:52`, `3:05:00`."""
+    seconds = millis // 1000
+    if seconds < 60:
+        return f"{millis / 1000:.1f} s"
+    hours, minutes = divmod(seconds // 60, 60)
+    return f"{hours}:{minutes:02}:{seconds % 60:02}" if hours else f"{minutes}:{seconds % 60:02}"

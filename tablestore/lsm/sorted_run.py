@@ -1,0 +1,113 @@
+"""Sorted runs and levels: files of one bucket in the order in which newer hides older.
+
+Every level-0 file is a run of its own, newest first; each level above is one run of files with disjoint keys
+(I4). For one key, an earlier run of `Levels.runs` is newer (I5). Pure values: readers may keep an old
+`Levels`, nothing mutates it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tablestore.format.manifest import DataFileMeta
+
+MIXED = -1  # level of a run packed from files of several levels
+
+
+@dataclass(frozen=True, slots=True)
+class SortedRun:
+    """Files ordered by key with disjoint intervals (I4). `level` is MIXED for a packed run of a section."""
+
+    files: tuple[DataFileMeta, ...]
+    level: int = MIXED
+
+    @classmethod
+    def single(cls, file: DataFileMeta) -> SortedRun:
+        """The run that one file is."""
+        return cls((file,), file.level)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(f.file_size for f in self.files)
+
+    @property
+    def rows(self) -> int:
+        """Rows of all files, deletes included."""
+        return sum(f.row_count for f in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """All files of one bucket."""
+
+    level0: tuple[DataFileMeta, ...]  # newest first
+    upper: tuple[SortedRun, ...]  # upper[i] is level i + 1, maybe without files
+
+    @classmethod
+    def of(
+        cls, files: Iterable[DataFileMeta], num_levels: int, key: Callable[[bytes], Any] = lambda key: key
+    ) -> Levels:
+        """Levels of these live files; raised above `num_levels` when a file lies higher.
+
+        `key` makes serialized keys comparable (`interval.key_order`); without it files of a level are in byte
+        order.
+        """
+        by_level: dict[int, list[DataFileMeta]] = {}
+        for file in files:
+            by_level.setdefault(file.level, []).append(file)
+        count = max(num_levels, max(by_level, default=0) + 1)
+        upper = []
+        for level in range(1, count):
+            found = sorted(by_level.get(level, ()), key=lambda f: key(f.min_key))
+            upper.append(SortedRun(tuple(found), level))
+        return cls(tuple(sorted(by_level.get(0, ()), key=newest_first)), tuple(upper))
+
+    @property
+    def num_levels(self) -> int:
+        """Levels, level 0 included."""
+        return len(self.upper) + 1
+
+    @property
+    def max_level(self) -> int:
+        """The lowest place of the tree, where the oldest rows are."""
+        return len(self.upper)
+
+    @property
+    def runs(self) -> tuple[SortedRun, ...]:
+        """Level-0 runs newest first, then the levels that hold files."""
+        return tuple(SortedRun.single(f) for f in self.level0) + tuple(r for r in self.upper if r.files)
+
+    @property
+    def run_count(self) -> int:
+        """Sorted runs that a reader of every key would merge."""
+        return len(self.level0) + sum(1 for r in self.upper if r.files)
+
+    @property
+    def highest_level(self) -> int:
+        """The highest level that holds a file; 0 when only level 0 does, -1 when none does."""
+        return max((r.level for r in self.upper if r.files), default=0 if self.level0 else -1)
+
+    @property
+    def files(self) -> tuple[DataFileMeta, ...]:
+        """Every file, in the order of `runs`."""
+        return self.level0 + tuple(f for r in self.upper for f in r.files)
+
+    def apply(
+        self,
+        before: Iterable[DataFileMeta],
+        after: Iterable[DataFileMeta],
+        key: Callable[[bytes], Any] = lambda key: key,
+    ) -> Levels:
+        """The levels without `before` and with `after`; every file of `before` must be there."""
+        gone = {(f.level, f.file_name) for f in before}
+        kept = [f for f in self.files if (f.level, f.file_name) not in gone]
+        assert len(kept) == len(self.files) - len(gone), f"I6: {sorted(gone)} are not all live in this bucket"
+        return Levels.of([*kept, *after], self.num_levels, key)
+
+
+def newest_first(file: DataFileMeta) -> tuple[int, int, int, str]:
+    """Sort key of level 0: largest sequence first, then smallest first one, creation time, name."""
+    return -file.max_sequence, file.min_sequence, file.creation_time_ms or 0, file.file_name
