@@ -1,0 +1,301 @@
+"""A table's metadata as Arrow tables: `Inspect(store)` behind `table.inspect`.
+
+`snapshots`, `schemas`, `options`, `manifests`, `files`, `partitions`, `buckets`, `tags`, `branches`,
+`consumers` have the columns and text forms of Paimon's system tables (format facts section 23); `levels` and
+`commits` are made for pictures. Times are local wall clock, like those that writers put into manifests. Data
+files are never opened.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.errors import Corrupt
+from tablestore.format import stats
+from tablestore.format.binary_row import Raw
+from tablestore.format.manifest import ADD, ManifestEntry, SimpleStats
+from tablestore.format.snapshot import Snapshot
+from tablestore.format.text import cast_text
+from tablestore.format.types import DataType
+from tablestore.io.paths import join
+from tablestore.meta.store import Store
+from tablestore.read import inspect_files, time_travel
+
+_MS = pa.timestamp("ms")
+SNAPSHOTS = pa.schema(
+    {
+        "snapshot_id": pa.int64(),
+        "schema_id": pa.int64(),
+        "commit_user": pa.string(),
+        "commit_identifier": pa.int64(),
+        "commit_kind": pa.string(),
+        "commit_time": _MS,
+        "base_manifest_list": pa.string(),
+        "delta_manifest_list": pa.string(),
+        "changelog_manifest_list": pa.string(),
+        "total_record_count": pa.int64(),
+        "delta_record_count": pa.int64(),
+        "changelog_record_count": pa.int64(),
+        "watermark": pa.int64(),
+        "next_row_id": pa.int64(),
+        "operation": pa.string(),
+    }
+)
+SCHEMAS = pa.schema(
+    {
+        "schema_id": pa.int64(),
+        "fields": pa.string(),
+        "partition_keys": pa.string(),
+        "primary_keys": pa.string(),
+        "options": pa.string(),
+        "comment": pa.string(),
+        "update_time": _MS,
+    }
+)
+MANIFESTS = pa.schema(
+    {
+        "file_name": pa.string(),
+        "file_size": pa.int64(),
+        "num_added_files": pa.int64(),
+        "num_deleted_files": pa.int64(),
+        "schema_id": pa.int64(),
+        "min_partition_stats": pa.string(),
+        "max_partition_stats": pa.string(),
+        "min_row_id": pa.int64(),
+        "max_row_id": pa.int64(),
+    }
+)
+COMMITS = pa.schema(
+    {
+        "snapshot_id": pa.int64(),
+        "commit_kind": pa.string(),
+        "commit_time": _MS,
+        "rows_added": pa.int64(),
+        "rows_removed": pa.int64(),
+        "files_added": pa.int32(),
+        "files_removed": pa.int32(),
+        "bytes_added": pa.int64(),
+        "bytes_removed": pa.int64(),
+        "changelog_rows": pa.int64(),
+        "watermark": pa.int64(),
+        "commit_user": pa.string(),
+        "commit_identifier": pa.int64(),
+        "properties": pa.string(),
+    }
+)
+TAGS = pa.schema(
+    {
+        "tag_name": pa.string(),
+        "snapshot_id": pa.int64(),
+        "schema_id": pa.int64(),
+        "commit_time": _MS,
+        "record_count": pa.int64(),
+        "create_time": _MS,
+        "time_retained": pa.string(),
+    }
+)
+_CONSUMER = re.compile(r"consumer-(.+)")
+_BRANCH = re.compile(r"branch-(.+)")
+
+
+class Inspect:
+    """Metadata of one table. Remembers the counts of commits it has added up; not thread-safe."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._deltas: dict[str, tuple[int, ...]] = {}
+
+    def snapshots(self) -> pa.Table:
+        """Every snapshot there is, oldest first."""
+        return made(SNAPSHOTS, (_snapshot_row(s) for s in self._store.snapshots.all()))
+
+    def schemas(self) -> pa.Table:
+        """Every schema; fields, keys and options as JSON."""
+        return made(SCHEMAS, (self._schema_row(i) for i in self._store.schemas.ids()))
+
+    def options(self) -> pa.Table:
+        """The options the table was given."""
+        return made(
+            pa.schema({"key": pa.string(), "value": pa.string()}), sorted(self._store.schema.options.items())
+        )
+
+    def manifests(self, snapshot: int | None = None) -> pa.Table:
+        """Manifests of a snapshot's state (None: the newest), oldest first."""
+        found = self._snapshot(snapshot)
+        some = self._store.manifests.manifests(found) if found is not None else []
+        rows = (
+            (
+                m.file_name,
+                m.file_size,
+                m.num_added,
+                m.num_deleted,
+                m.schema_id,
+                *self._bounds(m.partition_stats),
+                None,
+                None,
+            )
+            for m in some
+        )
+        return made(MANIFESTS, rows)
+
+    def commits(self) -> pa.Table:
+        """What each snapshot changed: rows, files and bytes added and removed. One row a snapshot, oldest
+        first.
+        """
+        return made(COMMITS, (self._commit_row(s) for s in self._store.snapshots.all()))
+
+    def files(self, snapshot: int | None = None) -> pa.Table:
+        """Live data files of a snapshot (None: the newest), with their statistics as text."""
+        return inspect_files.files(self._store, self._live(snapshot))
+
+    def levels(
+        self, snapshot: int | None = None, *, partition: str | None = None, bucket: int | None = None
+    ) -> pa.Table:
+        """Live data files by place in their LSM tree, newest run first.
+
+        `run` 0 is the newest level-0 file; each level above is one run. `min_key_pos`, `max_key_pos` lie on a
+        0..1 axis over the keys of the bucket. `partition` is a text such as "l_year=1995/l_month=6".
+        """
+        return inspect_files.levels(self._store, self._live(snapshot), partition=partition, bucket=bucket)
+
+    def partitions(self, snapshot: int | None = None) -> pa.Table:
+        """Partitions of a snapshot with their files added up."""
+        return inspect_files.partitions(self._store, self._live(snapshot))
+
+    def buckets(self, snapshot: int | None = None) -> pa.Table:
+        """Buckets of a snapshot with their files added up."""
+        return inspect_files.buckets(self._store, self._live(snapshot))
+
+    def tags(self) -> pa.Table:
+        """Tags by name."""
+        return made(TAGS, (self._tag_row(n, s) for n, s in sorted(time_travel.tags(self._store).items())))
+
+    def branches(self) -> pa.Table:
+        """Branches with the time their directory last changed."""
+        listed = self._store.io.list(join(self._store.paths.root, "branch"))
+        rows = [(m[1], local_ms(s.modified_ms)) for s in listed if (m := _BRANCH.fullmatch(s.name))]
+        return made(pa.schema({"branch_name": pa.string(), "create_time": _MS}), rows)
+
+    def consumers(self) -> pa.Table:
+        """Stream readers that left their place, with the next snapshot they will read."""
+        rows = []
+        for status in self._store.io.list(self._store.paths.consumer_dir):
+            match = _CONSUMER.fullmatch(status.name)
+            if match:
+                path = join(self._store.paths.consumer_dir, status.name)
+                rows.append((match[1], _json(self._store.io.read(path), path).get("nextSnapshot")))
+        return made(pa.schema({"consumer_id": pa.string(), "next_snapshot_id": pa.int64()}), rows)
+
+    def _snapshot(self, snapshot: int | None) -> Snapshot | None:
+        return time_travel.resolve(self._store, snapshot=snapshot)
+
+    def _live(self, snapshot: int | None) -> list[ManifestEntry]:
+        return self._store.manifests.live_entries(self._snapshot(snapshot))
+
+    def _schema_row(self, schema_id: int) -> tuple[Any, ...]:
+        """From the file itself: types of any kind are shown as they are stored."""
+        path = self._store.paths.schema(schema_id)
+        body = _json(self._store.io.read(path), path)
+        parts = (body.get("fields"), body.get("partitionKeys"), body.get("primaryKeys"), body.get("options"))
+        texts = (json.dumps(p, ensure_ascii=False, separators=(",", ":")) for p in parts)
+        return schema_id, *texts, body.get("comment"), local_ms(int(body.get("timeMillis") or 0))
+
+    def _bounds(self, known: SimpleStats) -> tuple[str, str]:
+        types = [t.as_nullable() for t in self._store.partition_types]
+        columns = stats.decode(known, types, 0) if types else []
+        return braced([c.min for c in columns], types), braced([c.max for c in columns], types)
+
+    def _commit_row(self, s: Snapshot) -> tuple[Any, ...]:
+        if s.delta_manifest_list not in self._deltas:
+            entries = self._store.manifests.delta_entries(s)
+            self._deltas[s.delta_manifest_list] = _sums(entries)
+        properties = json.dumps(dict(s.properties or {}), ensure_ascii=False, sort_keys=True)
+        counts = self._deltas[s.delta_manifest_list]
+        times = (s.changelog_record_count, s.watermark, s.commit_user, s.commit_identifier, properties)
+        return s.id, s.commit_kind, local_ms(s.time_millis), *counts, *times
+
+    def _tag_row(self, name: str, s: Snapshot) -> tuple[Any, ...]:
+        path = join(self._store.paths.tag_dir, f"tag-{name}")
+        body = _json(self._store.io.read(path), path)
+        kept = body.get("tagTimeRetained")
+        created = _java_time(body.get("tagCreateTime"))
+        return (
+            name,
+            s.id,
+            s.schema_id,
+            local_ms(s.time_millis),
+            s.total_record_count,
+            created,
+            kept and f"PT{kept:g}S",
+        )
+
+
+def made(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
+    """A table of few rows."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+
+
+def local_ms(millis: int) -> int:
+    """The local wall clock of an instant, as milliseconds without a zone."""
+    offset = datetime.fromtimestamp(millis / 1000).astimezone().utcoffset()
+    return millis + int((offset.total_seconds() if offset else 0) * 1000)
+
+
+def braced(values: Sequence[Raw], types: Sequence[DataType]) -> str:
+    """`{1, b}`, null as `null`."""
+    return "{" + ", ".join(cast_text(v, t) for v, t in zip(values, types, strict=True)) + "}"
+
+
+def _snapshot_row(s: Snapshot) -> tuple[Any, ...]:
+    return (
+        s.id,
+        s.schema_id,
+        s.commit_user,
+        s.commit_identifier,
+        s.commit_kind,
+        local_ms(s.time_millis),
+        s.base_manifest_list,
+        s.delta_manifest_list,
+        s.changelog_manifest_list,
+        s.total_record_count,
+        s.delta_record_count,
+        s.changelog_record_count,
+        s.watermark,
+        s.next_row_id,
+        s.operation,
+    )
+
+
+def _sums(entries: Sequence[ManifestEntry]) -> tuple[int, ...]:
+    """Rows, files, bytes: each added, then removed."""
+    added = [e.file for e in entries if e.kind == ADD]
+    removed = [e.file for e in entries if e.kind != ADD]
+    rows = [sum(f.row_count for f in some) for some in (added, removed)]
+    sizes = [sum(f.file_size for f in some) for some in (added, removed)]
+    return *rows, len(added), len(removed), *sizes
+
+
+def _json(data: bytes, path: str) -> dict[str, Any]:
+    try:
+        body = json.loads(data)
+    except ValueError as e:
+        raise Corrupt(path, f"not JSON: {e}") from e
+    if not isinstance(body, dict):
+        raise Corrupt(path, "not a JSON object")
+    return body
+
+
+def _java_time(parts: list[int] | None) -> int | None:
+    """Milliseconds of [year, month, day, hour, minute, second, nano], trailing zeros left out."""
+    if not parts:
+        return None
+    year, month, day, hour, minute, second, nanos = [*parts, *[0] * (7 - len(parts))]
+    since = datetime(year, month, day, hour, minute, second) - datetime(1970, 1, 1)
+    return (since.days * 86_400 + since.seconds) * 1000 + nanos // 1_000_000

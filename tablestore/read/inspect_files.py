@@ -1,0 +1,250 @@
+"""The tables of `inspect` that are made from live data files: files, levels, partitions, buckets. Pure but
+for the store's texts.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.format import binary_row
+from tablestore.format.binary_row import Raw
+from tablestore.format.manifest import ManifestEntry
+from tablestore.format.text import cast_text
+from tablestore.format.types import DataType
+from tablestore.lsm.sorted_run import Levels
+from tablestore.meta.store import Store
+from tablestore.read.file_stats import stats_by_name
+from tablestore.read.support import file_format
+
+_MS = pa.timestamp("ms")
+_SOURCES = {0: "APPEND", 1: "COMPACT"}
+FILES = pa.schema(
+    {
+        "partition": pa.string(),
+        "bucket": pa.int32(),
+        "file_path": pa.string(),
+        "file_format": pa.string(),
+        "schema_id": pa.int64(),
+        "level": pa.int32(),
+        "record_count": pa.int64(),
+        "file_size_in_bytes": pa.int64(),
+        "min_key": pa.string(),
+        "max_key": pa.string(),
+        "null_value_counts": pa.string(),
+        "min_value_stats": pa.string(),
+        "max_value_stats": pa.string(),
+        "min_sequence_number": pa.int64(),
+        "max_sequence_number": pa.int64(),
+        "creation_time": _MS,
+        "deleteRowCount": pa.int64(),
+        "file_source": pa.string(),
+        "first_row_id": pa.int64(),
+        "write_cols": pa.list_(pa.string()),
+    }
+)
+LEVELS = pa.schema(
+    {
+        "partition": pa.string(),
+        "bucket": pa.int32(),
+        "level": pa.int32(),
+        "run": pa.int32(),
+        "file_name": pa.string(),
+        "rows": pa.int64(),
+        "deletes": pa.int64(),
+        "bytes": pa.int64(),
+        "min_key": pa.string(),
+        "max_key": pa.string(),
+        "min_key_pos": pa.float64(),
+        "max_key_pos": pa.float64(),
+        "min_sequence": pa.int64(),
+        "max_sequence": pa.int64(),
+        "schema_id": pa.int64(),
+        "creation_time": _MS,
+        "file_source": pa.string(),
+    }
+)
+PARTITIONS = pa.schema(
+    {
+        "partition": pa.string(),
+        "record_count": pa.int64(),
+        "file_size_in_bytes": pa.int64(),
+        "file_count": pa.int64(),
+        "last_update_time": _MS,
+        "created_at": _MS,
+        "created_by": pa.string(),
+        "updated_by": pa.string(),
+        "options": pa.string(),
+        "total_buckets": pa.int32(),
+        "done": pa.bool_(),
+        "deleted_record_count": pa.int64(),
+    }
+)
+BUCKETS = pa.schema(
+    {
+        "partition": pa.string(),
+        "bucket": pa.int32(),
+        "record_count": pa.int64(),
+        "file_size_in_bytes": pa.int64(),
+        "file_count": pa.int64(),
+        "last_update_time": _MS,
+    }
+)
+
+
+def files(store: Store, entries: Sequence[ManifestEntry]) -> pa.Table:
+    """One row a live file, as `$files`."""
+    return _made(FILES, [_file_row(store, e) for e in entries])
+
+
+def _file_row(store: Store, e: ManifestEntry) -> tuple[Any, ...]:
+    f = e.file
+    known = sorted(stats_by_name(f, store.schema_of(f.schema_id), store.schema).items())
+    types = {field.name: field.type for field in store.schema.fields}
+    path = f.external_path or store.file_path(e.partition, e.bucket, f)
+    return (
+        _braced(store, e.partition),
+        e.bucket,
+        path,
+        file_format(f.file_name),
+        f.schema_id,
+        f.level,
+        f.row_count,
+        f.file_size,
+        *_key_texts(store, e),
+        _named((n, "null" if s.null_count is None else str(s.null_count)) for n, s in known),
+        _named((n, cast_text(s.min, types[n])) for n, s in known),
+        _named((n, cast_text(s.max, types[n])) for n, s in known),
+        f.min_sequence,
+        f.max_sequence,
+        f.creation_time_ms,
+        f.delete_count,
+        _SOURCES.get(f.file_source) if f.file_source is not None else None,
+        f.first_row_id,
+        None if f.write_cols is None else list(f.write_cols),
+    )
+
+
+def _braced(store: Store, partition: bytes) -> str:
+    values = store.partition_values(partition)
+    return "{" + ", ".join(cast_text(v, t) for v, t in zip(values, store.partition_types, strict=True)) + "}"
+
+
+def _key_texts(store: Store, e: ManifestEntry) -> tuple[str | None, str | None]:
+    if not store.key_types:
+        return None, None
+    return store.key_text(e.file.min_key), store.key_text(e.file.max_key)
+
+
+def _named(pairs: Iterable[tuple[str, str]]) -> str:
+    return "{" + ", ".join(f"{n}={v}" for n, v in pairs) + "}"
+
+
+def levels(
+    store: Store, entries: Iterable[ManifestEntry], *, partition: str | None, bucket: int | None
+) -> pa.Table:
+    """One row a live file with its run and its place on the key axis of its bucket."""
+    groups: dict[tuple[bytes, int], list[ManifestEntry]] = {}
+    for e in entries:
+        if bucket is None or e.bucket == bucket:
+            groups.setdefault((e.partition, e.bucket), []).append(e)
+    rows: list[tuple[Any, ...]] = []
+    for (key, number), some in groups.items():
+        text = store.partition_text(key)
+        if partition is None or text == partition:
+            rows += _bucket_levels(store, text, number, some)
+    return _made(LEVELS, sorted(rows, key=lambda r: (r[0], r[1])))
+
+
+def _bucket_levels(
+    store: Store, text: str, bucket: int, entries: list[ManifestEntry]
+) -> list[tuple[Any, ...]]:
+    tree = Levels.of([e.file for e in entries], store.options.num_levels, store.key_order)
+    by_file = {id(e.file): e for e in entries}
+    ends = [k for e in entries for k in (e.file.min_key, e.file.max_key)]
+    position = key_axis(ends, store.key_types)
+    rows = []
+    for run, sorted_run in enumerate(tree.runs):
+        for f in sorted_run.files:
+            keys = _key_texts(store, by_file[id(f)])
+            source = _SOURCES.get(f.file_source) if f.file_source is not None else None
+            places = (position(f.min_key), position(f.max_key))
+            counts = (f.row_count, f.delete_count, f.file_size)
+            tail = (f.min_sequence, f.max_sequence, f.schema_id, f.creation_time_ms, source)
+            rows.append((text, bucket, f.level, run, f.file_name, *counts, *keys, *places, *tail))
+    return rows
+
+
+def key_axis(keys: Sequence[bytes], types: Sequence[DataType]) -> Callable[[bytes], float | None]:
+    """A map of serialized keys to 0..1: linear between the least and the greatest of `keys` in the first
+    column that varies.
+    """
+    if not types or not keys:
+        return lambda key: None
+    rows = [binary_row.decode(k, types) for k in keys]
+    for i, t in enumerate(types):
+        values = [r[i] for r in rows]
+        if len(set(map(repr, values))) > 1:
+            number = _number_line([v for v in values if v is not None], t)
+            numbers = [number(v) for v in values]
+            low, high = min(numbers), max(numbers)
+            if high > low:
+                column = i
+                return lambda key: (number(binary_row.decode(key, types)[column]) - low) / (high - low)
+    return lambda key: 0.5
+
+
+def _number_line(values: Sequence[Raw], t: DataType) -> Callable[[Raw], float]:
+    """Numbers in the order of the values; of texts, eight bytes after what all of them begin with."""
+    if not (t.is_string or t.is_binary):
+        finite = [float(v) for v in values if math.isfinite(v)] or [0.0]  # type: ignore[arg-type]
+        low, high = min(finite), max(finite)
+        return lambda v: low if v is None else high if v != v else min(max(float(v), low), high)  # type: ignore[arg-type]
+    raw = [_bytes(v) for v in values]
+    first, last = min(raw), max(raw)
+    shared = next(
+        (i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last))
+    )
+    return lambda v: float(int.from_bytes(_bytes(v)[shared : shared + 8].ljust(8, b"\0"), "big"))
+
+
+def _bytes(value: Raw) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(value or b"")  # type: ignore[arg-type]
+
+
+def partitions(store: Store, entries: Iterable[ManifestEntry]) -> pa.Table:
+    """One row a partition, as `$partitions`."""
+    groups: dict[bytes, list[ManifestEntry]] = {}
+    for e in entries:
+        groups.setdefault(e.partition, []).append(e)
+    rows = []
+    for partition, some in groups.items():
+        deleted = sum(e.file.delete_count or 0 for e in some)
+        tail = (None, None, None, json.dumps({}), some[0].total_buckets, False, deleted)
+        rows.append((store.partition_text(partition), *_added_up(some), *tail))
+    return _made(PARTITIONS, sorted(rows, key=lambda r: r[0]))
+
+
+def buckets(store: Store, entries: Iterable[ManifestEntry]) -> pa.Table:
+    """One row a bucket, as `$buckets`."""
+    groups: dict[tuple[bytes, int], list[ManifestEntry]] = {}
+    for e in entries:
+        groups.setdefault((e.partition, e.bucket), []).append(e)
+    rows = [(_braced(store, p), b, *_added_up(some)) for (p, b), some in groups.items()]
+    return _made(BUCKETS, sorted(rows, key=lambda r: r[:2]))
+
+
+def _added_up(entries: Sequence[ManifestEntry]) -> tuple[Any, ...]:
+    """Rows, bytes, files, newest creation time."""
+    made = [e.file.creation_time_ms for e in entries if e.file.creation_time_ms is not None]
+    rows, size = sum(e.file.row_count for e in entries), sum(e.file.file_size for e in entries)
+    return rows, size, len(entries), max(made, default=None)
+
+
+def _made(schema: pa.Schema, rows: Sequence[Sequence[Any]]) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)

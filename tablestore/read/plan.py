@@ -1,0 +1,177 @@
+"""Planning a scan: snapshot and filter → splits, with a verdict on every file that was looked at.
+
+Manifests whose partitions lie outside the filter are not opened, unless `complete` asks for a verdict on
+every live file.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tablestore.format import predicate
+from tablestore.format.predicate import Predicate
+from tablestore.format.snapshot import Snapshot
+from tablestore.lsm import quantities
+from tablestore.meta.store import Store
+from tablestore.read import pruning
+from tablestore.read.pruning import FileVerdict, Filters, Pruner
+from tablestore.read.split import DataSplit, splits
+from tablestore.read.support import require_readable, require_readable_file
+
+log = logging.getLogger(__name__)
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a scan will read. `store` has its schema, `where` is bound to it. No `snapshot`: no rows."""
+
+    store: Store
+    snapshot: Snapshot | None
+    where: Predicate | None
+    splits: tuple[DataSplit, ...]
+    verdicts: tuple[FileVerdict, ...]
+    manifests: int = 0
+    manifests_skipped: int = 0
+
+    def explain(self) -> Explanation:
+        """Why each file is read or skipped, for people and as a table."""
+        return Explanation(self)
+
+
+def plan(
+    store: Store,
+    snapshot: Snapshot | None,
+    where: Predicate | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    min_level: int = 0,
+    complete: bool = False,
+) -> Plan:
+    """The plan of a batch read of `snapshot` under the schema of `store`; `where` may be unbound.
+
+    Raises Unsupported, naming the feature, before a byte of data is read. `columns` are those that will be
+    asked for (None: all).
+    """
+    where = None if where is None else predicate.bind(where, store.schema)
+    wanted = None if columns is None else (*columns, *(where.columns if where is not None else ()))
+    require_readable(store.schema, store.options, wanted)
+    if snapshot is None:
+        return Plan(store, None, where, (), ())
+    filters = Filters.of(where, store.schema)
+    manifests = store.manifests.manifests(snapshot)
+    opened = [
+        m for m in manifests if complete or pruning.manifest_may_match(m, filters.partition, store.schema)
+    ]
+    names = {m.file_name for m in opened}
+    entries = store.manifests.live_entries(snapshot, manifest=lambda m: m.file_name in names)
+    pruner = Pruner(store.schema, store.options, filters, store.partition_values, store.schema_of)
+    verdicts = tuple(pruner.prune(entries, min_level=min_level))
+    kept = [v.entry for v in verdicts if v.kept]
+    for entry in kept:
+        require_readable_file(entry.file, store.schema_of(entry.file.schema_id))
+    made = splits(kept, snapshot_id=snapshot.id, schema=store.schema, options=store.options)
+    found = Plan(store, snapshot, where, made, verdicts, len(manifests), len(manifests) - len(opened))
+    log.debug("plan of snapshot %d: %s", snapshot.id, found.explain().summary)
+    return found
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation:
+    """A plan in words: `repr` for a terminal, `to_arrow()` one row a file."""
+
+    plan: Plan
+
+    @property
+    def summary(self) -> str:
+        """`skipped 214 of 230 files: 180 by partition, 30 by bucket, 4 by key range`."""
+        verdicts = self.plan.verdicts
+        skipped = pruning.counts(verdicts)
+        if not skipped:
+            return f"skipped none of {_count(len(verdicts), 'file')}"
+        by = ", ".join(f"{n:,} {'as' if rule == 'invisible' else 'by'} {rule}" for rule, n in skipped.items())
+        return f"skipped {sum(skipped.values()):,} of {_count(len(verdicts), 'file')}: {by}"
+
+    def to_arrow(self) -> pa.Table:
+        """One row a live file: where it is, its size, whether it is read, how, and why not."""
+        split_of = {
+            (s.partition, s.bucket, f.level, f.file_name): i
+            for i, s in enumerate(self.plan.splits)
+            for f in s.files
+        }
+        rows = []
+        for v in self.plan.verdicts:
+            e, f = v.entry, v.entry.file
+            i = split_of.get((e.partition, e.bucket, f.level, f.file_name))
+            how = None if i is None else "raw" if self.plan.splits[i].raw else "merge"
+            where = self.plan.store.partition_text(e.partition)
+            rows.append(
+                (
+                    where,
+                    e.bucket,
+                    f.level,
+                    f.file_name,
+                    f.row_count,
+                    f.file_size,
+                    v.kept,
+                    i,
+                    how,
+                    v.rule or None,
+                    v.text or None,
+                )
+            )
+        columns = list(zip(*rows, strict=True)) or [()] * len(_EXPLAIN_SCHEMA)
+        return pa.table(
+            [pa.array(c, f.type) for c, f in zip(columns, _EXPLAIN_SCHEMA, strict=True)],
+            schema=_EXPLAIN_SCHEMA,
+        )
+
+    def __repr__(self) -> str:
+        p = self.plan
+        if p.snapshot is None:
+            return "the table has no snapshot: nothing to read"
+        where = "every row" if p.where is None else f"where {p.where!r}"
+        lines = [f"snapshot {p.snapshot.id} ({p.snapshot.commit_kind}), {where}", self.summary]
+        if p.manifests_skipped:
+            lines[-1] += f"; {p.manifests_skipped} of {_count(p.manifests, 'manifest')} not opened"
+        raw = sum(s.raw for s in p.splits)
+        files, rows = sum(len(s.files) for s in p.splits), sum(s.rows for s in p.splits)
+        size = quantities.size(sum(s.size for s in p.splits))
+        lines.append(
+            f"reads {_count(files, 'file')} ({size}, {_count(rows, 'row')}) in"
+            f" {_count(len(p.splits), 'split')}: {raw:,} as the files are, {len(p.splits) - raw:,} merged"
+        )
+        skipped = [v for v in p.verdicts if not v.kept]
+        for v in skipped[:_SHOWN]:
+            place = "/".join(
+                t for t in (p.store.partition_text(v.entry.partition), f"bucket-{v.entry.bucket}") if t
+            )
+            lines.append(f"  {place}/{v.entry.file.file_name} skipped by {v.rule}: {v.text}")
+        if len(skipped) > _SHOWN:
+            lines.append(f"  … and {len(skipped) - _SHOWN:,} more; to_arrow() has them all")
+        return "\n".join(lines)
+
+
+_EXPLAIN_SCHEMA = pa.schema(
+    {
+        "partition": pa.string(),
+        "bucket": pa.int32(),
+        "level": pa.int32(),
+        "file_name": pa.string(),
+        "rows": pa.int64(),
+        "bytes": pa.int64(),
+        "kept": pa.bool_(),
+        "split": pa.int32(),
+        "read": pa.string(),
+        "rule": pa.string(),
+        "reason": pa.string(),
+    }
+)
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"

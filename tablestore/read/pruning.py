@@ -1,0 +1,294 @@
+"""Which live files a scan can leave out, and why. Pure: values in, verdicts out.
+
+A filter's conjuncts are used by what they look at. Partition columns: decided exactly, once a partition.
+Bucket key: equality names the bucket, under the entry's own number of buckets. Key columns: may skip any
+file. Everything else may skip only what overlaps no other file, or a whole section at once: in an overlapping
+section a skipped newer row would bring an older one back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.errors import Corrupt, Unsupported
+from tablestore.format import hashing, literal, predicate, stats
+from tablestore.format.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta
+from tablestore.format.predicate import Always, Compare, In, Predicate
+from tablestore.format.schema import TableSchema
+from tablestore.format.text import cast_text
+from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.lsm import interval
+from tablestore.options import MergeEngine, TableOptions
+from tablestore.read.file_stats import stats_by_name
+
+TRUE = Always(True)
+RULES = ("invisible", "partition", "bucket", "key range", "column stats")
+_MOST_POINTS = 1_000
+SchemaOf = Callable[[int], TableSchema]
+
+
+@dataclass(frozen=True, slots=True)
+class FileVerdict:
+    """Whether a file is read, and why not: `rule` is one of RULES, `text` is for a person; empty if kept."""
+
+    entry: ManifestEntry
+    kept: bool
+    rule: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """A bound predicate taken apart by what its conjuncts may be used for."""
+
+    whole: Predicate
+    partition: Predicate  # partition columns only
+    key: Predicate  # key and partition columns only, none of `partition`
+    rows: Predicate  # what rows must still be asked: all but `partition`
+
+    @classmethod
+    def of(cls, where: Predicate | None, schema: TableSchema) -> Filters:
+        """The parts of a bound predicate; None selects everything."""
+        parts = predicate.conjuncts(where) if where is not None else ()
+        keys = frozenset(schema.primary_keys + schema.partition_keys)
+        partition = [p for p in parts if p.columns <= frozenset(schema.partition_keys)]
+        others = [p for p in parts if p not in partition]
+        on_key = [p for p in others if p.columns <= keys] if schema.primary_keys else []
+        made = (predicate.all_of(*some) for some in (parts, partition, on_key, others))
+        return cls(*made)
+
+
+def selected_partitions(
+    partitions: Iterable[bytes],
+    where: Predicate,
+    decode: Callable[[bytes], Sequence[Any]],
+    schema: TableSchema,
+) -> dict[bytes, bool]:
+    """Each partition with whether `where` (over partition columns) is true in it."""
+    distinct = list(dict.fromkeys(partitions))
+    if where == TRUE or not distinct:
+        return dict.fromkeys(distinct, True)
+    columns = zip(*(decode(p) for p in distinct), strict=True)
+    arrays = [
+        literal.array(values, f.type) for values, f in zip(columns, schema.partition_fields, strict=True)
+    ]
+    chosen = predicate.mask(where, pa.RecordBatch.from_arrays(arrays, names=list(schema.partition_keys)))
+    return dict(zip(distinct, chosen.to_numpy(zero_copy_only=False).tolist(), strict=True))
+
+
+def manifest_may_match(manifest: ManifestFileMeta, where: Predicate, schema: TableSchema) -> bool:
+    """False only if every entry of the manifest is of a partition outside `where`."""
+    if where == TRUE:
+        return True
+    types = [f.type.as_nullable() for f in schema.partition_fields]
+    rows = manifest.num_added + manifest.num_deleted
+    try:
+        known = stats.decode(manifest.partition_stats, types, rows)
+    except Corrupt:  # written without partition statistics
+        return True
+    return predicate.may_match(where, dict(zip(schema.partition_keys, known, strict=True)))
+
+
+def buckets_of(
+    where: Predicate, schema: TableSchema, options: TableOptions
+) -> Callable[[int], frozenset[int] | None]:
+    """Given a number of buckets: those that rows of `where` can be in, None for any.
+
+    Only where every bucket-key column is compared for equality. Zeros and NaN have several bytes for one
+    value, so they name none.
+    """
+    fields = schema.columns(schema.bucket_keys) if options.bucket > 0 else ()
+    points = [_points(where, f.name) for f in fields]
+    count = 1
+    for values in points:
+        count *= _MOST_POINTS + 1 if values is None else len(values)
+    if not fields or count > _MOST_POINTS:
+        return lambda buckets: None
+    types = [f.type for f in fields]
+    rows = list(product(*(values or () for values in points)))
+    columns = zip(*rows, strict=True) if rows else ((),) * len(fields)
+    arrays = [literal.array(values, t) for values, t in zip(columns, types, strict=True)]
+    known: dict[int, frozenset[int] | None] = {}
+
+    def of(buckets: int) -> frozenset[int] | None:
+        if buckets not in known:
+            known[buckets] = _hashed(arrays, types, buckets, options.bucket_function)
+        return known[buckets]
+
+    return of
+
+
+def _hashed(arrays: list[pa.Array], types: list[Any], buckets: int, function: str) -> frozenset[int] | None:
+    if buckets <= 0:
+        return None
+    if not len(arrays[0]):
+        return frozenset()
+    try:
+        return frozenset(hashing.bucket_of(arrays, types, buckets, function).tolist())
+    except Unsupported:
+        return None
+
+
+def _points(where: Predicate, column: str) -> tuple[Any, ...] | None:
+    """The values that conjuncts of `where` allow a column to have; None for no such list."""
+    for p in predicate.conjuncts(where):
+        if isinstance(p, Compare) and p.column == column and p.op == "=":
+            values: tuple[Any, ...] = (p.value,)
+        elif isinstance(p, In) and p.column == column and not p.inverse:
+            values = p.values
+        else:
+            continue
+        if not any(isinstance(v, float) and (v == 0 or v != v) for v in values):
+            return values
+    return None
+
+
+@dataclass(frozen=True)
+class Pruner:
+    """The decisions for one table, filter and schema. `prune` is the entry."""
+
+    schema: TableSchema
+    options: TableOptions
+    filters: Filters
+    decode_partition: Callable[[bytes], Sequence[Any]]
+    schema_of: SchemaOf
+
+    def prune(self, entries: Sequence[ManifestEntry], *, min_level: int = 0) -> list[FileVerdict]:
+        """A verdict on each entry, in order. Files below `min_level` are invisible to this scan."""
+        chosen = selected_partitions(
+            (e.partition for e in entries), self.filters.partition, self.decode_partition, self.schema
+        )
+        buckets = buckets_of(self.filters.whole, self.schema, self.options)
+        found = [self._alone(e, chosen, buckets, min_level) for e in entries]
+        if self.filters.rows == TRUE:
+            return found
+        return self._by_column_stats(found)
+
+    def _alone(
+        self,
+        entry: ManifestEntry,
+        chosen: Mapping[bytes, bool],
+        buckets: Callable[[int], frozenset[int] | None],
+        min_level: int,
+    ) -> FileVerdict:
+        """What can be said of a file without looking at its neighbours."""
+        hidden = self._invisible(entry, min_level)
+        if hidden:
+            return FileVerdict(entry, False, "invisible", hidden)
+        if not chosen[entry.partition]:
+            return FileVerdict(entry, False, "partition", f"not {self.filters.partition!r}")
+        wanted = buckets(entry.total_buckets)
+        if wanted is not None and entry.bucket not in wanted:
+            names = ", ".join(map(str, sorted(wanted))) or "none"
+            return FileVerdict(
+                entry, False, "bucket", f"the keys asked for are in bucket {names} of {entry.total_buckets}"
+            )
+        if self.filters.key != TRUE:
+            known = self._key_stats(entry)
+            why = refusal(self.filters.key, known, self.schema)
+            if why:
+                return FileVerdict(entry, False, "key range", why)
+        return FileVerdict(entry, True)
+
+    def _invisible(self, entry: ManifestEntry, min_level: int) -> str:
+        if entry.bucket == POSTPONE_BUCKET:
+            return "rows of the postponed bucket are seen once compacted"
+        first_row = bool(self.schema.primary_keys) and self.options.merge_engine is MergeEngine.FIRST_ROW
+        if first_row and entry.file.level == 0:
+            return "first-row tables show level 0 once compacted"
+        if entry.file.level < min_level:
+            return f"level {entry.file.level} is below the level {min_level} this scan starts at"
+        return ""
+
+    def _partition_stats(self, entry: ManifestEntry) -> dict[str, stats.ColumnStats]:
+        rows = max(entry.file.row_count, 1)
+        values = self.decode_partition(entry.partition)
+        return {
+            name: stats.ColumnStats(v, v, rows if v is None else 0, rows)
+            for name, v in zip(self.schema.partition_keys, values, strict=True)
+        }
+
+    def _key_stats(self, entry: ManifestEntry) -> dict[str, stats.ColumnStats]:
+        known = self._partition_stats(entry)
+        types = [f.type.as_nullable() for f in self.schema.key_fields]
+        try:
+            found = stats.decode(entry.file.key_stats, types, entry.file.row_count)
+        except Corrupt:  # without key statistics: nothing to go by
+            return known
+        return known | dict(zip(self.schema.trimmed_primary_keys, found, strict=True))
+
+    def _by_column_stats(self, verdicts: list[FileVerdict]) -> list[FileVerdict]:
+        """Verdicts with files skipped that no row of the filter can come from."""
+        reasons: dict[tuple[Any, ...], str] = {}
+        groups: dict[tuple[bytes, int], list[ManifestEntry]] = {}
+        for v in verdicts:
+            if v.kept:
+                groups.setdefault((v.entry.partition, v.entry.bucket), []).append(v.entry)
+        for entries in groups.values():
+            by_file = {id(e.file): e for e in entries}
+            for together in self._together([e.file for e in entries]):
+                whys = [self._stats_refusal(by_file[id(f)]) for f in together]
+                if not all(whys):
+                    continue
+                for f, why in zip(together, whys, strict=True):
+                    also = (
+                        ""
+                        if len(together) == 1
+                        else f", nor do the {len(together) - 1} files it overlaps with"
+                    )
+                    reasons[by_file[id(f)].identity] = why + also
+        return [
+            FileVerdict(v.entry, False, "column stats", reasons[v.entry.identity])
+            if v.kept and v.entry.identity in reasons
+            else v
+            for v in verdicts
+        ]
+
+    def _together(self, files: list[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
+        """Files that must be skipped together or not at all: each alone, or the overlapping ones of a
+        section.
+        """
+        if not self.schema.primary_keys or self.options.merge_engine is MergeEngine.FIRST_ROW:
+            return [(f,) for f in files]
+        key = interval.key_order([f.type for f in self.schema.key_fields])
+        groups: list[tuple[DataFileMeta, ...]] = []
+        for section in interval.partition(files, key):
+            groups.append(tuple(f for run in section for f in run.files))
+        return groups
+
+    def _stats_refusal(self, entry: ManifestEntry) -> str:
+        file = entry.file
+        known = self._key_stats(entry) if self.schema.primary_keys else self._partition_stats(entry)
+        by_name = stats_by_name(file, self.schema_of(file.schema_id), self.schema)
+        return refusal(self.filters.rows, {**by_name, **known}, self.schema)
+
+
+def refusal(where: Predicate, known: Mapping[str, stats.ColumnStats], schema: TableSchema) -> str:
+    """Why no row within these statistics can be selected: the conjunct that says so; empty if one may be."""
+    for part in predicate.conjuncts(where):
+        if not predicate.may_match(part, known):
+            seen = "; ".join(_range_text(c, known.get(c), schema) for c in sorted(part.columns))
+            return f"not {part!r}: {seen}"
+    return ""
+
+
+def _range_text(column: str, known: stats.ColumnStats | None, schema: TableSchema) -> str:
+    if known is None:
+        return f"{column} may be anything"
+    if known.all_null:
+        return f"{column} is NULL in all rows"
+    t = schema.by_name[column].type
+    low, high = (("…" if v is None else cast_text(v, t)) for v in (known.min, known.max))
+    return f"{column} is {low}..{high}" if low != high else f"{column} is {low}"
+
+
+def counts(verdicts: Iterable[FileVerdict]) -> dict[str, int]:
+    """Skipped files by rule, in the order of RULES."""
+    found = Counter(v.rule for v in verdicts if not v.kept)
+    return {rule: found[rule] for rule in RULES if found[rule]}

@@ -1,0 +1,61 @@
+"""What this version can read, decided from schema and options before a byte of data is read.
+
+Readable: tables without primary key, and primary-key tables with merge engine deduplicate (fixed or dynamic
+buckets; of postponed buckets, like in Paimon, what is compacted) or first-row. What a writer supports is
+narrower: it asks its own questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tablestore.errors import Unsupported
+from tablestore.format.manifest import DataFileMeta
+from tablestore.format.schema import TableSchema
+from tablestore.format.types import to_arrow
+from tablestore.options import MergeEngine, TableOptions
+
+FORMATS = ("parquet", "orc", "avro")
+_ENGINES = (MergeEngine.DEDUPLICATE, MergeEngine.FIRST_ROW)
+
+
+def require_readable(
+    schema: TableSchema, options: TableOptions, columns: Sequence[str] | None = None
+) -> None:
+    """Raise Unsupported naming what of this table cannot be read.
+
+    Of the column types only those of `columns` (None: all) and of the keys matter.
+    """
+    keyed = bool(schema.primary_keys)
+    if keyed and options.merge_engine not in _ENGINES:
+        raise Unsupported(f"merge-engine {options.merge_engine.value!r}")
+    if keyed and options.sequence_field:
+        raise Unsupported("sequence.field")
+    if options.deletion_vectors:
+        raise Unsupported("deletion-vectors.enabled")
+    if options.record_expire:
+        raise Unsupported("record-level.expire-time")
+    if options.external_paths:
+        raise Unsupported("data-file.external-paths")
+    if schema.options.get("data-evolution.enabled", "").lower() == "true":
+        raise Unsupported("data-evolution.enabled")
+    if options.file_format not in FORMATS:
+        raise Unsupported(f"file.format {options.file_format!r}")
+    wanted = schema.names if columns is None else (*columns, *schema.primary_keys, *schema.partition_keys)
+    for name in wanted:
+        to_arrow(schema.by_name[name].type)
+
+
+def require_readable_file(file: DataFileMeta, schema: TableSchema) -> None:
+    """Raise Unsupported for a data file in a form this version does not read; `schema` is the file's own."""
+    if file_format(file.file_name) not in FORMATS:
+        raise Unsupported(f"data files such as {file.file_name!r}", f"formats read: {', '.join(FORMATS)}")
+    if file.write_cols is not None and set(file.write_cols) != set(schema.names):
+        raise Unsupported("data files that hold some columns only", file.file_name)
+    if file.external_path is not None:
+        raise Unsupported("data files outside the table", file.external_path)
+
+
+def file_format(name: str) -> str:
+    """The format a data file's name tells: its last suffix."""
+    return name.rsplit(".", 1)[-1].lower() if "." in name else ""

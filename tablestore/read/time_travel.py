@@ -1,0 +1,138 @@
+"""Which snapshot a read means: by id, tag, timestamp or watermark, else the newest (format facts section 21).
+
+A read of an older snapshot uses the columns of that snapshot's schema and the options of the newest one, as
+Paimon does.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tablestore.errors import InvalidRequest, NotFound
+from tablestore.format import snapshot as snapshot_format
+from tablestore.format.snapshot import Snapshot
+from tablestore.io.paths import checked_name, join
+from tablestore.meta.store import Store
+
+Moment = int | datetime | str
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TAG = re.compile(r"tag-(.+)")
+
+
+def resolve(
+    store: Store,
+    *,
+    snapshot: int | None = None,
+    tag: str | None = None,
+    timestamp: Moment | None = None,
+    watermark: int | None = None,
+) -> Snapshot | None:
+    """The snapshot meant; without arguments the newest one, None for a table that has none.
+
+    `timestamp`: epoch milliseconds, a datetime or ISO text (without a zone: local time). Raises NotFound
+    naming what there is, InvalidRequest when more than one is given.
+    """
+    given = [v for v in (snapshot, tag, timestamp, watermark) if v is not None]
+    if len(given) > 1:
+        raise InvalidRequest("give one of snapshot, tag, timestamp and watermark")
+    if snapshot is not None:
+        return store.snapshots.get(_whole(snapshot, "snapshot"))
+    if tag is not None:
+        return tagged(store, tag)
+    if timestamp is not None:
+        return at_or_before(store, millis_of(timestamp))
+    if watermark is not None:
+        return first_with_watermark(store, _whole(watermark, "watermark"))
+    return store.snapshots.latest()
+
+
+def at(store: Store, snapshot: Snapshot | None) -> Store:
+    """The store under the schema a read of `snapshot` uses."""
+    if snapshot is None or snapshot.schema_id == store.schema.id:
+        return store
+    then = store.schemas.get(snapshot.schema_id)
+    return store.with_schema(replace(then, options=store.schema.options))
+
+
+def tags(store: Store) -> dict[str, Snapshot]:
+    """Every tag with the snapshot it keeps, by name."""
+    names = (_TAG.fullmatch(s.name) for s in store.io.list(store.paths.tag_dir))
+    return {m[1]: tagged(store, m[1]) for m in names if m}
+
+
+def tagged(store: Store, name: str) -> Snapshot:
+    """The snapshot a tag keeps; it may have expired otherwise."""
+    path = join(store.paths.tag_dir, f"tag-{checked_name(name, 'tag')}")
+    try:
+        return snapshot_format.from_json(store.io.read(path), path)
+    except FileNotFoundError:
+        names = (_TAG.fullmatch(s.name) for s in store.io.list(store.paths.tag_dir))
+        raise NotFound.among("tag", name, [m[1] for m in names if m]) from None
+
+
+def at_or_before(store: Store, millis: int) -> Snapshot:
+    """The newest snapshot committed at that time or earlier."""
+    ids = store.snapshots.ids()
+    low, high = 0, len(ids)
+    while low < high:  # commit times ascend with ids
+        middle = (low + high) // 2
+        if store.snapshots.get(ids[middle]).time_millis <= millis:
+            low = middle + 1
+        else:
+            high = middle
+    if low == 0:
+        first = (
+            f"; the oldest is of {_iso(store.snapshots.get(ids[0]).time_millis)}"
+            if ids
+            else "; the table has none yet"
+        )
+        raise NotFound(f"no snapshot at or before {_iso(millis)}{first}")
+    return store.snapshots.get(ids[low - 1])
+
+
+def first_after(store: Store, millis: int) -> int:
+    """Id of the first snapshot committed at that time or later; of the next one to come if there is none."""
+    for found in store.snapshots.all():
+        if found.time_millis >= millis:
+            return found.id
+    return (store.snapshots.latest_id() or 0) + 1
+
+
+def first_with_watermark(store: Store, watermark: int) -> Snapshot:
+    """The oldest snapshot whose watermark has reached `watermark`."""
+    for found in store.snapshots.all():
+        if found.watermark is not None and found.watermark >= watermark:
+            return found
+    raise NotFound(f"no snapshot has reached watermark {watermark}")
+
+
+def millis_of(moment: Moment) -> int:
+    """Epoch milliseconds of a number of them, a datetime or ISO text."""
+    if isinstance(moment, bool) or not isinstance(moment, int | datetime | str):
+        raise InvalidRequest(f"timestamp {moment!r} must be epoch milliseconds, a datetime or ISO text")
+    if isinstance(moment, int):
+        return moment
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError:
+            raise InvalidRequest(
+                f"timestamp {moment!r} is no ISO text such as '2026-01-31 12:00:00'"
+            ) from None
+    return (moment.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _iso(millis: int) -> str:
+    try:
+        return (_EPOCH + timedelta(milliseconds=millis)).isoformat(sep=" ", timespec="milliseconds")
+    except OverflowError:
+        return f"{millis} ms"
+
+
+def _whole(value: Any, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidRequest(f"{what} {value!r} must be a whole number")
+    return value
