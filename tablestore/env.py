@@ -1,6 +1,7 @@
 """The door through which time and chance enter the engine.
 
-Nothing else in `tablestore` asks the clock, makes a uuid or rolls dice, so a test can hand in an `Env` of its own and
+Nothing else in `tablestore` asks the clock, makes a uuid or rolls dice, so a test can hand in an `Env` of
+its own and
 replay a run exactly. Safe to share: immutable apart from the random source, which has its own lock.
 """
 
@@ -10,7 +11,7 @@ import random
 import time
 import uuid
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Env:
     def local_now_ms(self) -> int:
         """The local wall clock read as if it were UTC (the form of `_CREATION_TIME`), in milliseconds."""
         seconds, millis = divmod(self.now_ms(), 1000)
-        offset = datetime.fromtimestamp(seconds, tz=timezone.utc).astimezone().utcoffset()
+        offset = datetime.fromtimestamp(seconds, tz=UTC).astimezone().utcoffset()
         return (seconds + int(offset.total_seconds() if offset else 0)) * 1000 + millis
 
     def monotonic(self) -> float:

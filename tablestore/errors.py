@@ -1,6 +1,7 @@
 """Everything raised on purpose, ordered by what the caller does next.
 
-`InvalidRequest` fix the call · `NotFound` look at the names offered · `CommitConflict` redo on the newer snapshot ·
+`InvalidRequest` fix the call · `NotFound` look at the names offered · `CommitConflict` redo on the newer
+snapshot ·
 `CommitUnknown` retry with the same identifier · `Unavailable` later · `Corrupt` look at the file named.
 """
 
@@ -43,7 +44,9 @@ class NotFound(TablestoreError, LookupError):
         """The error with the nearest existing names in its text."""
         names = sorted(existing)
         near = get_close_matches(name, names, n=3, cutoff=0.5) or names[:5]
-        return cls(f"no {what} {name!r}" + (f"; there are: {', '.join(near)}" if near else "; there is none yet"))
+        return cls(
+            f"no {what} {name!r}" + (f"; there are: {', '.join(near)}" if near else "; there is none yet")
+        )
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""

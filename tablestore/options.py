@@ -1,7 +1,9 @@
 """Typed table options, parsed once from a table's string map.
 
-A key that is absent always means what it means in Paimon 2.0.0 (format facts section 24). Unknown keys survive a round trip, since
-other engines may own them; a near miss of a known name is refused with the name that was meant. Keys of ours start with
+A key that is absent always means what it means in Paimon 2.0.0 (format facts section 24). Unknown keys
+survive a round trip, since
+other engines may own them; a near miss of a known name is refused with the name that was meant. Keys of ours
+start with
 `tablestore.` and are ignored by Paimon.
 """
 
@@ -11,13 +13,25 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from difflib import get_close_matches
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Any
 
 from tablestore.errors import InvalidOption
 from tablestore.option_names import NAMES
 
-_SIZES = {"": 1, "b": 1, "bytes": 1, "k": 10, "kb": 10, "m": 20, "mb": 20, "g": 30, "gb": 30, "t": 40, "tb": 40}
+_SIZES = {
+    "": 1,
+    "b": 1,
+    "bytes": 1,
+    "k": 10,
+    "kb": 10,
+    "m": 20,
+    "mb": 20,
+    "g": 30,
+    "gb": 30,
+    "t": 40,
+    "tb": 40,
+}
 _TIMES = {
     "ms": 1,
     "milli": 1,
@@ -45,7 +59,7 @@ _OPEN_PREFIXES = ("fields.", "file-index.", "log.", "kafka.", "table-storage.", 
 INFINITE = 2147483647
 
 
-class MergeEngine(str, Enum):
+class MergeEngine(StrEnum):
     """How rows of one key become one row."""
 
     DEDUPLICATE = "deduplicate"
@@ -54,7 +68,7 @@ class MergeEngine(str, Enum):
     FIRST_ROW = "first-row"
 
 
-class ChangelogProducer(str, Enum):
+class ChangelogProducer(StrEnum):
     """Where changelog files come from."""
 
     NONE = "none"
@@ -108,7 +122,12 @@ def _enum(kind: type[Enum]) -> Callable[[str], Any]:
 
 
 def _opt(key: str, parse: Callable[[str], Any], default: Any, meaning: str, *aliases: str) -> Any:
-    return field(default=default, metadata={"key": key, "parse": parse, "meaning": meaning, "aliases": aliases})
+    return field(
+        default=default, metadata={"key": key, "parse": parse, "meaning": meaning, "aliases": aliases}
+    )
+
+
+_MERGE_ENGINE, _PRODUCER = _enum(MergeEngine), _enum(ChangelogProducer)
 
 
 @dataclass(frozen=True)
@@ -118,34 +137,54 @@ class TableOptions:
     bucket: int = _opt("bucket", integer, -1, "LSM trees per partition; -1 dynamic, -2 postponed")
     bucket_function: str = _opt("bucket-function.type", str, "default", "hash of the bucket key")
     file_format: str = _opt("file.format", str.lower, "parquet", "format of data files")
-    changelog_file_format: str | None = _opt("changelog-file.format", str.lower, None, "format of changelog files")
+    changelog_file_format: str | None = _opt(
+        "changelog-file.format", str.lower, None, "format of changelog files"
+    )
     file_compression: str = _opt("file.compression", str.lower, "zstd", "codec of data files")
     zstd_level: int = _opt("file.compression.zstd-level", integer, 1, "level of zstd in data files")
     row_group_bytes: int | None = _opt("file.block-size", memory_size, None, "bytes of a Parquet row group")
     data_file_prefix: str = _opt("data-file.prefix", str, "data-", "start of data file names")
-    changelog_file_prefix: str = _opt("changelog-file.prefix", str, "changelog-", "start of changelog file names")
+    changelog_file_prefix: str = _opt(
+        "changelog-file.prefix", str, "changelog-", "start of changelog file names"
+    )
     data_directory: str = _opt("data-file.path-directory", str, "", "directory between table and partitions")
     external_paths: str | None = _opt("data-file.external-paths", str, None, "other roots for data files")
     thin_mode: bool = _opt("data-file.thin-mode", boolean, False, "data files without _KEY_ columns")
     manifest_compression: str = _opt("manifest.compression", str.lower, "zstd", "codec of manifests")
-    manifest_target_bytes: int = _opt("manifest.target-file-size", memory_size, 8 << 20, "size manifests merge to")
-    manifest_full_bytes: int = _opt(
-        "manifest.full-compaction-threshold-size", memory_size, 16 << 20, "size at which all manifests are rewritten"
+    manifest_target_bytes: int = _opt(
+        "manifest.target-file-size", memory_size, 8 << 20, "size manifests merge to"
     )
-    manifest_merge_min_count: int = _opt("manifest.merge-min-count", integer, 30, "small manifests that merge")
+    manifest_full_bytes: int = _opt(
+        "manifest.full-compaction-threshold-size",
+        memory_size,
+        16 << 20,
+        "size at which all manifests are rewritten",
+    )
+    manifest_merge_min_count: int = _opt(
+        "manifest.merge-min-count", integer, 30, "small manifests that merge"
+    )
     partition_default_name: str = _opt(
         "partition.default-name", str, "__DEFAULT_PARTITION__", "directory of null and blank partition values"
     )
-    partition_legacy_name: bool = _opt("partition.legacy-name", boolean, True, "partition values in Java's toString")
+    partition_legacy_name: bool = _opt(
+        "partition.legacy-name", boolean, True, "partition values in Java's toString"
+    )
     snapshot_min_retained: int = _opt("snapshot.num-retained.min", integer, 10, "snapshots always kept")
-    snapshot_max_retained: int = _opt("snapshot.num-retained.max", integer, INFINITE, "snapshots kept at most")
-    snapshot_time_retained_ms: int = _opt("snapshot.time-retained", duration_ms, 3_600_000, "age a snapshot is kept to")
+    snapshot_max_retained: int = _opt(
+        "snapshot.num-retained.max", integer, INFINITE, "snapshots kept at most"
+    )
+    snapshot_time_retained_ms: int = _opt(
+        "snapshot.time-retained", duration_ms, 3_600_000, "age a snapshot is kept to"
+    )
     snapshot_expire_limit: int = _opt("snapshot.expire.limit", integer, 50, "snapshots expired at once")
     merge_engine: MergeEngine = _opt(
-        "merge-engine", _enum(MergeEngine), MergeEngine.DEDUPLICATE, "how rows of one key become one"
+        "merge-engine", _MERGE_ENGINE, MergeEngine.DEDUPLICATE, "how rows of one key become one"
     )
     changelog_producer: ChangelogProducer = _opt(
-        "changelog-producer", _enum(ChangelogProducer), ChangelogProducer.NONE, "where changelog files come from"
+        "changelog-producer",
+        _PRODUCER,
+        ChangelogProducer.NONE,
+        "where changelog files come from",
     )
     ignore_delete: bool = _opt(
         "ignore-delete",
@@ -159,16 +198,30 @@ class TableOptions:
     sequence_field: str | None = _opt("sequence.field", str, None, "columns that order rows of one key")
     rowkind_field: str | None = _opt("rowkind.field", str, None, "column that holds the row kind")
     record_expire: str | None = _opt("record-level.expire-time", str, None, "age at which rows vanish")
-    deletion_vectors: bool = _opt("deletion-vectors.enabled", boolean, False, "mark superseded rows instead of merging")
+    deletion_vectors: bool = _opt(
+        "deletion-vectors.enabled", boolean, False, "mark superseded rows instead of merging"
+    )
     row_tracking: bool = _opt("row-tracking.enabled", boolean, False, "row ids")
-    write_only: bool = _opt("write-only", boolean, False, "no compaction, no expiry by writers", "write.compaction-skip")
-    write_buffer_bytes: int = _opt("write-buffer-size", memory_size, 256 << 20, "pool of all write buffers of a process")
+    write_only: bool = _opt(
+        "write-only", boolean, False, "no compaction, no expiry by writers", "write.compaction-skip"
+    )
+    write_buffer_bytes: int = _opt(
+        "write-buffer-size", memory_size, 256 << 20, "pool of all write buffers of a process"
+    )
     target_file_bytes: int | None = _opt("target-file-size", memory_size, None, "size data files roll at")
-    small_file_ratio: float = _opt("compaction.small-file-ratio", float, 0.7, "share of the target below which is small")
-    compaction_trigger: int = _opt("num-sorted-run.compaction-trigger", integer, 5, "sorted runs that start a compaction")
-    stop_trigger: int | None = _opt("num-sorted-run.stop-trigger", integer, None, "sorted runs at which writers wait")
+    small_file_ratio: float = _opt(
+        "compaction.small-file-ratio", float, 0.7, "share of the target below which is small"
+    )
+    compaction_trigger: int = _opt(
+        "num-sorted-run.compaction-trigger", integer, 5, "sorted runs that start a compaction"
+    )
+    stop_trigger: int | None = _opt(
+        "num-sorted-run.stop-trigger", integer, None, "sorted runs at which writers wait"
+    )
     levels: int | None = _opt("num-levels", integer, None, "levels of the LSM tree")
-    max_size_amplification: int = _opt("compaction.max-size-amplification-percent", integer, 200, "rule 1 of picking")
+    max_size_amplification: int = _opt(
+        "compaction.max-size-amplification-percent", integer, 200, "rule 1 of picking"
+    )
     size_ratio: int = _opt("compaction.size-ratio", integer, 1, "percent of rule 2 of picking")
     optimization_interval_ms: int | None = _opt(
         "compaction.optimization-interval", duration_ms, None, "time between full compactions"
@@ -188,12 +241,20 @@ class TableOptions:
     commit_min_wait_ms: int = _opt("commit.min-retry-wait", duration_ms, 10, "first wait between tries")
     commit_max_wait_ms: int = _opt("commit.max-retry-wait", duration_ms, 10_000, "longest wait between tries")
     split_target_bytes: int = _opt("source.split.target-size", memory_size, 128 << 20, "size of a split")
-    split_open_bytes: int = _opt("source.split.open-file-cost", memory_size, 4 << 20, "least weight of a file in a split")
-    dynamic_partition_overwrite: bool = _opt("dynamic-partition-overwrite", boolean, True, "overwrite what data touch")
+    split_open_bytes: int = _opt(
+        "source.split.open-file-cost", memory_size, 4 << 20, "least weight of a file in a split"
+    )
+    dynamic_partition_overwrite: bool = _opt(
+        "dynamic-partition-overwrite", boolean, True, "overwrite what data touch"
+    )
     stats_mode: str = _opt("metadata.stats-mode", str.lower, "truncate(16)", "column statistics in manifests")
     stats_dense: bool = _opt("metadata.stats-dense-store", boolean, True, "keep only statistics that exist")
-    discovery_interval_ms: int = _opt("continuous.discovery-interval", duration_ms, 10_000, "wait between looks for snapshots")
-    consumer_expiration_ms: int | None = _opt("consumer.expiration-time", duration_ms, None, "age a consumer is kept to")
+    discovery_interval_ms: int = _opt(
+        "continuous.discovery-interval", duration_ms, 10_000, "wait between looks for snapshots"
+    )
+    consumer_expiration_ms: int | None = _opt(
+        "consumer.expiration-time", duration_ms, None, "age a consumer is kept to"
+    )
 
     @property
     def num_levels(self) -> int:
@@ -252,6 +313,8 @@ def describe() -> list[tuple[str, str, str]]:
     """(key, default, meaning) of every option the engine reads."""
     rows = []
     for f in fields(TableOptions):
-        default = "" if f.default is None or f.default is MISSING else str(getattr(f.default, "value", f.default))
+        default = (
+            "" if f.default is None or f.default is MISSING else str(getattr(f.default, "value", f.default))
+        )
         rows.append((f.metadata["key"], default, f.metadata["meaning"]))
     return rows

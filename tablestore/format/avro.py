@@ -11,13 +11,21 @@ import fastavro
 
 from tablestore.errors import Corrupt, InvalidOption
 
-_CODECS = {"zstd": "zstandard", "zstandard": "zstandard", "none": "null", "null": "null", "deflate": "deflate"}
+_CODECS = {
+    "zstd": "zstandard",
+    "zstandard": "zstandard",
+    "none": "null",
+    "null": "null",
+    "deflate": "deflate",
+}
 
 
 def encode(schema: Any, records: Iterable[dict[str, Any]], codec: str) -> bytes:
     """A whole container file. `codec` is an option value: zstd, none, deflate."""
     if codec not in _CODECS:
-        raise InvalidOption(f"option 'manifest.compression' is {codec!r}; it must be one of {', '.join(_CODECS)}")
+        raise InvalidOption(
+            f"option 'manifest.compression' is {codec!r}; it must be one of {', '.join(_CODECS)}"
+        )
     out = io.BytesIO()
     fastavro.writer(out, schema, records, codec=_CODECS[codec], codec_compression_level=1)
     return out.getvalue()
@@ -29,7 +37,7 @@ def decode(data: bytes, path: str) -> list[dict[str, Any]]:
         raise Corrupt(path, "the file is empty")
     try:
         return list(fastavro.reader(io.BytesIO(data)))
-    except Exception as e:  # noqa: BLE001 - any damage of the bytes surfaces as whatever the decoder trips over
+    except Exception as e:  # any damage of the bytes surfaces as whatever the decoder trips over
         raise Corrupt(path, f"not a readable Avro file: {e!r}") from e
 
 

@@ -1,15 +1,20 @@
 """BinaryRow: Paimon's row bytes in partitions, keys and statistics (format facts section 4).
 
     serialized = int32 big-endian arity | body
-    body (little-endian) = null bits, ((arity + 63 + 8) / 64) * 8 bytes, bit i + 8 for field i (byte 0 is the row kind)
+    body (little-endian) = null bits, ((arity + 63 + 8) / 64) * 8 bytes, bit i + 8 for field i (byte 0 is the
+    row kind)
                          | 8 bytes a field
                          | variable part, each item padded to 8 bytes, in field order
-    slot: numbers low bytes first · text ≤ 7 bytes: the bytes, last byte 0x80 | length · longer: offset << 32 | length
-          DECIMAL p > 18: 16 variable bytes, big-endian unscaled, left-aligned · TIMESTAMP p > 3: 8 variable bytes of millis,
+    slot: numbers low bytes first · text ≤ 7 bytes: the bytes, last byte 0x80 | length · longer: offset << 32
+    | length
+          DECIMAL p > 18: 16 variable bytes, big-endian unscaled, left-aligned · TIMESTAMP p > 3: 8 variable
+          bytes of millis,
           slot = offset << 32 | nano of milli; both keep their variable bytes when null
 
-A *raw value* is a cell as plain Python: int (DATE days, TIME ms, TIMESTAMP in the Arrow unit of its precision, DECIMAL unscaled),
-float, bool, str, bytes or None. `encode`/`decode` serve single rows of metadata, `bodies` builds a whole column of rows with numpy.
+A *raw value* is a cell as plain Python: int (DATE days, TIME ms, TIMESTAMP in the Arrow unit of its
+precision, DECIMAL unscaled),
+float, bool, str, bytes or None. `encode`/`decode` serve single rows of metadata, `bodies` builds a whole
+column of rows with numpy.
 """
 
 from __future__ import annotations
@@ -26,7 +31,15 @@ from tablestore.errors import Corrupt, Unsupported
 from tablestore.format.types import DataType
 
 Raw = int | float | bool | str | bytes | None
-_FIXED = {"BOOLEAN": "<?", "TINYINT": "<b", "SMALLINT": "<h", "INT": "<i", "DATE": "<i", "TIME": "<i", "BIGINT": "<q"}
+_FIXED = {
+    "BOOLEAN": "<?",
+    "TINYINT": "<b",
+    "SMALLINT": "<h",
+    "INT": "<i",
+    "DATE": "<i",
+    "TIME": "<i",
+    "BIGINT": "<q",
+}
 _FIXED |= {"FLOAT": "<f", "DOUBLE": "<d"}
 _PER_MILLI = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 
@@ -128,7 +141,8 @@ def _part(body: memoryview, offset: int, length: int) -> bytes:
 
 
 def sort_key(values: Sequence[Raw], types: Sequence[DataType]) -> tuple[Any, ...]:
-    """A tuple that compares in the format's key order: null first, text by UTF-8 bytes, −0.0 < 0.0, NaN greatest."""
+    """A tuple that compares in the format's key order: null first, text by UTF-8 bytes, −0.0 < 0.0, NaN
+    greatest."""
     return tuple(_comparable(v, t) for v, t in zip(values, types, strict=True))
 
 
@@ -151,7 +165,8 @@ def raw_values(array: pa.Array, t: DataType) -> list[Raw]:
         low, high = decimal_words(array)
         valid = array.is_valid()
         return [
-            (int(high[i]) << 64) + int(low[i]) if ok else None for i, ok in enumerate(valid.to_numpy(zero_copy_only=False))
+            (int(high[i]) << 64) + int(low[i]) if ok else None
+            for i, ok in enumerate(valid.to_numpy(zero_copy_only=False))
         ]
     if t.root in ("DATE", "TIME"):
         return array.cast(pa.int32()).to_pylist()
@@ -167,7 +182,8 @@ def encode_many(arrays: Sequence[pa.Array], types: Sequence[DataType]) -> list[b
 
 
 def fixed_slots(array: pa.Array, t: DataType) -> np.ndarray | None:
-    """int64 slots of a column whose values live in their slot, zero where null; None for types with variable parts."""
+    """int64 slots of a column whose values live in their slot, zero where null; None for types with variable
+    parts."""
     if t.root == "DECIMAL" and t.precision <= 18:
         slots = decimal_words(array)[0].view(np.int64)
         return np.where(_valid(array), slots, 0) if array.null_count else slots
@@ -241,10 +257,14 @@ class _Text:
 
     def __init__(self, array: pa.Array) -> None:
         kind = pa.large_binary()
-        array = array.cast(pa.large_string()).cast(kind) if pa.types.is_string(array.type) else array.cast(kind)
+        array = (
+            array.cast(pa.large_string()).cast(kind) if pa.types.is_string(array.type) else array.cast(kind)
+        )
         buffers = array.buffers()
         bounds = np.frombuffer(buffers[1], dtype=np.int64)[array.offset : array.offset + len(array) + 1]
-        self.data = np.frombuffer(buffers[2], dtype=np.uint8) if buffers[2] is not None else np.zeros(0, np.uint8)
+        self.data = (
+            np.frombuffer(buffers[2], dtype=np.uint8) if buffers[2] is not None else np.zeros(0, np.uint8)
+        )
         self.valid = _valid(array)
         self.starts, self.lengths = bounds[:-1], np.where(self.valid, np.diff(bounds), 0)
         self.long = self.lengths > 7

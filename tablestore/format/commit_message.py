@@ -1,4 +1,5 @@
-"""Commit messages: what one writer did to one bucket, as a value and as versioned bytes (they travel from Spark tasks)."""
+"""Commit messages: what one writer did to one bucket, as a value and as versioned bytes (they travel from
+Spark tasks)."""
 
 from __future__ import annotations
 
@@ -51,7 +52,11 @@ _SCHEMA = fastavro.parse_schema(
 def encode(message: CommitMessage) -> bytes:
     """One version byte, then the message as an Avro record."""
     out = io.BytesIO()
-    record = {"partition": message.partition, "bucket": message.bucket, "total_buckets": message.total_buckets}
+    record = {
+        "partition": message.partition,
+        "bucket": message.bucket,
+        "total_buckets": message.total_buckets,
+    }
     record |= {name: [file_record(f) for f in getattr(message, name)] for name in _LISTS}
     fastavro.schemaless_writer(out, _SCHEMA, record)
     return bytes([VERSION]) + out.getvalue()
@@ -60,10 +65,12 @@ def encode(message: CommitMessage) -> bytes:
 def decode(data: bytes) -> CommitMessage:
     """The message of `encode`; raises InvalidRequest for other versions or damaged bytes."""
     if not data or data[0] != VERSION:
-        raise InvalidRequest(f"commit message of version {data[:1].hex() or 'none'}; version {VERSION} is known")
+        raise InvalidRequest(
+            f"commit message of version {data[:1].hex() or 'none'}; version {VERSION} is known"
+        )
     try:
         r = fastavro.schemaless_reader(io.BytesIO(data[1:]), _SCHEMA, None)
-    except Exception as e:  # noqa: BLE001 - damage surfaces as whatever the decoder trips over
+    except Exception as e:
         raise InvalidRequest(f"damaged commit message: {e!r}") from e
     lists = {name: tuple(file_of(f) for f in r[name]) for name in _LISTS}
     return CommitMessage(r["partition"], r["bucket"], r["total_buckets"], **lists)

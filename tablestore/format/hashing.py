@@ -1,6 +1,7 @@
 """Bucket functions: which bucket a row belongs to (format facts section 6), whole columns at a time.
 
-default: |murmur3_32(BinaryRow body of the bucket key, seed 42) mod n| with Java's remainder; mod: floorMod of one integer.
+default: |murmur3_32(BinaryRow body of the bucket key, seed 42) mod n| with Java's remainder.
+mod: floorMod of one integer.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def _finish(h: np.ndarray, length: np.ndarray | np.uint32) -> np.ndarray:
 def hash_rows(arrays: Sequence[pa.Array], types: Sequence[DataType]) -> np.ndarray:
     """int32 murmur hash of each row's BinaryRow body."""
     parts = [
-        _hash_chunk([a.slice(at, _CHUNK) for a in arrays], types) for at in range(0, max(len(arrays[0]), 1), _CHUNK)
+        _hash_chunk([a.slice(at, _CHUNK) for a in arrays], types)
+        for at in range(0, max(len(arrays[0]), 1), _CHUNK)
     ]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 

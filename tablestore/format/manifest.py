@@ -1,6 +1,7 @@
 """Manifest lists and manifests: values ⇄ Avro bytes (format facts section 8).
 
-`DataFileMeta` describes one data file, `ManifestEntry` its adding or deleting, `ManifestFileMeta` one manifest in a list.
+`DataFileMeta` describes one data file, `ManifestEntry` its adding or deleting, `ManifestFileMeta` one
+manifest in a list.
 Field order and names are the format's; what an older writer left out reads as None.
 """
 
@@ -286,10 +287,16 @@ def decode_entries(data: bytes, path: str) -> list[ManifestEntry]:
     for r in avro.decode(data, path):
         try:
             if r["_VERSION"] != ENTRY_VERSION or r["_KIND"] not in (ADD, DELETE):
-                problem = f"entry {len(found)}: version {r['_VERSION']}, kind {r['_KIND']}; expected 2 and 0 or 1"
+                problem = (
+                    f"entry {len(found)}: version {r['_VERSION']}, kind {r['_KIND']}; expected 2 and 0 or 1"
+                )
                 raise Corrupt(path, problem)
             file = file_of(r["_FILE"])
-            found.append(ManifestEntry(r["_KIND"], r["_PARTITION"] or EMPTY_ROW, r["_BUCKET"], r["_TOTAL_BUCKETS"], file))
+            found.append(
+                ManifestEntry(
+                    r["_KIND"], r["_PARTITION"] or EMPTY_ROW, r["_BUCKET"], r["_TOTAL_BUCKETS"], file
+                )
+            )
         except (KeyError, TypeError, AttributeError) as e:
             raise Corrupt(path, f"entry {len(found)} is no manifest entry: {e!r}") from e
     return found

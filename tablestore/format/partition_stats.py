@@ -10,7 +10,8 @@ from tablestore.format.types import DataType
 
 
 def partition_stats(partitions: Sequence[bytes], types: Sequence[DataType]) -> SimpleStats:
-    """Minimum, maximum and null count of each partition column over all entries (a null counts once an entry)."""
+    """Minimum, maximum and null count of each partition column over all entries (a null counts once an
+    entry)."""
     rows = [binary_row.decode(p, types) for p in partitions]
     lows, highs, nulls = [], [], []
     for i, t in enumerate(types):

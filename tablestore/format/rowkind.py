@@ -18,7 +18,8 @@ def retracts(kinds: np.ndarray) -> np.ndarray:
 
 
 def parse(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """int8 kinds of a column of "+I" "-U" "+U" "-D" (or of the numbers themselves); raises SchemaMismatch for others."""
+    """int8 kinds of a column of "+I" "-U" "+U" "-D" (or of the numbers themselves); raises SchemaMismatch
+    for others."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pa.types.is_integer(column.type):
@@ -34,7 +35,7 @@ def parse(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def texts(kinds: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """"+I" … for stored kinds."""
+    """ "+I" … for stored kinds."""
     if isinstance(kinds, pa.ChunkedArray):
         kinds = kinds.combine_chunks()
     return pa.array(TEXTS).take(kinds)

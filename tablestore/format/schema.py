@@ -1,6 +1,7 @@
 """Schema files (`schema/schema-N`, JSON): TableSchema ⇄ bytes (format facts section 2).
 
-Field ids are given once and never reused (I9). Options are kept as the strings they are stored as; `options.py` types them.
+Field ids are given once and never reused (I9). Options are kept as the strings they are stored as;
+`options.py` types them.
 """
 
 from __future__ import annotations
@@ -169,7 +170,8 @@ def create_schema(
 ) -> TableSchema:
     """schema-0 of a new table, checked: names unique, keys exist, key columns made NOT NULL.
 
-    Raises SchemaMismatch for columns and keys that do not fit, InvalidRequest for a key that is only partition columns.
+    Raises SchemaMismatch for columns and keys that do not fit, InvalidRequest for a key that is only
+    partition columns.
     """
     names = [f.name for f in fields]
     if not fields:
@@ -177,7 +179,11 @@ def create_schema(
     for name in names:
         if names.count(name) > 1:
             raise SchemaMismatch(f"duplicate column {name!r}")
-        if not name or name.startswith("_KEY_") or name in ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind"):
+        if (
+            not name
+            or name.startswith("_KEY_")
+            or name in ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind")
+        ):
             raise SchemaMismatch(f"column name {name!r} is reserved or empty")
     for what, keys in (("primary key", primary_key), ("partition key", partition_by)):
         for key in keys:
@@ -190,4 +196,6 @@ def create_schema(
             "the primary key holds partition columns only, so each partition would be one row; add a column"
         )
     keyed = tuple(replace(f, type=f.type.not_null()) if f.name in primary_key else f for f in fields)
-    return TableSchema(0, keyed, max(f.id for f in keyed), partition_by, primary_key, options, comment, time_millis)
+    return TableSchema(
+        0, keyed, max(f.id for f in keyed), partition_by, primary_key, options, comment, time_millis
+    )

@@ -1,4 +1,5 @@
-"""Snapshot files (`snapshot/snapshot-N`, JSON): Snapshot ⇄ bytes (format facts section 7). Unknown fields are ignored."""
+"""Snapshot files (`snapshot/snapshot-N`, JSON): Snapshot ⇄ bytes (format facts section 7). Unknown fields
+are ignored."""
 
 from __future__ import annotations
 
@@ -36,6 +37,7 @@ _KEYS = {
     "properties": "properties",
     "next_row_id": "nextRowId",
     "operation": "operation",
+    "writer_version": "writerVersion",
 }
 
 
@@ -68,6 +70,7 @@ class Snapshot:
     properties: Mapping[str, str] | None = None
     next_row_id: int | None = None
     operation: str | None = None
+    writer_version: str | None = None
 
 
 def to_json(snapshot: Snapshot) -> bytes:

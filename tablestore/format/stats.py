@@ -1,4 +1,5 @@
-"""Column statistics of data files: SimpleStats ⇄ minimum, maximum and null count a column (format facts section 5)."""
+"""Column statistics of data files: SimpleStats ⇄ minimum, maximum and null count a column (format facts
+section 5)."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _TRUNCATE = re.compile(r"truncate\((\d+)\)")
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
-    """What is known of one column in one file: raw minimum and maximum (None: unknown or all null), nulls (None: unknown), rows."""
+    """What is known of one column in one file: raw minimum and maximum (None: unknown or all null), nulls
+    (None: unknown), rows."""
 
     min: Raw
     max: Raw
@@ -51,7 +53,8 @@ class StatsMode:
 
 
 def truncated(low: Raw, high: Raw, length: int) -> tuple[Raw, Raw]:
-    """Bounds cut to `length` characters or bytes: a prefix below, an incremented prefix above; (None, None) if there is none."""
+    """Bounds cut to `length` characters or bytes: a prefix below, an incremented prefix above; (None, None)
+    if there is none."""
     cut_low = low[:length] if isinstance(low, str | bytes) else low
     if not isinstance(high, str | bytes) or len(high) <= length:
         return cut_low, high

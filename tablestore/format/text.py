@@ -1,4 +1,5 @@
-"""Raw values as text: SQL casts for people and system tables, Java's toString for partition directories (format facts 1, 23)."""
+"""Raw values as text: SQL casts for people and system tables, Java's toString for partition directories
+(format facts 1, 23)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Paimon data types: type string ⇄ value ⇄ Arrow type (format facts section 3).
 
-A `DataType` is one frozen value; `DataField` adds id and name. Only scalar types so far: nested and special ones parse (so that a
+A `DataType` is one frozen value; `DataField` adds id and name. Only scalar types so far: nested and special
+ones parse (so that a
 schema can be read and shown) but `to_arrow` raises `Unsupported` by name.
 """
 
@@ -35,7 +36,8 @@ _PATTERN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """One type. `precision` is p of DECIMAL/TIME/TIMESTAMP or n of CHAR/VARCHAR/BINARY/VARBINARY; `nested` keeps the JSON."""
+    """One type. `precision` is p of DECIMAL/TIME/TIMESTAMP or n of CHAR/VARCHAR/BINARY/VARBINARY; `nested`
+    keeps the JSON."""
 
     root: str
     nullable: bool = True
@@ -113,7 +115,9 @@ def parse_type(text: Any) -> DataType:
 
 def _ranged(t: DataType, low: int, high: int) -> DataType:
     if not low <= t.precision <= high or t.scale > t.precision:
-        raise InvalidRequest(f"{t} is not a type: precision must be {low}..{high}, scale at most the precision")
+        raise InvalidRequest(
+            f"{t} is not a type: precision must be {low}..{high}, scale at most the precision"
+        )
     return t
 
 
@@ -130,42 +134,42 @@ STRING = DataType("VARCHAR", precision=MAX_LENGTH)
 BYTES = DataType("VARBINARY", precision=MAX_LENGTH)
 
 
-def CHAR(n: int) -> DataType:  # noqa: N802 - types are spelled as in SQL
+def CHAR(n: int) -> DataType:
     """Text of at most n characters (not padded)."""
     return DataType("CHAR", precision=n)
 
 
-def VARCHAR(n: int) -> DataType:  # noqa: N802
+def VARCHAR(n: int) -> DataType:
     """Text of at most n characters."""
     return DataType("VARCHAR", precision=n)
 
 
-def BINARY(n: int) -> DataType:  # noqa: N802
+def BINARY(n: int) -> DataType:
     """At most n bytes."""
     return DataType("BINARY", precision=n)
 
 
-def VARBINARY(n: int) -> DataType:  # noqa: N802
+def VARBINARY(n: int) -> DataType:
     """At most n bytes."""
     return DataType("VARBINARY", precision=n)
 
 
-def DECIMAL(p: int = 10, s: int = 0) -> DataType:  # noqa: N802
+def DECIMAL(p: int = 10, s: int = 0) -> DataType:
     """Exact number of p digits, s of them after the point; p ≤ 38."""
     return _ranged(DataType("DECIMAL", precision=p, scale=s), 1, 38)
 
 
-def TIME(p: int = 0) -> DataType:  # noqa: N802
+def TIME(p: int = 0) -> DataType:
     """Time of day, kept in milliseconds whatever p."""
     return _ranged(DataType("TIME", precision=p), 0, 9)
 
 
-def TIMESTAMP(p: int = 6) -> DataType:  # noqa: N802
+def TIMESTAMP(p: int = 6) -> DataType:
     """Date and time without a zone, p fraction digits."""
     return _ranged(DataType("TIMESTAMP", precision=p), 0, 9)
 
 
-def TIMESTAMP_LTZ(p: int = 6) -> DataType:  # noqa: N802
+def TIMESTAMP_LTZ(p: int = 6) -> DataType:
     """An instant, p fraction digits."""
     return _ranged(DataType("TIMESTAMP_LTZ", precision=p), 0, 9)
 

@@ -1,1 +1,2 @@
-"""Files: the only package that touches the file system. See `fileio` (protocol and local store) and `paths`."""
+"""Files: the only package that touches the file system. See `fileio` (protocol and local store) and
+`paths`."""

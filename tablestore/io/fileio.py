@@ -1,9 +1,12 @@
 """FileIO: the engine's only door to storage, and its local form.
 
-Files are written once under a fresh name and then named by something newer, so the one race is `write_new`, which must be
-put-if-absent across processes. Locally that is a hard link from a hidden temporary file: a check followed by a rename
+Files are written once under a fresh name and then named by something newer, so the one race is `write_new`,
+which must be
+put-if-absent across processes. Locally that is a hard link from a hidden temporary file: a check followed by
+a rename
 overwrites on POSIX. Locations are plain strings; `file:` URIs are accepted and joined in `paths`.
-A killed process leaves at most hidden `.…tmp` files and unnamed data files behind, never a half-written named one.
+A killed process leaves at most hidden `.…tmp` files and unnamed data files behind, never a half-written
+named one.
 """
 
 from __future__ import annotations
@@ -33,7 +36,8 @@ class FileStatus:
 
 @runtime_checkable
 class FileIO(Protocol):
-    """What the engine asks of a store. Missing files raise FileNotFoundError; trouble raises `Unavailable`."""
+    """What the engine asks of a store. Missing files raise FileNotFoundError; trouble raises
+    `Unavailable`."""
 
     def read(self, path: str) -> bytes: ...
     def open_input(self, path: str) -> pa.NativeFile: ...
@@ -66,7 +70,8 @@ class LocalFileIO:
             return pa.OSFile(path, "rb")
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """A new file for writing; parent directories are made. The name must be fresh: nothing points to it yet."""
+        """A new file for writing; parent directories are made. The name must be fresh: nothing points to it
+        yet."""
         with _trouble(path):
             os.makedirs(os.path.dirname(path), exist_ok=True)
             return pa.OSFile(path, "wb")
@@ -120,7 +125,9 @@ class LocalFileIO:
                             continue
                         with contextlib.suppress(FileNotFoundError):  # gone since the directory was opened
                             stat = entry.stat()
-                            status = FileStatus(entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000, entry.is_dir())
+                            status = FileStatus(
+                                entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000, entry.is_dir()
+                            )
                             found.append(status)
             except (FileNotFoundError, NotADirectoryError):
                 return []

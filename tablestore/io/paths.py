@@ -1,7 +1,9 @@
 """Where the files of a table are: the only place that joins names to locations.
 
-Layout as in Paimon: `<warehouse>/<db>.db/<table>/{schema,snapshot,manifest,index,statistics,tag,branch,consumer,changelog}`
-and `[<key>=<value>/…]bucket-<n>/<file>`. Names that come from data are escaped; names that come from users are checked.
+Layout as in Paimon:
+`<warehouse>/<db>.db/<table>/{schema,snapshot,manifest,index,statistics,tag,branch,consumer,changelog}`
+and `[<key>=<value>/…]bucket-<n>/<file>`. Names that come from data are escaped; names that come from users
+are checked.
 """
 
 from __future__ import annotations
@@ -40,8 +42,15 @@ def checked_name(name: str, what: str) -> str:
 
     Raises InvalidRequest for empty names, separators, `..`, control characters, `$` and quotes.
     """
-    if not isinstance(name, str) or not _NAME.fullmatch(name) or name.strip(". ") == "" or name.startswith("."):
-        raise InvalidRequest(f"{what} name {name!r} cannot be used: no '/', '\\', ':', '$', quotes or leading dot")
+    if (
+        not isinstance(name, str)
+        or not _NAME.fullmatch(name)
+        or name.strip(". ") == ""
+        or name.startswith(".")
+    ):
+        raise InvalidRequest(
+            f"{what} name {name!r} cannot be used: no '/', '\\', ':', '$', quotes or leading dot"
+        )
     return name
 
 
@@ -59,7 +68,9 @@ class TablePaths:
     data_directory: str = ""
 
     def _refs(self, *parts: str) -> str:
-        return join(self.root, *(() if self.branch == "main" else ("branch", f"branch-{self.branch}")), *parts)
+        return join(
+            self.root, *(() if self.branch == "main" else ("branch", f"branch-{self.branch}")), *parts
+        )
 
     @property
     def schema_dir(self) -> str:

@@ -1,1 +1,2 @@
-"""The durable truth of a table: schemas, snapshots, manifests. `store.Store` bundles them for writers and readers."""
+"""The durable truth of a table: schemas, snapshots, manifests. `store.Store` bundles them for writers and
+readers."""

@@ -1,7 +1,10 @@
-"""Manifest lists and manifests of one table: reading (cached by name, they never change), writing, and the live entries.
+"""Manifest lists and manifests of one table: reading (cached by name, they never change), writing, and the
+live entries.
 
-Names are `manifest-<uuid>-<i>` and `manifest-list-<uuid>-<i>`, one uuid and counter a writer. Filters given to `live_entries` must
-be exact or wider: a dropped DELETE would bring a file back to life, so whole identities pass or fail together.
+Names are `manifest-<uuid>-<i>` and `manifest-list-<uuid>-<i>`, one uuid and counter a writer. Filters given
+to `live_entries` must
+be exact or wider: a dropped DELETE would bring a file back to life, so whole identities pass or fail
+together.
 """
 
 from __future__ import annotations
@@ -35,7 +38,8 @@ BucketFilter = Callable[[int, int], bool]
 
 
 class ManifestStore:
-    """Reads manifests and lists. Memory is bounded: at most 200,000 entries stay cached, the least recently used go first."""
+    """Reads manifests and lists. Memory is bounded: at most 200,000 entries stay cached, the least recently
+    used go first."""
 
     def __init__(self, io: FileIO, paths: TablePaths) -> None:
         self._io, self._paths = io, paths
@@ -93,7 +97,8 @@ class ManifestStore:
     ) -> list[ManifestEntry]:
         """ADD entries of `snapshot` that no DELETE has cancelled, in manifest order.
 
-        `partition(bytes)`, `bucket(bucket, total_buckets)` keep or drop whole identities; `manifest` may skip a manifest only if
+        `partition(bytes)`, `bucket(bucket, total_buckets)` keep or drop whole identities; `manifest` may
+        skip a manifest only if
         all its entries would be dropped by the other two.
         """
         if snapshot is None:
@@ -136,7 +141,8 @@ def compacted_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 
 
 class ManifestWriter:
-    """Writes manifests and lists of one committer under one uuid each; remembers what it wrote so a failed try can clean up."""
+    """Writes manifests and lists of one committer under one uuid each; remembers what it wrote so a failed
+    try can clean up."""
 
     def __init__(
         self, io: FileIO, paths: TablePaths, options: TableOptions, types: Sequence[DataType], env: Env

@@ -81,7 +81,8 @@ class SnapshotStore:
         return found
 
     def publish(self, snapshot: Snapshot) -> bool:
-        """True iff this snapshot now holds its id, whoever's write got through; False iff another one holds it.
+        """True iff this snapshot now holds its id, whoever's write got through; False iff another one holds
+        it.
 
         Raises CommitUnknown when the store failed and reading back told nothing: then nothing may be deleted.
         """

@@ -24,7 +24,8 @@ from tablestore.options import TableOptions
 
 @dataclass(frozen=True)
 class Store:
-    """A table's files and its newest schema as seen when this was opened. Picklable: workers open their own."""
+    """A table's files and its newest schema as seen when this was opened. Picklable: workers open their
+    own."""
 
     io: FileIO
     env: Env
@@ -70,6 +71,10 @@ class Store:
         """The schema a file was written under."""
         return self.schema if schema_id == self.schema.id else self.schemas.get(schema_id)
 
+    def key_order(self, key: bytes) -> tuple[Any, ...]:
+        """What makes serialized keys of this table comparable."""
+        return binary_row.sort_key(binary_row.decode(key, self.key_types), self.key_types)
+
     def partition_values(self, partition: bytes) -> tuple[Raw, ...]:
         """Raw values of a partition, in partition-key order."""
         return binary_row.decode(partition, self.partition_types)
@@ -104,10 +109,14 @@ class Store:
     def file_path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
         """Where a data or changelog file is; raises Corrupt for names that leave the bucket."""
         if file.external_path is not None:
-            raise Corrupt(file.external_path, "external paths are outside the table and not read by this version")
+            raise Corrupt(
+                file.external_path, "external paths are outside the table and not read by this version"
+            )
         return join(self.bucket_dir(partition, bucket), inside(file.file_name))
 
 
 def _reopen(paths: TablePaths, schema: TableSchema) -> Store:
     io = LocalFileIO()
-    return Store(io, SYSTEM, paths, schema, SchemaStore(io, paths), SnapshotStore(io, paths), ManifestStore(io, paths))
+    return Store(
+        io, SYSTEM, paths, schema, SchemaStore(io, paths), SnapshotStore(io, paths), ManifestStore(io, paths)
+    )

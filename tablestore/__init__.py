@@ -1,0 +1,86 @@
+"""A lake table store in the Apache Paimon format. `ts.connect(path)` opens a lake, `ts.open(path)` a table.
+
+Every name here is a promise; see README.md in this folder for the map.
+"""
+
+from tablestore.errors import (
+    AlreadyExists,
+    CommitConflict,
+    CommitUnknown,
+    Corrupt,
+    InvalidOption,
+    InvalidRequest,
+    NotFound,
+    SchemaMismatch,
+    TablestoreError,
+    Unavailable,
+    Unsupported,
+)
+from tablestore.format.predicate import col
+from tablestore.format.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    BYTES,
+    CHAR,
+    DATE,
+    DECIMAL,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_LTZ,
+    TINYINT,
+    VARBINARY,
+    VARCHAR,
+)
+from tablestore.table.catalog import Lake, connect
+from tablestore.table.catalog import open_table as open
+from tablestore.table.engine import compact_bucket
+from tablestore.table.scan import Scan
+from tablestore.table.table import Table
+from tablestore.write.commit import Committed
+
+__version__ = "0.1.0"
+__all__ = [
+    "BIGINT",
+    "BINARY",
+    "BOOLEAN",
+    "BYTES",
+    "CHAR",
+    "DATE",
+    "DECIMAL",
+    "DOUBLE",
+    "FLOAT",
+    "INT",
+    "SMALLINT",
+    "STRING",
+    "TIME",
+    "TIMESTAMP",
+    "TIMESTAMP_LTZ",
+    "TINYINT",
+    "VARBINARY",
+    "VARCHAR",
+    "AlreadyExists",
+    "CommitConflict",
+    "CommitUnknown",
+    "Committed",
+    "Corrupt",
+    "InvalidOption",
+    "InvalidRequest",
+    "Lake",
+    "NotFound",
+    "Scan",
+    "SchemaMismatch",
+    "Table",
+    "TablestoreError",
+    "Unavailable",
+    "Unsupported",
+    "col",
+    "compact_bucket",
+    "connect",
+    "open",
+]

@@ -1,0 +1,1 @@
+"""The public surface: Lake (catalog), Table, Scan."""

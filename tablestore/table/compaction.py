@@ -1,0 +1,182 @@
+"""Compaction of a table, bucket by bucket: pick with its reason, rewrite, one COMPACT snapshot.
+
+A bucket's task is a commit message whose `new_files` are the bucket's live files, as bytes: a Spark task runs
+`run_task`, and hands back the commit message of what it did. Buckets are independent; a task holds one
+window of its runs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tablestore.errors import InvalidRequest
+from tablestore.format import commit_message, predicate
+from tablestore.format.commit_message import CommitMessage
+from tablestore.format.manifest import DataFileMeta
+from tablestore.format.predicate import Predicate
+from tablestore.lsm import compact_task
+from tablestore.lsm.decision import Decision
+from tablestore.meta.store import Store
+from tablestore.read.pruning import selected_partitions
+from tablestore.write.commit import CommitRequest, Committed, Committer
+from tablestore.write.support import require_writable
+
+PartitionChoice = Mapping[str, Any] | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """What one bucket's compaction is or would be. `partition` as text."""
+
+    partition: str
+    bucket: int
+    decision: Decision
+
+    @property
+    def text(self) -> str:
+        """One line: where, what, why."""
+        where = "/".join(t for t in (self.partition, f"bucket-{self.bucket}") if t)
+        what = self.decision.unit.text if self.decision.unit else "nothing"
+        return f"{where}: {what}, because {self.decision.reason.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """Every bucket's pick; `committed` is None after a dry run."""
+
+    picks: tuple[Pick, ...]
+    committed: Committed | None = None
+    bytes_read: int = 0
+    bytes_written: int = 0
+
+    @property
+    def text(self) -> str:
+        """What happened (or would), a line for each bucket that has work."""
+        busy = [p for p in self.picks if p.decision.unit]
+        lines = [p.text for p in busy] or [p.text for p in self.picks[:1]] or ["no buckets"]
+        if self.committed is not None and self.committed.snapshot is not None:
+            read, wrote = self.bytes_read / 1e6, self.bytes_written / 1e6
+            lines.append(f"snapshot {self.committed.snapshot}: read {read:.1f} MB, wrote {wrote:.1f} MB")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Compaction({self.text})"
+
+
+def partition_filter(store: Store, where: Predicate | None) -> Callable[[bytes], bool]:
+    """A test on serialized partitions for a predicate over partition columns; None chooses all."""
+    if where is None:
+        return lambda _: True
+    bound = predicate.bind(where, store.schema)
+
+    def chosen(partition: bytes) -> bool:
+        return selected_partitions([partition], bound, store.partition_values, store.schema)[partition]
+
+    return chosen
+
+
+def _chooses(store: Store, partition: PartitionChoice) -> Callable[[bytes], bool]:
+    if partition is None or partition == "":
+        return lambda _: True
+    if isinstance(partition, str):
+        return lambda p: store.partition_text(p) == partition
+    for name in partition:
+        if name not in store.schema.partition_keys:
+            raise InvalidRequest(
+                f"{name!r} is no partition column; there are: {', '.join(store.schema.partition_keys)}"
+            )
+    return partition_filter(store, predicate.all_of(*(predicate.col(k) == v for k, v in partition.items())))
+
+
+def _buckets(store: Store, partition: PartitionChoice, bucket: int | None) -> list[CommitMessage]:
+    """Live files of each chosen bucket, as the `new_files` of a message."""
+    chosen = _chooses(store, partition)
+    entries = store.manifests.live_entries(
+        store.snapshots.latest(),
+        partition=chosen,
+        bucket=None if bucket is None else lambda b, _: b == bucket,
+    )
+    files: dict[tuple[bytes, int, int], list[DataFileMeta]] = defaultdict(list)
+    for e in entries:
+        files[e.partition, e.bucket, e.total_buckets].append(e.file)
+    return [CommitMessage(p, b, total, new_files=tuple(some)) for (p, b, total), some in files.items()]
+
+
+def _decide(store: Store, task: CommitMessage, full: bool) -> Decision:
+    return compact_task.decide(
+        store.schema, store.options, task.new_files, full=full, now_ms=store.env.local_now_ms()
+    )
+
+
+def _run(store: Store, task: CommitMessage, full: bool) -> tuple[Decision, CommitMessage | None]:
+    return compact_task.compact_bucket(
+        store.env,
+        store.io,
+        store.schema_of,
+        store.schema,
+        store.options,
+        partition=task.partition,
+        bucket=task.bucket,
+        total_buckets=task.total_buckets,
+        directory=store.bucket_dir(task.partition, task.bucket),
+        files=task.new_files,
+        full=full,
+    )
+
+
+def compact(
+    store: Store, *, full: bool, dry_run: bool, partition: PartitionChoice, bucket: int | None
+) -> Compaction:
+    """Pick (and, without `dry_run`, rewrite and commit) in every chosen bucket."""
+    require_writable(store.schema, store.options)
+    picks, messages = [], []
+    try:
+        for task in _buckets(store, partition, bucket):
+            if dry_run:
+                decision, message = _decide(store, task, full), None
+            else:
+                decision, message = _run(store, task, full)
+            picks.append(Pick(store.partition_text(task.partition), task.bucket, decision))
+            if message is not None:
+                messages.append(message)
+    except BaseException:
+        _discard(store, messages)
+        raise
+    if dry_run:
+        return Compaction(tuple(picks))
+    committed = (
+        Committer(store).commit(messages, CommitRequest(store.env.uuid())) if messages else Committed()
+    )
+    read = sum(f.file_size for m in messages for f in m.compact_before)
+    written = sum(f.file_size for m in messages for f in _new(m))
+    return Compaction(tuple(picks), committed, read, written)
+
+
+def _new(message: CommitMessage) -> list[DataFileMeta]:
+    """Files a compaction wrote, moved ones left out."""
+    before = {f.file_name for f in message.compact_before}
+    return [f for f in message.compact_after if f.file_name not in before]
+
+
+def _discard(store: Store, messages: list[CommitMessage]) -> None:
+    for message in messages:
+        for file in _new(message):
+            store.io.delete(store.file_path(message.partition, message.bucket, file))
+
+
+def tasks(store: Store, *, full: bool) -> list[bytes]:
+    """Tasks for `run_task`, one for each bucket in which something would happen, largest first."""
+    require_writable(store.schema, store.options)
+    found = [t for t in _buckets(store, None, None) if _decide(store, t, full).unit is not None]
+    found.sort(key=lambda t: -sum(f.file_size for f in t.new_files))
+    return [commit_message.encode(t) for t in found]
+
+
+def run_task(store: Store, task: bytes, *, full: bool) -> bytes | None:
+    """Compact one bucket; the commit message as bytes, None if nothing was to be done. Nothing is committed
+    here."""
+    _, message = _run(store, commit_message.decode(task), full)
+    return None if message is None else commit_message.encode(message)

@@ -1,0 +1,105 @@
+"""Scan: a lazy, immutable batch read. Nothing is read before a `to_…`; `explain` tells what would be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.errors import InvalidRequest, NotFound
+from tablestore.format.predicate import Predicate
+from tablestore.format.snapshot import Snapshot
+from tablestore.format.types import arrow_schema
+from tablestore.meta.store import Store
+from tablestore.read import plan as planning
+from tablestore.read.plan import Explanation, Plan
+from tablestore.read.split_read import read_split
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A read of one snapshot. `columns` None means all; `limit` rows at most (any rows: a table has no
+    order)."""
+
+    store: Store
+    snapshot: Snapshot | None
+    columns: tuple[str, ...] | None = None
+    where: Predicate | None = None
+    limit: int | None = None
+    _reader: Callable[..., Iterator[pa.RecordBatch]] = read_split
+
+    def select(self, *columns: str) -> Scan:
+        """Only these columns, in this order."""
+        return replace(self, columns=columns)
+
+    def filter(self, predicate: Predicate) -> Scan:
+        """Also `predicate`."""
+        return replace(self, where=predicate if self.where is None else self.where & predicate)
+
+    def head(self, rows: int) -> Scan:
+        """At most that many rows."""
+        return replace(self, limit=rows)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Columns of the result; raises NotFound naming the nearest for an unknown one."""
+        for name in self.columns or ():
+            if name not in self.store.schema.by_name:
+                raise NotFound.among("column", name, self.store.schema.names)
+        if self.columns is not None and len(set(self.columns)) < len(self.columns):
+            raise InvalidRequest(f"a column is named twice: {', '.join(self.columns)}")
+        return self.columns if self.columns is not None else self.store.schema.names
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the result."""
+        return arrow_schema(self.store.schema.columns(self.names))
+
+    def plan(self, *, complete: bool = False) -> Plan:
+        """Splits, and a verdict on each file looked at (on every live file with `complete`)."""
+        return planning.plan(self.store, self.snapshot, self.where, columns=self.names, complete=complete)
+
+    def explain(self) -> Explanation:
+        """Why each file is read or skipped."""
+        return self.plan(complete=True).explain()
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Batches as they are read: memory holds one window of one split."""
+        left, found = self.limit, self.plan()
+        for split in found.splits:
+            for batch in self._reader(self.store, split, self.names, found.where):
+                if left is not None:
+                    batch = batch.slice(0, left)
+                    left -= batch.num_rows
+                if batch.num_rows:
+                    yield batch
+                if left == 0:
+                    return
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """An Arrow stream for duckdb, polars and others."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
+    def to_arrow(self) -> pa.Table:
+        """The whole result in memory."""
+        return pa.Table.from_batches(self.to_batches(), self.schema)
+
+    def to_pandas(self, **options: Any) -> Any:
+        """The whole result as a pandas DataFrame."""
+        return self.to_arrow().to_pandas(**options)
+
+    def count(self) -> int:
+        """Rows of the result; the merge is done, no value column is read that the filter does not need."""
+        keys: Sequence[str] = self.store.schema.trimmed_primary_keys[:1] or self.store.schema.names[:1]
+        return sum(b.num_rows for b in replace(self, columns=tuple(keys)).to_batches())
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        at = f"snapshot {self.snapshot.id}" if self.snapshot else "no snapshot"
+        where = f", where {self.where!r}" if self.where is not None else ""
+        return f"Scan({self.store.paths.root} at {at}: {', '.join(self.names)}{where})"

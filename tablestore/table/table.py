@@ -1,0 +1,436 @@
+"""Table: what a user holds. Verbs first; every write returns `Committed`, every read starts as a lazy `Scan`.
+
+A Table is the schema as it was when opened; `refresh()` gives the newest. Safe to share: immutable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.errors import InvalidRequest, NotFound, SchemaMismatch, Unsupported
+from tablestore.format import commit_message, rowkind
+from tablestore.format.predicate import Predicate, all_of, col
+from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
+from tablestore.meta.store import Store
+from tablestore.options import duration_ms
+from tablestore.read import time_travel
+from tablestore.read.check import Violation, check
+from tablestore.read.incremental import changes
+from tablestore.read.inspect import Inspect
+from tablestore.read.split import DataSplit
+from tablestore.read.split_read import read_split
+from tablestore.read.stream import Change, stream
+from tablestore.table import compaction
+from tablestore.table.compaction import Compaction
+from tablestore.table.scan import Scan
+from tablestore.table.writer import EngineWriter, Writer, shared_pool, write_all
+from tablestore.write import positions
+from tablestore.write.commit import CommitRequest, Committed, Committer
+from tablestore.write.conform import as_batches, conform
+from tablestore.write.expire import ExpirePolicy, Expiry, expire
+from tablestore.write.table_write import TableWrite
+
+_SYSTEM = ("snapshots", "schemas", "options", "manifests", "files", "partitions", "buckets")
+_LATER = ("tags", "branches", "rollback", "remove_orphans", "analyze", "rename", "alter")
+
+
+class Table:
+    """One table of a lake."""
+
+    def __init__(self, store: Store, name: str, *, at: Snapshot | None = None) -> None:
+        self.store, self.name, self._at = store, name, at
+
+    # what it is
+
+    @property
+    def location(self) -> str:
+        """Directory of the table."""
+        return self.store.paths.root
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns as an Arrow schema."""
+        return self.store.schema.arrow
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """Primary key columns."""
+        return self.store.schema.primary_keys
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        """Partition columns."""
+        return self.store.schema.partition_keys
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Options as stored."""
+        return dict(self.store.schema.options)
+
+    @cached_property
+    def inspect(self) -> Inspect:
+        """Metadata as Arrow tables: snapshots, files, levels, …"""
+        return Inspect(self.store)
+
+    def refresh(self) -> Table:
+        """The table under its newest schema."""
+        return Table(
+            Store.open(self.location, io=self.store.io, env=self.store.env, branch=self.store.paths.branch),
+            self.name,
+        )
+
+    def with_options(self, **options: Any) -> Table:
+        """The same table with options for this use only (underscores for dashes are not translated: use a
+        dict)."""
+        schema = self.store.schema.with_options(
+            {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in options.items()}
+        )
+        return Table(self.store.with_schema(schema), self.name, at=self._at)
+
+    # reading
+
+    def scan(self, columns: Sequence[str] | None = None, where: Predicate | None = None) -> Scan:
+        """A lazy read of the newest snapshot (of the chosen one after `at`)."""
+        snapshot = self._at or self.store.snapshots.latest()
+        store = time_travel.at(self.store, self._at)
+        return Scan(store, snapshot, None if columns is None else tuple(columns), where)
+
+    def at(
+        self,
+        *,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        timestamp: Any = None,
+        watermark: int | None = None,
+    ) -> Table:
+        """The table as it was: read-only. Raises NotFound naming what there is."""
+        found = time_travel.resolve(
+            self.store, snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark
+        )
+        return Table(self.store, self.name, at=found)
+
+    def get(self, key: Mapping[str, Any], columns: Sequence[str] | None = None) -> dict[str, Any] | None:
+        """The row of one primary key, None if there is none."""
+        keys = self.primary_key
+        if set(key) != set(keys):
+            raise InvalidRequest(f"a key of {self.name} holds {', '.join(keys)}")
+        rows = self.scan(columns, all_of(*(col(k) == v for k, v in key.items()))).to_arrow().to_pylist()
+        return rows[0] if rows else None
+
+    def changes(self, *, since: int, until: int | None = None) -> pa.Table:
+        """What changed after snapshot `since` up to `until`, with a `rowkind` column first."""
+        return changes(self.store, since=since, until=until)
+
+    def stream(self, **options: Any) -> Iterator[Change]:
+        """Follow the table: see `read.stream.stream` for start, until, timeout, follow, consumer."""
+        return stream(self.store, **options)
+
+    def read_split(
+        self, split: DataSplit, *, columns: Sequence[str] | None = None, where: Predicate | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of one split of a plan (what a Spark task runs); `where` as bound by the plan."""
+        return read_split(self.store, split, tuple(columns or self.store.schema.names), where)
+
+    # writing
+
+    def write(
+        self,
+        data: Any,
+        *,
+        row_kind_column: str | None = None,
+        user: str | None = None,
+        identifier: int = BATCH_IDENTIFIER,
+        position: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        watermark: int | None = None,
+    ) -> Committed:
+        """Upsert anything Arrow-like (a primary key makes a row replace the older one), or changes with
+        their row kinds."""
+        request = self._request(user, identifier, position, properties, watermark)
+        with self._writer(request) as w:
+            w.write(data, row_kind_column=row_kind_column)
+        return w.committed or Committed()
+
+    def writer(
+        self,
+        *,
+        user: str | None = None,
+        identifier: int = BATCH_IDENTIFIER,
+        position: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        watermark: int | None = None,
+    ) -> Writer:
+        """Many batches, one commit, when the `with` block ends well."""
+        return self._writer(self._request(user, identifier, position, properties, watermark))
+
+    def _writer(self, request: CommitRequest) -> Writer:
+        self._require_present()
+        return Writer(self._table_write(), lambda target: self._commit(target, request))
+
+    def _table_write(self, **options: Any) -> TableWrite:
+        o = self.store.options
+        return TableWrite(
+            self.store, pool=shared_pool(o.write_buffer_bytes), **{"compact": not o.write_only, **options}
+        )
+
+    def _commit(self, target: TableWrite, request: CommitRequest) -> Committed:
+        messages = target.prepare()
+        committed = Committer(self.store).commit(messages, request)
+        self._expire_after_commit()
+        return committed
+
+    def _expire_after_commit(self) -> None:
+        if not self.store.options.write_only:
+            expire(self.store, ExpirePolicy.of(self.store))
+
+    def open_writer(
+        self,
+        *,
+        user: str | None = None,
+        sequence_base: int | None = None,
+        compact: bool = False,
+        changelog: bool = True,
+    ) -> EngineWriter:
+        """A writer for engines: its `prepare()` gives bytes for `commit`. `sequence_base` numbers rows
+        without reading manifests.
+
+        `changelog=False` is the documented write option of a full load: no changelog files, whatever the
+        producer.
+        """
+        self._require_present()
+        return EngineWriter(
+            self._table_write(compact=compact, changelog=changelog, sequence_base=sequence_base)
+        )
+
+    def commit(
+        self,
+        messages: Sequence[bytes],
+        *,
+        user: str,
+        identifier: int = BATCH_IDENTIFIER,
+        position: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        watermark: int | None = None,
+    ) -> Committed:
+        """Commit messages of engine writers at once. The same (user, identifier) again adds nothing (I11)."""
+        self._require_present()
+        request = self._request(user, identifier, position, properties, watermark)
+        committed = Committer(self.store).commit([commit_message.decode(m) for m in messages], request)
+        self._expire_after_commit()
+        return committed
+
+    def overwrite(self, data: Any, *, partition: Mapping[str, Any] | None = None) -> Committed:
+        """Replace the partitions the data touch (or the one named, or an unpartitioned table) by `data`, in
+        one OVERWRITE snapshot."""
+        self._require_present()
+        target = self._table_write(compact=False, changelog=False, ignore_live=True)
+        try:
+            write_all(target, data, None)
+            messages = target.prepare()
+        except BaseException:
+            target.abort()
+            raise
+        dynamic = (
+            self.store.options.dynamic_partition_overwrite and partition is None and bool(self.partition_by)
+        )
+        touched = {m.partition for m in messages}
+        chosen = touched.__contains__ if dynamic else self._partition_filter(partition)
+        outside = [m for m in messages if not chosen(m.partition)]
+        if outside:
+            target.abort()
+            where = self.store.partition_text(outside[0].partition)
+            raise SchemaMismatch(
+                f"the data hold rows of partition {where!r}, which is not the one that is overwritten"
+            )
+        committed = Committer(self.store).overwrite(messages, self._request(None, BATCH_IDENTIFIER), chosen)
+        self._expire_after_commit()
+        return committed
+
+    def truncate(self, *, partition: Mapping[str, Any] | None = None) -> Committed:
+        """Remove all rows, or those of one partition, in one OVERWRITE snapshot; no data file is read."""
+        self._require_present()
+        request = self._request(None, BATCH_IDENTIFIER)
+        committed = Committer(self.store).overwrite(
+            [], request, self._partition_filter(partition), "TRUNCATE"
+        )
+        self._expire_after_commit()
+        return committed
+
+    def _partition_filter(self, partition: Mapping[str, Any] | None) -> Any:
+        if not partition:
+            return lambda _: True
+        for name in partition:
+            if name not in self.partition_by:
+                raise NotFound.among("partition column", name, self.partition_by)
+        wanted = Scan(self.store, None).filter(all_of(*(col(k) == v for k, v in partition.items())))
+        return compaction.partition_filter(self.store, wanted.where)
+
+    def delete(self, what: Predicate | Any) -> Committed:
+        """Delete rows by a predicate, or by a table holding the key columns."""
+        if not isinstance(what, Predicate):
+            return self._write_kinds((self._keys_only(b) for b in as_batches(what)), rowkind.DELETE)
+        return self._write_kinds(self.scan(where=what).to_batches(), rowkind.DELETE)
+
+    def _keys_only(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Delete rows for keys: the other columns are read from the table's rows where they are NOT NULL,
+        else NULL."""
+        missing = [
+            f.name
+            for f in self.store.schema.fields
+            if f.name not in batch.schema.names and not f.type.nullable
+        ]
+        if missing:
+            raise SchemaMismatch(f"a delete by keys needs the NOT NULL columns too: {', '.join(missing)}")
+        return conform(batch, self.store.schema)
+
+    def update(self, values: Mapping[str, Any], *, where: Predicate) -> Committed:
+        """Set columns of the rows `where` selects; writes −U/+U pairs so that a changelog consumer can
+        retract."""
+        for name in values:
+            if name not in self.store.schema.by_name:
+                raise NotFound.among("column", name, self.store.schema.names)
+            if name in self.primary_key:
+                raise InvalidRequest(
+                    f"{name!r} is part of the primary key; delete the rows and write new ones"
+                )
+        with self.writer() as w:
+            for batch in self.scan(where=where).to_batches():
+                w.write(_update_pairs(batch, values), row_kind_column="_kind")
+        return w.committed or Committed()
+
+    def _write_kinds(self, batches: Any, kind: int) -> Committed:
+        with self.writer() as w:
+            for batch in batches:
+                kinds = pa.array(np.full(batch.num_rows, kind, dtype=np.int8))
+                w.write(batch.append_column("_kind", kinds), row_kind_column="_kind")
+        return w.committed or Committed()
+
+    def _request(
+        self,
+        user: str | None,
+        identifier: int,
+        position: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        watermark: int | None = None,
+    ) -> CommitRequest:
+        if user is None and identifier != BATCH_IDENTIFIER:
+            raise InvalidRequest("a commit identifier needs user=, the name under which it counts")
+        return CommitRequest(user or self.store.env.uuid(), identifier, position, properties, watermark)
+
+    def _require_present(self) -> None:
+        if self._at is not None:
+            raise InvalidRequest(f"this is {self.name} at snapshot {self._at.id}: the past is read-only")
+
+    # engines
+
+    def position(self, user: str) -> tuple[int, str | None] | None:
+        """(last identifier, source position) of a stream's commits, None before the first."""
+        return positions.known(self.store.snapshots, self.store.snapshots.latest()).get(user)
+
+    def max_sequence(self) -> int:
+        """The largest sequence number of any live file, −1 if there is none."""
+        entries = self.store.manifests.live_entries(self.store.snapshots.latest())
+        return max((e.file.max_sequence for e in entries), default=-1)
+
+    # maintenance
+
+    def compact(
+        self,
+        *,
+        full: bool = False,
+        dry_run: bool = False,
+        partition: Mapping[str, Any] | str | None = None,
+        bucket: int | None = None,
+    ) -> Compaction:
+        """Compact each bucket by the universal rules, or fully; with `dry_run` only tell what would happen
+        and why."""
+        if not dry_run:
+            self._require_present()
+        done = compaction.compact(self.store, full=full, dry_run=dry_run, partition=partition, bucket=bucket)
+        if done.committed is not None and done.committed.snapshots:
+            self._expire_after_commit()
+        return done
+
+    def buckets_to_compact(self, *, full: bool = False) -> list[bytes]:
+        """Picklable tasks for `compact_bucket`, one for each bucket in which something would happen."""
+        return compaction.tasks(self.store, full=full)
+
+    def expire_snapshots(
+        self, *, keep: int | None = None, older_than: str | timedelta | None = None, dry_run: bool = False
+    ) -> Expiry:
+        """Remove old snapshots and the files only they need. `keep=n`: exactly the newest n stay.
+
+        `older_than` ("1 h") adds an age; without either the table's options decide. Consumers, tags and stream
+        positions protect.
+        """
+        self._require_present()
+        policy = ExpirePolicy.of(self.store)
+        if keep is not None or older_than is not None:
+            if keep is not None and keep < 1:
+                raise InvalidRequest("keep must be at least 1: the newest snapshot is the table")
+            age = 0 if older_than is None else _age_ms(older_than)
+            newest = keep if keep is not None else 1
+            limit = 1 << 31
+            policy = replace(
+                policy,
+                keep_min=newest,
+                keep_max=newest if older_than is None else limit,
+                age_ms=age,
+                limit=limit,
+            )
+        return expire(self.store, policy, dry_run=dry_run)
+
+    def check(self) -> list[Violation]:
+        """Verify the invariants of the table independently; empty means sound. Never raises for a damaged
+        table."""
+        return check(self.store)
+
+    def system(self, name: str) -> pa.Table:
+        """A system table such as `snapshots` as Arrow."""
+        if name not in _SYSTEM:
+            raise Unsupported(f"system table ${name}", f"there are: {', '.join(_SYSTEM)}")
+        return getattr(self.inspect, name)()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _LATER:
+            raise Unsupported(f"Table.{name}")
+        raise AttributeError(f"Table has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        key = f", primary key ({', '.join(self.primary_key)})" if self.primary_key else ""
+        parts = f", partitioned by ({', '.join(self.partition_by)})" if self.partition_by else ""
+        at = self._at.id if self._at else self.store.snapshots.latest_id()
+        return f"Table({self.name} at snapshot {at}: {len(self.schema)} columns{key}{parts})"
+
+
+def _age_ms(age: str | timedelta) -> int:
+    if isinstance(age, timedelta):
+        return int(age.total_seconds() * 1000)
+    try:
+        return duration_ms(age)
+    except ValueError as e:
+        raise InvalidRequest(f"older_than {age!r} must be {e}") from None
+
+
+def _update_pairs(batch: pa.RecordBatch, values: Mapping[str, Any]) -> pa.Table:
+    """Rows −U as they are, then +U with the new values; of one key −U comes first."""
+    columns = []
+    for f in batch.schema:
+        column = batch.column(f.name)
+        if f.name in values:
+            try:
+                scalar = pa.scalar(values[f.name], f.type)
+            except (pa.ArrowInvalid, pa.ArrowTypeError) as e:
+                raise SchemaMismatch(f"column {f.name!r}: {e}") from None
+            column = pa.repeat(scalar, batch.num_rows)
+        columns.append(column)
+    after = pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+    kinds = np.repeat([rowkind.UPDATE_BEFORE, rowkind.UPDATE_AFTER], batch.num_rows).astype(np.int8)
+    return pa.Table.from_batches([batch, after]).append_column("_kind", [kinds]).combine_chunks()

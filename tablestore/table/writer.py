@@ -1,0 +1,91 @@
+"""Writers as users hold them: `Writer` commits when its block ends, `EngineWriter` hands out commit messages
+as bytes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.errors import InvalidRequest
+from tablestore.format import commit_message
+from tablestore.lsm.memory import MemoryPool
+from tablestore.write.commit import Committed
+from tablestore.write.conform import as_batches
+from tablestore.write.table_write import TableWrite, kinds_column
+
+_pools_lock = threading.Lock()
+_pools: dict[int, MemoryPool] = {}
+
+
+def shared_pool(limit_bytes: int) -> MemoryPool:
+    """The pool of this process for writers of that `write-buffer-size`."""
+    with _pools_lock:
+        return _pools.setdefault(limit_bytes, MemoryPool(limit_bytes))
+
+
+def write_all(target: TableWrite, data: Any, row_kind_column: str | None) -> None:
+    """Write anything Arrow-like; a row-kind column is taken out of each batch."""
+    for batch in as_batches(data):
+        if row_kind_column is None:
+            target.write(batch)
+        else:
+            values, kinds = kinds_column(batch, row_kind_column)
+            target.write(values, kinds)
+
+
+class Writer:
+    """Many batches, one commit: `with table.writer() as w: w.write(batch)`. Nothing is committed if the
+    block raises.
+
+    Belongs to one thread. `committed` holds the outcome after the block.
+    """
+
+    def __init__(self, target: TableWrite, commit: Callable[[TableWrite], Committed]) -> None:
+        self._target, self._commit = target, commit
+        self.committed: Committed | None = None
+
+    def write(self, data: Any, *, row_kind_column: str | None = None) -> None:
+        """Add rows; see `Table.write`."""
+        if self.committed is not None:
+            raise InvalidRequest("this writer has committed; open another")
+        write_all(self._target, data, row_kind_column)
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._target.abort()
+        else:
+            self.committed = self._commit(self._target)
+
+
+class EngineWriter:
+    """For engines: write, then `prepare()` → commit messages as bytes, to be committed elsewhere by
+    `Table.commit`."""
+
+    def __init__(self, target: TableWrite) -> None:
+        self._target = target
+
+    @property
+    def rows(self) -> int:
+        """Rows written so far."""
+        return self._target.rows
+
+    def write(self, batch: pa.RecordBatch | pa.Table, kinds: pa.Array | None = None) -> None:
+        """Add rows; `kinds` are int8 row kinds (0 +I, 1 −U, 2 +U, 3 −D), absent: all +I."""
+        self._target.write(batch, kinds)
+
+    def prepare(self) -> list[bytes]:
+        """Flush; one message a bucket. The writer is empty then and may go on."""
+        return [commit_message.encode(m) for m in self._target.prepare()]
+
+    def close(self) -> None:
+        """Drop what was not prepared."""
+        self._target.abort()

@@ -1,0 +1,2 @@
+"""Writing: rows → buckets → LSM writers → commit messages → snapshots; expiry. Clients of `meta`, siblings
+of `read`."""

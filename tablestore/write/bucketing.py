@@ -1,0 +1,108 @@
+"""Which (partition, bucket) each row belongs to, and the batch cut into one slice for each (format facts
+section 6).
+
+One stable sort by a small integer code and one gather a batch; slices then share its memory. Batches of
+about 250,000 rows keep the
+gather inside the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.format import binary_row, hashing
+from tablestore.format.schema import TableSchema
+from tablestore.format.types import DataType
+from tablestore.options import TableOptions
+
+BATCH_ROWS = 262_144
+Slice = tuple[bytes, int, pa.RecordBatch]
+_NO_PARTITION = binary_row.encode([], [])
+
+
+def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """`batch` in slices that fit the cache; empty ones are left out."""
+    for at in range(0, batch.num_rows, BATCH_ROWS):
+        yield batch.slice(at, BATCH_ROWS)
+
+
+def route(batch: pa.RecordBatch, schema: TableSchema, options: TableOptions) -> Iterator[Slice]:
+    """(partition, bucket, rows in their order) for each bucket the batch touches. `batch` may hold system
+    columns too."""
+    if not batch.num_rows:
+        return
+    fields = schema.columns(schema.bucket_keys)
+    keys = [batch.column(f.name) for f in fields]
+    types = [f.type for f in fields]
+    buckets = hashing.bucket_of(keys, types, options.bucket, options.bucket_function)
+    partitions, codes = _partitions(batch, schema)
+    groups = codes * np.int64(options.bucket) + buckets
+    first = int(groups[0])
+    if not (groups != first).any():
+        yield partitions[first // options.bucket], first % options.bucket, batch
+        return
+    small = (
+        groups.astype(np.uint8 if len(partitions) * options.bucket <= 256 else np.uint16)
+        if _fits(partitions, options)
+        else groups
+    )
+    order = np.argsort(small, kind="stable")
+    sorted_groups = groups[order]
+    taken = batch.take(pa.array(order))
+    starts = np.flatnonzero(np.r_[True, sorted_groups[1:] != sorted_groups[:-1]])
+    ends = np.r_[starts[1:], len(order)]
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        group = int(sorted_groups[start])
+        yield partitions[group // options.bucket], group % options.bucket, taken.slice(start, end - start)
+
+
+def _fits(partitions: Sequence[bytes], options: TableOptions) -> bool:
+    return len(partitions) * options.bucket <= 65_536
+
+
+def _partitions(batch: pa.RecordBatch, schema: TableSchema) -> tuple[list[bytes], np.ndarray]:
+    """The distinct partitions as serialized rows, and each row's index into them."""
+    rows = batch.num_rows
+    if not schema.partition_keys:
+        return [_NO_PARTITION], np.zeros(rows, dtype=np.int64)
+    fields = schema.partition_fields
+    columns = [batch.column(f.name) for f in fields]
+    codes, distinct = np.zeros(rows, dtype=np.int64), 1
+    for column in columns:
+        own, size = _codes(column)
+        codes, distinct = codes * size + own, distinct * size
+        if distinct > 1 << 40:
+            codes = np.unique(codes, return_inverse=True)[1]
+            distinct = int(codes.max()) + 1
+    if distinct <= max(4 * rows, 1024):  # few enough to count in an array
+        seen = np.zeros(distinct, dtype=bool)
+        seen[codes] = True
+        there = np.flatnonzero(seen)
+        dense = np.zeros(distinct, dtype=np.int64)
+        dense[there] = np.arange(len(there))
+        inverse = dense[codes]
+        sample = np.zeros(len(there), dtype=np.int64)
+        sample[inverse] = np.arange(rows)
+    else:
+        _, sample, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    rows_of = pa.array(sample)
+    return binary_row.encode_many([c.take(rows_of) for c in columns], _types(schema)), inverse
+
+
+def _types(schema: TableSchema) -> list[DataType]:
+    return [f.type for f in schema.partition_fields]
+
+
+def _codes(column: pa.Array) -> tuple[np.ndarray, int]:
+    """(code of each row, number of codes) of one partition column; null is a code of its own."""
+    if pa.types.is_integer(column.type) and not column.null_count and len(column):
+        bounds = pc.min_max(column)
+        low, high = bounds["min"].as_py(), bounds["max"].as_py()
+        if high - low < 4096:
+            return column.to_numpy(zero_copy_only=False).astype(np.int64) - low, high - low + 1
+    encoded = column.dictionary_encode(null_encoding="encode")
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), max(len(encoded.dictionary), 1)

@@ -1,0 +1,79 @@
+"""Conflict rules: may this delta be put on top of these live files? Pure (format facts section 17).
+
+(a) a partition has one bucket count, unless it is overwritten · (b) every deleted file is still live, none
+is added twice (I6) ·
+(c) in each (partition, bucket, level ≥ 1) key ranges stay disjoint (I4).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from tablestore.format.manifest import ADD, DELETE, ManifestEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Which rule is broken, said with the files concerned."""
+
+    rule: str
+    text: str
+    files: tuple[str, ...] = ()
+
+
+def bucket_counts(
+    live: Iterable[ManifestEntry], delta: Iterable[ManifestEntry], partition_text: Callable[[bytes], str]
+) -> Conflict | None:
+    """Rule (a): the documented error before a rescale, or None."""
+    totals: dict[bytes, int] = {e.partition: e.total_buckets for e in live}
+    for e in delta:
+        had = totals.get(e.partition)
+        if e.kind == ADD and had is not None and had != e.total_buckets:
+            where = f"partition {partition_text(e.partition)!r}" if e.partition.strip(b"\0") else "the table"
+            text = (
+                f"Try to write {where} with a new bucket num {e.total_buckets}, "
+                f"but the previous bucket num is {had}. Please switch to batch mode, "
+                "and perform INSERT OVERWRITE to rescale current data layout first."
+            )
+            return Conflict("bucket count", text)
+    return None
+
+
+def files(
+    live: Sequence[ManifestEntry], delta: Sequence[ManifestEntry], key: Callable[[bytes], Any]
+) -> Conflict | None:
+    """Rules (b) and (c), or None. `key` makes serialized keys comparable."""
+    state = {e.identity: e for e in live}
+    for e in delta:
+        if e.kind == DELETE:
+            if e.identity not in state:
+                return Conflict("deleted twice", _gone(e, live), (e.file.file_name,))
+            del state[e.identity]
+        elif e.identity in state:
+            return Conflict("added twice", f"{e.file.file_name} is in the table already", (e.file.file_name,))
+        else:
+            state[e.identity] = e
+    touched = {(e.partition, e.bucket, e.file.level) for e in delta if e.kind == ADD and e.file.level > 0}
+    levels = defaultdict(list)
+    for e in state.values():
+        place = (e.partition, e.bucket, e.file.level)
+        if place in touched:
+            levels[place].append(e.file)
+    for (_, bucket, level), there in levels.items():
+        there.sort(key=lambda f: key(f.min_key))
+        for left, right in pairwise(there):
+            if key(right.min_key) <= key(left.max_key):
+                names = (left.file_name, right.file_name)
+                text = f"{names[0]} and {names[1]} would overlap at level {level} of bucket {bucket}"
+                return Conflict("overlap", text, names)
+    return None
+
+
+def _gone(e: ManifestEntry, live: Sequence[ManifestEntry]) -> str:
+    elsewhere = [o.file.level for o in live if o.file.file_name == e.file.file_name]
+    now = f"it is at level {elsewhere[0]} now" if elsewhere else "it is not live any more"
+    return f"{e.file.file_name} at level {e.file.level} of bucket {e.bucket} was to be replaced, but {now}"
