@@ -41,7 +41,7 @@ _EPOCH = datetime(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`value`: the raw value, or the one below if not `exact`, or None if out of range (`above` it or below)."""
+    """`value`: the raw value, or the one below if not `exact`, or None out of range (`above` or below)."""
 
     value: Any
     exact: bool = True
