@@ -22,7 +22,7 @@ from pathlib import Path
 STAMP = "workbench.stamp"
 UNFINISHED = "workbench.unfinished"
 CONTENTS = "pyspark, pyarrow, jupyterlab and some 120 more"
-SIZES = "about 600 MB to fetch, 1.2 GB on disk"
+SIZES = "about 650 MB to fetch, 1.3 GB on disk"
 
 
 def main(arguments: list[str]) -> int:

@@ -70,6 +70,7 @@ def lab_command(*, port: int, browser: bool, root: bool) -> list[str]:
     command += [
         f"--ServerApp.root_dir={NOTEBOOKS}",
         f"--MultiKernelManager.default_kernel_name={KERNEL}",
+        "--log-level=WARN",
         "--LabApp.news_url=None",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.extension_manager=readonly",
