@@ -1,0 +1,209 @@
+"""Key columns as things that sort: rows in the key order of the format, whole columns at a time.
+
+A key is taken apart into *components*: int64 arrays that order as the column does (DECIMAL beyond 18 digits
+gives two), and
+text or binary columns as they are (bytes order). Components of a column compare across batches, so positions
+can be searched in
+one batch for a key of another; `codes` packs components into one int64 that compares within the given rows
+only.
+Order: null first, text by UTF-8 bytes, −0.0 before 0.0, NaN last. Used by the write buffer and the merge
+reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.format import binary_row
+from tablestore.format.types import DataField, DataType
+
+Component = np.ndarray | pa.Array
+_SIGN = np.int64(-(2**63))
+_NAN = np.array([np.nan]).view(np.int64)[0]
+
+
+def components(columns: Sequence[pa.Array], types: Sequence[DataType]) -> list[Component]:
+    """The components of key columns, most significant first. Raises SchemaMismatch for a NULL in a NOT NULL
+    column."""
+    found: list[Component] = []
+    for column, t in zip(columns, types, strict=True):
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if t.nullable:
+            found.append(column.is_valid().cast(pa.int8()).to_numpy(zero_copy_only=False).astype(np.int64))
+        elif column.null_count:
+            raise SchemaMismatch(f"NULL in a key column of type {t}")
+        found += _of(column, t)
+    return found
+
+
+def of_batch(batch: pa.RecordBatch, keys: Sequence[DataField]) -> list[Component]:
+    """The components of a batch's key columns."""
+    return components([batch.column(f.name) for f in keys], [f.type for f in keys])
+
+
+def _of(column: pa.Array, t: DataType) -> list[Component]:
+    if t.is_string or t.is_binary:
+        return [column]
+    if t.root in ("FLOAT", "DOUBLE"):
+        return [_float_order(binary_row.fixed_slots(column.cast(pa.float64()), _DOUBLE))]
+    if t.root == "DECIMAL" and t.precision > 18:
+        low, high = binary_row.decimal_words(column)
+        if column.null_count:
+            valid = column.is_valid().to_numpy(zero_copy_only=False)
+            low, high = np.where(valid, low, 0).astype(np.uint64), np.where(valid, high, 0)
+        return [high.astype(np.int64, copy=False), low.view(np.int64) ^ _SIGN]
+    if binary_row.is_timestamp(t):
+        return [binary_row.signed(column.cast(pa.int64()))]
+    if t.root == "DECIMAL":
+        return [binary_row.fixed_slots(column, t)]
+    if t.root == "BOOLEAN":
+        return [binary_row.signed(column.cast(pa.int8()))]
+    if t.root in ("DATE", "TIME"):
+        return [binary_row.signed(column.cast(pa.int32()))]
+    if pa.types.is_integer(column.type):
+        return [binary_row.signed(column)]
+    raise Unsupported(f"{t.root} in a primary key")
+
+
+_DOUBLE = DataType("DOUBLE")
+
+
+def _float_order(bits: np.ndarray) -> np.ndarray:
+    """IEEE bits as integers in Java's order: every NaN is one and greatest, −0.0 is below 0.0."""
+    nan = (bits & 0x7FFFFFFFFFFFFFFF) > 0x7FF0000000000000
+    bits = np.where(nan, _NAN, bits)
+    return np.where(bits >= 0, bits, bits ^ 0x7FFFFFFFFFFFFFFF)
+
+
+def codes(parts: Sequence[Component]) -> np.ndarray:
+    """int64 codes of rows that order as (parts[0], parts[1], …) does and are equal where all parts are
+    equal."""
+    numbers = [p if isinstance(p, np.ndarray) else _ranks(p) for p in parts]
+    if len(numbers) == 1 or not len(numbers[0]):
+        return numbers[0]
+    lows = [int(n.min()) for n in numbers]
+    bits = [(int(n.max()) - low).bit_length() for n, low in zip(numbers, lows, strict=True)]
+    if sum(bits) > 63:
+        return _dense(numbers)
+    packed = np.zeros(len(numbers[0]), dtype=np.int64)
+    for values, low, width in zip(numbers, lows, bits, strict=True):
+        if width:
+            packed <<= width
+            packed += values - low  # cannot overflow: the whole range is below 2^63
+    return packed
+
+
+def key_codes(columns: Sequence[pa.Array], types: Sequence[DataType]) -> np.ndarray:
+    """int64 codes of key columns: order-preserving and equal for equal keys, within these rows."""
+    return codes(components(columns, types))
+
+
+def _ranks(column: pa.Array) -> np.ndarray:
+    """Dense ranks of text or binary values in byte order."""
+    return pc.rank(column, tiebreaker="dense").to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _dense(numbers: Sequence[np.ndarray]) -> np.ndarray:
+    """Dense ranks of rows whose columns are too wide to pack."""
+    order = np.lexsort(tuple(reversed(numbers)))
+    changed = np.zeros(len(order), dtype=bool)
+    for values in numbers:
+        ordered = values[order]
+        changed[1:] |= ordered[1:] != ordered[:-1]
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.cumsum(changed)
+    return ranks
+
+
+def strictly_increasing(parts: Sequence[Component]) -> bool:
+    """Whether each row's key is greater than the one before (I3)."""
+    if not parts or len(parts[0]) < 2:
+        return True
+    equal: np.ndarray | None = None  # neighbours equal in every part so far; None: all
+    for part in parts:
+        smaller, same = _neighbours(part)
+        if equal is not None:
+            smaller, same = smaller & equal, same & equal
+        if not (smaller | same).all() if equal is None else not (smaller | same)[equal].all():
+            return False
+        if not same.any():
+            return True
+        equal = same
+    return False
+
+
+def _neighbours(part: Component) -> tuple[np.ndarray, np.ndarray]:
+    """For each row but the last: is it less than the next, is it equal to it."""
+    if isinstance(part, np.ndarray):
+        return part[:-1] < part[1:], part[:-1] == part[1:]
+    left, right = part.slice(0, len(part) - 1), part.slice(1)
+    return _bools(pc.less(left, right)), _bools(pc.equal(left, right))
+
+
+def _bools(mask: pa.BooleanArray) -> np.ndarray:
+    return mask.to_numpy(zero_copy_only=False).astype(bool)
+
+
+def concatenated(batches: Sequence[Sequence[Component]]) -> list[Component]:
+    """Components of consecutive batches joined, column by column."""
+    if len(batches) == 1:
+        return list(batches[0])
+    joined: list[Component] = []
+    for parts in zip(*batches, strict=True):
+        numeric = isinstance(parts[0], np.ndarray)
+        joined.append(np.concatenate(parts) if numeric else pa.concat_arrays(list(parts)))
+    return joined
+
+
+def sliced(parts: Sequence[Component], start: int, stop: int) -> list[Component]:
+    """Components of rows start..stop."""
+    return [p[start:stop] if isinstance(p, np.ndarray) else p.slice(start, stop - start) for p in parts]
+
+
+Key = tuple[Any, ...]  # one row's components: ints, and Arrow scalars of text
+
+
+def key_at(parts: Sequence[Component], row: int) -> Key:
+    """One row's key, for `rows_up_to`."""
+    return tuple(p[row] for p in parts)
+
+
+def rows_up_to(parts: Sequence[Component], key: Key, start: int = 0) -> int:
+    """How many leading rows have a key ≤ `key`; rows must be in key order from `start` on, and those before
+    are counted."""
+    low, high = start, len(parts[0])  # rows equal to the key in the columns looked at so far
+    for part, value in zip(parts, key, strict=True):
+        if low == high:
+            break
+        if isinstance(part, np.ndarray):
+            below = low + int(np.searchsorted(part[low:high], value, side="left"))
+            high = low + int(np.searchsorted(part[low:high], value, side="right"))
+        else:
+            rows = part.slice(low, high - low)
+            below = low + _count(pc.less(rows, value))
+            high = low + _count(pc.less_equal(rows, value))
+        low = below
+    return high
+
+
+def _count(mask: pa.BooleanArray) -> int:
+    return int(np.count_nonzero(_bools(mask)))
+
+
+def less(a: Key, b: Key) -> bool:
+    """Whether key `a` is before key `b`."""
+    for x, y in zip(a, b, strict=True):
+        if isinstance(x, pa.Scalar):
+            if pc.equal(x, y).as_py():
+                continue
+            return bool(pc.less(x, y).as_py())
+        if x != y:
+            return bool(x < y)
+    return False

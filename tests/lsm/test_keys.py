@@ -1,0 +1,120 @@
+"""Key order: codes and positions of whole columns agree with the order of single keys in the metadata."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.format import binary_row
+from tablestore.format.types import BIGINT, DOUBLE, INT, STRING, DataType, parse_type
+from tablestore.lsm import keys
+from tests.lsm.rows import RAW, array_of
+
+composite = st.lists(st.sampled_from(list(RAW)), min_size=1, max_size=3)
+
+
+@st.composite
+def key_columns(draw, max_rows=25):
+    types = draw(composite)
+    rows = draw(st.lists(st.tuples(*(RAW[t] for t in types)), min_size=1, max_size=max_rows))
+    return [t.not_null() for t in types], rows
+
+
+def columns_of(types, rows):
+    return [array_of([r[i] for r in rows], t) for i, t in enumerate(types)]
+
+
+def sort_keys(types, rows):
+    raw = [binary_row.raw_values(c, t) for c, t in zip(columns_of(types, rows), types, strict=True)]
+    return [binary_row.sort_key(r, types) for r in zip(*raw, strict=True)]
+
+
+@given(key_columns())
+def test_codes_order_as_single_keys_do(case):
+    types, rows = case
+    codes = keys.key_codes(columns_of(types, rows), types)
+    single = sort_keys(types, rows)
+    for i in range(len(rows)):
+        for j in range(len(rows)):
+            assert (codes[i] < codes[j]) == (single[i] < single[j])
+            assert (codes[i] == codes[j]) == (single[i] == single[j])
+
+
+@given(key_columns(), st.data())
+def test_rows_up_to_counts_rows_not_after_a_key(case, data):
+    types, rows = case
+    single = sort_keys(types, rows)
+    order = sorted(range(len(rows)), key=lambda i: single[i])
+    parts = keys.components(columns_of(types, [rows[i] for i in order]), types)
+    bound = data.draw(st.integers(0, len(rows) - 1))
+    wanted = sum(s <= single[bound] for s in single)
+    key = keys.key_at(keys.components(columns_of(types, [rows[bound]]), types), 0)
+    assert keys.rows_up_to(parts, key) == wanted
+    start = data.draw(st.integers(0, wanted))
+    assert keys.rows_up_to(parts, key, start) == wanted
+
+
+@given(key_columns(max_rows=2))
+def test_less_compares_two_keys(case):
+    types, rows = case
+    single = sort_keys(types, rows)
+    parts = keys.components(columns_of(types, rows), types)
+    first, last = keys.key_at(parts, 0), keys.key_at(parts, -1)
+    assert keys.less(first, last) == (single[0] < single[-1])
+
+
+@given(key_columns())
+def test_strictly_increasing_is_exact(case):
+    types, rows = case
+    single = sort_keys(types, rows)
+    unique = dict(sorted(zip(single, rows, strict=True)))
+    assert keys.strictly_increasing(keys.components(columns_of(types, list(unique.values())), types))
+    increasing = all(a < b for a, b in pairwise(single))
+    assert keys.strictly_increasing(keys.components(columns_of(types, rows), types)) == increasing
+
+
+def test_wide_columns_fall_back_to_ranks():
+    a = pa.array([2**62, -(2**62), 2**62, 2**62])
+    b = pa.array([2**62, 1, -(2**62), 2**62])
+    found = keys.key_codes([a, b], [BIGINT.not_null()] * 2)
+    assert found.tolist() == [2, 0, 1, 2]
+
+
+def test_null_is_first_where_keys_may_be_null():
+    found = keys.key_codes([pa.array([5, None, -7, None])], [BIGINT])
+    assert np.argsort(found, kind="stable").tolist() == [1, 3, 2, 0]
+
+
+def test_null_in_a_key_column_is_refused():
+    with pytest.raises(SchemaMismatch, match="NULL in a key column of type BIGINT NOT NULL"):
+        keys.key_codes([pa.array([1, None])], [BIGINT.not_null()])
+
+
+def test_zero_signs_and_nan_have_their_places():
+    values = [math.nan, 0.0, -0.0, math.inf, -math.inf, -math.nan, 1.0]
+    found = keys.key_codes([pa.array(values)], [DOUBLE.not_null()])
+    assert np.argsort(found, kind="stable").tolist() == [4, 2, 1, 6, 3, 0, 5]
+    assert found[0] == found[5]
+
+
+def test_dictionary_encoded_text_is_a_key_too():
+    found = keys.key_codes([pa.array(["b", "a", "b"]).dictionary_encode()], [STRING.not_null()])
+    assert found.tolist() == [2, 1, 2]
+
+
+def test_types_that_cannot_be_keys_are_refused():
+    array = pa.array([[1]], pa.list_(pa.int32()))
+    with pytest.raises(Unsupported, match="ARRAY in a primary key"):
+        keys.key_codes([array], [parse_type({"type": "ARRAY NOT NULL", "element": "INT"})])
+
+
+def test_no_rows_have_no_codes():
+    empty: list[DataType] = [INT.not_null(), STRING.not_null()]
+    assert len(keys.key_codes([pa.array([], pa.int32()), pa.array([], pa.string())], empty)) == 0

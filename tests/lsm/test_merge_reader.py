@@ -1,0 +1,154 @@
+"""The windowed merge against a dict: any keys, any runs, any window size; deletes kept or dropped."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tablestore.errors import Unsupported
+from tablestore.format import rowkind
+from tablestore.format.types import BIGINT, INT
+from tablestore.lsm.merge_function import Deduplicate, merge_function
+from tablestore.lsm.merge_reader import merge
+from tablestore.options import TableOptions
+from tests.lsm.rows import RAW, Row, comparable, key_fields, kv_batch, merged_model, rows_of, same
+
+KEYS = key_fields([BIGINT])
+
+
+@st.composite
+def sorted_runs(draw):
+    """Key fields and runs, oldest first: unique keys in order inside a run, sequence numbers of no order at
+    all."""
+    types = draw(st.lists(st.sampled_from(list(RAW)), min_size=1, max_size=2))
+    fields = key_fields(types)
+    pool = draw(st.lists(st.tuples(*(RAW[t] for t in types)), min_size=1, max_size=12))
+    runs, sequence = [], iter(draw(st.permutations(range(80))))
+    for _ in range(draw(st.integers(1, 5))):
+        keys = draw(st.lists(st.sampled_from(pool), max_size=12))
+        rows = [(next(sequence), draw(st.integers(0, 3)), *k, f"v{draw(st.integers(0, 99))}") for k in keys]
+        runs.append(
+            list(
+                {comparable(r, fields): r for r in sorted(rows, key=lambda r: comparable(r, fields))}.values()
+            )
+        )
+    return fields, runs
+
+
+def readers_of(runs, fields, batch_rows):
+    def reader(rows):
+        pieces = [rows[i : i + batch_rows] for i in range(0, len(rows), batch_rows)]
+        return lambda: iter([kv_batch(p, fields) for p in pieces])
+
+    return [reader(rows) for rows in runs]
+
+
+@settings(max_examples=300)
+@given(sorted_runs(), st.integers(1, 13), st.integers(1, 60), st.booleans())
+def test_merge_equals_a_dict_for_every_window(case, batch_rows, window_rows, keep_retracts):
+    fields, runs = case
+    readers = readers_of(runs, fields, batch_rows)
+    found = merge(readers, fields, Deduplicate(), keep_retracts=keep_retracts, window_rows=window_rows)
+    rows = rows_of(found, fields)
+    wanted = merged_model([r for run in runs for r in run], fields).values()
+    model = [r for r in wanted if keep_retracts or r[1] in (rowkind.INSERT, rowkind.UPDATE_AFTER)]
+    reread = rows_of([kv_batch(model, fields)], fields)  # floats narrow as columns do
+    assert same(rows, reread)
+
+
+def run_of(*rows: Row):
+    return lambda: iter([kv_batch(list(rows), KEYS)])
+
+
+def merged(*runs, function=None, **options):
+    return rows_of(merge(list(runs), KEYS, function or Deduplicate(), **options), KEYS)
+
+
+def test_the_larger_sequence_wins_whatever_the_order_of_runs():
+    old, new = run_of((1, 0, 7, "old")), run_of((2, 0, 7, "new"))
+    assert merged(old, new) == merged(new, old) == [(2, 0, 7, "new")]
+
+
+def test_a_delete_hides_older_rows_and_stays_if_kept():
+    old, new = run_of((1, 0, 7, "a"), (1, 0, 8, "b")), run_of((2, 3, 7, None))
+    assert merged(old, new) == [(1, 0, 8, "b")]
+    assert merged(old, new, keep_retracts=True) == [(2, 3, 7, None), (1, 0, 8, "b")]
+
+
+def test_a_lone_delete_is_not_delivered():
+    assert merged(run_of((2, 3, 7, None))) == []
+
+
+def test_ignore_delete_goes_on_with_the_last_row_that_adds():
+    runs = run_of((1, 0, 7, "a")), run_of((2, 3, 7, None)), run_of((3, 1, 7, "x"))
+    assert merged(*runs, function=Deduplicate(ignore_delete=True)) == [(1, 0, 7, "a")]
+
+
+def test_ignore_delete_passes_lone_deletes_and_drops_keys_of_deletes_only():
+    runs = run_of((1, 3, 7, None), (1, 3, 8, None)), run_of((2, 3, 7, None))
+    found = merged(*runs, function=Deduplicate(ignore_delete=True), keep_retracts=True)
+    assert found == [(1, 3, 8, None)]
+
+
+def test_one_run_passes_through_without_copying():
+    batch = kv_batch([(i, 0, i, "v") for i in range(10)], KEYS)
+    (found,) = merge([lambda: iter([batch])], KEYS, Deduplicate())
+    assert found.column("v").buffers()[2].address == batch.column("v").buffers()[2].address
+
+
+def test_no_runs_give_nothing():
+    assert merged() == []
+    assert merged(lambda: iter([])) == []
+
+
+def test_dictionary_encoded_and_plain_text_merge():
+    plain = kv_batch([(1, 0, 1, "a"), (2, 0, 3, "c")], KEYS)
+    encoded = plain.set_column(3, "v", plain.column("v").dictionary_encode())
+    other = kv_batch([(3, 0, 2, "b")], KEYS)
+    other_encoded = other.set_column(3, "v", other.column("v").dictionary_encode())
+    wanted = [(1, 0, 1, "a"), (3, 0, 2, "b"), (2, 0, 3, "c")]
+    for second in (other, other_encoded):
+        assert merged(lambda: iter([encoded]), lambda second=second: iter([second])) == wanted
+
+
+def test_a_window_never_splits_a_key():
+    fields = key_fields([BIGINT, INT])
+    runs = [[(s, 0, 5, j, f"{s}") for j in range(4)] for s in range(3)]
+    for batch_rows in range(1, 5):
+        found = rows_of(merge(readers_of(runs, fields, batch_rows), fields, Deduplicate()), fields)
+        assert found == [(2, 0, 5, j, "2") for j in range(4)]
+
+
+def test_memory_is_one_batch_a_run():
+    live = [0]
+
+    def reader():
+        for start in range(0, 1000, 10):
+            live[0] += 1
+            yield kv_batch([(i, 0, i, "v") for i in range(start, start + 10)], KEYS)
+
+    seen = 0
+    for batch in merge([reader, reader], KEYS, Deduplicate(), window_rows=20):
+        seen += batch.num_rows
+        assert live[0] <= 2 * (seen // 10 + 2)
+    assert seen == 1000
+
+
+@pytest.mark.parametrize("engine", ["partial-update", "aggregation", "first-row"])
+def test_engines_that_are_not_there_are_refused_by_name(engine):
+    with pytest.raises(Unsupported, match=f"merge-engine = {engine}"):
+        merge_function(TableOptions.parse({"merge-engine": engine}))
+
+
+def test_sequence_field_is_refused():
+    with pytest.raises(Unsupported, match=r"sequence\.field"):
+        merge_function(TableOptions.parse({"sequence.field": "ts"}))
+
+
+def test_rows_without_a_take_keep_their_types():
+    batch = kv_batch([(1, 0, 1, "a")], KEYS)
+    (found,) = merge([lambda: iter([batch])], KEYS, Deduplicate())
+    assert found.schema.equals(batch.schema)
+    assert isinstance(found, pa.RecordBatch)
