@@ -22,12 +22,13 @@ from pathlib import Path
 STAMP = "workbench.stamp"
 UNFINISHED = "workbench.unfinished"
 CONTENTS = "pyspark, pyarrow, jupyterlab and some 120 more"
+SHOWN = ("Collecting", "Downloading", "Using cached", "Building", "Installing")
 SIZES = "about 650 MB to fetch, 1.3 GB on disk"
 
 
 def main(arguments: list[str]) -> int:
     root, stamp = Path(arguments[0]), arguments[1]
-    with _turn(root / "requirements.lock"):
+    with _turn(root / "requirements.lock") as turn:
         venv = root / ".venv"
         before = _read(venv / STAMP)
         if before == stamp and _works(venv):
@@ -35,12 +36,12 @@ def main(arguments: list[str]) -> int:
         if before.split("\n")[0] == stamp.split("\n")[0] and _works(venv):
             relocate(venv, old=Path(before.split("\n", 1)[1]) / ".venv")
         else:
-            _make(root, venv)
+            _make(root, venv, turn=turn)
         (venv / STAMP).write_text(stamp)
     return 0
 
 
-def _make(root: Path, venv: Path) -> None:
+def _make(root: Path, venv: Path, *, turn: int) -> None:
     """A complete environment, or an exit with the reason; an existing sound one is brought up to the lock."""
     _say(f"making the environment in {venv}")
     _say(f"  fetches {CONTENTS} ({SIZES}); `./workbench clean` removes it")
@@ -50,31 +51,31 @@ def _make(root: Path, venv: Path) -> None:
             [sys.executable, "-m", "venv", str(venv)], remedy="Debian, Ubuntu: sudo apt install python3-venv"
         )
     (venv / UNFINISHED).touch()
-    _install(venv, lock=root / "requirements.lock")
+    _install(venv, lock=root / "requirements.lock", turn=turn)
     link_sources(venv)
     (venv / UNFINISHED).unlink()
     _say("  done")
 
 
-def _install(venv: Path, *, lock: Path) -> None:
-    """pip, its chatter kept in a log file and one line of progress on a terminal."""
+def _install(venv: Path, *, lock: Path, turn: int) -> None:
+    """pip, its chatter kept in a log file and one line of progress on a terminal.
+
+    pip holds the turn too: if this process is killed, the next call waits for the pip that was left alone.
+    """
     scratch, log = venv / "tmp", venv / "install.log"
     scratch.mkdir(exist_ok=True)
     command = [str(venv / "bin" / "python"), "-m", "pip", "install", "--no-input", "-r", str(lock)]
     total = sum(1 for line in lock.read_text().splitlines() if "==" in line)
     environment = os.environ | {"TMPDIR": str(scratch), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     environment.pop("PYTHONPATH", None)
-    with (
-        log.open("w") as kept,
-        subprocess.Popen(
-            command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        ) as pip,
-    ):
+    piped = {"text": True, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with log.open("w") as kept, subprocess.Popen(command, env=environment, pass_fds=(turn,), **piped) as pip:
         seen = 0
         for line in pip.stdout or ():
             kept.write(line)
             seen += line.startswith(("Collecting", "Requirement already satisfied"))
-            _progress(line.strip(), seen=min(seen, total), total=total)
+            if line.lstrip().startswith(SHOWN):
+                _progress(line.split(" (from")[0].strip(), seen=min(seen, total), total=total)
     _progress("", seen=total, total=total)
     shutil.rmtree(scratch, ignore_errors=True)
     if pip.returncode != 0:
@@ -116,15 +117,15 @@ def relocate(venv: Path, *, old: Path) -> None:
 
 
 @contextlib.contextmanager
-def _turn(path: Path) -> Iterator[None]:
-    """Hold the file's lock; the system lets go of it when the process ends, however it ends."""
+def _turn(path: Path) -> Iterator[int]:
+    """Hold the file's lock; the system lets go of it when its last holder ends, however it ends."""
     with path.open("rb") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             _say("another call is making the environment; waiting for it")
             fcntl.flock(held, fcntl.LOCK_EX)
-        yield
+        yield held.fileno()
 
 
 def _works(venv: Path) -> bool:

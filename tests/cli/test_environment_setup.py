@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import shutil
 import subprocess
 import sys
+import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -109,3 +113,47 @@ def test_scripts_name_the_python_of_their_new_place(tmp_path: Path, old: str, ne
     done = subprocess.run([str(scripts / "tool")], capture_output=True, text=True, check=True)
     assert done.stdout == f"new python {scripts / 'tool'}\n"
     assert (scripts / "other").read_text() == "#!/usr/bin/python3\n"
+
+
+def test_the_next_call_waits_for_a_pip_whose_parent_was_killed(root: Path):
+    """The orphan would otherwise write into the environment that the next call makes."""
+    (root / "requirements.lock").write_text(f"slow @ {(root / 'slow-1.tar.gz').as_uri()}\n")
+    write_slow_package(root / "slow-1.tar.gz", started=root / "started", go_on=root / "go on")
+    first = start(root)
+    until((root / "started").exists, process=first)
+    first.kill()
+    first.wait()
+    (root / "requirements.lock").write_text("# nothing\n")
+    second = start(root)
+    assert second.stderr is not None
+    assert "waiting" in second.stderr.readline()
+    (root / "go on").touch()
+    finish(second)
+    assert (root / ".venv" / "workbench.stamp").exists()
+
+
+def write_slow_package(path: Path, *, started: Path, go_on: Path) -> None:
+    """A source package whose build says that it started, then waits for a file; it needs no network."""
+    build = (
+        "import pathlib, time\n"
+        "def build_wheel(*a, **k):\n"
+        f"    pathlib.Path({str(started)!r}).touch()\n"
+        f"    while not pathlib.Path({str(go_on)!r}).exists():\n"
+        "        time.sleep(0.05)\n"
+        "    raise SystemExit('never a wheel')\n"
+    )
+    project = '[build-system]\nrequires = []\nbuild-backend = "slow"\nbackend-path = ["."]\n'
+    information = "Metadata-Version: 2.1\nName: slow\nVersion: 1\n"
+    with tarfile.open(path, "w:gz") as archive:
+        for name, text in (("slow.py", build), ("pyproject.toml", project), ("PKG-INFO", information)):
+            entry = tarfile.TarInfo(f"slow-1/{name}")
+            entry.size = len(text)
+            archive.addfile(entry, io.BytesIO(text.encode()))
+
+
+def until(condition: Callable[[], bool], *, process: subprocess.Popen[str]) -> None:
+    """Wait while the process lives; a process that ended first fails the test with what it said."""
+    while not condition():
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=0.05)
+            assert condition(), process.communicate()[1]
