@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-SAMPLE_ROWS = 8192
+SAMPLE_ROWS = 2048
 _STRETCHES = 8
-_ROWS_PER_VALUE = 8
+_ROWS_PER_NUMBER, _ROWS_PER_TEXT = 4, 2  # sampled rows a distinct value must stand for to get a dictionary
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def choose(rows: pa.Table) -> Encodings:
             dictionary.append(f.name)
         elif _stored_as_integer(f.type):
             other[f.name] = "DELTA_BINARY_PACKED"
-        elif pa.types.is_string(f.type) or pa.types.is_binary(f.type):
+        elif _is_text(f.type):
             other[f.name] = "DELTA_LENGTH_BYTE_ARRAY"
     return Encodings(tuple(dictionary), other)
 
@@ -56,9 +56,12 @@ def _sample(rows: pa.Table) -> pa.Table:
 
 
 def _few_values(column: pa.ChunkedArray) -> bool:
-    return pc.count_distinct(column, mode="all").as_py() * _ROWS_PER_VALUE <= max(
-        len(column), 2 * _ROWS_PER_VALUE
-    )
+    per_value = _ROWS_PER_TEXT if _is_text(column.type) else _ROWS_PER_NUMBER
+    return pc.count_distinct(column, mode="all").as_py() * per_value <= max(len(column), per_value)
+
+
+def _is_text(t: pa.DataType) -> bool:
+    return pa.types.is_string(t) or pa.types.is_binary(t)
 
 
 def _stored_as_integer(t: pa.DataType) -> bool:

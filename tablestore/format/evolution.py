@@ -39,7 +39,7 @@ class Projection:
 
 
 def projection(file_schema: TableSchema, table_schema: TableSchema, columns: Sequence[str]) -> Projection:
-    """How to make `columns` of `table_schema` out of a file of `file_schema`; `file_columns` are those to read.
+    """How to make `columns` of `table_schema` out of a file of `file_schema`, reading its `file_columns`.
 
     Raises Unsupported for a change of type that may lose values.
     """
