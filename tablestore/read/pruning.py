@@ -158,6 +158,7 @@ class Pruner:
     filters: Filters
     decode_partition: Callable[[bytes], Sequence[Any]]
     schema_of: SchemaOf
+    alone: bool = False  # rows stand for themselves: no file hides rows of another
 
     def prune(self, entries: Sequence[ManifestEntry], *, min_level: int = 0) -> list[FileVerdict]:
         """A verdict on each entry, in order. Files below `min_level` are invisible to this scan."""
@@ -200,7 +201,7 @@ class Pruner:
         if entry.bucket == POSTPONE_BUCKET:
             return "rows of the postponed bucket are seen once compacted"
         first_row = bool(self.schema.primary_keys) and self.options.merge_engine is MergeEngine.FIRST_ROW
-        if first_row and entry.file.level == 0:
+        if first_row and entry.file.level == 0 and not self.alone:
             return "first-row tables show level 0 once compacted"
         if entry.file.level < min_level:
             return f"level {entry.file.level} is below the level {min_level} this scan starts at"
@@ -254,7 +255,8 @@ class Pruner:
         """Files that must be skipped together or not at all: each alone, or the overlapping ones of a
         section.
         """
-        if not self.schema.primary_keys or self.options.merge_engine is MergeEngine.FIRST_ROW:
+        lone = self.alone or not self.schema.primary_keys
+        if lone or self.options.merge_engine is MergeEngine.FIRST_ROW:
             return [(f,) for f in files]
         key = interval.key_order([f.type for f in self.schema.key_fields])
         groups: list[tuple[DataFileMeta, ...]] = []

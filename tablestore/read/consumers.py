@@ -1,0 +1,34 @@
+"""Consumers: the place a named stream reader has come to (`consumer/consumer-<id>`), which also keeps
+snapshots from expiring.
+"""
+
+from __future__ import annotations
+
+import json
+
+from tablestore.errors import Corrupt
+from tablestore.io.paths import checked_name, join
+from tablestore.meta.store import Store
+
+
+def next_snapshot(store: Store, consumer: str) -> int | None:
+    """The next snapshot of this consumer; None for one that is new. Raises Corrupt for a damaged file."""
+    path = _path(store, consumer)
+    try:
+        found = json.loads(store.io.read(path))["nextSnapshot"]
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as e:
+        raise Corrupt(path, f"not a consumer file: {e!r}") from e
+    if not isinstance(found, int):
+        raise Corrupt(path, f"nextSnapshot is {found!r}")
+    return found
+
+
+def record(store: Store, consumer: str, snapshot: int) -> None:
+    """Let the consumer go on at `snapshot`; what lies before may expire."""
+    store.io.replace(_path(store, consumer), json.dumps({"nextSnapshot": snapshot}).encode())
+
+
+def _path(store: Store, consumer: str) -> str:
+    return join(store.paths.consumer_dir, f"consumer-{checked_name(consumer, 'consumer')}")

@@ -1,0 +1,50 @@
+"""One data file as batches in the columns of the schema that is read with, whatever schema it was written
+under.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from tablestore.format import datafile, evolution
+from tablestore.format.manifest import DataFileMeta
+from tablestore.format.predicate import Predicate
+from tablestore.meta.store import Store
+from tablestore.read.support import require_readable_file
+
+BATCH_ROWS = 65_536
+
+
+def read_file(
+    store: Store,
+    partition: bytes,
+    bucket: int,
+    file: DataFileMeta,
+    columns: Sequence[str],
+    *,
+    where: Predicate | None = None,
+    system: bool = True,
+    batch_rows: int = BATCH_ROWS,
+) -> Iterator[pa.RecordBatch]:
+    """kv batches (value columns only without `system`) of a file, in its order.
+
+    `where` may leave out row groups that hold none of its rows: pass only what may be asked of this file
+    alone. Raises Corrupt naming the file, also when it does not hold the rows that its metadata say.
+    """
+    own = store.schema_of(file.schema_id)
+    require_readable_file(file, own)
+    mapping = evolution.projection(own, store.schema, columns)
+    batches = datafile.read(
+        store.io,
+        store.file_path(partition, bucket, file),
+        own,
+        mapping.file_columns,
+        file_size=file.file_size,
+        batch_rows=batch_rows,
+        predicate=None if where is None else evolution.evolve_predicate(where, own, store.schema),
+        system=system,
+    )
+    for batch in batches:
+        yield evolution.evolve(batch, mapping)

@@ -1,0 +1,109 @@
+"""The rows of one split: raw files as they lie, the others merged section by section (format facts section
+10).
+
+Memory holds one batch of a raw file, or one window of the runs of one section. The whole filter is asked of
+every row that comes out; only its key part may leave out row groups of files that are merged. Used by scans,
+also inside Spark's workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import pyarrow as pa
+
+from tablestore.format import predicate, rowkind
+from tablestore.format.manifest import DataFileMeta
+from tablestore.format.parquet_schema import KIND
+from tablestore.format.predicate import Predicate
+from tablestore.lsm import interval, merge_reader
+from tablestore.lsm.merge_function import merge_function, without_retracts
+from tablestore.lsm.sorted_run import SortedRun
+from tablestore.meta.store import Store
+from tablestore.read.file_read import read_file
+from tablestore.read.pruning import TRUE, Filters
+from tablestore.read.split import DataSplit
+from tablestore.read.support import require_readable
+
+ROWKIND = "rowkind"
+
+
+def read_split(
+    store: Store,
+    split: DataSplit,
+    columns: Sequence[str] | None = None,
+    where: Predicate | None = None,
+    *,
+    with_kinds: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Rows of a split as value columns (None: all), in the order asked for; `with_kinds` puts "+I" or "+U"
+    into a first column.
+
+    `store` has the schema of the plan, `where` is the plan's. Batches may be of any size, none is empty.
+    """
+    names = tuple(columns if columns is not None else store.schema.names)
+    bound = None if where is None else predicate.bind(where, store.schema)
+    filters = Filters.of(bound, store.schema)
+    require_readable(store.schema, store.options, (*names, *filters.rows.columns))
+    kinds = with_kinds and bool(store.schema.primary_keys)
+    wanted = dict.fromkeys((*names, *(n for n in store.schema.names if n in filters.rows.columns)))
+    rows = (_raw if split.raw else _merged)(store, split, tuple(wanted), filters, kinds)
+    for batch in rows:
+        kept = batch if filters.rows == TRUE else batch.filter(predicate.mask(filters.rows, batch))
+        if kept.num_rows:
+            yield _shaped(store, kept, names, with_kinds=with_kinds)
+
+
+def _shaped(store: Store, batch: pa.RecordBatch, names: Sequence[str], *, with_kinds: bool) -> pa.RecordBatch:
+    """The columns of the result."""
+    fields = [f.arrow for f in store.schema.columns(tuple(names))]
+    arrays = [batch.column(n) for n in names]
+    if with_kinds:
+        keyed = KIND in batch.schema.names
+        texts = rowkind.texts(batch.column(KIND)) if keyed else pa.repeat(pa.scalar("+I"), batch.num_rows)
+        fields, arrays = [pa.field(ROWKIND, pa.string(), nullable=False), *fields], [texts, *arrays]
+    if not arrays:
+        return batch.select([])
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _raw(
+    store: Store, split: DataSplit, names: Sequence[str], filters: Filters, kinds: bool
+) -> Iterator[pa.RecordBatch]:
+    """Files as they are. At level 0 the row kinds are looked at all the same: some writers never count their
+    deletes.
+    """
+    for file in split.files:
+        system = kinds or (file.level == 0 and bool(store.schema.primary_keys))
+        where = None if filters.rows == TRUE else filters.rows
+        batches = read_file(store, split.partition, split.bucket, file, names, where=where, system=system)
+        yield from map(without_retracts, batches) if system else batches
+
+
+def _merged(
+    store: Store, split: DataSplit, names: Sequence[str], filters: Filters, kinds: bool
+) -> Iterator[pa.RecordBatch]:
+    """Sections one after another, the runs of each merged by key."""
+    keys = store.schema.key_fields
+    needed = tuple(dict.fromkeys((*names, *(f.name for f in keys))))
+    function = merge_function(store.options)
+    where = None if filters.key == TRUE else filters.key
+
+    def reader(run: SortedRun) -> Callable[[], Iterator[pa.RecordBatch]]:
+        return partial(_run, store, split, run.files, needed, where)
+
+    for section in interval.partition(split.files, store.key_order):
+        runs = sorted(section, key=lambda run: max(f.max_sequence for f in run.files))
+        yield from merge_reader.merge([reader(run) for run in runs], keys, function)
+
+
+def _run(
+    store: Store,
+    split: DataSplit,
+    files: Sequence[DataFileMeta],
+    names: Sequence[str],
+    where: Predicate | None,
+) -> Iterator[pa.RecordBatch]:
+    for file in files:
+        yield from read_file(store, split.partition, split.bucket, file, names, where=where)

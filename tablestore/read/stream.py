@@ -1,0 +1,241 @@
+"""Following a table: the state at the start, then the changes of one snapshot after the other (format facts
+section 21).
+
+Each item tells where to go on (`cursor`); an item counts as done when the next one is asked for, or `done()`
+is called. A named consumer keeps that place with the table, and snapshots it has not read from expiring.
+Delivery is at least once: after a crash the item that was not done comes again. Rows have the columns of the
+schema at the start.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.errors import InvalidRequest, NotFound
+from tablestore.format import predicate, rowkind
+from tablestore.format.predicate import Predicate
+from tablestore.format.snapshot import Snapshot
+from tablestore.meta.store import Store
+from tablestore.options import ChangelogProducer
+from tablestore.read import consumers, time_travel
+from tablestore.read.incremental import change_schema, changed_entries, snapshot_changes
+from tablestore.read.plan import plan
+from tablestore.read.split_read import read_split
+from tablestore.read.support import require_readable
+
+CURSOR_VERSION = 1
+Start = str | int | Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One step of a stream: a snapshot's changes, or with `full` its whole state as "+I" rows."""
+
+    snapshot: int
+    full: bool
+    cursor: str
+    schema: pa.Schema
+    _read: Callable[[], Iterator[pa.RecordBatch]] = field(repr=False)
+    _done: Callable[[], None] = field(repr=False)
+
+    @property
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, `rowkind` first; each access reads anew."""
+        return self._read()
+
+    def to_arrow(self) -> pa.Table:
+        """All rows of this step."""
+        return pa.Table.from_batches(self._read(), self.schema)
+
+    def done(self) -> None:
+        """Note with the consumer that this step need not come again."""
+        self._done()
+
+
+def stream(
+    store: Store,
+    *,
+    start: Start = "latest-full",
+    until: int | None = None,
+    timeout: float | None = None,
+    follow: bool = True,
+    consumer: str | None = None,
+    poll_seconds: float | None = None,
+    columns: Sequence[str] | None = None,
+    where: Predicate | None = None,
+) -> Iterator[Change]:
+    """Steps of a table, waiting for snapshots to come.
+
+    `start`: "latest-full" (state, then changes), "latest" (later changes only), "earliest", a snapshot id
+    (its changes first), a cursor, {"timestamp": moment}, {"snapshot": id, "full": True}. A consumer that is
+    known goes on where it was, whatever `start` says. Ends after snapshot `until`, after `timeout` seconds
+    without a new one, or, unless `follow`, when there is none. Raises NotFound when the next snapshot has
+    expired.
+    """
+    names = tuple(columns if columns is not None else store.schema.names)
+    bound = None if where is None else predicate.bind(where, store.schema)
+    require_readable(store.schema, store.options, names if bound is None else (*names, *bound.columns))
+    follower = _Follower(store, names, bound, until, timeout, follow, consumer, poll_seconds)
+    return follower.run(start)
+
+
+def cursor_of(next_snapshot: int) -> str:
+    """The cursor of a reader that goes on at a snapshot."""
+    return json.dumps({"v": CURSOR_VERSION, "snapshot": next_snapshot})
+
+
+def parse_cursor(text: str) -> int:
+    """The next snapshot of a cursor; raises InvalidRequest for one that is none of ours."""
+    try:
+        body = json.loads(text)
+        version, found = body["v"], body["snapshot"]
+    except (ValueError, KeyError, TypeError):
+        raise InvalidRequest(f"{text!r} is no cursor of a stream") from None
+    if version != CURSOR_VERSION or not isinstance(found, int):
+        raise InvalidRequest(f"cursor {text!r} is of version {version!r}; version {CURSOR_VERSION} is known")
+    return found
+
+
+@dataclass
+class _Follower:
+    """The state of one stream. One thread."""
+
+    store: Store
+    names: tuple[str, ...]
+    where: Predicate | None
+    until: int | None
+    timeout: float | None
+    follow: bool
+    consumer: str | None
+    poll_seconds: float | None
+
+    def run(self, start: Start) -> Iterator[Change]:
+        known = None if self.consumer is None else consumers.next_snapshot(self.store, self.consumer)
+        first, full = (known, None) if known is not None else self._begin(start)
+        if (
+            full is None and first is None
+        ):  # a full start of a table without snapshots: its first one, once it is there
+            if not self._wait(1):
+                return
+            full = self.store.snapshots.latest()
+        if full is not None:
+            yield from self._step(full.id, self._state(full), full=True)
+            first = full.id + 1
+        assert first is not None
+        self._note(first)
+        while (self.until is None or first <= self.until) and self._wait(first):
+            found = self._get(first)
+            if changed_entries(self.store, found):
+                yield from self._step(first, self._changes(found), full=False)
+            first += 1
+            self._note(first)
+
+    def _begin(self, start: Start) -> tuple[int | None, Snapshot | None]:
+        """(next snapshot, snapshot whose state comes first); neither when that is not known before there is
+        one.
+        """
+        snapshots = self.store.snapshots
+        latest = snapshots.latest_id()
+        if isinstance(start, bool) or not isinstance(start, str | int | Mapping):
+            raise InvalidRequest(f"stream start {start!r} is neither a name, a snapshot id nor a cursor")
+        if isinstance(start, int):
+            return start, None
+        if isinstance(start, Mapping):
+            return self._begin_at(start)
+        if start.lstrip().startswith("{"):
+            return parse_cursor(start), None
+        if start == "latest-full":
+            if latest is None:
+                return None, None
+            return None, snapshots.get(latest if self.until is None else min(latest, self.until))
+        if start == "latest":
+            return (latest or 0) + 1, None
+        if start == "earliest":
+            return snapshots.earliest_id() or 1, None
+        raise InvalidRequest(
+            f"stream start {start!r} is none of latest-full, latest, earliest, a snapshot id, a cursor"
+        )
+
+    def _begin_at(self, start: Mapping[str, Any]) -> tuple[int | None, Snapshot | None]:
+        if set(start) == {"timestamp"}:
+            return time_travel.first_after(self.store, time_travel.millis_of(start["timestamp"])), None
+        if set(start) <= {"snapshot", "full"} and isinstance(start.get("snapshot"), int):
+            found = start["snapshot"]
+            return (None, self.store.snapshots.get(found)) if start.get("full") else (found, None)
+        if set(start) == {"v", "snapshot"}:
+            return parse_cursor(json.dumps(dict(start))), None
+        raise InvalidRequest(
+            f"stream start {dict(start)!r}: give timestamp, or snapshot with or without full"
+        )
+
+    def _step(
+        self, snapshot: int, read: Callable[[], Iterator[pa.RecordBatch]], *, full: bool
+    ) -> Iterator[Change]:
+        schema = change_schema(self.store, self.names)
+        after = snapshot + 1
+        yield Change(snapshot, full, cursor_of(after), schema, read, lambda: self._note(after))
+
+    def _note(self, next_snapshot: int) -> None:
+        if self.consumer is not None:
+            consumers.record(self.store, self.consumer, next_snapshot)
+
+    def _get(self, snapshot: int) -> Snapshot:
+        try:
+            return self.store.snapshots.get(snapshot)
+        except NotFound:
+            raise self._gone(snapshot) from None
+
+    def _wait(self, snapshot: int) -> bool:
+        """Whether that snapshot is there, after waiting for it as long as was asked for."""
+        env, snapshots = self.store.env, self.store.snapshots
+        pause = (
+            self.store.options.discovery_interval_ms / 1000
+            if self.poll_seconds is None
+            else self.poll_seconds
+        )
+        end = None if self.timeout is None else env.monotonic() + self.timeout
+        while not snapshots.exists(snapshot):
+            latest = snapshots.latest_id()
+            if latest is not None and (latest >= snapshot or latest < snapshot - 1):
+                if snapshots.exists(snapshot):  # it came between the two looks
+                    return True
+                raise self._gone(snapshot)
+            left = None if end is None else end - env.monotonic()
+            if not self.follow or (left is not None and left <= 0):
+                return False
+            env.sleep(pause if left is None else min(pause, left))
+        return True
+
+    def _gone(self, snapshot: int) -> NotFound:
+        ids = self.store.snapshots.ids()
+        there = f"there are {ids[0]}..{ids[-1]}" if ids else "there is none"
+        why = "was rolled back" if ids and ids[-1] < snapshot else "has expired"
+        return NotFound(
+            f"snapshot {snapshot}, the next of this stream, {why}; {there}: start again with latest-full"
+        )
+
+    def _state(self, snapshot: Snapshot) -> Callable[[], Iterator[pa.RecordBatch]]:
+        """Reads what of a snapshot its later changes will not tell."""
+        producer, least = self.store.options.changelog_producer, 0
+        if self.store.schema.primary_keys and producer is ChangelogProducer.LOOKUP:
+            least = 1
+        elif self.store.schema.primary_keys and producer is ChangelogProducer.FULL_COMPACTION:
+            least = self.store.options.num_levels - 1
+        schema = change_schema(self.store, self.names)
+
+        def read() -> Iterator[pa.RecordBatch]:
+            found = plan(self.store, snapshot, self.where, columns=self.names, min_level=least)
+            for split in found.splits:
+                for batch in read_split(self.store, split, self.names, found.where):
+                    kinds = pa.repeat(pa.scalar(rowkind.TEXTS[rowkind.INSERT]), batch.num_rows)
+                    yield pa.RecordBatch.from_arrays([kinds, *batch.columns], schema=schema)
+
+        return read
+
+    def _changes(self, snapshot: Snapshot) -> Callable[[], Iterator[pa.RecordBatch]]:
+        return lambda: snapshot_changes(self.store, snapshot, self.names, self.where)
