@@ -1,0 +1,95 @@
+// Shared by every view: elements from text, the frame around a picture, keys, live region.
+// A view's Python side sends `frame` (SVG text made there, all text from data escaped) and reacts to plain traits.
+function lwEl(tag, attrs = {}, ...kids) {
+  const node = document.createElement(tag);
+  for (const [k, v] of Object.entries(attrs)) {
+    if (k.startsWith("on")) node.addEventListener(k.slice(2), v);
+    else if (v === true) node.setAttribute(k, "");
+    else if (v !== false && v != null) node.setAttribute(k, v);
+  }
+  node.append(...kids);
+  return node;
+}
+const LW_SVG = "http://www.w3.org/2000/svg";
+function lwMark(tag, attrs) {
+  const node = document.createElementNS(LW_SVG, tag);
+  for (const [k, v] of Object.entries(attrs)) node.setAttribute(k, v);
+  return node;
+}
+const LW_ICONS = {
+  first: "M2 2h2v10h-2zM12 2v10l-7-5z", last: "M10 2h2v10h-2zM2 2v10l7-5z", play: "M3 2v10l9-5z",
+  pause: "M3 2h3v10h-3zM8 2h3v10h-3z", stop: "M3 3h8v8h-8z", step: "M10 2h2v10h-2zM2 2v10l7-5z",
+  fast: "M1 2v10l6-5zM7 2v10l6-5z", next: "M5 2l5 5l-5 5", prev: "M9 2l-5 5l5 5",
+};
+function lwIcon(name) {
+  const svg = lwMark("svg", { viewBox: "0 0 14 14", width: 14, height: 14, "aria-hidden": "true" });
+  const line = name === "next" || name === "prev";
+  svg.append(lwMark("path", { d: LW_ICONS[name], fill: line ? "none" : "currentColor", stroke: line ? "currentColor" : "none", "stroke-width": 2 }));
+  return svg;
+}
+function lwButton(icon, label, onclick, { text = "", primary = false } = {}) {
+  const kids = [icon ? lwIcon(icon) : "", text ? lwEl("span", {}, text) : ""].filter(Boolean);
+  return lwEl("button", { type: "button", class: primary ? "lw-primary" : "", "aria-label": label, title: label, onclick }, ...kids);
+}
+function lwSegments(label, choices, onpick) {
+  const box = lwEl("span", { class: "lw-seg", role: "group", "aria-label": label });
+  for (const [value, text] of choices) {
+    box.append(lwEl("button", { type: "button", "data-value": value, onclick: () => onpick(value) }, text));
+  }
+  box.show = (value) => {
+    for (const b of box.children) b.setAttribute("aria-pressed", String(b.dataset.value === value));
+  };
+  return box;
+}
+function lwSet(model, values) {
+  for (const [k, v] of Object.entries(values)) model.set(k, v);
+  model.save_changes();
+}
+function lwStill() {
+  return matchMedia("(prefers-reduced-motion: reduce)").matches;
+}
+function lwStage(model, el, name) {
+  const title = lwEl("h3", {}), sub = lwEl("span", { class: "lw-sub" }), tools = lwEl("span", { class: "lw-tools" });
+  const head = lwEl("div", { class: "lw-head" }, title, sub, lwEl("span", { class: "lw-gap" }), tools);
+  const error = lwEl("div", { class: "lw-error", role: "alert", hidden: true });
+  const body = lwEl("div", { class: "lw-body" }), foot = lwEl("div", { class: "lw-foot" });
+  const says = lwEl("div", { class: "lw-says", role: "status", "aria-live": "polite" });
+  const root = lwEl("div", { class: "lw lw-" + name, "data-lm-suppress-shortcuts": "true" }, head, error, body, foot, says);
+  el.replaceChildren(root);
+  const offs = [];
+  const on = (event, fn) => { model.on(event, fn); offs.push(() => model.off(event, fn)); };
+  let version = 0;
+  const stage = {
+    root, head, title, sub, tools, body, foot, error, on,
+    say: (text) => { if (says.textContent !== text) says.textContent = text; },
+    picture: (host, svg) => { host.innerHTML = svg; root.dataset.ver = String(++version); return host.querySelector("svg"); },
+    words: (frame) => {
+      title.textContent = frame.title || ""; sub.textContent = frame.subtitle || "";
+      sub.title = frame.subtitle || "";
+      const e = frame.error;
+      error.hidden = !e;
+      if (e) error.replaceChildren(lwEl("b", {}, "✕ " + e.what), lwEl("code", {}, e.text), lwEl("span", {}, e.next || ""));
+    },
+    off: () => { offs.forEach((f) => f()); watch.disconnect(); },
+  };
+  const watch = new ResizeObserver(() => {
+    const room = Math.floor(root.clientWidth / 20) * 20;
+    if (room >= 300 && room !== model.get("width")) lwSet(model, { width: Math.min(room, 1600) });
+  });
+  watch.observe(root);
+  return stage;
+}
+function lwKeys(node, table) {
+  node.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.tagName === "INPUT") return;
+    const act = table[event.key];
+    if (!act) return;
+    event.preventDefault();
+    event.stopPropagation();
+    act(event);
+  });
+}
+function lwPoint(svg, event) {
+  const box = svg.getBoundingClientRect(), view = svg.viewBox.baseVal;
+  return [((event.clientX - box.left) * view.width) / box.width, ((event.clientY - box.top) * view.height) / box.height];
+}

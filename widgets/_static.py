@@ -1,0 +1,137 @@
+"""Pictures and pages that need no kernel: the `<img>` of a notebook, and one self-contained HTML file.
+
+Invariants: nothing refers outside the file; JSON in the page cannot close its script element; frames are
+drawn by the same pure figures as in a notebook and packed (deflate) because neighbours are almost equal.
+Called by `View` and by `widgets.page`.
+"""
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from widgets import _svg, _theme
+from widgets._svg import Figure, esc, fit, line, rect, text, text_width
+
+HERE = Path(__file__).parent
+HEAD, FOOT = 44, 30
+PAGE_WIDTH = 1040
+PANEL = 324
+
+
+class Exports(Protocol):
+    """A view that can be exported."""
+
+    def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
+        """Everything a page without a kernel needs."""
+        ...
+
+
+def framed(figure: Figure, *, words: Mapping[str, Any], note: str) -> Figure:
+    """`figure` under a header with its title and above a footer that says it is static."""
+    width = figure.width
+    title = fit(words.get("title", ""), width * 0.5, size=15, weight=600)
+    after = 16 + text_width(title, size=15, weight=600) + 10
+    subtitle = fit(words.get("subtitle", ""), width - after - 16)
+    head = text(16, 28, title, size=15, fill="ink", weight=600) + text(after, 28, subtitle)
+    y = HEAD + figure.height
+    legend, raised = words.get("legend_body", ""), 0
+    if legend:
+        raised = 24
+        legend = f'<g transform="translate(16 {_svg.num(y)})">{legend}</g>'
+    foot = line(16, y + raised + 2, width - 16, y + raised + 2)
+    foot += rect(16, y + raised + 8, 48, 18, rx=9, fill="none", stroke=_theme.var("line2"))
+    foot += text(40, y + raised + 21, "static", size=11, text_anchor="middle") + text(
+        72, y + raised + 21, note, size=11
+    )
+    if width >= 560:
+        foot += text(
+            width - 16, y + raised + 21, "run the cell for the live view", size=11, text_anchor="end"
+        )
+    body = head + f'<g transform="translate(0 {HEAD})">{figure.body}</g>' + legend + foot
+    return Figure(width, y + raised + FOOT, body, figure.label)
+
+
+def image(svg: str, *, alt: str) -> str:
+    """An `<img>` that carries the SVG: code hosts, converters and untrusted notebooks show it."""
+    packed = base64.b64encode(svg.encode()).decode()
+    return f'<img src="data:image/svg+xml;base64,{packed}" alt="{esc(alt)}" style="max-width:100%">'
+
+
+def frame(figure: Figure) -> dict[str, Any]:
+    """A figure as it crosses to the browser."""
+    return {"svg": _svg.live(figure), "label": figure.label, "meta": figure.meta}
+
+
+def page(title: str, views: Sequence[Exports], *, heading: bool = True) -> str:
+    """One HTML page of views below each other, controls beside the levels before them; linked by snapshot."""
+    specs, rows = [], []
+    position = 0
+    while position < len(views):
+        beside = (
+            position + 1 < len(views) and _is_panel(views[position + 1]) and not _is_panel(views[position])
+        )
+        if beside:
+            specs.append(views[position].export(widths=(PAGE_WIDTH - PANEL, 660)))
+            specs.append(views[position + 1].export(widths=(660, PANEL)))
+            rows.append(_row(f"{_place(position)}{_place(position + 1)}", panel=True))
+        else:
+            specs.append(views[position].export(widths=(PAGE_WIDTH, 660)))
+            rows.append(_row(_place(position), panel=False))
+        position += 2 if beside else 1
+    head = f"<h1>{esc(title)}</h1>" if heading else ""
+    return _document(title, head + "".join(rows), specs)
+
+
+def _is_panel(view: Exports) -> bool:
+    return bool(getattr(view, "is_panel", False))
+
+
+def _place(position: int) -> str:
+    return f'<div data-view="{position}"></div>'
+
+
+def _row(inner: str, *, panel: bool) -> str:
+    return f'<div class="row{" panel" if panel else ""}">{inner}</div>'
+
+
+def _document(title: str, rows: str, specs: list[dict[str, Any]]) -> str:
+    """The page: style, packed frames, our modules, and the start."""
+    packed = base64.b64encode(zlib.compress(json.dumps(specs, separators=(",", ":")).encode(), 9)).decode()
+    names = {
+        "timeline": "renderTimeline",
+        "levels": "renderLevels",
+        "controls": "renderControls",
+        "ingest": "renderIngest",
+    }
+    used = [kind for kind in names if any(spec["kind"] == kind for spec in specs)]
+    scripts = [_file("_stage.js"), _file("_host.js"), *(_file(f"{kind}/view.js") for kind in used)]
+    table = ",".join(f"{kind}:{names[kind]}" for kind in used)
+    style = _theme.css() + _file("_stage.css") + _PAGE_STYLE
+    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1"><link rel="icon" href="data:,">'
+        f"<title>{esc(title)}</title><style>{style}</style></head>"
+        f'<body><main class="lw lw-page">{rows}</main>'
+        f'<script type="text/plain" id="lw-data">{packed}</script>'
+        f"<script>{''.join(scripts)}lwBoot({{{table}}});</script></body></html>\n"
+    )
+
+
+def _file(name: str) -> str:
+    return (HERE / name).read_text(encoding="utf-8")
+
+
+_PAGE_STYLE = """
+body { margin: 0; background: #ffffff; }
+@media (prefers-color-scheme: dark) { body { background: #111111; } }
+.lw-page { max-width: 1064px; margin: 0 auto; padding: 12px; border: 0; overflow: visible; }
+.lw-page h1 { font: 600 20px/26px var(--lw-ui); margin: 4px 0 12px; overflow-wrap: anywhere; }
+.row { margin-bottom: 12px; }
+.row.panel { display: grid; grid-template-columns: minmax(0, 1fr) 324px; gap: 0; }
+@media (max-width: 959px) { .row.panel { grid-template-columns: minmax(0, 1fr); gap: 12px; } }
+"""

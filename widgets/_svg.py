@@ -1,0 +1,205 @@
+"""SVG text by plain functions: escaping, elements, text that fits, and the two ways a figure leaves Python.
+
+A `Figure` is the inside of an SVG document and its size. `live` wraps it for a page that defines the colour
+variables, `standalone` for an image file. Everything from data passes through `esc`; no figure writes
+markup from data. Pure. Called by every figure.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from widgets import _theme
+from widgets._theme import Theme, var
+
+# Control characters are not allowed in XML; direction marks could reorder the text around them.
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]")
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
+# Widths in em are those of the widest of the usual interface fonts: labels that fit there fit everywhere.
+_NARROW, _WIDE = frozenset("iljI.,:;'|!·"), frozenset("mwMW@%≈→…—")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """The inside of an SVG document."""
+
+    width: float
+    height: float
+    body: str
+    label: str = ""
+    meta: dict[str, object] = field(default_factory=dict)
+
+
+def plain(text: object) -> str:
+    """One line of text without control characters or direction marks."""
+    return _UNSAFE.sub(lambda match: " " if match.group(0) in "\t\n\r" else "\ufffd", str(text))
+
+
+def esc(text: object) -> str:
+    """Any value as text that is safe inside an element and inside an attribute."""
+    return plain(text).translate(_ESCAPES)
+
+
+def num(value: float) -> str:
+    """A coordinate with at most one decimal."""
+    text = f"{value:.1f}"
+    return text[:-2] if text.endswith(".0") else text
+
+
+def tag(name: str, *children: str, **attributes: object) -> str:
+    """An element. `children` are markup; attribute values are escaped; None leaves an attribute out."""
+    parts = []
+    for key, value in attributes.items():
+        if value is None:
+            continue
+        shown = num(value) if isinstance(value, float) else esc(value)
+        parts.append(f' {key.strip("_").replace("_", "-")}="{shown}"')
+    inner = "".join(children)
+    return f"<{name}{''.join(parts)}>{inner}</{name}>" if inner else f"<{name}{''.join(parts)}/>"
+
+
+def group(*children: str, **attributes: object) -> str:
+    """A `g` element."""
+    return tag("g", *children, **attributes)
+
+
+def rect(x: float, y: float, width: float, height: float, **attributes: object) -> str:
+    """A rectangle."""
+    return tag(
+        "rect", x=float(x), y=float(y), width=float(max(width, 0)), height=float(max(height, 0)), **attributes
+    )
+
+
+def line(x1: float, y1: float, x2: float, y2: float, *, stroke: str = "line", **attributes: object) -> str:
+    """A straight line in the colour of a token."""
+    return tag(
+        "line", x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2), stroke=var(stroke), **attributes
+    )
+
+
+def path(steps: Iterable[str], **attributes: object) -> str:
+    """A path from its commands."""
+    return tag("path", d="".join(steps), **attributes)
+
+
+def text(
+    x: float,
+    y: float,
+    content: object,
+    *,
+    size: int = 12,
+    fill: str = "ink2",
+    weight: int = 400,
+    **attributes: object,
+) -> str:
+    """A line of text; `fill` is a token or a whole CSS colour; y is the base line."""
+    colour = var(fill) if "(" not in fill else fill
+    bold = weight if weight != 400 else None
+    attributes = {
+        "x": float(x),
+        "y": float(y),
+        "font_size": size,
+        "fill": colour,
+        "font_weight": bold,
+    } | attributes
+    return tag("text", esc(content), **attributes)
+
+
+def code(
+    x: float, y: float, content: object, *, size: int = 11, fill: str = "ink2", **attributes: object
+) -> str:
+    """A line of text in the code font."""
+    return text(x, y, content, size=size, fill=fill, class_="code", **attributes)
+
+
+def text_width(content: str, *, size: int = 12, weight: int = 400, monospace: bool = False) -> float:
+    """An upper estimate of the width of `content` in pixels."""
+    if monospace:
+        return len(content) * 0.61 * size
+    em = sum(
+        0.36 if c in _NARROW else 0.98 if c in _WIDE else 0.34 if c == " " else _letter(c) for c in content
+    )
+    return em * size * (1.1 if weight >= 500 else 1.0)
+
+
+def _letter(character: str) -> float:
+    if character.isdigit():
+        return 0.64
+    if character.isupper():
+        return 0.70
+    return 0.62 if ord(character) < 0x2E80 else 1.0
+
+
+def fit(content: object, width: float, *, size: int = 12, weight: int = 400, monospace: bool = False) -> str:
+    """`content` cut to `width` with an ellipsis at its end."""
+    whole = plain(content)
+    if text_width(whole, size=size, weight=weight, monospace=monospace) <= width:
+        return whole
+    cut = whole
+    while cut and text_width(cut + "…", size=size, weight=weight, monospace=monospace) > width:
+        cut = cut[:-1]
+    return cut.rstrip() + "…"
+
+
+def wrap(
+    content: object, width: float, *, size: int = 12, monospace: bool = False, lines: int = 3
+) -> list[str]:
+    """`content` broken at spaces into at most `lines` lines; the last one ends in an ellipsis if cut."""
+    done: list[str] = []
+    current = ""
+    words = plain(content).split(" ")
+    for position, word in enumerate(words):
+        longer = f"{current} {word}" if current else word
+        if not current or text_width(longer, size=size, monospace=monospace) <= width:
+            current = longer
+            continue
+        if len(done) == lines - 1:
+            current = " ".join([current, *words[position:]])
+            break
+        done.append(current)
+        current = word
+    return [fit(row, width, size=size, monospace=monospace) for row in [*done, current] if row]
+
+
+def hatch() -> str:
+    """The two hatches: `lw-minus` for deletes (45°), `lw-ghost` for what is gone or skipped (−45°)."""
+    minus = tag("path", d="M0 0V5", stroke=var("edge"), stroke_width="3")
+    ghost = tag("path", d="M0 0V6", stroke=var("line"), stroke_width="2")
+    fixed = {"patternUnits": "userSpaceOnUse"}
+    return tag(
+        "defs",
+        tag("pattern", minus, id="lw-minus", width=5, height=5, patternTransform="rotate(45)", **fixed),
+        tag("pattern", ghost, id="lw-ghost", width=6, height=6, patternTransform="rotate(-45)", **fixed),
+    )
+
+
+def live(figure: Figure) -> str:
+    """The SVG element for a page of ours: colours follow the page's theme."""
+    size = f'width="{num(figure.width)}" height="{num(figure.height)}"'
+    box = f"0 0 {num(figure.width)} {num(figure.height)}"
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="{box}">{figure.body}</svg>'
+
+
+def standalone(figure: Figure, *, theme: Theme = "light") -> str:
+    """A whole SVG document with an opaque background; nothing in it refers outside."""
+    style = (
+        f"text{{font-family:{_theme.UI_FONT};font-variant-numeric:tabular-nums;white-space:pre}}"
+        f".code,.code text{{font-family:{_theme.CODE_FONT}}}"
+    )
+    ground = rect(0, 0, figure.width, figure.height, fill=var("bg"))
+    inner = f"<title>{esc(figure.label)}</title><style>{style}</style>{ground}{figure.body}"
+    size = f'width="{num(figure.width)}" height="{num(figure.height)}"'
+    box = f"0 0 {num(figure.width)} {num(figure.height)}"
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size} viewBox="{box}">'
+    return _theme.resolve(f"{head}{inner}</svg>", theme)
+
+
+def stack(figures: Iterable[Figure], *, gap: float = 0) -> Figure:
+    """Figures below each other, as one."""
+    placed, y, width, labels = [], 0.0, 0.0, []
+    for figure in figures:
+        placed.append(group(figure.body, transform=f"translate(0 {num(y)})"))
+        y += figure.height + gap
+        width = max(width, figure.width)
+        labels.append(figure.label)
+    return Figure(width, max(y - gap, 0), "".join(placed), ". ".join(label for label in labels if label))

@@ -1,0 +1,1 @@
+"""The next compaction and its reason: model, figure, widget."""

@@ -1,0 +1,1 @@
+"""A long job under way: model, figure, widget."""

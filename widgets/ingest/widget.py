@@ -1,0 +1,252 @@
+"""IngestProgress: a long job in a worker thread, with its rate, time left, chunks, Pause and Stop.
+
+`run(fn)` returns at once and calls `fn(progress)` in a daemon thread; `fn` reports with `update` and looks
+at `stopped` (or calls `proceed`, which also honours Pause). The picture is drawn at most ten times a second
+whatever `fn` does. State is one frozen `Progress` behind one lock.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+from widgets import _format as fmt
+from widgets import _static
+from widgets._svg import Figure
+from widgets._view import View, module
+from widgets.ingest.figure import ingest_figure
+from widgets.ingest.model import Progress, Sample, sampled, text_form, with_chunk
+
+PER_SECOND = 10
+TICK_SECONDS = 0.5
+
+
+class IngestProgress(View):
+    """The progress of one job."""
+
+    _esm = module("ingest/view.js", "renderIngest")
+
+    def __init__(
+        self,
+        title: str = "ingest",
+        *,
+        total: int | None = None,
+        chunks: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+        **kwargs: object,
+    ) -> None:
+        self._progress = Progress(title=title, total=total, chunk_count=chunks)
+        self._state_lock = threading.RLock()
+        self._clock = clock
+        self._began, self._paused_for, self._paused_at = clock(), 0.0, 0.0
+        self._sample = Sample(self._began, 0)
+        self._drawn_at = float("-inf")
+        self._worker: threading.Thread | None = None
+        self._failure: BaseException | None = None
+        self._over = threading.Event()
+        self.stopped = threading.Event()
+        self._going = threading.Event()
+        self._going.set()
+        super().__init__(**kwargs)
+        self.on_msg(self._on_message)
+        self.redraw()
+
+    @property
+    def progress(self) -> Progress:
+        """The present moment as a value."""
+        return self._progress
+
+    @property
+    def running(self) -> bool:
+        """Whether the job is under way."""
+        return self._worker is not None and self._worker.is_alive()
+
+    def run(self, job: Callable[["IngestProgress"], object]) -> Self:
+        """Start `job(self)` in a daemon thread and return at once."""
+        if self.running:
+            raise RuntimeError("a job is under way; stop() it or wait() for it first")
+        self.stopped.clear()
+        self._going.set()
+        self._over.clear()
+        self._failure = None
+        with self._state_lock:
+            old = self._progress
+            self._progress = Progress(old.title, "running", total=old.total, chunk_count=old.chunk_count)
+            self._began, self._paused_for = self._clock(), 0.0
+            self._sample = Sample(self._began, 0)
+        self.redraw()
+        self._worker = threading.Thread(target=self._work, args=(job,), name="ingest", daemon=True)
+        self._worker.start()
+        threading.Thread(target=self._tick, name="ingest-clock", daemon=True).start()
+        return self
+
+    def _work(self, job: Callable[["IngestProgress"], object]) -> None:
+        try:
+            job(self)
+        except BaseException as error:
+            self._failure = error
+            hint = "Mend the cause and run again: what was committed stays."
+            self._become("failed", error=f"{type(error).__name__}: {error}", next_step=hint)
+        else:
+            self._become("stopped" if self.stopped.is_set() else "done")
+        finally:
+            self._over.set()
+            self.redraw()
+
+    def _tick(self) -> None:
+        """Show the passing of time and the last throttled update while the job says nothing."""
+        while not self._over.wait(TICK_SECONDS):
+            self.update()
+
+    def update(
+        self,
+        *,
+        rows: int | None = None,
+        total: int | None = None,
+        committed: int | None = None,
+        phase: str | None = None,
+        commit: int | None = None,
+        lag_s: float | None = None,
+        chunk: tuple[int, str] | None = None,
+        chunks: int | None = None,
+    ) -> None:
+        """Report: `rows` so far, `commit` the id of a snapshot just made, `chunk` = (number, state).
+
+        States of a chunk: waiting, reading, read, committed. Cheap to call often; any thread may call it.
+        """
+        news = {"rows": rows, "total": total, "committed": committed, "phase": phase, "lag_s": lag_s}
+        changes = {name: value for name, value in news.items() if value is not None}
+        with self._state_lock:
+            now = self._clock()
+            progress = replace(self._progress, **changes)
+            if chunks is not None:
+                progress = replace(progress, chunk_count=chunks)
+            if commit is not None:
+                progress = replace(progress, commit=commit, commits=progress.commits + 1)
+            if chunk is not None:
+                progress = with_chunk(progress, int(chunk[0]), chunk[1])
+            if progress.state == "running":
+                progress, self._sample = sampled(progress, self._sample, now)
+                progress = replace(progress, elapsed=now - self._began - self._paused_for)
+            self._progress = progress
+            due = now - self._drawn_at >= 1 / PER_SECOND
+            if due:
+                self._drawn_at = now
+        if due:
+            self.redraw()
+
+    def proceed(self) -> bool:
+        """Wait while paused; False once the job should end."""
+        self._going.wait()
+        return not self.stopped.is_set()
+
+    def pause(self) -> Self:
+        """Ask the job to wait at its next `proceed()`."""
+        with self._state_lock:
+            if self._progress.state == "running":
+                self._going.clear()
+                self._paused_at = self._clock()
+                self._become("paused")
+        self.redraw()
+        return self
+
+    def resume(self) -> Self:
+        """Let a paused job go on."""
+        with self._state_lock:
+            if self._progress.state == "paused":
+                self._end_pause()
+                self._become("running")
+        self._going.set()
+        self.redraw()
+        return self
+
+    def stop(self) -> Self:
+        """Ask the job to end; it does so the next time it looks at `stopped` or calls `proceed()`."""
+        self.stopped.set()
+        with self._state_lock:
+            if self._progress.state == "paused":
+                self._end_pause()
+            if self._progress.state in ("running", "paused"):
+                self._become("stopping")
+        self._going.set()
+        self.redraw()
+        return self
+
+    def _end_pause(self) -> None:
+        now = self._clock()
+        self._paused_for += now - self._paused_at
+        self._sample = Sample(now, self._progress.rows)
+
+    def _become(self, state: str, **changes: str) -> None:
+        with self._state_lock:
+            elapsed = self._clock() - self._began - self._paused_for
+            self._progress = replace(self._progress, state=state, elapsed=elapsed, **changes)
+
+    def wait(self, timeout: float | None = None) -> Self:
+        """Block until the job is over, and raise what it raised."""
+        if self._worker is not None:
+            self._worker.join(timeout)
+            if self._worker.is_alive():
+                raise TimeoutError(f"{self._progress.title} still runs after {timeout} s")
+        if (failure := self._failure) is not None:
+            raise failure
+        return self
+
+    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
+        actions = {"pause": self.pause, "resume": self.resume, "stop": self.stop}
+        if (action := actions.get(str(content.get("verb")))) is not None:
+            action()
+
+    def refresh(self) -> Self:
+        """Draw again."""
+        self.redraw()
+        return self
+
+    def figure(self, *, width: float) -> Figure:
+        """Figures, bar and chunk map."""
+        return ingest_figure(self._progress, width=width)
+
+    def words(self) -> dict[str, Any]:
+        """Title, phase and state."""
+        progress = self._progress
+        parts = [progress.phase, progress.state if progress.state != "running" else ""]
+        return {
+            "title": progress.title,
+            "subtitle": " · ".join(p for p in parts if p),
+            "state": progress.state,
+        }
+
+    def text(self) -> str:
+        """One bar and the figures."""
+        return text_form(self._progress)
+
+    def data(self) -> dict[str, Any]:
+        """The figures as a dict."""
+        progress = self._progress
+        names = (
+            "state",
+            "phase",
+            "rows",
+            "committed",
+            "total",
+            "commits",
+            "commit",
+            "lag_s",
+            "elapsed",
+            "error",
+        )
+        speed = {"rows_per_second": progress.mean_speed, "text": fmt.duration(progress.elapsed)}
+        return {name: getattr(progress, name) for name in names} | speed
+
+    def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
+        """The picture as it stands; its buttons need a kernel."""
+        frames = {str(width): _static.frame(self.figure(width=width)) for width in widths}
+        spec = {
+            "kind": "ingest",
+            "reply": "plain",
+            "widths": list(widths),
+            "frames": frames,
+            "words": self.words(),
+        }
+        return spec | {"state": {"width": widths[0], "frame": {}, "snapshot": None}}

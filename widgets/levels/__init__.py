@@ -1,0 +1,1 @@
+"""The levels of an LSM tree: model, figures, widget."""

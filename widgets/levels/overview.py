@@ -1,0 +1,205 @@
+"""All buckets of a table in one picture: a column per partition, a row per bucket, a gap between years.
+
+Invariants: colour is one quantity by lightness; the ring means "above the compaction trigger", the dot
+"writers stall". More than eight buckets become one row of the worst bucket a partition; partitions that do
+not fit are left out by name. Pure: cells → `Figure`. Called by the levels widget and by the static export.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal
+
+from widgets import _format as fmt
+from widgets._svg import Figure, esc, fit, group, line, rect, tag, text, text_width
+from widgets._theme import level_fill, level_text, var
+from widgets.levels.model import BucketCell, natural, short_partition
+
+ColourBy = Literal["runs", "files", "bytes", "deletes"]
+MARGIN, LEFT, BARS, ROW = 16, 92, 40, 30
+RINGED = 9.0
+MAX_ROWS = 8
+STEPS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The cells that are shown, and what was left out."""
+
+    partitions: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[BucketCell | None, ...]], ...]
+    left_out: int
+    trigger: int
+    stop_trigger: int
+
+
+def overview(cells: Sequence[BucketCell], *, trigger: int, stop_trigger: int, places: int) -> Overview:
+    """The newest `places` partitions; a row a bucket, or one row of the worst bucket above eight of them."""
+    partitions = sorted({cell.partition for cell in cells}, key=natural)
+    shown = partitions[-places:]
+    buckets = sorted({cell.bucket for cell in cells})
+    by_place = {(cell.partition, cell.bucket): cell for cell in cells}
+    if len(buckets) <= MAX_ROWS:
+        rows = [(f"bucket {b}", tuple(by_place.get((p, b)) for p in shown)) for b in buckets]
+    else:
+        worst = {}
+        for cell in sorted(cells, key=lambda cell: (cell.runs, cell.bytes)):
+            worst[cell.partition] = cell
+        rows = [(f"worst of {len(buckets)}", tuple(worst.get(p) for p in shown))]
+    return Overview(tuple(shown), tuple(rows), len(partitions) - len(shown), trigger, stop_trigger)
+
+
+def places_for(width: float, cells: Sequence[BucketCell]) -> int:
+    """How many partitions fit at the smallest pitch that can still be clicked."""
+    years = len({_year(cell.partition) for cell in cells})
+    return max(int((width - 2 * MARGIN - LEFT - 7 * years) // 6), 1)
+
+
+def overview_figure(view: Overview, *, width: float, colour_by: ColourBy, opened: str) -> Figure:
+    """The grid with bytes a partition above it. `opened` is the id of the bucket shown below."""
+    years = [_year(partition) for partition in view.partitions]
+    gaps = len(set(years)) - 1
+    room = width - 2 * MARGIN - LEFT - 7 * max(gaps, 0)
+    pitch = min(max(room / max(len(view.partitions), 1), 5.0), 11.0 if len(view.partitions) > 12 else 32.0)
+    xs, x = [], MARGIN + LEFT
+    for at, year in enumerate(years):
+        x += 7 if at and year != years[at - 1] else 0
+        xs.append(float(x))
+        x += pitch
+    shown = [cell for _, row in view.rows for cell in row if cell]
+    largest = max((_value(cell, colour_by) for cell in shown), default=0)
+    largest = view.stop_trigger if colour_by == "runs" else largest
+    body = [_bars(view, xs, pitch)]
+    for at, (name, row) in enumerate(view.rows):
+        y = BARS + 22 + at * ROW
+        body.append(text(MARGIN, y + 18, fit(name, LEFT - 8, size=11), size=11))
+        for cell_x, cell in zip(xs, row, strict=True):
+            if cell:
+                body.append(
+                    _cell(cell, view, (cell_x, y, pitch - 2, ROW - 4), colour_by, largest, cell.id == opened)
+                )
+    bottom = BARS + 22 + len(view.rows) * ROW
+    body.append(_years(years, xs, bottom + 12))
+    body.append(_legend(view, shown, colour_by, largest, (width, bottom + 32, pitch)))
+    label = f"{len({c.partition for c in shown}):,} partitions, {len(shown):,} buckets shown"
+    return Figure(width, bottom + 44, "".join(body), label)
+
+
+def _year(partition: str) -> str:
+    """The first partition value when there are several; columns of one value stand together."""
+    return partition.split("/", 1)[0] if "/" in partition else ""
+
+
+def _value(cell: BucketCell, colour_by: ColourBy) -> float:
+    if colour_by == "deletes":
+        return cell.deletes / cell.rows if cell.rows else 0.0
+    return float({"runs": cell.runs, "files": cell.files, "bytes": cell.bytes}[colour_by])
+
+
+def _shown_value(value: float, colour_by: ColourBy) -> str:
+    if colour_by == "deletes":
+        return fmt.percent(value, 1)
+    return fmt.bytes_text(round(value)) if colour_by == "bytes" else fmt.count(round(value))
+
+
+def _bars(view: Overview, xs: list[float], pitch: float) -> str:
+    """The bytes of each partition."""
+    sums = [sum(row[at].bytes for _, row in view.rows if row[at]) for at in range(len(xs))]
+    largest = max(sums, default=0) or 1
+    base = BARS + 14
+    parts = [text(MARGIN, 24, "bytes", size=11), text(MARGIN, 38, f"max {fmt.bytes_text(largest)}", size=11)]
+    for x, size in zip(xs, sums, strict=True):
+        tall = max(BARS * size / largest, 0.5 if size else 0.0)
+        parts.append(rect(x, base - tall, pitch - 2, tall, fill=var("line2")))
+    end = xs[-1] + pitch if xs else MARGIN + LEFT
+    parts.append(line(MARGIN + LEFT, base, end, base, stroke="line2"))
+    return "".join(parts)
+
+
+def _cell(
+    cell: BucketCell,
+    view: Overview,
+    box: tuple[float, float, float, float],
+    colour_by: ColourBy,
+    largest: float,
+    opened: bool,
+) -> str:
+    """One bucket: shade, ring above the trigger, dot where writers stall, ink ring if it is open below."""
+    x, y, wide, tall = box
+    share = _value(cell, colour_by) / largest if largest else 0.0
+    step = min(int(share * STEPS), STEPS - 1)
+    parts = [rect(x, y, wide, tall, rx=2, fill=level_fill(step, STEPS), stroke=var("edge"), class_="box")]
+    over, stalls = cell.runs > view.trigger, cell.runs > view.stop_trigger
+    if over:
+        parts.append(_over(x, y, wide, tall))
+    if stalls:
+        dot = {"r": min(2.5, wide / 2 - 0.5), "fill": level_text(step, STEPS)}
+        parts.append(tag("circle", cx=x + wide / 2, cy=y + tall / 2, **dot))
+    if opened:
+        parts.append(
+            rect(x - 3, y - 3, wide + 6, tall + 6, rx=4, fill="none", stroke=var("ink"), stroke_width=2)
+        )
+        parts.append(
+            line(x + wide / 2, y + tall + 3, x + wide / 2, y + tall + 9, stroke="ink", stroke_width=2)
+        )
+    says = f"{cell.partition or 'table'}, bucket {cell.bucket}: {fmt.plural(cell.runs, 'run')}, "
+    says += f"{fmt.plural(cell.files, 'file')}, {fmt.bytes_text(cell.bytes)}"
+    says += ", above the trigger" if over else ""
+    says += ", writers stall" if stalls else ""
+    title = f"<title>{esc(says)}</title>"
+    return group(title, *parts, class_="cell", data_bucket=cell.id, role="gridcell", aria_label=says)
+
+
+def _over(x: float, y: float, wide: float, tall: float) -> str:
+    """The sign of a bucket above the trigger: a ring, or a bar on top where rings would touch."""
+    if wide + 2 < RINGED:
+        return rect(x - 0.5, y - 4, wide + 1, 3, fill=var("compact"))
+    ring = {"fill": "none", "stroke": var("compact"), "stroke_width": 2}
+    return rect(x - 2, y - 2, wide + 4, tall + 4, rx=3, **ring)
+
+
+def _years(years: list[str], xs: list[float], y: float) -> str:
+    """The first partition value under the first of its columns."""
+    parts, end = [], -1e9
+    for _, members in groupby(range(len(years)), key=lambda at: years[at]):
+        first = next(members)
+        label = fit(short_partition(years[first]), 90, size=11)
+        if label and xs[first] > end:
+            parts.append(text(xs[first], y, label, size=11))
+            end = xs[first] + text_width(label, size=11) + 6
+    return "".join(parts)
+
+
+def _legend(
+    view: Overview,
+    shown: list[BucketCell],
+    colour_by: ColourBy,
+    largest: float,
+    place: tuple[float, float, float],
+) -> str:
+    """Shades with their ends, how many buckets are above the trigger, how many stall, what is left out."""
+    (width, y, pitch), x = place, float(MARGIN + LEFT)
+    parts = []
+    for step in range(STEPS):
+        parts.append(
+            rect(x + step * 13, y - 10, 11, 12, rx=2, fill=level_fill(step, STEPS), stroke=var("edge"))
+        )
+    x += STEPS * 13 + 6
+    name = "−D share" if colour_by == "deletes" else "" if colour_by == "bytes" else colour_by
+    over = sum(1 for cell in shown if cell.runs > view.trigger)
+    stalls = sum(1 for cell in shown if cell.runs > view.stop_trigger)
+    more = "+" if colour_by == "runs" else ""
+    words = f"0 … {_shown_value(largest, colour_by)}{more} {name}".rstrip()
+    parts.append(text(x, y, words, size=11))
+    x += text_width(words, size=11) + 16
+    words = f"above trigger {view.trigger}: {fmt.plural(over, 'bucket')}"
+    parts.append(_over(x + 1, y - 8, min(pitch - 2, 10), 10) + text(x + 18, y, words, size=11))
+    x += 18 + text_width(words, size=11) + 16
+    words = f"writers stall: {stalls}"
+    parts.append(rect(x, y - 10, 11, 12, rx=2, fill=level_fill(STEPS - 1, STEPS), stroke=var("edge")))
+    parts.append(tag("circle", cx=x + 5.5, cy=y - 4, r=2.5, fill=level_text(STEPS - 1, STEPS)))
+    parts.append(text(x + 17, y, words, size=11))
+    if view.left_out:
+        words = f"newest {len(view.partitions)} of {len(view.partitions) + view.left_out:,} partitions"
+        parts.append(text(width - MARGIN, y - 16, words, size=11, text_anchor="end"))
+    return "".join(parts)

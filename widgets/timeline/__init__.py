@@ -1,0 +1,1 @@
+"""Commits over time: model, figure, widget."""

@@ -1,0 +1,187 @@
+"""The commits of a table as columns: what a timeline draws, and which bin or page a commit falls in.
+
+Invariants: commits are in commit order (by id); `rows` counts what APPEND and OVERWRITE added, `rewritten`
+the bytes COMPACT wrote, so a compaction visibly adds nothing; a bin never takes the colour of its rarest
+kind. Pure: from `table.inspect.commits()`. Called by the figure and by the widget.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from widgets import _format as fmt
+
+KINDS = ("APPEND", "COMPACT", "OVERWRITE", "ANALYZE")
+APPEND, COMPACT, OVERWRITE, ANALYZE = range(4)
+PAGE = 30
+RARE_SHARE = 0.02
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TimelineModel:
+    """Commits as columns, oldest first. Immutable by agreement: nobody writes into the arrays."""
+
+    title: str
+    ids: np.ndarray
+    kinds: np.ndarray
+    times: np.ndarray
+    rows: np.ndarray
+    rewritten: np.ndarray
+    files_added: np.ndarray
+    files_removed: np.ndarray
+    tags: tuple[tuple[str, int], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def expired(self) -> int:
+        """How many commits came before the oldest one that is left."""
+        return int(self.ids[0]) - 1 if len(self) else 0
+
+    def index_of(self, snapshot: int) -> int | None:
+        """The position of a snapshot id, or None."""
+        place = int(np.searchsorted(self.ids, snapshot))
+        return place if place < len(self) and self.ids[place] == snapshot else None
+
+    def time(self, index: int) -> datetime | None:
+        """When the commit at `index` was made."""
+        moment = self.times[index]
+        return None if np.isnat(moment) else moment.astype("datetime64[ms]").item()
+
+    def kind(self, index: int) -> str:
+        """APPEND, COMPACT, OVERWRITE or ANALYZE."""
+        return KINDS[int(self.kinds[index])]
+
+    def sentence(self, index: int) -> str:
+        """`#7819 COMPACT · 14 Oct 03:12:40 · +0 rows · 7 files → 4`."""
+        parts = [f"#{self.ids[index]} {self.kind(index)}"]
+        if (moment := self.time(index)) is not None:
+            parts.append(fmt.stamp(moment, today=self.time(len(self) - 1)))
+        parts.append(f"{fmt.plus(int(self.rows[index]))} rows")
+        if self.kinds[index] == COMPACT:
+            parts.append(
+                f"{fmt.plural(int(self.files_removed[index]), 'file')} → {self.files_added[index]:,}"
+            )
+        return " · ".join(parts)
+
+    def spoken(self, index: int) -> str:
+        """What a screen reader says: `412, APPEND, 652,692 rows`."""
+        return f"{self.ids[index]}, {self.kind(index)}, {int(self.rows[index]):,} rows"
+
+    def find(self, text: str) -> int | None:
+        """The position of an id (`412`, `#412`), a tag's name, or a time (`12:47`, `2026-11-20 12:47`)."""
+        wanted = text.strip().removeprefix("#")
+        tagged = dict(self.tags).get(text.strip())
+        if tagged is not None:
+            return self.index_of(tagged)
+        if wanted.isascii() and wanted.isdigit() and len(wanted) < 19:
+            return self.index_of(int(wanted))
+        return self._at_time(wanted) if (len(self) and ":" in wanted) or wanted.count("-") == 2 else None
+
+    def _at_time(self, text: str) -> int | None:
+        """The last commit at or before a time of day (of the last day) or a full time stamp."""
+        last = self.time(len(self) - 1) if len(self) else None
+        if last is None:
+            return None
+        try:
+            moment = datetime.fromisoformat(text if "-" in text else f"{last:%Y-%m-%d} {text}")
+        except ValueError:
+            return None
+        limit = np.datetime64(moment.replace(tzinfo=None), "ms")
+        return max(int(np.searchsorted(self.times, limit, side="right")) - 1, 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bins:
+    """Sums per bin of `per` commits, for a timeline too dense for single bars."""
+
+    per: int
+    append: np.ndarray
+    overwrite: np.ndarray
+    rewritten: np.ndarray
+    rare: tuple[tuple[int, int, int], ...]
+    """(bin, kind, how many) of every kind too rare to show as a bar."""
+
+
+def timeline_model(
+    commits: pa.Table, *, title: str = "", tags: Mapping[str, int] | None = None
+) -> TimelineModel:
+    """The model of `table.inspect.commits()`. Columns that are missing count as nothing."""
+    commits = commits.sort_by("snapshot_id") if commits.num_rows else commits
+    kinds = np.full(commits.num_rows, ANALYZE, dtype=np.int8)
+    names = commits["commit_kind"].combine_chunks() if commits.num_rows else pa.array([], pa.string())
+    for code, name in enumerate(KINDS):
+        kinds[pc.fill_null(pc.equal(names, name), False).to_numpy(zero_copy_only=False)] = code
+    adds = (kinds == APPEND) | (kinds == OVERWRITE)
+    return TimelineModel(
+        title=title,
+        ids=_numbers(commits, "snapshot_id"),
+        kinds=kinds,
+        times=_times(commits),
+        rows=np.where(adds, _numbers(commits, "rows_added"), 0),
+        rewritten=np.where(kinds == COMPACT, _numbers(commits, "bytes_added"), 0),
+        files_added=_numbers(commits, "files_added"),
+        files_removed=_numbers(commits, "files_removed"),
+        tags=tuple(sorted((tags or {}).items(), key=lambda item: item[1])),
+    )
+
+
+def _numbers(commits: pa.Table, name: str) -> np.ndarray:
+    if name not in commits.column_names:
+        return np.zeros(commits.num_rows, dtype=np.int64)
+    column = pc.fill_null(commits[name].cast(pa.int64()), 0)
+    return column.to_numpy()
+
+
+def _times(commits: pa.Table) -> np.ndarray:
+    if "commit_time" not in commits.column_names:
+        return np.full(commits.num_rows, "NaT", dtype="datetime64[ms]")
+    column = commits["commit_time"]
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        column = column.cast(pa.timestamp("ms", tz=column.type.tz)).cast(pa.timestamp("ms"))
+    return column.cast(pa.timestamp("ms")).to_numpy().astype("datetime64[ms]")
+
+
+def bins(model: TimelineModel, places: int) -> Bins:
+    """The commits in at most `places` bins of equal count."""
+    per = max(1, -(-len(model) // max(places, 1)))
+    starts = np.arange(0, len(model), per)
+    if not len(starts):
+        empty = np.zeros(0, dtype=np.int64)
+        return Bins(per, empty, empty, empty, ())
+    rare = []
+    for kind in range(len(KINDS)):
+        at = np.flatnonzero(model.kinds == kind)
+        if kind != APPEND and len(at) and len(at) < RARE_SHARE * len(model):
+            places_of, counts = np.unique(at // per, return_counts=True)
+            rare += [(int(b), kind, int(n)) for b, n in zip(places_of, counts, strict=True)]
+    return Bins(
+        per=per,
+        append=np.add.reduceat(np.where(model.kinds == APPEND, model.rows, 0), starts),
+        overwrite=np.add.reduceat(np.where(model.kinds == OVERWRITE, model.rows, 0), starts),
+        rewritten=np.add.reduceat(model.rewritten, starts),
+        rare=tuple(sorted(rare)),
+    )
+
+
+def page_of(index: int) -> int:
+    """The page of thirty commits that holds position `index`."""
+    return max(index, 0) // PAGE
+
+
+def text_form(model: TimelineModel, index: int, *, width: int = 72) -> str:
+    """The timeline in a terminal: newest commits as one line of glyphs, then the selected one."""
+    if not len(model):
+        return f"{model.title}  0 snapshots\nNothing written yet."
+    glyphs = "●◆■○"
+    last = min(len(model), index + 1 if index >= width else max(width, index + 1))
+    first = max(0, last - width)
+    marks = "".join(glyphs[kind] for kind in model.kinds[first:last])
+    marks = marks[: index - first] + f"[{marks[index - first]}]" + marks[index - first + 1 :]
+    head = f"{model.title}  {fmt.plural(len(model), 'snapshot')} #{model.ids[0]} … #{model.ids[-1]}".strip()
+    return f"{head}\n#{model.ids[first]} {marks} #{model.ids[last - 1]}\n{model.sentence(index)}"
