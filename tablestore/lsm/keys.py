@@ -48,6 +48,15 @@ def of_batch(batch: pa.RecordBatch, keys: Sequence[DataField]) -> list[Component
     return components([batch.column(f.name) for f in keys], [f.type for f in keys])
 
 
+def of_columns(batches: Sequence[pa.RecordBatch], keys: Sequence[DataField]) -> list[Component]:
+    """The components of consecutive batches as if they were one, copying key columns only."""
+    columns = []
+    for field in keys:
+        arrays = [b.column(field.name) for b in batches]
+        columns.append(arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays))
+    return components(columns, [f.type for f in keys])
+
+
 def _of(column: pa.Array, t: DataType) -> list[Component]:
     if t.is_string or t.is_binary:
         return [column]

@@ -1,10 +1,9 @@
 """Merge of sorted runs in windows of key range: bounded memory, columns all the way.
 
 Each run holds one batch ahead. The smallest last key of these batches bounds a window: every row up to it is
-in
-memory, so the window's rows are grouped and folded, and the batch that ended there is replaced by its run's next.
-Memory is one batch a run plus one window; a window to which one run contributes passes without copying.
-Keys are unique inside a run (I3): the windows depend on it. Used by reads of overlapping sections and
+in memory, so the window's rows are grouped and folded, and the batch that ended there is replaced by the next
+of its run. Memory is one batch a run plus one window; rows of a lone run pass without copying.
+Keys are unique inside a run (I3): the windows depend on it. Used by reads of overlapping sections and by
 compaction.
 """
 

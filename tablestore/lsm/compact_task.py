@@ -1,0 +1,76 @@
+"""Compaction of one bucket as a task: decide, and carry out. What `table.compact` and Spark tasks run.
+
+One pick a call. `decide` is pure but for the key order of files, so a dry run costs no data I/O.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+
+from tablestore.env import Env
+from tablestore.format.commit_message import CommitMessage
+from tablestore.format.manifest import DataFileMeta
+from tablestore.format.schema import TableSchema
+from tablestore.io.fileio import FileIO
+from tablestore.lsm import interval
+from tablestore.lsm.bucket_files import BucketFiles
+from tablestore.lsm.compaction import CompactionOptions, PickContext, pick
+from tablestore.lsm.compaction import full as full_compaction
+from tablestore.lsm.decision import Decision
+from tablestore.lsm.rewriter import Rewriter
+from tablestore.lsm.sorted_run import Levels
+from tablestore.options import TableOptions
+
+log = logging.getLogger(__name__)
+
+
+def decide(
+    schema: TableSchema,
+    options: TableOptions,
+    files: Iterable[DataFileMeta],
+    *,
+    full: bool,
+    now_ms: int,
+) -> Decision:
+    """What a compaction of these live files would do. `now_ms` is the local wall clock, as in file
+    metadata."""
+    return _decide(_levels(schema, options, files), options, full=full, now_ms=now_ms)
+
+
+def compact_bucket(
+    env: Env,
+    io: FileIO,
+    schema_of: Callable[[int], TableSchema],
+    schema: TableSchema,
+    options: TableOptions,
+    *,
+    partition: bytes,
+    bucket: int,
+    total_buckets: int,
+    directory: str,
+    files: Iterable[DataFileMeta],
+    full: bool,
+) -> tuple[Decision, CommitMessage | None]:
+    """One compaction of a bucket's live files: what was decided, and the message to commit if anything
+    changed."""
+    levels = _levels(schema, options, files)
+    decision = _decide(levels, options, full=full, now_ms=env.local_now_ms())
+    if decision.unit is None:
+        return decision, None
+    bucket_files = BucketFiles(env, io, directory, schema, options, schema_of)
+    result = Rewriter(bucket_files).run(decision.unit, levels)
+    log.info("compacted %s: %s", directory, decision.text)
+    message = CommitMessage(
+        partition, bucket, total_buckets, compact_before=result.before, compact_after=result.after
+    )
+    return decision, None if message.empty else message
+
+
+def _levels(schema: TableSchema, options: TableOptions, files: Iterable[DataFileMeta]) -> Levels:
+    return Levels.of(files, options.num_levels, interval.key_order([f.type for f in schema.key_fields]))
+
+
+def _decide(levels: Levels, options: TableOptions, *, full: bool, now_ms: int) -> Decision:
+    wanted = CompactionOptions.of(options)
+    return full_compaction(levels, wanted) if full else pick(levels, wanted, PickContext.at(now_ms, levels))

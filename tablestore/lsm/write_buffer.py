@@ -1,0 +1,94 @@
+"""The write buffer of one bucket: kv rows in the order of arrival until they are flushed in key order.
+
+Rows whose keys arrive strictly increasing are flushed as they are: no sort, no gather, no copy. Otherwise
+one stable
+sort of key codes orders them, and rows are gathered in pieces that fit the cache.
+Sequence numbers of a key may come in any order. Belongs to one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.format.parquet_schema import SEQUENCE
+from tablestore.format.types import DataField
+from tablestore.lsm import keys as key_columns
+from tablestore.lsm.merge_function import Groups, MergeFunction, joined, take
+from tablestore.lsm.merge_reader import grouped
+
+_PIECE_ROWS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class SortedRows:
+    """What a buffer held, ordered once; read it folded, raw, or both."""
+
+    batches: tuple[pa.RecordBatch, ...]  # in order of arrival; one batch if `groups` are given
+    groups: Groups | None  # None: the batches are in key order, each key once
+
+    def folded(self, function: MergeFunction) -> Iterator[pa.RecordBatch]:
+        """One row a key, in key order."""
+        if self.groups is None:
+            yield from self.batches
+            return
+        starts, ends = self.groups.starts, self.groups.ends
+        first = 0
+        while first < len(starts):
+            last = int(np.searchsorted(ends, starts[first] + _PIECE_ROWS, side="right"))
+            last = max(last, first + 1)
+            begin, end = int(starts[first]), int(ends[last - 1])
+            piece = Groups(self.groups.order[begin:end], starts[first:last] - begin)
+            folded = function.merge(self.batches[0], piece)
+            if folded.num_rows:
+                yield folded
+            first = last
+
+    def raw(self) -> Iterator[pa.RecordBatch]:
+        """Every row, in the order of key and sequence number."""
+        if self.groups is None:
+            yield from self.batches
+            return
+        order = self.groups.order
+        for start in range(0, len(order), _PIECE_ROWS):
+            yield take(self.batches[0], order[start : start + _PIECE_ROWS])
+
+
+class WriteBuffer:
+    """kv batches of one bucket and the bytes they hold."""
+
+    def __init__(self, keys: Sequence[DataField]) -> None:
+        self._keys = keys
+        self._batches: list[pa.RecordBatch] = []
+        self._settled = 0  # leading batches that own their memory
+        self.bytes = 0
+        self.rows = 0
+
+    def append(self, batch: pa.RecordBatch) -> None:
+        """Add rows after those before."""
+        if batch.num_rows:
+            self._batches.append(batch)
+            self.bytes += batch.nbytes
+            self.rows += batch.num_rows
+
+    def settle(self) -> None:
+        """Copy slices of larger batches, so that those can be freed."""
+        slices = self._batches[self._settled :]
+        if len(slices) == 1:
+            slices = [slices[0].slice(0, 0), *slices]  # joining one batch alone would not copy it
+        if slices:
+            self._batches[self._settled :] = [pa.concat_batches(slices)]
+            self._settled = len(self._batches)
+
+    def drain(self) -> SortedRows:
+        """Everything held, ordered; the buffer is empty afterwards."""
+        batches = tuple(self._batches)
+        self._batches, self._settled, self.bytes, self.rows = [], 0, 0, 0
+        parts = key_columns.of_columns(batches, self._keys)
+        if key_columns.strictly_increasing(parts):
+            return SortedRows(batches, None)
+        rows = joined(batches)
+        return SortedRows((rows,), grouped(key_columns.codes(parts), rows.column(SEQUENCE)))

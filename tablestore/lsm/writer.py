@@ -1,0 +1,172 @@
+"""MergeTreeWriter: rows of one bucket → level-0 files, their changelog, and compactions → one commit message.
+
+Sequence numbers are stamped in order of arrival unless the caller gives them. A flush orders the buffer,
+folds equal keys
+and writes level 0; `changelog` writes all rows, before folding, to changelog files. With `compact` the
+writer compacts
+when it prepares, and in between when more than `num-sorted-run.stop-trigger` runs have gathered: that is the
+write stall.
+Nothing is visible until the message is committed. Belongs to one thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.env import Env
+from tablestore.errors import SchemaMismatch
+from tablestore.format.commit_message import CommitMessage
+from tablestore.format.manifest import APPEND_SOURCE, DataFileMeta
+from tablestore.format.parquet_schema import kv_schema
+from tablestore.format.schema import TableSchema
+from tablestore.io.fileio import FileIO
+from tablestore.lsm import interval
+from tablestore.lsm.bucket_files import BucketFiles, FileNames, RollingWriter, write_all
+from tablestore.lsm.compaction import CompactionOptions, PickContext, pick
+from tablestore.lsm.memory import MemoryPool
+from tablestore.lsm.merge_function import merge_function
+from tablestore.lsm.rewriter import CompactResult, Rewriter
+from tablestore.lsm.sorted_run import Levels
+from tablestore.lsm.write_buffer import WriteBuffer
+from tablestore.options import TableOptions
+
+log = logging.getLogger(__name__)
+_MOST_BYTES = 1 << 30  # text columns of one batch must stay below 2 GiB
+
+
+class MergeTreeWriter:
+    """Writes one bucket. `levels` are its live files, `next_sequence` is above every live sequence number."""
+
+    def __init__(
+        self,
+        env: Env,
+        io: FileIO,
+        schema: TableSchema,
+        options: TableOptions,
+        *,
+        partition: bytes,
+        bucket: int,
+        total_buckets: int,
+        directory: str,
+        levels: Levels,
+        pool: MemoryPool,
+        next_sequence: int,
+        compact: bool,
+        changelog: bool,
+        schema_of: Callable[[int], TableSchema],
+    ) -> None:
+        self._env, self._place = env, (partition, bucket, total_buckets)
+        self._files = BucketFiles(env, io, directory, schema, options, schema_of)
+        self._names = FileNames(self._files)
+        self._kv_schema = kv_schema(schema)
+        self._key = interval.key_order([f.type for f in schema.key_fields])
+        self._function = merge_function(options)
+        self._options = CompactionOptions.of(options)
+        self._rewriter = Rewriter(self._files) if compact else None
+        self._changelog = changelog
+        self._levels, self._next_sequence = levels, next_sequence
+        self._last_full_ms = PickContext.at(0, levels).last_full_ms
+        self._buffer = WriteBuffer(schema.key_fields)
+        self._pool = pool
+        self._new: list[DataFileMeta] = []
+        self._new_changelog: list[DataFileMeta] = []
+        self._compacted = CompactResult()
+        pool.register(self)
+
+    @property
+    def levels(self) -> Levels:
+        """The bucket as it will be once everything flushed and compacted so far is committed."""
+        return self._levels
+
+    def append(
+        self, values: pa.RecordBatch, kinds: pa.Array | None = None, sequences: pa.Array | None = None
+    ) -> None:
+        """Add rows of the table's columns; row kinds default to +I, sequence numbers to the next ones.
+
+        Either every call gives sequence numbers or none does. May flush this or another writer of the pool.
+        """
+        rows = values.num_rows
+        if kinds is None:
+            kinds = pa.array(np.zeros(rows, dtype=np.int8))
+        if sequences is None:
+            sequences = pa.array(np.arange(self._next_sequence, self._next_sequence + rows))
+            self._next_sequence += rows
+        if len(kinds) != rows or len(sequences) != rows:
+            raise SchemaMismatch(f"{rows} rows, {len(kinds)} row kinds, {len(sequences)} sequence numbers")
+        batch = pa.RecordBatch.from_arrays([sequences, kinds, *values.columns], schema=self._kv_schema)
+        if self._buffer.bytes + batch.nbytes > _MOST_BYTES:
+            self.flush()
+        self._buffer.append(batch)
+        self._pool.report(self, self._buffer.bytes)
+
+    def settle(self) -> None:
+        """Let go of batches of which only slices are held."""
+        self._buffer.settle()
+
+    def flush(self) -> None:
+        """Write what is buffered to level 0."""
+        if not self._buffer.rows:
+            return
+        if self._rewriter is not None:
+            self._stall()
+        rows = self._buffer.drain()
+        self._pool.report(self, 0)
+        if self._changelog:
+            changelog = RollingWriter(self._files, self._names.changelog, level=0, source=APPEND_SOURCE)
+            self._new_changelog += write_all(changelog, rows.raw())
+        data = RollingWriter(self._files, self._names.data, level=0, source=APPEND_SOURCE)
+        new = write_all(data, rows.folded(self._function))
+        self._new += new
+        self._levels = self._levels.apply((), new, self._key)
+
+    def _stall(self) -> None:
+        """Compact while more runs than the stop trigger have gathered."""
+        while self._levels.run_count > self._options.stop_trigger and self._compact():
+            log.info("%s: waited for compaction at %d runs", self._files.directory, self._levels.run_count)
+
+    def _compact(self) -> bool:
+        """Carry out one pick; False when there is nothing to do."""
+        assert self._rewriter is not None
+        levels = self._levels
+        decision = pick(levels, self._options, PickContext(self._env.local_now_ms(), self._last_full_ms))
+        if decision.unit is None:
+            return False
+        result = self._rewriter.run(decision.unit, levels)
+        if decision.unit.output_level == levels.max_level:
+            self._last_full_ms = self._env.local_now_ms()
+        log.info("compacted %s: %s", self._files.directory, decision.text)
+        self._levels = levels.apply(result.before, result.after, self._key)
+        self._compacted, between = self._compacted.then(result)
+        self._files.delete(f.file_name for f in between)
+        return bool(result.before)
+
+    def prepare(self) -> CommitMessage:
+        """Flush, compact while a rule fires, and hand over what is to be committed; the writer may go on
+        then."""
+        self.flush()
+        while self._rewriter is not None and self._compact():
+            pass
+        partition, bucket, total_buckets = self._place
+        message = CommitMessage(
+            partition,
+            bucket,
+            total_buckets,
+            new_files=tuple(self._new),
+            changelog_files=tuple(self._new_changelog),
+            compact_before=self._compacted.before,
+            compact_after=self._compacted.after,
+        )
+        self._new, self._new_changelog, self._compacted = [], [], CompactResult()
+        return message
+
+    def abort(self) -> None:
+        """Drop what is buffered and delete every file made since the last `prepare`."""
+        self._pool.release(self)
+        self._buffer = WriteBuffer(self._files.schema.key_fields)
+        made = [*self._new, *self._new_changelog, *self._compacted.written]
+        self._new, self._new_changelog, self._compacted = [], [], CompactResult()
+        self._files.delete(f.file_name for f in made)
