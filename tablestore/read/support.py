@@ -50,7 +50,7 @@ def require_readable_file(file: DataFileMeta, schema: TableSchema) -> None:
     """Raise Unsupported for a data file in a form this version does not read; `schema` is the file's own."""
     if file_format(file.file_name) not in FORMATS:
         raise Unsupported(f"data files such as {file.file_name!r}", f"formats read: {', '.join(FORMATS)}")
-    if file.write_cols is not None and set(file.write_cols) != set(schema.names):
+    if file.write_cols is not None and not set(schema.names) <= set(file.write_cols):
         raise Unsupported("data files that hold some columns only", file.file_name)
     if file.external_path is not None:
         raise Unsupported("data files outside the table", file.external_path)
