@@ -1,11 +1,9 @@
 """Carrying out a compaction unit: files merged, moved or copied, section by section (format facts 12.3).
 
 What overlaps is merged; small files that stand alone are rewritten with their neighbours; large ones only
-change their
-level ("upgrade": no I/O). Rows that take keys away are dropped only when nothing lies below the output level (I7).
-One window of the runs of a section is in memory. Outputs are deleted if anything fails. Called by writers
-and by
-compaction tasks; belongs to one thread.
+change their level ("upgrade": no I/O). Rows that take keys away are dropped only when nothing lies below the
+output level (I7). One window of the runs of a section is in memory. Outputs are deleted if anything fails.
+Called by writers and by compaction tasks; belongs to one thread.
 """
 
 from __future__ import annotations

@@ -91,8 +91,9 @@ class Bucket:
             self.live.remove(file)
         self.live += message.compact_after
 
-    def write(self, rows: Iterable[tuple[Any, ...]], kinds: list[int] | None = None, **options: Any) ->
-    CommitMessage:
+    def write(
+        self, rows: Iterable[tuple[Any, ...]], kinds: list[int] | None = None, **options: Any
+    ) -> CommitMessage:
         """One batch, one commit."""
         writer = self.writer(**options)
         writer.append(self.batch(rows), None if kinds is None else pa.array(kinds, pa.int8()))
