@@ -1,0 +1,331 @@
+"""Predicates: SQL's logic of NULL, exact literals, statistics that never lose a row."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tablestore.errors import InvalidRequest, NotFound, SchemaMismatch
+from tablestore.format import literal
+from tablestore.format import predicate as pr
+from tablestore.format import types as t
+from tablestore.format.predicate import Always, In, IsNull, Predicate, bind, col, conjuncts, mask, may_match
+from tablestore.format.schema import TableSchema, create_schema
+from tablestore.format.stats import ColumnStats
+
+COLUMNS = {
+    "i": t.INT,
+    "tiny": t.TINYINT,
+    "big": t.BIGINT,
+    "m": t.DECIMAL(6, 2),
+    "wide": t.DECIMAL(30, 3),
+    "f": t.DOUBLE,
+    "s": t.STRING,
+    "raw": t.BYTES,
+    "d": t.DATE,
+    "clock": t.TIME(3),
+    "ts": t.TIMESTAMP(6),
+    "ns": t.TIMESTAMP(9),
+    "ltz": t.TIMESTAMP_LTZ(3),
+    "yes": t.BOOLEAN,
+    "odd name": t.INT,
+}
+
+
+def schema() -> TableSchema:
+    fields = tuple(t.DataField(n, name, kind) for n, (name, kind) in enumerate(COLUMNS.items()))
+    return create_schema(fields, primary_key=(), partition_by=(), options={}, comment=None, time_millis=0)
+
+
+SCHEMA = schema()
+
+
+def table(**columns: list[Any]) -> pa.Table:
+    """Raw values as a table with the columns' types."""
+    return pa.table({n: literal.array(v, COLUMNS[n]) for n, v in columns.items()})
+
+
+def selected(p: Predicate, **columns: list[Any]) -> list[bool]:
+    return mask(bind(p, SCHEMA), table(**columns)).to_pylist()
+
+
+@pytest.mark.parametrize("p", [col("i") == 2, col("i") != 2, col("i").is_in([2]), ~col("i").is_in([2])])
+def test_a_comparison_with_null_selects_nothing_negated_or_not(p: Predicate) -> None:
+    assert selected(p, i=[None]) == [False]
+    assert selected(~p, i=[None]) == [False]
+    assert selected(~(p & (col("i") > 0)), i=[None]) == [False]
+
+
+def test_null_beside_a_true_term_of_or_is_selected() -> None:
+    assert selected((col("i") > 1) | (col("s") == "a"), i=[None, None], s=["a", None]) == [True, False]
+
+
+def test_null_tests_and_their_negation() -> None:
+    assert selected(col("i").is_null(), i=[1, None]) == [False, True]
+    assert selected(~col("i").is_null(), i=[1, None]) == [True, False]
+    assert selected(col("i").is_not_null(), i=[1, None]) == [True, False]
+
+
+def test_prefixes_of_text_and_bytes() -> None:
+    assert selected(col("s").startswith("ab"), s=["abc", "ab", "a", None]) == [True, True, False, False]
+    assert selected(~col("s").startswith("ab"), s=["abc", "ab", "a", None]) == [False, False, True, False]
+    assert selected(col("raw").startswith(b"\xff"), raw=[b"\xff\x00", b"", None]) == [True, False, False]
+
+
+def test_between_includes_both_ends() -> None:
+    assert selected(col("i").between(2, 4), i=[1, 2, 4, 5]) == [False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("p", "expected"),
+    [
+        (col("i") < 2.5, [True, True, False]),
+        (col("i") <= 2.5, [True, True, False]),
+        (col("i") > 2.5, [False, False, True]),
+        (col("i") >= Decimal("2.5"), [False, False, True]),
+        (col("i") == 2.5, [False, False, False]),
+        (col("i") != 2.5, [True, True, True]),
+        (col("i").is_in([2.5, 3]), [False, False, True]),
+        (col("i") < 10**20, [True, True, True]),
+        (col("i") > 10**20, [False, False, False]),
+        (col("i") != 10**20, [True, True, True]),
+        (col("i") > -(10**20), [True, True, True]),
+        (col("i") <= float("-inf"), [False, False, False]),
+    ],
+)
+def test_a_literal_between_or_beyond_the_values_of_the_type_compares_exactly(
+    p: Predicate, expected: list[bool]
+) -> None:
+    assert selected(p, i=[1, 2, 3]) == expected
+    assert selected(~p, i=[1, 2, 3]) == [not e for e in expected]
+    assert selected(p, i=[None]) == selected(~p, i=[None]) == [False]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "raw"),
+    [
+        ("m", 0.1, 10),
+        ("m", "12.34", 1234),
+        ("m", Decimal("-1.5"), -150),
+        ("wide", 10**20, 10**23),
+        ("d", "1970-01-03", 2),
+        ("d", date(1969, 12, 31), -1),
+        ("d", datetime(1970, 1, 2), 1),
+        ("clock", "00:00:01.5", 1500),
+        ("clock", time(1, 0), 3_600_000),
+        ("ts", "1970-01-01 00:00:01", 1_000_000),
+        ("ts", date(1970, 1, 2), 86_400_000_000),
+        ("ts", np.datetime64("1970-01-01T00:00:01"), 1_000_000),
+        ("ns", "1970-01-01T00:00:00.000000001", 1),
+        ("ns", np.datetime64(7, "ns"), 7),
+        ("ltz", datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), 1000),
+        ("ltz", "1970-01-01T01:00:00+01:00", 0),
+        ("big", np.int64(5), 5),
+        ("big", pa.scalar(5), 5),
+        ("f", 2, 2.0),
+        ("yes", True, True),
+    ],
+)
+def test_literals_take_the_type_of_their_column(column: str, value: Any, raw: Any) -> None:
+    bound = bind(col(column) == value, SCHEMA)
+    assert bound.value == raw
+    assert mask(bound, table(**{column: [raw, None]})).to_pylist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("p", "problem"),
+    [
+        (col("i") == "2", "column 'i' is INT: it cannot be compared with '2'; give a number"),
+        (col("i") == True, "it cannot be compared with TRUE"),  # noqa: E712
+        (col("s") == 2, "give a string"),
+        (col("d") == 5, "give a date"),
+        (col("d") == "yesterday", "'yesterday' is no date"),
+        (col("ts") == datetime(2026, 1, 1, tzinfo=UTC), "it has no time zone"),
+        (col("m") == "much", "'much' is no number"),
+        (col("m") == float("nan"), "NaN is no value of it"),
+        (col("i").startswith("2"), "startswith() needs a string column"),
+    ],
+)
+def test_a_literal_of_the_wrong_kind_is_refused_with_column_type_and_remedy(
+    p: Predicate, problem: str
+) -> None:
+    with pytest.raises(SchemaMismatch) as e:
+        bind(p, SCHEMA)
+    assert problem in str(e.value)
+
+
+def test_an_unknown_column_names_the_nearest() -> None:
+    with pytest.raises(NotFound) as e:
+        bind((col("i") > 1) & (col("clok") == "00:00"), SCHEMA)
+    assert "no column 'clok'; there are: clock" in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("build", "remedy"),
+    [
+        (lambda: bool(col("i") == 1), "& | ~"),
+        (lambda: 1 < col("i") < 3, "& | ~"),
+        (lambda: not col("yes"), "col('yes') == True"),
+        (lambda: col("i") == None, "is_null()"),  # noqa: E711
+        (lambda: col("i").is_in([1, None]), "is_null()"),
+        (lambda: col("i").is_in("abc"), "list"),
+        (lambda: col("i") == [1, 2], "is_in"),
+        (lambda: col("i") < col("big"), "no literal"),
+        (lambda: (col("i") > 1) & True, "parentheses"),
+        (lambda: col(3), "column name"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_condition_that_cannot_work_says_what_to_write_instead(build: Any, remedy: str) -> None:
+    with pytest.raises(InvalidRequest) as e:
+        build()
+    assert remedy in str(e.value)
+
+
+def test_predicates_read_like_sql() -> None:
+    p = (col("i") >= 3) & ((col("s") == "it's") | ~col("odd name").is_in([1, 2])) & ~col("d").is_null()
+    assert repr(p) == "i >= 3 AND (s = 'it''s' OR `odd name` NOT IN (1, 2)) AND d IS NOT NULL"
+    dated = bind((col("d") < "2026-01-31") & (col("m") > 1) & ~col("s").startswith("a"), SCHEMA)
+    assert repr(dated) == "d < DATE '2026-01-31' AND m > 1.00 AND NOT starts_with(s, 'a')"
+
+
+def test_conjuncts_columns_and_folding() -> None:
+    a, b, c = col("i") > 1, col("s") == "x", col("i") < 9
+    assert conjuncts((a & b) & (c & a)) == (a, b, c)
+    assert conjuncts(a | b) == (a | b,)
+    assert ((a & b) | c).columns == {"i", "s"}
+    assert (a & Always(True), a & Always(False), a | Always(True)) == (a, Always(False), Always(True))
+    assert ~(a & b) == (col("i") <= 1) | (col("s") != "x")
+
+
+def test_predicates_survive_pickling_and_binding_twice() -> None:
+    bound = bind((col("i") > 1) & (col("s").is_in(["a"]) | col("d").is_null()), SCHEMA)
+    assert pickle.loads(pickle.dumps(bound)) == bound == bind(bound, SCHEMA)
+
+
+def test_nan_is_above_every_number_and_equal_to_itself() -> None:
+    nan, rows = float("nan"), [1.0, float("inf"), float("nan"), None]
+    assert selected(col("f") > 5, f=rows) == [False, True, True, False]
+    assert selected(~(col("f") > 5), f=rows) == [True, False, False, False]
+    assert selected(col("f") == nan, f=rows) == [False, False, True, False]
+    assert selected(col("f").is_in([1, nan]), f=rows) == [True, False, True, False]
+    assert selected(~col("f").is_in([1, nan]), f=rows) == [False, True, False, False]
+    assert selected(col("f").is_in([-0.0]), f=[0.0, -0.0]) == [True, True]
+
+
+def test_statistics_that_do_not_know_of_nan_never_hide_it() -> None:
+    known = {"f": ColumnStats(1.0, 2.0, 0, 9)}
+    for p in (col("f") > 5, col("f") >= 5, col("f") != 1, col("f") == float("nan")):
+        assert may_match(bind(p, SCHEMA), known)
+    assert not may_match(bind(col("f") < 1, SCHEMA), known)
+    assert not may_match(bind(col("f") == 5, SCHEMA), known)
+
+
+def test_bounds_that_were_cut_still_hold_their_values() -> None:
+    known = {"s": ColumnStats("abc", "abd", 0, 3)}  # cut from "abcdef" and "abczzz"
+    assert may_match(bind(col("s") == "abcdef", SCHEMA), known)
+    assert may_match(bind(col("s").startswith("abcz"), SCHEMA), known)
+    assert not may_match(bind(col("s").startswith("abe"), SCHEMA), known)
+    assert not may_match(bind(~col("s").startswith("ab"), SCHEMA), known)
+
+
+def test_without_statistics_anything_may_match_but_an_empty_list() -> None:
+    for unknown in ({}, {"i": ColumnStats(None, None, None, 5)}):
+        for p in (col("i") == 1, col("i") != 1, col("i").is_null(), col("i").is_not_null()):
+            assert may_match(bind(p, SCHEMA), unknown)
+        assert not may_match(bind(col("i").is_in([]), SCHEMA), unknown)
+
+
+# ---- any predicate over any rows, against SQL's three-valued logic in plain Python
+
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "i": st.integers(-3, 3),
+    "m": st.integers(-200, 200),
+    "s": st.text("ab\U0001f600", max_size=3),
+    "f": st.sampled_from([-1.0, -0.0, 0.0, 1.5, math.inf, -math.inf, math.nan]),
+}
+TYPED = {"m": lambda raw: Decimal(raw) / 100}
+
+
+@st.composite
+def predicates(draw: st.DrawFn, depth: int = 3) -> Predicate:
+    shape = draw(st.sampled_from(["leaf"] if depth == 0 else ["leaf", "and", "or", "not"]))
+    if shape in ("and", "or"):
+        a, b = draw(predicates(depth - 1)), draw(predicates(depth - 1))
+        return a & b if shape == "and" else a | b
+    if shape == "not":
+        return ~draw(predicates(depth - 1))
+    name = draw(st.sampled_from(sorted(VALUES)))
+    value = VALUES[name].map(TYPED.get(name, lambda raw: raw))
+    column, kind = col(name), draw(st.sampled_from(["=", "!=", "<", "<=", ">", ">=", "in", "null", "starts"]))
+    if kind == "null":
+        return column.is_null()
+    if kind == "starts" and name == "s":
+        return column.startswith(draw(value))
+    if kind == "in":
+        return column.is_in(draw(st.lists(value, max_size=3)))
+    return pr.Compare(name, kind if kind != "starts" else "=", draw(value))
+
+
+def rank(value: Any) -> Any:
+    return (1, 0.0) if isinstance(value, float) and math.isnan(value) else (0, value)
+
+
+def truth(p: Predicate, row: dict[str, Any]) -> bool | None:
+    """SQL's answer, NaN being the greatest number."""
+    if isinstance(p, Always):
+        return p.value
+    if isinstance(p, pr.Junction):
+        parts = [truth(x, row) for x in p.terms]
+        decisive = isinstance(p, pr.Or)
+        return decisive if decisive in parts else None if None in parts else not decisive
+    value = row[p.column]
+    if isinstance(p, IsNull):
+        return (value is None) != p.inverse
+    if value is None:
+        return None
+    if isinstance(p, pr.StartsWith):
+        return value.startswith(p.prefix) != p.inverse
+    if isinstance(p, In):
+        return (rank(value) in [rank(v) for v in p.values]) != p.inverse
+    a, b = rank(value), rank(p.value)
+    return {"=": a == b, "!=": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[p.op]
+
+
+ROWS = st.lists(st.fixed_dictionaries({n: st.none() | v for n, v in VALUES.items()}), max_size=6)
+
+
+@given(predicates(), ROWS)
+def test_any_predicate_selects_what_sql_selects(p: Predicate, rows: list[dict[str, Any]]) -> None:
+    batch = table(**{n: [r[n] for r in rows] for n in VALUES})
+    for q in (p, ~p):
+        bound = bind(q, SCHEMA)
+        expected = [truth(bound, r) is True for r in rows]
+        assert mask(bound, batch).to_pylist() == expected
+        assert ds.dataset(batch).scanner(filter=pr.to_arrow(bound)).count_rows() == sum(expected)
+
+
+@given(predicates(), ROWS, st.booleans())
+def test_statistics_never_hide_a_selected_row(
+    p: Predicate, rows: list[dict[str, Any]], counted: bool
+) -> None:
+    known = {}
+    for name in VALUES:
+        values = [r[name] for r in rows]
+        bounded = [v for v in values if v is not None and v == v]
+        nulls = sum(v is None for v in values) if counted else None
+        known[name] = ColumnStats(min(bounded, default=None), max(bounded, default=None), nulls, len(values))
+        if counted and any(v is not None and v != v for v in values) and not bounded:
+            known[name] = ColumnStats(None, None, nulls, len(values))
+    bound = bind(p, SCHEMA)
+    if any(truth(bound, r) is True for r in rows):
+        assert may_match(bound, known)
