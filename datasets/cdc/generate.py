@@ -150,6 +150,7 @@ def _chunk(home: Path, table: str, made: Path, *, number: int) -> dict[str, obje
     except OSError:
         shutil.copyfile(made, temporary)
     temporary.replace(home / name)
+    temporary.unlink(missing_ok=True)  # renaming a link onto another link of the same file leaves both
     metadata = pq.read_metadata(home / name)
     ranges = [metadata.row_group(group).column(0).statistics for group in range(metadata.num_row_groups)]
     return {

@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 from datasets.errors import DatasetError
-from datasets.tpch.base import base
-from datasets.tpch.refresh import refresh, write_files
+from datasets.tpch.base_tables import base
+from datasets.tpch.refresh_sets import refresh, write_files
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -2,7 +2,7 @@
 
 Row r (0-based) of the order generator fixes every column but the order key, so the same function gives base
 rows (r below the base count) and inserted rows (from the base count on), before images included.
-Whole columns at a time; money in hundredths as int64 until the end. Pure. Used by `refresh`.
+Whole columns at a time; money in hundredths as int64 until the end. Pure. Used by `refresh_sets`.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Arrow schemas of the two tables that refresh functions change; the types of the generated Parquet files.
 
-Strings are plain `string` everywhere in Python; files read as `string_view` and are cast by `base.read`.
+Strings are plain `string` everywhere in Python; files read as `string_view`, which `base_tables.read` casts.
 """
 
 from collections.abc import Sequence
