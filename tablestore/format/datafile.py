@@ -39,7 +39,6 @@ _CODECS = {
 }
 _ROW_GROUP_BYTES = 64 << 20
 _ROW_GROUP_ROWS = 1 << 20
-_PLAIN_PAGES = {"PLAIN", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"}
 _FIRST_GUESS = 0.2  # encoded bytes per Arrow byte, until the first row group tells
 
 
@@ -235,6 +234,8 @@ class DataFileWriter:
 
     def abort(self) -> None:
         """Give up: nothing of the file stays. May be called at any time, also after a failure."""
+        if self._writer is not None:
+            self._writer.is_open = False  # or it writes a footer when it is collected
         self._pending, self._writer = [], None
         if self._sink is not None:
             with contextlib.suppress(OSError):  # what cannot be flushed is deleted next
@@ -365,11 +366,10 @@ def _may_match(
 def _dictionary_columns(
     footer: pq.FileMetaData, groups: Sequence[int], positions: dict[str, int], wanted: pa.Schema
 ) -> list[str]:
-    """Text columns that the file holds in dictionaries throughout."""
+    """Text columns of which every row group has a dictionary."""
 
     def held(position: int) -> bool:
-        chunks = [footer.row_group(g).column(position) for g in groups]
-        return all(c.has_dictionary_page and not _PLAIN_PAGES & set(c.encodings) for c in chunks)
+        return all(footer.row_group(g).column(position).has_dictionary_page for g in groups)
 
     return [f.name for f in wanted if pa.types.is_string(f.type) and held(positions[f.name])]
 
