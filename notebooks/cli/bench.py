@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import subprocess
+import os
 import sys
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
     if name not in known:
         print(f"workbench: no benchmark `{name}`; there are: {', '.join(known) or 'none'}", file=sys.stderr)
         return 2
-    return subprocess.run([sys.executable, "-P", "-m", f"tests.bench.{name}", *rest], check=False).returncode
+    os.execv(sys.executable, [sys.executable, "-P", "-m", f"tests.bench.{name}", *rest])
 
 
 def benches(folder: Path) -> dict[str, str]:

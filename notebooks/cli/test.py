@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,7 +16,8 @@ TAKE_A_VALUE = ("-k", "-m", "-p", "-n", "-o", "-W", "-c")
 
 def main(arguments: list[str]) -> int:
     command = [sys.executable, "-m", "pytest", "--durations=20", *located(arguments, start=Path.cwd())]
-    return subprocess.run(command, cwd=ROOT, check=False).returncode
+    os.chdir(ROOT)
+    os.execv(sys.executable, command)  # so Ctrl-C reaches pytest, which then still prints its summary
 
 
 def located(arguments: list[str], *, start: Path) -> list[str]:

@@ -207,3 +207,13 @@ def test_clean_needs_only_the_standard_library():
 
 def test_the_script_may_be_executed():
     assert (ROOT / "workbench").stat().st_mode & stat.S_IXUSR
+
+
+def test_an_interrupted_run_still_ends_with_its_summary(tmp_path: Path):
+    (tmp_path / "test_slow.py").write_text(
+        "import os, signal\ndef test_green():\n    pass\n"
+        "def test_slow():\n    os.kill(os.getpid(), signal.SIGINT)\n    signal.pause()\n"
+    )
+    done = cli("test", "test_slow.py", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "1 passed" in done.stdout.splitlines()[-1]
