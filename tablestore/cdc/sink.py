@@ -1,0 +1,105 @@
+"""What one task does with one piece of a change directory: read it, add computed columns, write level-0
+files, return commit messages.
+
+A `Load` says where from and where to; it is picklable and small. Nothing becomes visible here: whoever
+started the tasks commits the messages of all of them at once. Runs in Spark's Python workers, and just as
+well without Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.cdc.source import ChangeDirectory, Work
+from tablestore.errors import InvalidRequest, SchemaMismatch
+from tablestore.io.fileio import LocalFileIO
+from tablestore.table.catalog import open_table
+
+_FUNCTIONS: dict[str, Callable[[pa.Array], pa.Array]] = {
+    "copy": lambda a: a,
+    "year": pc.year,
+    "month": pc.month,
+    "day": pc.day,
+    "hour": pc.hour,
+    "date": lambda a: a.cast(pa.date32()),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A column of the table that the source does not have: `function` of the source's `column`."""
+
+    name: str
+    function: str
+    column: str
+
+    def __post_init__(self) -> None:
+        if self.function not in _FUNCTIONS:
+            raise InvalidRequest(
+                f"no function {self.function!r} for computed columns; there are: {', '.join(_FUNCTIONS)}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """From one table of a change directory into one table of a lake."""
+
+    source: str
+    source_table: str
+    table: str
+    user: str
+    computed: tuple[Computed, ...] = ()
+
+    def directory(self) -> ChangeDirectory:
+        """The source."""
+        return ChangeDirectory(LocalFileIO(), self.source, self.source_table)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a piece of work became: messages to commit, and how many rows went in."""
+
+    messages: tuple[bytes, ...]
+    rows: int
+
+
+def write(load: Load, work: Work, *, sequence_base: int, changelog: bool) -> Written:
+    """Write the rows of `work`, numbered from `sequence_base` in the order of the source. Files are deleted
+    again if it fails.
+    """
+    table = open_table(load.table)
+    directory = load.directory()
+    source = source_schema(table.schema, load.computed)
+    writer = table.open_writer(
+        user=load.user, sequence_base=sequence_base, compact=False, changelog=changelog
+    )
+    rows = 0
+    try:
+        for changes in directory.read(work, source):
+            rows += changes.num_rows
+            writer.write(with_computed(changes.rows, load.computed, table.schema), kinds=changes.kinds)
+        return Written(tuple(writer.prepare()), rows)
+    finally:
+        writer.close()
+
+
+def source_schema(table: pa.Schema, computed: tuple[Computed, ...]) -> pa.Schema:
+    """The columns that must come from the source for a table with these columns."""
+    made = {c.name for c in computed}
+    unknown = made - set(table.names)
+    if unknown:
+        raise SchemaMismatch(f"computed columns {sorted(unknown)} are no columns of the table")
+    return pa.schema([f for f in table if f.name not in made])
+
+
+def with_computed(rows: pa.RecordBatch, computed: tuple[Computed, ...], table: pa.Schema) -> pa.RecordBatch:
+    """`rows` with the computed columns, all in the order of the table."""
+    made = {
+        c.name: _FUNCTIONS[c.function](rows.column(c.column)).cast(table.field(c.name).type) for c in computed
+    }
+    columns = [made[f.name] if f.name in made else rows.column(f.name) for f in table]
+    return pa.RecordBatch.from_arrays(columns, names=table.names)

@@ -1,0 +1,273 @@
+"""A directory of changes (chunks of a full snapshot, then a log of transactions) as positions, pieces of
+work and rows.
+
+The layout is the one `datasets/cdc/README.md` describes. A `Position` says how far a reader has come: whole
+chunks first, then a place in the log that is always just behind the end of a transaction, so what lies
+between two positions is the same whenever it is read. `next` moves a position on (admission), `work` cuts
+what lies between into independent pieces, `read` gives the rows of one piece. Safe to share: nothing is
+kept but paths. Used by `cdc.sink` inside tasks and by `spark.directory_source` in the driver.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tablestore.cdc.debezium import Changes, decode
+from tablestore.errors import Corrupt, InvalidRequest, NotFound
+from tablestore.format.rowkind import INSERT
+from tablestore.io.fileio import FileIO
+from tablestore.io.paths import join
+
+VERSION = 1
+_END = b'"status":"END"'
+_WINDOW = 4 << 20
+_PARSE_BYTES = 48 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a reader has come: `chunks` whole chunks, then everything before `offset` in `file`. The
+    empty one is the start.
+    """
+
+    chunks: int = 0
+    file: str = ""
+    offset: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The form kept in Spark offsets and snapshot properties."""
+        return {"v": VERSION, "chunks": self.chunks, "file": self.file, "offset": self.offset}
+
+    @classmethod
+    def of(cls, value: str | dict[str, Any]) -> Position:
+        """The position of `to_dict`, or of its JSON; raises InvalidRequest for another version."""
+        found = json.loads(value) if isinstance(value, str) else value
+        if found.get("v") != VERSION:
+            raise InvalidRequest(f"source position of version {found.get('v')!r}; version {VERSION} is known")
+        return cls(found["chunks"], found["file"], found["offset"])
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One chunk of the full snapshot: keys of no other chunk, every row once."""
+
+    number: int
+    path: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogRange:
+    """Whole lines of one log file, `start` inclusive, `end` exclusive."""
+
+    path: str
+    start: int
+    end: int
+
+
+Work = Chunk | LogRange
+
+
+@dataclass(frozen=True)
+class ChangeDirectory:
+    """One table's changes in a directory written by somebody else, perhaps still growing."""
+
+    io: FileIO
+    path: str
+    table: str
+
+    @cached_property
+    def description(self) -> Mapping[str, Any]:
+        """What `source.json` says; raises NotFound where there is no such directory or table."""
+        found = self._json("source.json")
+        if found.get("version") != VERSION:
+            raise Corrupt(
+                join(self.path, "source.json"), f"version {found.get('version')!r}, expected {VERSION}"
+            )
+        if self.table not in found["tables"]:
+            raise NotFound.among("table", self.table, found["tables"])
+        return MappingProxyType(found)
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """Key columns of the table in the source."""
+        return tuple(self.description["keys"][self.table])
+
+    @cached_property
+    def chunks(self) -> tuple[Chunk, ...]:
+        """Chunks of this table in key order."""
+        mine = [c for c in self._json("chunks.json") if c["table"] == self.table and self.description]
+        return tuple(Chunk(i, join(self.path, c["file"]), c["rows"]) for i, c in enumerate(mine))
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Columns of the table in the source, as the first chunk has them, text as plain strings."""
+        if not self.chunks:
+            raise NotFound(f"{self.path} has no chunk of {self.table!r} to take the columns from")
+        with self.io.open_input(self.chunks[0].path) as raw:
+            return pa.schema([_plain(f) for f in pq.read_schema(raw)])
+
+    @property
+    def snapshot_rows(self) -> int:
+        """Rows of the full snapshot."""
+        return sum(c.rows for c in self.chunks)
+
+    def finished(self) -> bool:
+        """Whether the log will grow no more."""
+        return self.io.exists(join(self.path, "log", "END"))
+
+    def end(self) -> Position:
+        """The newest position: all chunks, and the end of the last whole transaction."""
+        files = self._log()
+        for name in reversed(files):
+            offset = self._last_transaction(name, 0, self._size(name))
+            if offset:
+                return Position(len(self.chunks), name, offset)
+        return Position(len(self.chunks))
+
+    def next(self, start: Position, *, chunks: int, log_bytes: int) -> Position:
+        """Where a batch from `start` may end: at most that many chunks, or about that much log, never both.
+        `start` itself when nothing is new.
+        """
+        if start.chunks < len(self.chunks):
+            return Position(min(start.chunks + max(1, chunks), len(self.chunks)), start.file, start.offset)
+        for name, begin in self._log_from(start):
+            size = self._size(name)
+            limit = min(size, begin + max(1, log_bytes))
+            offset = self._last_transaction(name, begin, limit) or self._first_transaction(name, limit, size)
+            if offset > begin:
+                return Position(start.chunks, name, offset)
+        return start
+
+    def work(self, start: Position, end: Position, *, tasks: int) -> list[Work]:
+        """What lies between two positions, in order, the log cut into about `tasks` pieces at line ends."""
+        pieces: list[Work] = list(self.chunks[start.chunks : end.chunks])
+        ranges = self._ranges(start, end)
+        total = sum(r.end - r.start for r in ranges)
+        share = max(1 << 20, -(-total // max(1, tasks)))
+        return pieces + [piece for r in ranges for piece in self._cut(r, share)]
+
+    def read(self, work: Work, schema: pa.Schema) -> Iterator[Changes]:
+        """Rows of one piece as the types of `schema` (the source's columns), in bounded batches."""
+        if isinstance(work, Chunk):
+            yield from _read_chunk(self.io, work, schema)
+        else:
+            for piece in self._cut(work, _PARSE_BYTES):
+                yield decode(self._bytes(piece.path, piece.start, piece.end), table=self.table, schema=schema)
+
+    def _json(self, name: str) -> Any:
+        path = join(self.path, name)
+        try:
+            return json.loads(self.io.read(path))
+        except FileNotFoundError:
+            raise NotFound(f"no complete change directory at {self.path}: {name} is missing") from None
+        except ValueError as e:
+            raise Corrupt(path, e) from e
+
+    def _log(self) -> list[str]:
+        return [s.name for s in self.io.list(join(self.path, "log")) if s.name.endswith(".jsonl")]
+
+    def _log_from(self, start: Position) -> list[tuple[str, int]]:
+        return [(n, start.offset if n == start.file else 0) for n in self._log() if n >= start.file]
+
+    def _file(self, name: str) -> str:
+        return join(self.path, "log", name)
+
+    def _size(self, name: str) -> int:
+        return self.io.size(self._file(name))
+
+    def _ranges(self, start: Position, end: Position) -> list[LogRange]:
+        found = []
+        for name, begin in self._log_from(start):
+            stop = end.offset if name == end.file else self._size(name)
+            if name <= end.file and stop > begin:
+                found.append(LogRange(self._file(name), begin, stop))
+        return found
+
+    def _cut(self, whole: LogRange, share: int) -> Iterator[LogRange]:
+        begin = whole.start
+        while begin < whole.end:
+            stop = (
+                whole.end
+                if whole.end - begin <= share * 5 // 4
+                else self._line_end(whole.path, begin + share, whole.end)
+            )
+            yield LogRange(whole.path, begin, stop)
+            begin = stop
+
+    def _line_end(self, path: str, offset: int, limit: int) -> int:
+        while offset < limit:
+            block = self._bytes(path, offset, min(limit, offset + (64 << 10)))
+            at = block.find(b"\n")
+            if at >= 0:
+                return offset + at + 1
+            offset += len(block)
+        return limit
+
+    def _last_transaction(self, name: str, begin: int, limit: int) -> int:
+        """End of the last whole transaction in `begin`..`limit`, 0 if there is none."""
+        high = limit
+        while high > begin:
+            low = max(begin, high - _WINDOW)
+            block = self._bytes(self._file(name), low, min(limit, high + len(_END) + (4 << 10)))
+            at = len(block)
+            while (at := block.rfind(_END, 0, at)) >= 0:
+                line_end = block.find(b"\n", at)
+                if line_end >= 0:
+                    return low + line_end + 1
+            high = low
+        return 0
+
+    def _first_transaction(self, name: str, begin: int, size: int) -> int:
+        """End of the first transaction that ends behind `begin`, 0 if none does yet."""
+        low = begin
+        while low < size:
+            block = self._bytes(self._file(name), low, min(size, low + _WINDOW))
+            at = block.find(_END)
+            if at >= 0 and (line_end := block.find(b"\n", at)) >= 0:
+                return low + line_end + 1
+            if low + len(block) >= size:
+                return 0
+            low += len(block) - (4 << 10)
+        return 0
+
+    def _bytes(self, path: str, start: int, end: int) -> bytes:
+        with self.io.open_input(path) as f:
+            f.seek(start)
+            return f.read(end - start)
+
+
+def _read_chunk(io: FileIO, chunk: Chunk, schema: pa.Schema) -> Iterator[Changes]:
+    try:
+        with (
+            io.open_input(chunk.path) as raw,
+            pq.ParquetFile(raw, memory_map=False, pre_buffer=False) as file,
+        ):
+            for group in range(file.num_row_groups):
+                table = file.read_row_group(group, columns=schema.names, use_threads=False)
+                for batch in _cast(table, schema).to_batches():
+                    yield Changes(batch, pa.repeat(pa.scalar(INSERT, pa.int8()), batch.num_rows))
+    except FileNotFoundError:
+        raise Corrupt(chunk.path, f"chunk {chunk.number} is missing") from None
+    except pa.ArrowInvalid as e:
+        raise Corrupt(chunk.path, e) from e
+
+
+def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Columns by name, as the types of `schema`; views of strings become plain strings."""
+    columns = [table.column(f.name) for f in schema]
+    done = [c if c.type == f.type else c.cast(f.type) for c, f in zip(columns, schema, strict=True)]
+    return pa.table(done, names=schema.names)
+
+
+def _plain(field: pa.Field) -> pa.Field:
+    text = pa.types.is_string_view(field.type) or pa.types.is_large_string(field.type)
+    return pa.field(field.name, pa.string() if text else field.type, field.nullable)

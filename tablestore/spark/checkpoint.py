@@ -1,0 +1,57 @@
+"""Where the batches of a streaming query begin to count, so that a lost checkpoint loses and doubles
+nothing.
+
+Spark numbers batches from 0 in every new checkpoint; commit identifiers must go on rising. So a fresh
+checkpoint gets a small file of ours: batch 0 has the identifier after the last one the table knows, and
+starts at the position the table knows. It is written before the query first starts, and never again once
+Spark has recorded an offset.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from tablestore.errors import InvalidRequest
+from tablestore.io.paths import join, location
+from tablestore.table.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Batch 0 has commit identifier `identifier` and starts at `position` (None: at the very beginning)."""
+
+    identifier: int
+    position: str | None
+
+
+def origin_of(checkpoint: str, table: Table, user: str) -> Origin:
+    """The origin of a checkpoint of commits by `user` to `table`; made now if no batch was ever planned
+    there.
+
+    Raises InvalidRequest for a checkpoint of some other query.
+    """
+    io, folder = table.store.io, location(checkpoint)
+    path = join(folder, "tablestore-origin.json")
+    if not io.list(join(folder, "offsets")):
+        identifier, position = table.position(user) or (-1, None)
+        io.replace(
+            path,
+            json.dumps({"v": 1, "user": user, "identifier": identifier + 1, "position": position}).encode(),
+        )
+    try:
+        found = json.loads(io.read(path))
+    except FileNotFoundError:
+        raise InvalidRequest(
+            f"{checkpoint} is the checkpoint of another query; use a fresh directory"
+        ) from None
+    if (found["user"], found["table"]) != (user, _identity(table)):
+        raise InvalidRequest(
+            f"{checkpoint} is the checkpoint of another table or user; use a fresh directory"
+        )
+    return Origin(found["identifier"], found["position"])
+
+
+def _identity(table: Table) -> str:
+    """What tells a table from one that was dropped and made again in its place."""
+    return table.options.get("tablestore.uuid", table.location)

@@ -1,0 +1,83 @@
+"""Compaction as Spark tasks: one for each (partition, bucket), one commit for all. Between the batches of a
+pipeline, or as a job of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from tablestore.format import commit_message
+from tablestore.table.catalog import open_table
+from tablestore.table.engine import compact_bucket
+from tablestore.table.table import Table
+
+_WORTH_A_TASK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What a compaction did. `snapshot` None: nothing was due. Bytes and rows of files read and written;
+    moved files count in neither.
+    """
+
+    snapshot: int | None
+    buckets: int
+    bytes_read: int
+    bytes_written: int
+    rows_written: int
+    seconds: float
+
+
+def compact(spark: SparkSession, path: str, *, full: bool = False) -> Compacted:
+    """Compact every bucket of the table at `path` whose pick says so (all that hold more than one run with
+    `full`), in one COMPACT snapshot.
+
+    Raises CommitConflict if somebody else compacted a bucket meanwhile: nothing is changed then.
+    """
+    started = time.monotonic()
+    table = open_table(path)
+    tasks = table.buckets_to_compact(full=full)
+    if not tasks:
+        return Compacted(None, 0, 0, 0, 0, time.monotonic() - started)
+    job = CompactTask(path, full)
+    found = spark.sparkContext.parallelize(tasks, _slices(table, len(tasks))).map(job).collect()
+    messages = [m for m in found if m is not None]
+    committed = table.commit(messages, user=table.store.env.uuid())
+    before, after = _files(messages, "compact_before"), _files(messages, "compact_after")
+    read, new = before.keys() - after.keys(), after.keys() - before.keys()
+    return Compacted(
+        committed.snapshot,
+        len(messages),
+        sum(before[n].file_size for n in read),
+        sum(after[n].file_size for n in new),
+        sum(after[n].row_count for n in new),
+        time.monotonic() - started,
+    )
+
+
+def _slices(table: Table, tasks: int) -> int:
+    """A Spark task for each bucket, or for a few when they are tiny: starting a task costs as much as
+    compacting some 100 kB.
+    """
+    live = sum(e.file.file_size for e in table.store.manifests.live_entries(table.store.snapshots.latest()))
+    return min(tasks, max(8, live // _WORTH_A_TASK))
+
+
+def _files(messages: list[bytes], which: str) -> dict:
+    return {f.file_name: f for m in messages for f in getattr(commit_message.decode(m), which)}
+
+
+@dataclass(frozen=True)
+class CompactTask:
+    """What runs in a Python worker for one bucket."""
+
+    path: str
+    full: bool
+
+    def __call__(self, task: bytes) -> bytes | None:
+        pa.set_cpu_count(1)
+        return compact_bucket(self.path, task, full=self.full)

@@ -1,0 +1,240 @@
+"""`format("tablestore")`: tables as Spark sources and sinks, batch and streaming.
+
+Options: path (or the argument of `load`), snapshot-id, timestamp (batch), columns (comma-separated), start
+(streaming: latest-full, latest or a snapshot id), rowkind (name of a column that holds "+I" "-U" "+U" "-D":
+filled when reading a stream, obeyed when writing), user (streaming sink). Planning happens in Spark's
+helper process, reading and writing in Python workers; each opens the table anew, so nothing but paths is
+pickled. For reads that need no merge `reading.to_spark` gives Spark's own Parquet scan instead, which
+prunes columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    Filter,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.types import StringType, StructType
+
+from tablestore.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.format import rowkind
+from tablestore.format.predicate import Predicate
+from tablestore.read.split import DataSplit
+from tablestore.spark.exchange import arrow_schema, for_spark, predicate_of, spark_schema
+from tablestore.spark.offsets import ChangeFeed, Piece
+from tablestore.table.catalog import open_table
+from tablestore.table.table import Table
+
+SEQUENCE_SPAN = 1 << 32
+
+
+class TablestoreSource(DataSource):
+    """The data source Spark makes by name."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "tablestore"
+
+    def schema(self) -> StructType:
+        table = _at(dict(self.options))
+        named = self.options.get("columns")
+        names = [n.strip() for n in named.split(",")] if named else table.schema.names
+        for name in names:
+            if name not in table.schema.names:
+                raise NotFound.among("column", name, table.schema.names)
+        found = spark_schema(pa.schema([table.schema.field(n) for n in names]))
+        kinds = self.options.get("rowkind")
+        return StructType([*found.fields]).add(kinds, StringType(), False) if kinds else found
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return TableReader(dict(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return TableStreamReader(dict(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        return TableWriter(dict(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        return TableStreamWriter(dict(self.options), schema)
+
+
+def _path(options: dict[str, str]) -> str:
+    if not options.get("path"):
+        raise InvalidRequest(
+            'format("tablestore") needs the path of a table: load(path) or option("path", …)'
+        )
+    return options["path"]
+
+
+def _at(options: dict[str, str]) -> Table:
+    """The table, at the snapshot or time the options name."""
+    table = open_table(_path(options))
+    moment = options.get("timestamp")
+    if options.get("snapshot-id"):
+        return table.at(snapshot=int(options["snapshot-id"]))
+    return table.at(timestamp=int(moment) if moment.isdigit() else moment) if moment else table
+
+
+@dataclass
+class SplitPartition(InputPartition):
+    """One split of a plan."""
+
+    split: DataSplit
+
+
+class TableReader(DataSourceReader):
+    """A batch read: one task a split. Plans once, in the driver's helper process."""
+
+    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+        self._options, self._schema = options, schema
+        self._where: Predicate | None = None
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        self._where, left = predicate_of(filters, _at(self._options).store.schema)
+        return left
+
+    def partitions(self) -> Sequence[InputPartition]:
+        plan = _at(self._options).scan(self._schema.names, self._where).plan()
+        self._where = plan.where
+        return [SplitPartition(s) for s in plan.splits]
+
+    def read(self, partition: SplitPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        wanted = arrow_schema(self._schema)
+        table = _at(self._options)
+        for batch in table.read_split(partition.split, columns=wanted.names, where=self._where):
+            yield for_spark(batch, wanted)
+
+
+@dataclass
+class PiecePartition(InputPartition):
+    """One piece of a change feed."""
+
+    piece: Piece
+
+
+class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The table's changelog as a stream. Without the option `rowkind` only new states (+I, +U) come out."""
+
+    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+        self._options, self._schema = options, schema
+        self._kinds = options.get("rowkind")
+        self._feed = ChangeFeed(_path(options), start=options.get("start", "latest-full"))
+        self._target: int | None = None
+
+    def initialOffset(self) -> dict[str, Any]:
+        return self._feed.initial()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._target = self._feed.latest()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        return self._feed.next(start, limit=None, target=self._target)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        return [PiecePartition(p) for p in self._feed.pieces(start, end)]
+
+    def read(self, partition: PiecePartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        wanted = arrow_schema(self._schema)
+        columns = [n for n in wanted.names if n != self._kinds]
+        for batch, kinds in partition.piece.read(self._feed.path, columns):
+            if self._kinds:
+                yield for_spark(batch.append_column(self._kinds, rowkind.texts(kinds)), wanted)
+            else:
+                keep = pa.array(~rowkind.retracts(kinds.to_numpy(zero_copy_only=False)))
+                yield for_spark(batch.filter(keep), wanted)
+
+
+@dataclass
+class Messages(WriterCommitMessage):
+    """What one task wrote."""
+
+    messages: tuple[bytes, ...]
+
+
+class _Writing:
+    """What batch and streaming sinks share: rows of one task → commit messages.
+
+    The order of rows between tasks is not known, so of two rows with one key any may win: hand in each key
+    once, or sort into one partition.
+    """
+
+    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+        self._options, self._path = options, _path(options)
+        self._kinds = options.get("rowkind")
+        unknown = set(schema.names) - set(open_table(self._path).schema.names) - {self._kinds}
+        if unknown:
+            raise NotFound.among("column", sorted(unknown)[0], open_table(self._path).schema.names)
+
+    def _written(self, batches: Iterator[pa.RecordBatch]) -> Messages:
+        table = open_table(self._path)
+        context = TaskContext.get()
+        base = table.max_sequence() + 1 + (context.partitionId() if context else 0) * SEQUENCE_SPAN
+        writer = table.open_writer(sequence_base=base, compact=False)
+        try:
+            for batch in batches:
+                kinds = None
+                if self._kinds:
+                    at = batch.schema.get_field_index(self._kinds)
+                    batch, kinds = batch.remove_column(at), rowkind.parse(batch.column(at))
+                writer.write(batch, kinds=kinds)
+            return Messages(tuple(writer.prepare()))
+        finally:
+            writer.close()
+
+
+class TableWriter(_Writing, DataSourceArrowWriter):
+    """A batch write: one commit for all tasks."""
+
+    def __init__(self, options: dict[str, str], schema: StructType, overwrite: bool) -> None:
+        super().__init__(options, schema)
+        if overwrite:
+            raise Unsupported("mode('overwrite') through Spark", why="use Table.overwrite")
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self._written(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        table = open_table(self._path)
+        table.commit(_all(messages), user=table.store.env.uuid())
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Files of the tasks that did finish stay unnamed: orphans, never visible."""
+
+
+class TableStreamWriter(_Writing, DataSourceStreamArrowWriter):
+    """A streaming sink, exactly once: the batch id is the commit identifier of `user`."""
+
+    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+        super().__init__(options, schema)
+        if not options.get("user"):
+            raise InvalidRequest(
+                'a streaming sink needs option("user", …): the stable name its batches count under'
+            )
+        self._user = options["user"]
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self._written(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        open_table(self._path).commit(_all(messages), user=self._user, identifier=batchId)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """See `TableWriter.abort`."""
+
+
+def _all(messages: list[WriterCommitMessage | None]) -> list[bytes]:
+    return [one for m in messages if isinstance(m, Messages) for one in m.messages]

@@ -1,0 +1,99 @@
+"""Arrow as the engine has it ⇄ Arrow as Spark takes it: types, schemas, filters. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_
+
+import pyarrow as pa
+from pyspark.sql import datasource as pushed
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from tablestore.errors import InvalidRequest, SchemaMismatch
+from tablestore.format.predicate import Predicate, bind, col
+from tablestore.format.schema import TableSchema
+
+_EXACT = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_string, pa.types.is_date, pa.types.is_boolean)
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """Spark's schema for columns of the engine."""
+    return from_arrow_schema(pa.schema([f.with_type(_spark_type(f.type)) for f in schema]))
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow schema Spark insists on for batches of `schema`."""
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def for_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """`batch` with exactly the types and nullability of `schema` (columns by name).
+
+    Raises SchemaMismatch where a value has no exact form there: nanoseconds in Spark's microseconds.
+    """
+    try:
+        columns = [batch.column(f.name).cast(f.type) for f in schema]
+    except pa.ArrowInvalid as e:
+        raise SchemaMismatch(f"a value does not fit Spark's types: {e}") from e
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def predicate_of(
+    filters: Sequence[pushed.Filter], schema: TableSchema
+) -> tuple[Predicate | None, list[pushed.Filter]]:
+    """The conjunction of the filters this engine answers exactly as Spark does, and those left to Spark.
+
+    Floating point is left to Spark, whose NaN equals itself and is greater than all else.
+    """
+    taken: list[Predicate] = []
+    left: list[pushed.Filter] = []
+    for one in filters:
+        found = _predicate(one, schema)
+        if found is None:
+            left.append(one)
+        else:
+            taken.append(found)
+    return (reduce(and_, taken) if taken else None), left
+
+
+def _predicate(one: pushed.Filter, schema: TableSchema) -> Predicate | None:
+    names = getattr(one, "attribute", ())
+    field = schema.by_name.get(names[0]) if len(names) == 1 else None
+    if field is None or not any(test(field.arrow.type) for test in _EXACT):
+        return None
+    column = col(names[0])
+    if isinstance(one, pushed.EqualTo):
+        made = column == one.value
+    elif isinstance(one, pushed.GreaterThan):
+        made = column > one.value
+    elif isinstance(one, pushed.GreaterThanOrEqual):
+        made = column >= one.value
+    elif isinstance(one, pushed.LessThan):
+        made = column < one.value
+    elif isinstance(one, pushed.LessThanOrEqual):
+        made = column <= one.value
+    elif isinstance(one, pushed.In):
+        made = column.is_in([v for v in one.value if v is not None])
+    elif isinstance(one, pushed.IsNull):
+        made = column.is_null()
+    elif isinstance(one, pushed.IsNotNull):
+        made = column.is_not_null()
+    elif isinstance(one, pushed.StringStartsWith):
+        made = column.startswith(one.value)
+    else:
+        return None
+    try:
+        bind(made, schema)
+    except InvalidRequest:
+        return None
+    return made
+
+
+def _spark_type(t: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(t):
+        return pa.timestamp("us", t.tz)
+    if pa.types.is_time(t):
+        return pa.time64("ns")
+    return t

@@ -1,0 +1,177 @@
+"""Full load and increments of a change directory into one table: one Structured Streaming query, exactly
+once.
+
+Spark plans batches of work descriptions (`directory_source`), schedules and retries; Python workers read,
+compute, bucket, sort and write (`cdc.sink`); the driver commits each batch once, with the batch's number as
+commit identifier and the source position in the same snapshot. Rows never cross the JVM. A batch that was
+committed before a crash is recognised by its identifier and not written again. The checkpoint may be lost:
+a new one goes on from the position the table knows.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tablestore.cdc import sink
+from tablestore.cdc.sink import Load
+from tablestore.cdc.source import Chunk, Position
+from tablestore.spark.checkpoint import origin_of
+from tablestore.spark.compaction import compact
+from tablestore.spark.directory_source import decode_work
+from tablestore.table.catalog import open_table
+
+log = logging.getLogger(__name__)
+SEQUENCE_SPAN = 1 << 32
+PHASE_OPTION = "tablestore.full-phase-changelog"
+_RESULT = (
+    "ordinal int, phase string, position string, rows long, started double, ended double, "
+    "messages array<binary>"
+)
+_RESULT_ARROW = pa.schema(
+    [
+        ("ordinal", pa.int32()),
+        ("phase", pa.string()),
+        ("position", pa.string()),
+        ("rows", pa.int64()),
+        ("started", pa.float64()),
+        ("ended", pa.float64()),
+        ("messages", pa.list_(pa.binary())),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ingest:
+    """What to run. `interval_seconds` None: take all there is now, then stop; else a batch at most that
+    often, until stopped.
+
+    `compact_every` n: after every n batches, buckets whose compaction is due are compacted by Spark tasks;
+    0 leaves that to others. The table option `tablestore.full-phase-changelog` = false makes commits of
+    snapshot chunks write no changelog files.
+    """
+
+    load: Load
+    checkpoint: str
+    chunks_per_batch: int = 8
+    log_bytes_per_batch: int = 256 << 20
+    tasks: int = 2
+    interval_seconds: float | None = None
+    compact_every: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDone:
+    """One committed batch. `phase` is full or increment, `rows` counts row images; `started` (first task)
+    and `ended` are epoch seconds.
+    """
+
+    number: int
+    phase: str
+    rows: int
+    started: float
+    ended: float
+    snapshot: int | None
+    position: Position
+
+
+Listener = Callable[[BatchDone], None]
+
+
+def start(spark: SparkSession, ingest: Ingest, *, on_batch: Listener | None = None) -> StreamingQuery:
+    """Start the query; await or stop it as any other of Spark's. Raises NotFound when source or table are
+    missing.
+    """
+    directory = ingest.load.directory()
+    table = open_table(ingest.load.table)
+    sink.source_schema(table.schema, ingest.load.computed)
+    origin = origin_of(ingest.checkpoint, table, ingest.load.user)
+    first = Position.of(origin.position) if origin.position else Position()
+    stream = (
+        spark.readStream.format("tablestore-cdc")
+        .option("path", directory.path)
+        .option("table", directory.table)
+        .option("chunksPerBatch", ingest.chunks_per_batch)
+        .option("logBytesPerBatch", ingest.log_bytes_per_batch)
+        .option("tasks", ingest.tasks)
+        .option("start", json.dumps(first.to_dict()))
+        .load()
+    )
+    writer = stream.writeStream.foreachBatch(_Batches(spark, ingest, origin.identifier, on_batch))
+    writer = writer.option("checkpointLocation", ingest.checkpoint).queryName(ingest.load.user)
+    if ingest.interval_seconds is None:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{int(ingest.interval_seconds * 1000)} milliseconds").start()
+
+
+class _Batches:
+    """The function Spark calls with each batch, in the driver; it keeps nothing that a restart would need."""
+
+    def __init__(self, spark: SparkSession, ingest: Ingest, first: int, on_batch: Listener | None) -> None:
+        self._spark, self._ingest, self._first, self._on_batch = spark, ingest, first, on_batch
+
+    def __call__(self, works: DataFrame, number: int) -> None:
+        load, identifier = self._ingest.load, self._first + number
+        table = open_table(load.table)
+        known = table.position(load.user)
+        if known is not None and known[0] >= identifier:
+            log.info("batch %d of %s was committed before: not written again", number, load.user)
+            return
+        changelog = table.options.get(PHASE_OPTION, "true") == "true"
+        task = WriteTask(load, table.max_sequence() + 1, changelog)
+        done = works.mapInArrow(task, _RESULT).collect()
+        if not done:
+            return
+        messages = [bytes(m) for row in sorted(done, key=lambda r: r.ordinal) for m in row.messages]
+        phase, position = done[0].phase, done[0].position
+        properties = {"tablestore.phase": phase}
+        committed = table.commit(
+            messages, user=load.user, identifier=identifier, position=position, properties=properties
+        )
+        if self._on_batch is not None:
+            rows, started = sum(r.rows for r in done), min(r.started for r in done)
+            self._on_batch(
+                BatchDone(
+                    number, phase, rows, started, time.time(), committed.snapshot, Position.of(position)
+                )
+            )
+        if self._ingest.compact_every and (number + 1) % self._ingest.compact_every == 0:
+            compact(self._spark, load.table)
+
+
+@dataclass(frozen=True)
+class WriteTask:
+    """What runs in a Python worker: each row of its input describes a piece of work, each row of its output
+    what became of it.
+    """
+
+    load: Load
+    sequence_base: int
+    full_changelog: bool
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        pa.set_cpu_count(1)  # Spark runs as many tasks at once as there are cores
+        for batch in batches:
+            for ordinal, text in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+                yield self._do(ordinal, text)
+
+    def _do(self, ordinal: int, text: str) -> pa.RecordBatch:
+        work, end = decode_work(text)
+        full = isinstance(work, Chunk)
+        started = time.time()
+        base = (
+            self.sequence_base + ordinal * SEQUENCE_SPAN
+        )  # a later piece of the log wins over an earlier one
+        written = sink.write(self.load, work, sequence_base=base, changelog=self.full_changelog or not full)
+        phase, position = "full" if full else "increment", json.dumps(end.to_dict())
+        row = [ordinal, phase, position, written.rows, started, time.time(), list(written.messages)]
+        return pa.RecordBatch.from_arrays(
+            [pa.array([v], f.type) for v, f in zip(row, _RESULT_ARROW, strict=True)], schema=_RESULT_ARROW
+        )

@@ -1,0 +1,150 @@
+"""Spark sessions that listen on 127.0.0.1 only and whose Python workers can import this package.
+
+`session()` makes one; `register(spark)` serves a session that somebody else made. Neither ships rows
+through the JVM: they only make `format("tablestore")` known and put the code where the workers find it.
+Called by pipelines, notebooks and tests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from urllib.parse import quote
+
+from pyspark.sql import SparkSession
+
+from tablestore import __path__ as _package_path
+from tablestore.errors import InvalidRequest, NotFound
+from tablestore.spark.datasource import TablestoreSource
+from tablestore.spark.directory_source import ChangeDirectorySource
+from tablestore.spark.feed_source import FeedSource
+
+_PACKAGE = os.path.abspath(next(iter(_package_path)))
+_ROOT = os.path.dirname(_PACKAGE)
+_LOOPBACK = "127.0.0.1"
+_NEEDED_JAVA = 17
+_JVM = "-XX:+UseSerialGC -Duser.timezone=UTC -Djava.net.preferIPv4Stack=true"
+_LOGGING = os.path.join(_PACKAGE, "spark", "log4j2.properties")
+_REMEDY = "install a JDK (on Debian: apt install openjdk-17-jre-headless) and point JAVA_HOME at it"
+
+
+def session(
+    app: str = "tablestore", *, cores: int | None = None, memory: str = "1g", **conf: str | int | bool
+) -> SparkSession:
+    """A local session, or the running one. `memory` is the JVM's heap: rows stay in the Python workers, so
+    1 GB is plenty.
+
+    `conf` takes any Spark setting with dots written as double underscores or given in a dict:
+    `session(**{"spark.master": …})`. Raises NotFound when Java is missing and InvalidRequest when it is too
+    old.
+    """
+    _require_java()
+    cores = cores or max(1, len(os.sched_getaffinity(0)))
+    settings = _settings(cores, memory) | {k.replace("__", "."): _text(v) for k, v in conf.items()}
+    builder = SparkSession.builder.appName(app).master(settings.pop("spark.master"))
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    with _launch_environment():
+        spark = builder.getOrCreate()
+    return register(spark)
+
+
+def register(spark: SparkSession) -> SparkSession:
+    """Make `format("tablestore")` and `format("tablestore-cdc")` known to `spark`, ship the code to its
+    workers, return it.
+    """
+    with contextlib.suppress(Exception):  # static or already started parts of a foreign session may refuse
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    spark.dataSource.register(TablestoreSource)
+    spark.dataSource.register(ChangeDirectorySource)
+    spark.dataSource.register(FeedSource)
+    if not spark.sparkContext.master.startswith("local["):
+        spark.sparkContext.addPyFile(_zipped())
+    return spark
+
+
+def _settings(cores: int, memory: str) -> dict[str, str]:
+    return {
+        "spark.master": f"local[{cores}]",
+        "spark.driver.host": _LOOPBACK,
+        "spark.driver.bindAddress": _LOOPBACK,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": memory,
+        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.driver.python": sys.executable,
+        "spark.python.worker.reuse": "true",
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.streaming.stopTimeout": "30s",
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+        "spark.driver.extraJavaOptions": f"{_JVM} -Dlog4j2.configurationFile=file://{quote(_LOGGING)}",
+        "spark.executor.extraJavaOptions": _JVM,
+        "spark.executorEnv.PYTHONPATH": _ROOT,
+        "spark.executorEnv.OMP_NUM_THREADS": "1",
+    }
+
+
+def _text(value: str | int | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@contextlib.contextmanager
+def _launch_environment() -> Iterator[None]:
+    """What the JVM must inherit at its start: where it may listen, and the path its Python helpers import
+    from.
+    """
+    path = os.pathsep.join(p for p in (_ROOT, os.environ.get("PYTHONPATH", "")) if p)
+    wanted = {
+        "SPARK_LOCAL_IP": _LOOPBACK,
+        "SPARK_LOCAL_HOSTNAME": _LOOPBACK,
+        "PYTHONPATH": path,
+        "PYSPARK_PYTHON": sys.executable,
+        "OMP_NUM_THREADS": "1",
+    }
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _require_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    if not java or not os.path.exists(java):
+        raise NotFound(
+            f"no Java: {'JAVA_HOME=' + home + ' has no bin/java' if home else 'none in PATH'}; {_REMEDY}"
+        )
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    match = re.search(r'version "(?:1\.)?(\d+)', said)
+    if match and int(match[1]) < _NEEDED_JAVA:
+        raise InvalidRequest(f"{java} is Java {match[1]}, {_NEEDED_JAVA} or newer is needed; {_REMEDY}")
+
+
+def _zipped() -> str:
+    """The package as a zip for workers that do not share this file system; one file per process."""
+    target = os.path.join(tempfile.mkdtemp(prefix="tablestore-code-"), "tablestore.zip")
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as out:
+        for folder, folders, names in os.walk(_PACKAGE):
+            folders[:] = [f for f in folders if f != "__pycache__"]
+            for name in sorted(names):
+                path = os.path.join(folder, name)
+                out.write(path, os.path.relpath(path, _ROOT))
+    return target
