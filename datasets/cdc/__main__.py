@@ -29,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one verb; 2 after a DatasetError, which is printed as one line."""
+    """Run one verb; 2 after an error that a user can mend, printed as one line."""
     options = vars(_parser().parse_args(arguments))
     try:
         if options.pop("verb") == "pump":
@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         else:
             note = generate(options.pop("directory"), options.pop("scale_factor"), **options).note
             print(note, end="\n" if note else "")
-    except DatasetError as error:
+    except (DatasetError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
     return 0

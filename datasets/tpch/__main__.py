@@ -27,7 +27,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one verb; 2 after a DatasetError, which is printed as one line."""
+    """Run one verb; 2 after an error that a user can mend, printed as one line."""
     options = _parser().parse_args(arguments)
     try:
         if options.verb == "refresh":
@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
         else:
             made = base(options.scale_factor, options.tables, parts=options.parts)
             paths = [path for files in made.values() for path in files]
-    except DatasetError as error:
+    except (DatasetError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
     print("\n".join(map(str, paths)))

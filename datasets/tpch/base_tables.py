@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -71,7 +71,7 @@ def _alone(home: Path) -> Iterator[None]:
     with (home / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for left_over in home.glob("generating-*"):
-            shutil.rmtree(left_over)
+            shutil.rmtree(left_over, ignore_errors=True)  # an orphan may still be writing
         yield
 
 
@@ -94,7 +94,7 @@ def _generate(scale: Scale, table: str, target: Path, *, progress: bool) -> None
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _run(command: list[str], messages: Path, tick) -> None:
+def _run(command: list[str], messages: Path, tick: Callable[[], None]) -> None:
     with messages.open("w+b") as output:
         child = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
         try:
