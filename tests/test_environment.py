@@ -72,6 +72,18 @@ def test_lock_is_what_the_project_needs_and_nothing_else():
     assert needed == pins(ROOT / "requirements.lock").keys()
 
 
+def test_every_locked_package_takes_every_supported_python():
+    """From the first patch on: Debian 12 ships 3.11.2."""
+    supported = [f"3.{minor}.0" for minor in range(doctor.OLDEST_PYTHON[1], doctor.NEWEST_PYTHON[1] + 1)]
+    strict = {
+        name: wanted
+        for name in pins(ROOT / "requirements.lock")
+        if (wanted := importlib.metadata.metadata(name).get("Requires-Python"))
+        if not all(SpecifierSet(wanted).contains(version) for version in supported)
+    }
+    assert not strict
+
+
 def test_conda_file_states_the_same_ranges():
     conda = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
     plain = [line for line in conda["dependencies"] if isinstance(line, str)]
