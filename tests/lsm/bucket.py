@@ -38,10 +38,11 @@ class Bucket:
     io: Any = field(default_factory=LocalFileIO)
     env: Env = field(default_factory=Env)
     live: list[DataFileMeta] = field(default_factory=list)
+    older: dict[int, TableSchema] = field(default_factory=dict)
 
     @property
     def schema(self) -> TableSchema:
-        return create_schema(
+        made = create_schema(
             self.fields,
             primary_key=self.primary_key,
             partition_by=(),
@@ -49,6 +50,7 @@ class Bucket:
             comment=None,
             time_millis=0,
         )
+        return replace(made, id=len(self.older))
 
     @property
     def table_options(self) -> TableOptions:
@@ -64,7 +66,7 @@ class Bucket:
         return BucketFiles(self.env, self.io, self.directory, self.schema, self.table_options, self.schema_of)
 
     def schema_of(self, schema_id: int) -> TableSchema:
-        return replace(self.schema, id=schema_id)
+        return self.older.get(schema_id, self.schema)
 
     def writer(self, pool: MemoryPool | None = None, **options: Any) -> MergeTreeWriter:
         known = {"compact": False, "changelog": False} | options

@@ -1,0 +1,77 @@
+"""The pool of write buffers: the largest flushes, in its own thread only."""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+from tablestore.lsm.memory import MemoryPool
+
+
+class Owner:
+    def __init__(self, pool: MemoryPool) -> None:
+        self.pool, self.held, self.flushed, self.settled = pool, 0, 0, 0
+        pool.register(self)
+
+    def grow(self, count: int) -> None:
+        self.held += count
+        self.pool.report(self, self.held)
+
+    def flush(self) -> None:
+        self.held, self.flushed = 0, self.flushed + 1
+        self.pool.report(self, 0)
+
+    def settle(self) -> None:
+        self.settled += 1
+
+
+def test_the_largest_flushes_when_the_pool_is_full():
+    pool = MemoryPool(100)
+    small, large = Owner(pool), Owner(pool)
+    small.grow(30)
+    large.grow(60)
+    assert (small.flushed, large.flushed) == (0, 0)
+    small.grow(20)
+    assert (small.flushed, large.flushed) == (0, 1)
+    assert pool.held_bytes == 50
+
+
+def test_one_buffer_larger_than_the_pool_flushes_at_once():
+    pool = MemoryPool(100)
+    owner = Owner(pool)
+    owner.grow(1000)
+    assert (owner.flushed, pool.held_bytes) == (1, 0)
+
+
+def test_a_released_or_vanished_owner_no_longer_counts():
+    pool = MemoryPool(100)
+    first, second = Owner(pool), Owner(pool)
+    first.grow(40)
+    second.grow(40)
+    pool.release(first)
+    assert pool.held_bytes == 40
+    del second
+    gc.collect()
+    assert pool.held_bytes == 0
+
+
+def test_another_threads_writer_is_never_flushed():
+    pool = MemoryPool(100)
+    foreign: list[Owner] = []
+    thread = threading.Thread(target=lambda: foreign.append(Owner(pool)) or foreign[0].grow(90))
+    thread.start()
+    thread.join()
+    mine = Owner(pool)
+    mine.grow(20)
+    assert (mine.flushed, foreign[0].flushed) == (1, 0)
+    assert pool.held_bytes == 90
+
+
+def test_buffers_settle_once_for_each_half_pool_of_rows():
+    pool = MemoryPool(100)
+    cold, hot = Owner(pool), Owner(pool)
+    cold.grow(1)
+    for _ in range(4):
+        hot.grow(40)
+    assert hot.flushed == 1
+    assert cold.settled == 2

@@ -1,0 +1,197 @@
+"""Carrying out a unit: what is merged, moved, rewritten; when deletes vanish; nothing left on failure."""
+
+from __future__ import annotations
+
+import pytest
+
+from tablestore.errors import Corrupt
+from tablestore.io.fileio import LocalFileIO
+from tablestore.lsm import interval
+from tablestore.lsm.compaction import CompactUnit
+from tablestore.lsm.rewriter import CompactResult, Rewriter, steps
+from tests.lsm.bucket import Bucket
+from tests.lsm.trees import KEY, data_file
+
+BIG, SMALL = 100, 10
+
+
+def plan(*files, output_level=5):
+    sections = interval.partition(files, interval.key_order(KEY))
+    found = []
+    for step in steps(sections, output_level=output_level, max_level=5, small_bytes=BIG):
+        if step.upgrade is not None:
+            found.append(f"move {step.upgrade.file_name}")
+        else:
+            parts = [[f.file_name for run in section for f in run.files] for section in step.sections]
+            found.append("merge " + " | ".join("+".join(sorted(p)) for p in parts))
+    return found
+
+
+def file(name, low, high, size=BIG, **fields):
+    return data_file(name, low, high, file_size=size, **fields)
+
+
+def test_large_files_that_overlap_nothing_move():
+    assert plan(file("a", 0, 9), file("b", 10, 19)) == ["move a", "move b"]
+
+
+def test_files_at_the_output_level_already_stay():
+    assert plan(file("a", 0, 9, level=5), file("b", 10, 19)) == ["move b"]
+
+
+def test_small_neighbours_are_rewritten_together_and_large_files_part_them():
+    files = [file("a", 0, 9, SMALL), file("b", 10, 19, SMALL), file("c", 20, 29), file("d", 30, 39, SMALL)]
+    assert plan(*files) == ["merge a | b", "move c", "move d"]
+
+
+def test_overlapping_files_merge_with_small_neighbours():
+    files = [file("a", 0, 9), file("b", 5, 14), file("c", 20, 29, SMALL), file("d", 30, 39)]
+    assert plan(*files) == ["merge a+b | c", "move d"]
+
+
+@pytest.mark.parametrize(
+    ("deletes", "level", "wanted"),
+    [(0, 5, "move a"), (1, 5, "merge a"), (None, 5, "merge a"), (1, 4, "move a"), (None, 4, "move a")],
+)
+def test_deletes_known_or_possible_are_not_moved_to_the_top(deletes, level, wanted):
+    assert plan(file("a", 0, 9, delete_count=deletes), output_level=level) == [wanted]
+    assert plan(file("a", 0, 9, SMALL, delete_count=deletes), output_level=level) == [wanted]
+
+
+def unit_of(bucket, level):
+    return CompactUnit(level, bucket.levels.files)
+
+
+def run(bucket, level):
+    return Rewriter(bucket.files).run(unit_of(bucket, level), bucket.levels)
+
+
+def bucket_of(tmp_path, *batches, **options):
+    bucket = Bucket(str(tmp_path / "bucket-0"), {k.replace("_", "-"): v for k, v in options.items()})
+    for rows, kinds in batches:
+        bucket.write(rows, kinds)
+    return bucket
+
+
+def test_merging_keeps_sequences_and_marks_the_source(tmp_path):
+    bucket = bucket_of(tmp_path, ([(1, "a"), (2, "b")], None), ([(2, "B"), (3, "C")], None))
+    result = run(bucket, 5)
+    (made,) = result.after
+    assert bucket.file_rows(made) == [(0, 0, 1, "a"), (2, 0, 2, "B"), (3, 0, 3, "C")]
+    assert (made.level, made.file_source, made.min_sequence, made.max_sequence) == (5, 1, 0, 3)
+    assert sorted(f.file_name for f in result.before) == sorted(f.file_name for f in bucket.live)
+
+
+def test_deletes_vanish_when_nothing_lies_below(tmp_path):
+    bucket = bucket_of(tmp_path, ([(1, "a"), (2, "b")], None), ([(2, None), (9, None)], [3, 3]))
+    (made,) = run(bucket, 5).after
+    assert (bucket.file_rows(made), made.delete_count) == ([(0, 0, 1, "a")], 0)
+
+
+def test_deletes_stay_above_a_level_that_holds_files(tmp_path):
+    bucket = bucket_of(tmp_path, ([(1, "a"), (2, "b")], None))
+    bucket.live = [f.upgraded(5) for f in bucket.live]
+    bucket.write([(2, None)], [3])
+    bucket.write([(7, "c")])
+    unit = CompactUnit(4, bucket.levels.level0)
+    (made,) = Rewriter(bucket.files).run(unit, bucket.levels).after
+    assert bucket.file_rows(made) == [(2, 3, 2, None), (3, 0, 7, "c")]
+    assert made.delete_count == 1
+
+
+def test_everything_deleted_leaves_no_file(tmp_path):
+    bucket = bucket_of(tmp_path, ([(1, "a")], None), ([(1, None)], [3]))
+    result = run(bucket, 5)
+    assert result.after == ()
+    assert len(result.before) == 2
+    assert bucket.on_disk() == {f.file_name for f in bucket.live}
+
+
+def test_a_lone_file_of_deletes_is_rewritten_at_the_top(tmp_path):
+    bucket = bucket_of(tmp_path, ([(1, "a"), (2, None)], [0, 3]))
+    (made,) = run(bucket, 5).after
+    assert bucket.file_rows(made) == [(0, 0, 1, "a")]
+
+
+def test_disjoint_files_are_joined_in_key_order(tmp_path):
+    batches = [([(k, "v") for k in range(s, s + 3)], None) for s in (20, 0, 10)]
+    bucket = bucket_of(tmp_path, *batches)
+    (made,) = run(bucket, 5).after
+    assert [r[2] for r in bucket.file_rows(made)] == [0, 1, 2, 10, 11, 12, 20, 21, 22]
+
+
+def test_output_rolls_at_the_target_size(tmp_path):
+    rows = [(k, f"{k * 7919 % 1000003:09}" * 8) for k in range(140_000)]
+    bucket = bucket_of(tmp_path, (rows[::2], None), (rows[1::2], None), target_file_size="256kb")
+    result = run(bucket, 5)
+    assert len(result.after) > 1
+    key = interval.key_order([f.type for f in bucket.schema.key_fields])
+    assert all(key(a.max_key) < key(b.min_key) for a, b in zip(result.after, result.after[1:], strict=False))
+    assert sum(f.row_count for f in result.after) == 140_000
+
+
+def test_outputs_are_deleted_when_an_input_is_damaged(tmp_path):
+    bucket = bucket_of(tmp_path, ([(1, "a")], None), ([(1, "b")], None), ([(5, "c")], None))
+    path = tmp_path / "bucket-0" / bucket.live[1].file_name
+    path.write_bytes(path.read_bytes()[:-20])
+    there = bucket.on_disk()
+    with pytest.raises(Corrupt, match=bucket.live[1].file_name):
+        run(bucket, 5)
+    assert bucket.on_disk() == there
+
+
+class FullDisk(LocalFileIO):
+    """Opens so many files for writing, then fails."""
+
+    def __init__(self, left: int) -> None:
+        super().__init__()
+        self.left = left
+
+    def open_output(self, path):
+        self.left -= 1
+        if self.left < 0:
+            raise OSError(28, "No space left on device")
+        return super().open_output(path)
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path):
+    big = [(k, f"{k * 7919 % 1000003:09}" * 8) for k in range(140_000)]
+    bucket = bucket_of(tmp_path, (big[::2], None), (big[1::2], None), target_file_size="256kb")
+    there = bucket.on_disk()
+    bucket.io = FullDisk(1)
+    with pytest.raises(OSError, match="No space left"):
+        run(bucket, 5)
+    assert bucket.on_disk() == there
+
+
+def result(before, after):
+    return CompactResult(tuple(before), tuple(after))
+
+
+def test_two_results_become_one_and_tell_what_lies_between():
+    new, old = file("new", 0, 9), file("old", 0, 9, level=4)
+    middle, last = file("middle", 0, 9, level=4), file("last", 0, 9, level=5)
+    joined, between = result([new, old], [middle]).then(result([middle], [last]))
+    assert joined == result([new, old], [last])
+    assert between == (middle,)
+
+
+def test_a_file_moved_twice_is_one_move():
+    new = file("new", 0, 9)
+    joined, between = result([new], [new.upgraded(4)]).then(result([new.upgraded(4)], [new.upgraded(5)]))
+    assert joined == result([new], [new.upgraded(5)])
+    assert (between, joined.written) == ((), ())
+
+
+def test_a_moved_file_that_is_then_merged_is_not_deleted():
+    new, last = file("new", 0, 9), file("last", 0, 9, level=5)
+    joined, between = result([new], [new.upgraded(4)]).then(result([new.upgraded(4)], [last]))
+    assert joined == result([new], [last])
+    assert (between, joined.written) == ((), (last,))
+
+
+def test_a_made_file_that_is_then_moved_is_added_once():
+    new, made = file("new", 0, 9), file("made", 0, 9, level=4)
+    joined, between = result([new], [made]).then(result([made], [made.upgraded(5)]))
+    assert joined == result([new], [made.upgraded(5)])
+    assert (between, joined.written) == ((), (made.upgraded(5),))
