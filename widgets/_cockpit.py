@@ -12,7 +12,7 @@ import ipywidgets
 
 from widgets import _static, _svg
 from widgets._svg import Figure
-from widgets._theme import Theme
+from widgets._theme import Theme, var
 from widgets._view import View
 from widgets.controls.widget import Compactable, CompactionControls
 from widgets.levels.widget import LsmLevels
@@ -43,15 +43,16 @@ class Cockpit(ipywidgets.VBox):
     def picture(self, *, width: float = 1040) -> Figure:
         """All three views as one static figure."""
         panel = 324 if width >= 960 else 0
-        top = self.timeline.picture(width=width)
-        levels = self.levels.picture(width=width - panel)
-        controls = self.controls.picture(width=panel or width)
+        top = self.timeline.picture(width=width, footer=False)
+        levels = self.levels.picture(width=width - panel, footer=False)
+        controls = self.controls.picture(width=panel or width, footer=False)
+        foot = _static.footer(width, self.timeline.note())
         if not panel:
-            return _svg.stack([top, levels, controls], gap=8)
-        beside = _svg.group(controls.body, transform=f"translate({_svg.num(width - panel)} 0)")
+            return _svg.stack([top, levels, _tinted(controls, controls.height), foot], gap=8)
         height = max(levels.height, controls.height)
-        below = Figure(width, height, levels.body + beside, f"{levels.label}. {controls.label}")
-        return _svg.stack([top, below], gap=8)
+        side = _svg.group(_tinted(controls, height).body, transform=f"translate({_svg.num(width - panel)} 0)")
+        below = Figure(width, height, levels.body + side, f"{levels.label}. {controls.label}")
+        return _svg.stack([top, below, foot], gap=8)
 
     def to_svg(self, *, width: float = 1040, theme: Theme = "light") -> str:
         """One SVG document with all three."""
@@ -80,6 +81,12 @@ class Cockpit(ipywidgets.VBox):
         data["text/plain"] = self.text()
         data["text/html"] = _static.image(_svg.standalone(picture), alt=picture.label)
         return data
+
+
+def _tinted(figure: Figure, height: float) -> Figure:
+    """A panel's figure on the panel's colour."""
+    ground = _svg.rect(0, 0, figure.width, height, fill=var("panel"))
+    return Figure(figure.width, height, ground + figure.body, figure.label)
 
 
 def cockpit(table: Compactable, partition: str | None = None, bucket: int | None = None) -> Cockpit:

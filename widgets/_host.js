@@ -16,8 +16,8 @@ const LW_REPLIES = {
   timeline(model, spec) {
     const reply = () => {
       const page = spec.paged ? Math.floor(model.get("index") / spec.page) : 0;
-      const frames = spec.frames[lwFit(spec.widths, model.get("width"))];
-      lwSet(model, { frame: { ...spec.words, ...(frames[page] || frames[0]) } });
+      const width = lwFit(spec.widths, model.get("width")), frames = spec.frames[width];
+      lwSet(model, { frame: { ...spec.words[width], ...(frames[page] || frames[0]) } });
     };
     model.on("change:width", reply);
     model.on("change:index", () => { lwSet(model, { snapshot: spec.ids[model.get("index")], selected: [spec.ids[model.get("index")]] }); reply(); });
@@ -41,7 +41,10 @@ const LW_REPLIES = {
     reply();
   },
   plain(model, spec) {
-    const reply = () => lwSet(model, { frame: { ...spec.words, ...spec.frames[lwFit(spec.widths, model.get("width"))] } });
+    const reply = () => {
+      const width = lwFit(spec.widths, model.get("width"));
+      lwSet(model, { frame: { ...spec.words[width], ...spec.frames[width] } });
+    };
     model.on("change:width", reply);
     reply();
   },

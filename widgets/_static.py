@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from widgets import _svg, _theme
-from widgets._svg import Figure, esc, fit, line, rect, text, text_width
+from widgets._svg import Figure, esc, fit, group, line, num, rect, stack, text, text_width
+from widgets._theme import var
 
 HERE = Path(__file__).parent
 HEAD, FOOT = 44, 30
@@ -29,29 +30,29 @@ class Exports(Protocol):
         ...
 
 
-def framed(figure: Figure, *, words: Mapping[str, Any], note: str) -> Figure:
-    """`figure` under a header with its title and above a footer that says it is static."""
+def framed(figure: Figure, *, words: Mapping[str, Any], note: str = "") -> Figure:
+    """`figure` under a header with its title and, if there is a `note`, above a footer."""
     width = figure.width
     title = fit(words.get("title", ""), width * 0.5, size=15, weight=600)
     after = 16 + text_width(title, size=15, weight=600) + 10
     subtitle = fit(words.get("subtitle", ""), width - after - 16)
     head = text(16, 28, title, size=15, fill="ink", weight=600) + text(after, 28, subtitle)
+    body = head + group(figure.body, transform=f"translate(0 {HEAD})")
     y = HEAD + figure.height
-    legend, raised = words.get("legend_body", ""), 0
-    if legend:
-        raised = 24
-        legend = f'<g transform="translate(16 {_svg.num(y)})">{legend}</g>'
-    foot = line(16, y + raised + 2, width - 16, y + raised + 2)
-    foot += rect(16, y + raised + 8, 48, 18, rx=9, fill="none", stroke=_theme.var("line2"))
-    foot += text(40, y + raised + 21, "static", size=11, text_anchor="middle") + text(
-        72, y + raised + 21, note, size=11
-    )
+    if legend := words.get("legend_body", ""):
+        body += group(legend, transform=f"translate(16 {num(y)})")
+        y += 24
+    framing = Figure(width, y, body, figure.label)
+    return stack([framing, footer(width, note)]) if note else framing
+
+
+def footer(width: float, note: str) -> Figure:
+    """The chip `static`, when it was drawn, and how to get the live view."""
+    body = line(16, 2, width - 16, 2) + rect(16, 8, 48, 18, rx=9, fill="none", stroke=var("line2"))
+    body += text(40, 21, "static", size=11, text_anchor="middle") + text(72, 21, note, size=11)
     if width >= 560:
-        foot += text(
-            width - 16, y + raised + 21, "run the cell for the live view", size=11, text_anchor="end"
-        )
-    body = head + f'<g transform="translate(0 {HEAD})">{figure.body}</g>' + legend + foot
-    return Figure(width, y + raised + FOOT, body, figure.label)
+        body += text(width - 16, 21, "run the cell for the live view", size=11, text_anchor="end")
+    return Figure(width, FOOT, body)
 
 
 def image(svg: str, *, alt: str) -> str:

@@ -103,8 +103,8 @@ class View(anywidget.AnyWidget):
         """The picture at a width."""
         raise NotImplementedError
 
-    def words(self) -> dict[str, Any]:
-        """Title, subtitle and other words of the frame around the picture."""
+    def words(self, *, width: float) -> dict[str, Any]:
+        """Title, subtitle and other words of the frame around the picture at a width."""
         raise NotImplementedError
 
     def data(self) -> object:
@@ -122,7 +122,12 @@ class View(anywidget.AnyWidget):
     def redraw(self) -> None:
         """Draw the present state into `frame`."""
         drawn = self.figure(width=self.width)
-        self.frame = {**self.words(), "svg": _svg.live(drawn), "label": drawn.label, "meta": drawn.meta}
+        self.frame = {
+            **self.words(width=self.width),
+            "svg": _svg.live(drawn),
+            "label": drawn.label,
+            "meta": drawn.meta,
+        }
 
     def guarded(self, load: Callable[[], None], *, what: str, next_step: str) -> None:
         """Run `load`; an error goes into the frame, and the last good picture stays."""
@@ -130,7 +135,7 @@ class View(anywidget.AnyWidget):
             load()
         except Exception as error:
             failure = {"what": what, "text": f"{type(error).__name__}: {error}", "next": next_step}
-            self.frame = {**self.words(), **self.frame, "error": failure}
+            self.frame = {**self.words(width=self.width), **self.frame, "error": failure}
 
     def link(self, other: "View") -> Self:
         """Follow each other: snapshot, key range and plan, as far as both have them."""
@@ -152,18 +157,23 @@ class View(anywidget.AnyWidget):
         """One SVG document: header, picture, and when it was drawn."""
         return _svg.standalone(self.picture(width=width), theme=theme)
 
-    def picture(self, *, width: float) -> Figure:
-        """The static figure with header and footer."""
-        words = self.words()
+    def picture(self, *, width: float, footer: bool = True) -> Figure:
+        """The static figure with its header and, by default, a footer."""
+        return _static.framed(
+            self.figure(width=width), words=self.words(width=width), note=self.note() if footer else ""
+        )
+
+    def note(self) -> str:
+        """`state of #412, drawn 20 Nov 2026 12:47 UTC`."""
         at = f"state of {fmt.snapshot_id(self.snapshot)}, " if self.snapshot is not None else ""
-        note = f"{at}drawn {datetime.now(UTC):%d %b %Y %H:%M} UTC"
-        return _static.framed(self.figure(width=width), words=words, note=note)
+        return f"{at}drawn {datetime.now(UTC):%d %b %Y %H:%M} UTC"
 
     def to_html(self, path: str | Path, *, title: str = "") -> Path:
         """One file that is live without a kernel and asks the network for nothing."""
         target = Path(path)
         target.write_text(
-            _static.page(title or self.words()["title"], [self], heading=bool(title)), encoding="utf-8"
+            _static.page(title or self.words(width=self.width)["title"], [self], heading=bool(title)),
+            encoding="utf-8",
         )
         return target
 

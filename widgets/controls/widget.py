@@ -242,13 +242,13 @@ class CompactionControls(View):
         note = "" if waiting or not self._model.picks else QUIET
         return controls_figure(replace(self._model, note=note), width=width)
 
-    def words(self) -> dict[str, Any]:
+    def words(self, *, width: float) -> dict[str, Any]:
         """Title and the state the buttons follow."""
         pick = self._model.pick
         done = self._model.done[-1] if self._model.done else ""
         return {
             "title": "Next compaction",
-            "subtitle": "" if self.width < 500 else "universal",
+            "subtitle": "" if width < 500 else "universal",
             "busy": self._model.busy,
             "disabled": self._disabled(),
             "fires": bool(pick and pick.fires),
@@ -276,4 +276,8 @@ class CompactionControls(View):
             "frame": {},
         }
         spec = {"kind": "controls", "reply": "plain", "widths": sorted(widths, reverse=True)}
-        return spec | {"frames": frames, "words": self.words(), "state": state}
+        return spec | {
+            "frames": frames,
+            "words": {str(width): self.words(width=width) for width in widths},
+            "state": state,
+        }

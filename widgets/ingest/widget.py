@@ -207,7 +207,7 @@ class IngestProgress(View):
         """Figures, bar and chunk map."""
         return ingest_figure(self._progress, width=width)
 
-    def words(self) -> dict[str, Any]:
+    def words(self, *, width: float) -> dict[str, Any]:
         """Title, phase and state."""
         progress = self._progress
         parts = [progress.phase, progress.state if progress.state != "running" else ""]
@@ -242,11 +242,12 @@ class IngestProgress(View):
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The picture as it stands; its buttons need a kernel."""
         frames = {str(width): _static.frame(self.figure(width=width)) for width in widths}
+        words = {str(width): self.words(width=width) for width in widths}
         spec = {
             "kind": "ingest",
             "reply": "plain",
             "widths": list(widths),
             "frames": frames,
-            "words": self.words(),
+            "words": words,
         }
         return spec | {"state": {"width": widths[0], "frame": {}, "snapshot": None}}

@@ -52,7 +52,7 @@ def overview(cells: Sequence[BucketCell], *, trigger: int, stop_trigger: int, pl
 def places_for(width: float, cells: Sequence[BucketCell]) -> int:
     """How many partitions fit at the smallest pitch that can still be clicked."""
     years = len({_year(cell.partition) for cell in cells})
-    return max(int((width - 2 * MARGIN - LEFT - 7 * years) // 6), 1)
+    return max(int((width - 2 * MARGIN - LEFT - 7 * years) // 5), 1)
 
 
 def overview_figure(view: Overview, *, width: float, colour_by: ColourBy, opened: str) -> Figure:
@@ -69,15 +69,15 @@ def overview_figure(view: Overview, *, width: float, colour_by: ColourBy, opened
     shown = [cell for _, row in view.rows for cell in row if cell]
     largest = max((_value(cell, colour_by) for cell in shown), default=0)
     largest = view.stop_trigger if colour_by == "runs" else largest
-    body = [_bars(view, xs, pitch)]
+    body, chosen = [_bars(view, xs, pitch)], ""
     for at, (name, row) in enumerate(view.rows):
         y = BARS + 22 + at * ROW
         body.append(text(MARGIN, y + 18, fit(name, LEFT - 8, size=11), size=11))
         for cell_x, cell in zip(xs, row, strict=True):
             if cell:
-                body.append(
-                    _cell(cell, view, (cell_x, y, pitch - 2, ROW - 4), colour_by, largest, cell.id == opened)
-                )
+                body.append(_cell(cell, view, (cell_x, y, pitch - 2, ROW - 4), colour_by, largest))
+                chosen += _opened(cell_x, y, pitch - 2, ROW - 4) if cell.id == opened else ""
+    body.append(chosen)
     bottom = BARS + 22 + len(view.rows) * ROW
     body.append(_years(years, xs, bottom + 12))
     body.append(_legend(view, shown, colour_by, largest, (width, bottom + 32, pitch)))
@@ -122,9 +122,8 @@ def _cell(
     box: tuple[float, float, float, float],
     colour_by: ColourBy,
     largest: float,
-    opened: bool,
 ) -> str:
-    """One bucket: shade, ring above the trigger, dot where writers stall, ink ring if it is open below."""
+    """One bucket: shade, a ring or bar above the trigger, a dot where writers stall."""
     x, y, wide, tall = box
     share = _value(cell, colour_by) / largest if largest else 0.0
     step = min(int(share * STEPS), STEPS - 1)
@@ -135,19 +134,19 @@ def _cell(
     if stalls:
         dot = {"r": min(2.5, wide / 2 - 0.5), "fill": level_text(step, STEPS)}
         parts.append(tag("circle", cx=x + wide / 2, cy=y + tall / 2, **dot))
-    if opened:
-        parts.append(
-            rect(x - 3, y - 3, wide + 6, tall + 6, rx=4, fill="none", stroke=var("ink"), stroke_width=2)
-        )
-        parts.append(
-            line(x + wide / 2, y + tall + 3, x + wide / 2, y + tall + 9, stroke="ink", stroke_width=2)
-        )
     says = f"{cell.partition or 'table'}, bucket {cell.bucket}: {fmt.plural(cell.runs, 'run')}, "
     says += f"{fmt.plural(cell.files, 'file')}, {fmt.bytes_text(cell.bytes)}"
     says += ", above the trigger" if over else ""
     says += ", writers stall" if stalls else ""
     title = f"<title>{esc(says)}</title>"
     return group(title, *parts, class_="cell", data_bucket=cell.id, role="gridcell", aria_label=says)
+
+
+def _opened(x: float, y: float, wide: float, tall: float) -> str:
+    """The ring and stem of the bucket that is shown below; above everything else."""
+    ring = {"fill": "none", "stroke": var("ink"), "stroke_width": 2}
+    stem = line(x + wide / 2, y + tall + 3, x + wide / 2, y + tall + 9, stroke="ink", stroke_width=2)
+    return rect(x - 3, y - 3, wide + 6, tall + 6, rx=4, **ring) + stem
 
 
 def _over(x: float, y: float, wide: float, tall: float) -> str:
@@ -201,5 +200,5 @@ def _legend(
     parts.append(text(x + 17, y, words, size=11))
     if view.left_out:
         words = f"newest {len(view.partitions)} of {len(view.partitions) + view.left_out:,} partitions"
-        parts.append(text(width - MARGIN, y - 16, words, size=11, text_anchor="end"))
+        parts.append(text(width - MARGIN, 12, words, size=11, text_anchor="end"))
     return "".join(parts)

@@ -141,7 +141,7 @@ class LsmLevels(View):
         heading = _svg.text(16, 20, self._heading(model), size=13, fill="ink", weight=600)
         return _svg.stack([self._grid(self._cells, self.opened, width), Figure(width, 30, heading), one])
 
-    def words(self) -> dict[str, Any]:
+    def words(self, *, width: float) -> dict[str, Any]:
         """Title and subtitle."""
         return self._words(self.model, self._cells)
 

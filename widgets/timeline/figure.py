@@ -334,9 +334,9 @@ def _density_ids(model: TimelineModel, left: float, right: float) -> str:
     return "".join(parts)
 
 
-def legend() -> Figure:
-    """The four kinds with their words."""
-    words = ("APPEND adds rows", "COMPACT rewrites, adds none", "OVERWRITE", "ANALYZE")
+def legend(width: float) -> Figure:
+    """The four kinds with their words, fewer of them when it is narrow."""
+    words = ("APPEND adds rows", "COMPACT rewrites, adds none", *KINDS[2:]) if width >= 900 else KINDS
     parts, x = [], 0.0
     for kind, word in enumerate(words):
         parts.append(glyph(kind, x + 6, 10) + text(x + 16, 14, word, size=11))

@@ -6,7 +6,7 @@ function renderTimeline({ model, el }) {
   const play = lwButton("play", "play", () => toggle());
   const speed = lwButton("", "speed", () => { pace = pace === 4 ? 1 : pace * 2; showPlay(); }, { text: "×1" });
   stage.tools.append(lwButton("first", "first commit", () => go(0)), play, lwButton("last", "last commit", () => go(count() - 1)), speed, jump);
-  const chip = lwEl("span", { class: "lw-chip lw-warn" }, "viewing the past: linked views are read-only");
+  const chip = lwEl("span", { class: "lw-chip lw-warn" }, "viewing the past", lwEl("span", { class: "lw-wide" }, ": linked views are read-only"));
   const latest = lwButton("", "go to the latest snapshot", () => go(count() - 1), { text: "Latest" });
   const hint = lwEl("span", { class: "lw-hint lw-wide" }, "← → step · Shift ×10 · Space play · / jump");
   stage.tools.prepend(hint);

@@ -101,13 +101,13 @@ class SnapshotTimeline(View):
         """The picture with its cursor."""
         return draw.timeline_figure(self._model, index=self.index, width=width)
 
-    def words(self) -> dict[str, Any]:
+    def words(self, *, width: float) -> dict[str, Any]:
         """Title, how many commits, how many a bar stands for."""
-        legend = draw.legend()
-        words = {"title": "Snapshots", "subtitle": self._subtitle()}
+        legend = draw.legend(width)
+        words = {"title": "Snapshots", "subtitle": self._subtitle(width)}
         return words | {"legend": _svg.live(legend), "legend_body": legend.body}
 
-    def _subtitle(self) -> str:
+    def _subtitle(self, width: float) -> str:
         model = self._model
         if not len(model):
             return f"{self._title} · 0 snapshots" if self._title else "0 snapshots"
@@ -116,8 +116,8 @@ class SnapshotTimeline(View):
         first, last = model.time(0), model.time(len(model) - 1)
         if first is not None and last is not None and first.date() != last.date():
             parts.append(f"{first.day} {first:%b} … {last.day} {last:%b %Y}")
-        if draw.is_dense(model, self.width):
-            room = self.width - 2 * draw.MARGIN - draw.GUTTER
+        if draw.is_dense(model, width):
+            room = width - 2 * draw.MARGIN - draw.GUTTER
             parts.append(f"1 bar = {-(-len(model) // int(room // draw.BIN))} commits")
         return " · ".join(parts)
 
@@ -137,7 +137,7 @@ class SnapshotTimeline(View):
             starts = range(0, max(len(self._model), 1), PAGE) if paged else [self.index]
             figures = {page_of(at) if paged else 0: self._drawn(at, width) for at in starts}
             frames[str(width)] = {str(number): _static.frame(figure) for number, figure in figures.items()}
-        words = {key: value for key, value in self.words().items() if key != "legend_body"}
+        words = {str(width): self.words(width=width) for width in widths}
         return {
             "kind": "timeline",
             "reply": "timeline",
