@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore.errors import SchemaMismatch, Unsupported
 from tablestore.format.parquet_schema import SYSTEM_FIELDS
@@ -69,7 +70,7 @@ def evolve(batch: pa.RecordBatch, through: Projection) -> pa.RecordBatch:
         if source is None:
             array = pa.nulls(batch.num_rows, wanted.type)
         else:
-            array = _cast(batch.column(source.name), wanted.type)
+            array = _cut(_cast(batch.column(source.name), wanted.type), source.type, target.type)
         if array.null_count and not target.type.nullable:
             raise SchemaMismatch(f"column {target.name!r} is NOT NULL, but an older file has nulls there")
         arrays.append(array)
@@ -105,7 +106,7 @@ def _grown(before: DataType, after: DataType) -> bool:
 
 
 def _widens(before: DataType, after: DataType) -> bool:
-    """Whether each value of `before` is one of `after` (floats may lose digits of integers, as in Paimon)."""
+    """Whether `before` may be read as `after` (floats may lose digits of integers, as in Paimon)."""
     if before.as_nullable() == after.as_nullable() or _grown(before, after):
         return True
     if after.root == "DOUBLE" or (after.root == "FLOAT" and before.root != "DOUBLE"):
@@ -113,11 +114,20 @@ def _widens(before: DataType, after: DataType) -> bool:
     if after.root == "DECIMAL":
         digits = _DIGITS.get(before.root, before.precision - before.scale if before.root == "DECIMAL" else 99)
         return before.scale <= after.scale and digits <= after.precision - after.scale
-    texts = (before.is_string and after.is_string) or (before.is_binary and after.is_binary)
-    if texts:
-        return before.precision <= after.precision
+    if (before.is_string and after.is_string) or (before.is_binary and after.is_binary):
+        return True  # what is longer than the new length is cut, as in Paimon
     same = before.root == after.root and before.root in ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
     return same and before.precision <= after.precision
+
+
+def _cut(array: pa.Array, before: DataType, after: DataType) -> pa.Array:
+    """Text and bytes at most as long as their new type says."""
+    if not (after.is_string or after.is_binary) or before.precision <= after.precision:
+        return array
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    cut = pc.utf8_slice_codeunits if after.is_string else pc.binary_slice
+    return cut(array, 0, after.precision)
 
 
 def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from tablestore.format import datafile, evolution
+from tablestore.format import datafile, evolution, orc_avro
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.predicate import Predicate
 from tablestore.meta.store import Store
-from tablestore.read.support import require_readable_file
+from tablestore.read.support import file_format, require_readable_file
 
 BATCH_ROWS = 65_536
 
@@ -36,15 +36,28 @@ def read_file(
     own = store.schema_of(file.schema_id)
     require_readable_file(file, own)
     mapping = evolution.projection(own, store.schema, columns)
-    batches = datafile.read(
-        store.io,
-        store.file_path(partition, bucket, file),
-        own,
-        mapping.file_columns,
-        file_size=file.file_size,
-        batch_rows=batch_rows,
-        predicate=None if where is None else evolution.evolve_predicate(where, own, store.schema),
-        system=system,
-    )
+    path = store.file_path(partition, bucket, file)
+    if file_format(file.file_name) == "parquet":
+        pruned = None if where is None else evolution.evolve_predicate(where, own, store.schema)
+        batches = datafile.read(
+            store.io,
+            path,
+            own,
+            mapping.file_columns,
+            file_size=file.file_size,
+            batch_rows=batch_rows,
+            predicate=pruned,
+            system=system,
+        )
+    else:
+        batches = orc_avro.read(
+            store.io,
+            path,
+            own,
+            mapping.file_columns,
+            file_size=file.file_size,
+            batch_rows=batch_rows,
+            system=system,
+        )
     for batch in batches:
         yield evolution.evolve(batch, mapping)

@@ -17,7 +17,6 @@ from tablestore.format.manifest import ADD, ManifestEntry
 from tablestore.format.parquet_schema import KIND
 from tablestore.format.predicate import Predicate
 from tablestore.format.snapshot import APPEND, OVERWRITE, Snapshot
-from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.meta.store import Store
 from tablestore.options import ChangelogProducer
 from tablestore.read.file_read import read_file
@@ -80,7 +79,7 @@ def changed_entries(store: Store, snapshot: Snapshot) -> list[ManifestEntry]:
         entries = store.manifests.changelog_entries(snapshot)
     else:
         entries = store.manifests.delta_entries(snapshot) if snapshot.commit_kind == APPEND else []
-    return [e for e in entries if e.kind == ADD and e.bucket != POSTPONE_BUCKET]
+    return [e for e in entries if e.kind == ADD]
 
 
 def snapshot_changes(

@@ -172,7 +172,9 @@ def _bucket_levels(
         for f in sorted_run.files:
             keys = _key_texts(store, by_file[id(f)])
             source = _SOURCES.get(f.file_source) if f.file_source is not None else None
-            places = (position(f.min_key), position(f.max_key))
+            places = sorted(
+                (position(f.min_key), position(f.max_key)), key=lambda p: p or 0.0
+            )  # postponed: any order
             counts = (f.row_count, f.delete_count, f.file_size)
             tail = (f.min_sequence, f.max_sequence, f.schema_id, f.creation_time_ms, source)
             rows.append((text, bucket, f.level, run, f.file_name, *counts, *keys, *places, *tail))

@@ -198,10 +198,12 @@ class Pruner:
         return FileVerdict(entry, True)
 
     def _invisible(self, entry: ManifestEntry, min_level: int) -> str:
+        if self.alone:
+            return ""
         if entry.bucket == POSTPONE_BUCKET:
             return "rows of the postponed bucket are seen once compacted"
         first_row = bool(self.schema.primary_keys) and self.options.merge_engine is MergeEngine.FIRST_ROW
-        if first_row and entry.file.level == 0 and not self.alone:
+        if first_row and entry.file.level == 0:
             return "first-row tables show level 0 once compacted"
         if entry.file.level < min_level:
             return f"level {entry.file.level} is below the level {min_level} this scan starts at"

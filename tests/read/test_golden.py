@@ -1,0 +1,281 @@
+"""Tables of both peers read as their writers say: rows, older states, changes, files, levels, plans; and
+`check` finds them clean.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tablestore.errors import NotFound, Unsupported
+from tablestore.format import predicate, stats
+from tablestore.format.predicate import col
+from tablestore.meta.store import Store
+from tablestore.read import time_travel
+from tablestore.read.check import examine
+from tablestore.read.inspect import Inspect
+from tablestore.read.plan import plan
+from tablestore.read.stream import parse_cursor, stream
+from tests.read import golden
+
+UNSUPPORTED_JAVA = {
+    "append_deletion_vectors": "deletion-vectors",
+    "pk_aggregation": "aggregation",
+    "pk_deletion_vectors": "deletion-vectors",
+    "pk_nested_avro": "ARRAY",
+    "pk_nested_orc": "ARRAY",
+    "pk_nested_parquet": "ARRAY",
+    "pk_partial_update": "partial-update",
+    "pk_sequence_field": "sequence.field",
+    "schema_evolution": "ROW",
+}
+UNSUPPORTED_PYTHON = {
+    "append_row_tracking_dv": "deletion-vectors",
+    "pk_aggregation": "aggregation",
+    "pk_nested": "ARRAY",
+    "pk_partial_update": "partial-update",
+    "pk_sequence_field": "sequence.field",
+}
+JAVA_TABLES = [t for t in golden.java_tables() if t not in UNSUPPORTED_JAVA]
+PYTHON_TABLES = [t for t in golden.python_tables() if t not in UNSUPPORTED_PYTHON]
+
+
+class NoDataIO:
+    """The local store with data files that must stay closed."""
+
+    def __init__(self, io: Any) -> None:
+        self._io = io
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._io, name)
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        raise AssertionError(f"opened {path}")
+
+
+@pytest.mark.parametrize("table", JAVA_TABLES)
+def test_rows_of_java_tables(table: str) -> None:
+    store = golden.java(table)
+    rows = golden.cells(golden.read(store), golden.types_of(store))
+    assert golden.in_order(rows) == golden.in_order(golden.expected(table)["rows"])
+
+
+def _further_reads() -> list[tuple[str, int]]:
+    found = []
+    for table in JAVA_TABLES:
+        for i, r in enumerate(golden.expected(table)["reads"]):
+            if "options" in r:
+                found.append((table, i))
+    return found
+
+
+@pytest.mark.parametrize(("table", "number"), _further_reads())
+def test_time_travel_tags_and_branches_of_java_tables(table: str, number: int) -> None:
+    wanted = golden.expected(table)["reads"][number]
+    options = wanted["options"]
+    store = golden.java(table, branch=options.get("branch", "main"))
+    snapshot = int(options["scan.snapshot-id"]) if "scan.snapshot-id" in options else None
+    found = time_travel.resolve(store, snapshot=snapshot, tag=options.get("scan.tag-name"))
+    then = time_travel.at(store, found)
+    names = [name for name, _ in wanted["fields"]]  # through main's table Java gives a branch main's columns
+    assert "branch" in options or [f.name for f in then.schema.fields] == names
+    rows = golden.cells(golden.read(store, found, columns=names), golden.types_of(then))
+    assert golden.in_order(rows) == golden.in_order(wanted["rows"])
+
+
+@pytest.mark.parametrize("table", [t for t in JAVA_TABLES if t != "expired"])
+def test_changes_of_java_tables(table: str) -> None:
+    store = golden.java(table)
+    types = golden.types_of(store)
+    steps = list(stream(store, start=1, follow=False))
+    found = [(parse_cursor(s.cursor), golden.in_order(golden.cells(s.to_arrow(), types))) for s in steps]
+    wanted = golden.expected(table)["changelog"]
+    assert [c for c in found if c[1]] == [
+        (w["next"], golden.in_order(w["changes"])) for w in wanted if w["changes"]
+    ]
+
+
+def test_changes_that_have_expired_are_refused() -> None:
+    with pytest.raises(NotFound, match="snapshot 1, the next of this stream, has expired"):
+        next(stream(golden.java("expired"), start=1, follow=False))
+
+
+@pytest.mark.parametrize("table", golden.java_tables())
+def test_files_and_statistics_of_java_tables(table: str) -> None:
+    store = golden.java(table)
+    live = {e.file.file_name: e for e in store.manifests.live_entries(store.snapshots.latest())}
+    wanted = {f["name"]: f for f in golden.expected(table)["files"]}
+    assert live.keys() == wanted.keys()
+    for name, e in live.items():
+        f, w = e.file, wanted[name]
+        sources = {None: None, 0: "APPEND", 1: "COMPACT"}
+        assert (e.bucket, e.total_buckets, f.level, f.file_size, f.row_count, f.delete_count) == (
+            w["bucket"],
+            w["total_buckets"],
+            w["level"],
+            w["size"],
+            w["rows"],
+            w["deletes"],
+        )
+        assert (f.min_sequence, f.max_sequence, f.schema_id) == (w["min_seq"], w["max_seq"], w["schema_id"])
+        assert sources[f.file_source] == w["source"]
+        assert list(f.extra_files) == w["extra_files"]
+        assert (None if f.value_stats_cols is None else list(f.value_stats_cols)) == w["value_stats_cols"]
+        own = store.schema_of(f.schema_id)
+        names = f.value_stats_cols if f.value_stats_cols is not None else f.write_cols or own.names
+        if set(names) <= set(own.names) and all(own.by_name[n].type.nested is None for n in names):
+            types = {n: own.by_name[n].type for n in names}
+            decoded = stats.decode(f.value_stats, [t.as_nullable() for t in types.values()], f.row_count)
+            found = dict(zip(names, decoded, strict=True))
+            assert {n: golden.cell(s.min, types[n]) for n, s in found.items()} == w["value_stats"]["min"]
+            assert {n: golden.cell(s.max, types[n]) for n, s in found.items()} == w["value_stats"]["max"]
+            assert [s.null_count for s in found.values()] == w["value_stats"]["nulls"]
+
+
+@pytest.mark.parametrize("table", golden.java_tables())
+def test_levels_of_java_tables(table: str) -> None:
+    store = golden.java(table)
+    found: dict[int, list[tuple[int, int]]] = {}
+    for row in Inspect(store).levels().to_pylist():
+        found.setdefault(row["bucket"], []).append((row["level"], row["rows"]))
+        assert row["min_key_pos"] is None or 0 <= row["min_key_pos"] <= row["max_key_pos"] <= 1
+    wanted: dict[int, list[tuple[int, int]]] = {}
+    for place, files in golden.expected(table)["levels"].items():
+        wanted.setdefault(int(place.rsplit(" ", 1)[1]), []).extend((f[0], f[1]) for f in files)
+    assert {b: sorted(f) for b, f in found.items()} == {b: sorted(f) for b, f in wanted.items()}
+
+
+@pytest.mark.parametrize("table", golden.java_tables())
+def test_snapshots_of_java_tables(table: str) -> None:
+    store = golden.java(table)
+    found = Inspect(store).snapshots().to_pylist()
+    wanted = golden.expected(table)["snapshots"]
+    assert len(found) == len(wanted)
+    for row, w, s in zip(found, wanted, store.snapshots.all(), strict=True):
+        row.pop("commit_time")
+        utc = datetime.datetime.fromtimestamp(s.time_millis / 1000, datetime.UTC)
+        assert utc.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] == w.pop("commit_time")
+        assert row == w
+
+
+@pytest.mark.parametrize("table", JAVA_TABLES)
+def test_plans_are_those_of_java(table: str) -> None:
+    store = golden.java(table)
+
+    def shape(splits: Any) -> list[tuple[bool, list[str]]]:
+        return sorted((s[0], sorted(s[1])) for s in splits)
+
+    found = shape((s.raw, [f.file_name for f in s.files]) for s in golden.planned(store).splits)
+    wanted = shape((s["raw"], s["files"]) for s in golden.expected(table)["splits"])
+    assert found == wanted
+
+
+FILTERS = {"=": lambda c, v: c == v, "in": lambda c, v: c.is_in(v)}
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_filters_select_what_java_selects_and_skip_no_file_it_needs(number: int) -> None:
+    store = golden.java("file_index")
+    wanted = golden.expected("file_index")["reads"][number]
+    op, name, value = wanted["filter"]
+    where = FILTERS[op](col(name), value)
+    rows = golden.cells(golden.read(store, where=where), golden.types_of(store))
+    bound = predicate.bind(where, store.schema)
+    everything = golden.read(store)
+    by_hand = golden.cells(everything.filter(predicate.mask(bound, everything)), golden.types_of(store))
+    assert golden.in_order(rows) == golden.in_order(by_hand)
+    assert all(row in wanted["rows"] for row in rows)
+    kept = {f.file_name for s in golden.planned(store, where=where).splits for f in s.files}
+    assert set(wanted["files_planned"]) <= kept
+
+
+@pytest.mark.parametrize("table", golden.java_tables())
+def test_java_tables_are_clean(table: str) -> None:
+    assert examine(golden.java(table)).violations == []
+
+
+@pytest.mark.parametrize("table", golden.python_tables())
+def test_python_tables_are_clean(table: str) -> None:
+    assert examine(golden.python(table)).violations == []
+
+
+def test_uncounted_deletes_of_pypaimon_are_a_note() -> None:
+    notes = examine(golden.python("pk_upsert_delete")).notes
+    assert any("its writer never counts deletes" in n for n in notes)
+
+
+def _python_reads() -> list[str]:
+    names = (p.stem for p in (golden.PYTHON / "expected").glob("*.parquet"))
+    return sorted(n for n in names if n.split("@")[0] in PYTHON_TABLES)
+
+
+@pytest.mark.parametrize("name", _python_reads())
+def test_rows_of_python_tables(name: str) -> None:
+    table, _, at = name.partition("@")
+    store = golden.python(table, branch=at.removeprefix("branch_") if at.startswith("branch_") else "main")
+    snapshot = None
+    if at.startswith("tag_"):
+        snapshot = time_travel.resolve(store, tag=at.removeprefix("tag_"))
+    elif at.isdigit():
+        snapshot = time_travel.resolve(store, snapshot=int(at))
+    found = golden.read(store, snapshot)
+    wanted = pq.ParquetFile(golden.PYTHON / "expected" / f"{name}.parquet").read()
+    assert found.column_names == wanted.column_names
+    assert _rows(found) == _rows(wanted.cast(found.schema))
+
+
+def _rows(table: pa.Table) -> list[str]:
+    return sorted(map(repr, table.to_pylist()))
+
+
+@pytest.mark.parametrize("table", ["handwritten", "handwritten_compact"])
+def test_rows_of_handwritten_tables(table: str) -> None:
+    found = golden.read(golden.python(table)).to_pylist()
+    assert len(found) == 2
+    assert {r["k"] for r in found} == {r["k"] for r in _handwritten(table)}
+    assert sorted(map(repr, found)) == sorted(map(repr, _handwritten(table)))
+
+
+def _handwritten(table: str) -> list[dict[str, Any]]:
+    return json.loads((golden.PYTHON / "expected" / f"{table}.json").read_text())
+
+
+@pytest.mark.parametrize(("table", "feature"), UNSUPPORTED_JAVA.items())
+def test_unsupported_java_tables_are_refused_by_name_before_a_byte_is_read(table: str, feature: str) -> None:
+    _refused(golden.java(table), feature)
+
+
+@pytest.mark.parametrize(("table", "feature"), UNSUPPORTED_PYTHON.items())
+def test_unsupported_python_tables_are_refused_by_name_before_a_byte_is_read(
+    table: str, feature: str
+) -> None:
+    _refused(golden.python(table), feature)
+
+
+def _refused(store: Store, feature: str) -> None:
+    closed = Store.open(store.paths.root, io=NoDataIO(store.io))
+    with pytest.raises(Unsupported, match=feature):
+        plan(closed, closed.snapshots.latest())
+    with pytest.raises(Unsupported, match=feature):
+        list(stream(closed, follow=False))
+
+
+def test_scalar_columns_of_a_table_with_nested_ones_can_be_read() -> None:
+    store = golden.java("schema_evolution")
+    wanted = golden.expected("schema_evolution")
+    names = [n for n, t in wanted["fields"] if not t.startswith("ROW")]
+    rows = golden.cells(golden.read(store, columns=names), golden.types_of(store))
+    keep = [i for i, (n, _) in enumerate(wanted["fields"]) if n in names]
+    assert golden.in_order(rows) == golden.in_order([[row[i] for i in keep] for row in wanted["rows"]])
+    for further in wanted["reads"]:
+        found = time_travel.resolve(store, snapshot=int(further["options"]["scan.snapshot-id"]))
+        then = time_travel.at(store, found)
+        names = [n for n, t in further["fields"] if not t.startswith("ROW")]
+        keep = [i for i, (n, _) in enumerate(further["fields"]) if n in names]
+        rows = golden.cells(golden.read(store, found, columns=names), golden.types_of(then))
+        assert golden.in_order(rows) == golden.in_order([[row[i] for i in keep] for row in further["rows"]])
