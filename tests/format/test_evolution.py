@@ -1,0 +1,176 @@
+"""Old files under new schemas: columns by field id, widened values, conditions that stay honest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.format import datafile, literal, manifest
+from tablestore.format import types as t
+from tablestore.format.evolution import evolve, evolve_predicate, projection
+from tablestore.format.parquet_schema import kv_schema
+from tablestore.format.predicate import Always, bind, col, may_match
+from tablestore.format.schema import TableSchema, from_json
+from tablestore.format.stats import ColumnStats
+from tablestore.format.types import DataField, DataType
+from tablestore.io.fileio import LocalFileIO
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "paimon" / "warehouse" / "g.db" / "schema_evolution"
+
+
+def schema(*fields: tuple[int, str, DataType], version: int = 0) -> TableSchema:
+    columns = tuple(DataField(i, name, kind) for i, name, kind in fields)
+    return TableSchema(version, columns, max(f.id for f in columns), primary_keys=("k",))
+
+
+OLD = schema((0, "k", t.INT.not_null()), (1, "a", t.INT), (2, "gone", t.STRING))
+NEW = schema(
+    (0, "k", t.INT.not_null()),
+    (3, "gone", t.DOUBLE),
+    (1, "renamed", t.BIGINT),
+    (4, "late", t.DATE),
+    version=1,
+)
+
+
+def batch(of: TableSchema, **raw: list[Any]) -> pa.RecordBatch:
+    system = [pa.array(range(n := len(next(iter(raw.values()))))), pa.array([0] * n, pa.int8())]
+    values = [literal.array(raw[f.name], f.type) for f in of.fields]
+    return pa.RecordBatch.from_arrays(system + values, schema=kv_schema(of))
+
+
+def test_columns_are_matched_by_id_so_a_reused_name_is_a_new_column() -> None:
+    through = projection(OLD, NEW, NEW.names)
+    assert through.file_columns == ("k", "a")
+    seen = evolve(batch(OLD, k=[1, 2], a=[5, None], gone=["x", "y"]), through)
+    assert seen.schema == kv_schema(NEW)
+    assert seen.select(list(NEW.names)).to_pylist() == [
+        {"k": 1, "gone": None, "renamed": 5, "late": None},
+        {"k": 2, "gone": None, "renamed": None, "late": None},
+    ]
+    assert seen.column("_SEQUENCE_NUMBER").to_pylist() == [0, 1]
+
+
+def test_a_projection_of_new_columns_only_still_counts_the_rows() -> None:
+    through = projection(OLD, NEW, ("late",))
+    assert through.file_columns == ("k",)
+    plain = batch(OLD, k=[1, 2, 3], a=[1, 2, 3], gone=["", "", ""]).select(["k"])
+    assert evolve(plain, through).to_pydict() == {"late": [None] * 3}
+
+
+def test_an_unchanged_schema_passes_batches_untouched() -> None:
+    same = batch(OLD, k=[1], a=[2], gone=["x"])
+    assert evolve(same, projection(OLD, OLD, OLD.names)) is same
+    assert projection(OLD, OLD, ("a",)).identity
+    assert not projection(OLD, replace(NEW, id=2), ("k", "renamed")).identity
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "raw", "expected"),
+    [
+        (t.TINYINT, t.BIGINT, -5, -5),
+        (t.INT, t.DOUBLE, 7, 7.0),
+        (t.BIGINT, t.FLOAT, 2**40 + 1, float(2**40)),
+        (t.FLOAT, t.DOUBLE, 0.5, 0.5),
+        (t.INT, t.DECIMAL(12, 2), 3, 300),
+        (t.DECIMAL(5, 2), t.DECIMAL(8, 4), 125, 12500),
+        (t.DECIMAL(5, 2), t.DOUBLE, 125, 1.25),
+        (t.VARCHAR(5), t.STRING, "ab", "ab"),
+        (t.CHAR(5), t.VARCHAR(9), "ab", "ab"),
+        (t.BINARY(2), t.BYTES, b"ab", b"ab"),
+        (t.TIMESTAMP(3), t.TIMESTAMP(9), 5, 5_000_000),
+        (t.INT.not_null(), t.INT, 5, 5),
+    ],
+)
+def test_widened_values_are_cast(before: DataType, after: DataType, raw: Any, expected: Any) -> None:
+    old, new = (schema((0, "k", t.INT), (1, "v", kind)) for kind in (before, after))
+    seen = evolve(batch(old, k=[1], v=[raw]), projection(old, new, ("k", "v")))
+    assert seen.column("v").equals(literal.array([expected], after))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (t.BIGINT, t.INT),
+        (t.DOUBLE, t.FLOAT),
+        (t.STRING, t.INT),
+        (t.INT, t.STRING),
+        (t.STRING, t.VARCHAR(3)),
+        (t.DECIMAL(12, 2), t.INT),
+        (t.DECIMAL(8, 2), t.DECIMAL(8, 4)),
+        (t.INT, t.DECIMAL(10, 2)),
+        (t.TIMESTAMP(6), t.TIMESTAMP(3)),
+        (t.TIMESTAMP(6), t.TIMESTAMP_LTZ(6)),
+        (t.DATE, t.INT),
+    ],
+)
+def test_changes_that_may_lose_values_are_refused_by_name(before: DataType, after: DataType) -> None:
+    old, new = (schema((0, "k", t.INT), (1, "v", kind)) for kind in (before, after))
+    with pytest.raises(Unsupported) as e:
+        projection(old, new, ("v",))
+    assert f"column 'v' changed from {before} to {after}" in str(e.value)
+    assert projection(old, new, ("k",)).file_columns == ("k",)
+
+
+def test_nulls_of_a_column_made_not_null_are_refused() -> None:
+    new = schema((0, "k", t.INT.not_null()), (1, "a", t.INT.not_null()))
+    with pytest.raises(SchemaMismatch, match="'a'"):
+        evolve(batch(OLD, k=[1], a=[None], gone=[""]), projection(OLD, new, new.names))
+
+
+def test_dictionary_encoded_text_stays_encoded() -> None:
+    new = schema((0, "k", t.INT.not_null()), (2, "text", t.STRING), (4, "late", t.DATE))
+    plain = batch(OLD, k=[1, 2], a=[1, 1], gone=["x", "x"])
+    coded = plain.set_column(4, "gone", plain.column("gone").dictionary_encode())
+    seen = evolve(coded, projection(OLD, new, new.names))
+    assert pa.types.is_dictionary(seen.schema.field("text").type)
+    assert seen.column("text").to_pylist() == ["x", "x"]
+
+
+def test_conditions_follow_renames_and_know_absent_columns_as_null() -> None:
+    def seen(p: Any) -> Any:
+        return evolve_predicate(bind(p, NEW), OLD, NEW)
+
+    assert seen(col("renamed") > 10**12).column == "a"
+    assert seen(col("gone") > 1.0) == Always(False)
+    assert seen(~(col("gone") > 1.0)) == Always(False)
+    assert seen(col("gone").is_null() | (col("k") == 1)) == Always(True)
+    assert seen(col("late").is_not_null() & (col("k") == 1)) == Always(False)
+    assert not may_match(seen(col("renamed") > 10**12), {"a": ColumnStats(1, 9, 0, 5)})
+    assert may_match(seen(col("renamed") > 5), {"a": ColumnStats(1, 9, 0, 5)})
+
+
+def test_conditions_on_a_column_whose_type_changed_are_given_up_but_for_null() -> None:
+    old, new = (schema((0, "k", t.INT), (1, "v", kind)) for kind in (t.FLOAT, t.DOUBLE))
+    p = bind((col("v") < 0.1) & (col("k") == 1), new)
+    assert evolve_predicate(p, old, new) == bind(col("k") == 1, old)
+    assert evolve_predicate(bind(col("v").is_null(), new), old, new) == col("v").is_null()
+
+
+def test_another_writers_files_of_four_schemas_read_under_the_latest() -> None:
+    schemas = {
+        s.id: s for s in (from_json(p.read_bytes(), str(p)) for p in (GOLDEN / "schema").glob("schema-*"))
+    }
+    latest, found = schemas[max(schemas)], {}
+    for m in (GOLDEN / "manifest").glob("manifest-*"):
+        if m.name.startswith("manifest-list"):
+            continue
+        for e in manifest.decode_entries(m.read_bytes(), str(m)):
+            own = schemas[e.file.schema_id]
+            through = projection(own, latest, latest.names)
+            path = str(GOLDEN / "bucket-0" / e.file.file_name)
+            for rows in datafile.read(
+                LocalFileIO(), path, own, through.file_columns, file_size=e.file.file_size
+            ):
+                seen = evolve(rows, through)
+                assert seen.schema == kv_schema(latest)
+                found |= {(e.file.schema_id, r["k"]): r for r in seen.select(list(latest.names)).to_pylist()}
+    oldest = {"k": 0, "i": 0, "f": 0.0, "s2": "s0", "added": None, "gone": None}
+    assert found[0, 0] == oldest
+    assert found[2, 2]["i"] == 1099511627778
+    assert len({of for of, _ in found}) > 2
