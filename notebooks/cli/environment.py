@@ -43,9 +43,11 @@ def main(arguments: list[str]) -> int:
 
 def _make(root: Path, venv: Path, *, turn: int) -> None:
     """A complete environment, or an exit with the reason; an existing sound one is brought up to the lock."""
-    _say(f"making the environment in {venv}")
-    _say(f"  fetches {CONTENTS} ({SIZES}); `./workbench clean` removes it")
-    if not _works(venv) or (venv / UNFINISHED).exists():
+    if _works(venv) and not (venv / UNFINISHED).exists():
+        _say(f"bringing the environment in {venv} up to requirements.lock")
+    else:
+        _say(f"making the environment in {venv}")
+        _say(f"  fetches {CONTENTS} ({SIZES}); `./workbench clean` removes it")
         shutil.rmtree(venv, ignore_errors=True)
         _call(
             [sys.executable, "-m", "venv", str(venv)], remedy="Debian, Ubuntu: sudo apt install python3-venv"

@@ -56,6 +56,14 @@ def test_an_interrupted_creation_is_made_anew(root: Path):
     assert (root / ".venv" / "workbench.stamp").exists()
 
 
+def test_a_changed_lock_keeps_what_is_there(root: Path):
+    finish(start(root))
+    (root / ".venv" / "own").touch()
+    assert "up to requirements.lock" in finish(start(root, stamp="other sum"))
+    assert (root / ".venv" / "own").exists()
+    assert (root / ".venv" / "workbench.stamp").read_text() == f"other sum\n{root}"
+
+
 def test_a_failed_install_leaves_no_stamp_and_names_the_log(root: Path):
     (root / "requirements.lock").write_text("no-such-package-of-ours @ file:///nowhere/at-all.whl\n")
     process = start(root)
