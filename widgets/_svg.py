@@ -92,17 +92,17 @@ def text(
     weight: int = 400,
     **attributes: object,
 ) -> str:
-    """A line of text; `fill` is a token or a whole CSS colour; y is the base line."""
-    colour = var(fill) if "(" not in fill else fill
-    bold = weight if weight != 400 else None
-    attributes = {
+    """A line of text; `fill` is a token or a whole CSS colour; y is the base line; no text, no element."""
+    if content == "":
+        return ""
+    known = {
         "x": float(x),
         "y": float(y),
-        "font_size": size,
-        "fill": colour,
-        "font_weight": bold,
-    } | attributes
-    return tag("text", esc(content), **attributes)
+        "font_size": size if size != 12 else None,
+        "fill": var(fill) if "(" not in fill else fill,
+        "font_weight": weight if weight != 400 else None,
+    }
+    return tag("text", esc(content), **(known | attributes))
 
 
 def code(
@@ -177,7 +177,9 @@ def live(figure: Figure) -> str:
     """The SVG element for a page of ours: colours follow the page's theme."""
     size = f'width="{num(figure.width)}" height="{num(figure.height)}"'
     box = f"0 0 {num(figure.width)} {num(figure.height)}"
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="{box}">{figure.body}</svg>'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" font-size="12" {size} viewBox="{box}">{figure.body}</svg>'
+    )
 
 
 def standalone(figure: Figure, *, theme: Theme = "light") -> str:
@@ -190,7 +192,7 @@ def standalone(figure: Figure, *, theme: Theme = "light") -> str:
     inner = f"<title>{esc(figure.label)}</title><style>{style}</style>{ground}{figure.body}"
     size = f'width="{num(figure.width)}" height="{num(figure.height)}"'
     box = f"0 0 {num(figure.width)} {num(figure.height)}"
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size} viewBox="{box}">'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" role="img" font-size="12" {size} viewBox="{box}">'
     return _theme.resolve(f"{head}{inner}</svg>", theme)
 
 

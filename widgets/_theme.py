@@ -76,7 +76,7 @@ CODE_FONT = "ui-monospace,'SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace"
 
 # Text on a level fill: i = ink, w = white, b = near black; "on-iw" is ink in light and white in dark.
 _ON = {"i": None, "w": "#ffffff", "b": "#111111"}
-ON_NAMES = tuple(f"on-{light}{dark}" for light in "iw" for dark in "iwb")
+ON_NAMES = tuple(f"on-{light}{dark}" for light in "iwb" for dark in "iwb")
 
 _VAR = re.compile(r'(?<==")(?:var\(--lw-[a-z0-9-]+\)|color-mix\(in oklab,[^"]*?%\))(?=")')
 _NAME = re.compile(r"--lw-([a-z0-9-]+)")
@@ -103,7 +103,7 @@ def level_text(level: int, num_levels: int) -> str:
 
 @lru_cache(maxsize=256)
 def _on_name(level: int, num_levels: int) -> str:
-    light = _best(level_hex(level, num_levels, "light"), "light", "iw")
+    light = _best(level_hex(level, num_levels, "light"), "light", "iwb")
     return f"on-{light}{_best(level_hex(level, num_levels, 'dark'), 'dark', 'iwb')}"
 
 

@@ -1,0 +1,233 @@
+"""IngestProgress: model, figure, worker thread, Stop and Pause."""
+
+import itertools
+import threading
+
+import pytest
+
+from widgets import IngestProgress
+from widgets.ingest.figure import ingest_figure
+from widgets.ingest.model import HISTORY, Progress, Sample, sampled, with_chunk
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_chunk_read_again_counts_as_retried():
+    progress = Progress("t", chunk_count=4)
+    for state in ("reading", "read", "reading", "read", "committed"):
+        progress = with_chunk(progress, 2, state)
+    assert progress.retried == {2: 2}
+    assert progress.counts == {"committed": 1, "waiting": 3}
+
+
+def test_unknown_chunk_states_are_refused():
+    with pytest.raises(ValueError, match="chunk state 'done'"):
+        with_chunk(Progress("t"), 0, "done")
+    with pytest.raises(ValueError, match="count from 0"):
+        with_chunk(Progress("t"), -1, "read")
+
+
+def test_speed_comes_from_samples_half_a_second_apart():
+    progress, last = sampled(Progress("t", rows=500), Sample(0.0, 0), 0.4)
+    assert progress.speeds == ()
+    progress, last = sampled(progress, last, 0.5)
+    assert progress.speeds == (1000.0,)
+    assert last == Sample(0.5, 500)
+
+
+def test_the_history_of_speeds_is_bounded():
+    progress, last = Progress("t"), Sample()
+    for at in range(3 * HISTORY):
+        progress, last = sampled(progress, last, at + 1.0)
+    assert len(progress.speeds) == HISTORY
+
+
+def test_time_left_follows_from_speed_and_rows_to_go():
+    progress = Progress("t", "running", rows=600, total=1000, speeds=(100.0, 100.0))
+    assert progress.left_s == 4.0
+    assert Progress("t", "done", rows=600, total=1000, speeds=(100.0,)).left_s is None
+    assert Progress("t", "running", rows=600).left_s is None
+
+
+@pytest.mark.parametrize("width", [480, 700, 1040])
+@pytest.mark.parametrize("chunks", [0, 1, 150, 600, 601, 20_000])
+def test_any_number_of_chunks_can_be_drawn(width, chunks):
+    progress = Progress(
+        "t", "running", rows=10, total=100, chunk_count=chunks, chunks={0: "committed"} if chunks else {}
+    )
+    figure = ingest_figure(progress, width=width)
+    assert figure.height < 1400
+    assert len(figure.body) < 120_000
+
+
+def test_committed_read_and_waiting_shares_are_told_apart():
+    body = ingest_figure(Progress("t", "running", rows=680, committed=610, total=1000), width=1040).body
+    assert "61 % committed" in body
+    assert "7 % read, not committed" in body
+    assert "32 % waiting" in body
+
+
+def test_run_returns_at_once_and_wait_sees_the_end():
+    release = threading.Event()
+    progress = IngestProgress("lineitem", total=10)
+
+    def job(report):
+        assert release.wait(10)
+        report.update(rows=10, committed=10, commit=1)
+
+    assert progress.run(job) is progress
+    assert progress.running
+    release.set()
+    progress.wait(10)
+    assert progress.data()["state"] == "done"
+    assert (progress.progress.rows, progress.progress.commits, progress.progress.commit) == (10, 1, 1)
+
+
+def test_stop_works_while_the_job_runs():
+    started = threading.Event()
+    progress = IngestProgress("lineitem")
+
+    def job(report):
+        started.set()
+        assert report.stopped.wait(10)
+
+    progress.run(job)
+    assert started.wait(10)
+    progress._handle_custom_msg({"verb": "stop"}, [])
+    progress.wait(10)
+    assert progress.progress.state == "stopped"
+    assert progress.frame["state"] == "stopped"
+
+
+def test_a_paused_job_waits_and_goes_on():
+    progress = IngestProgress("lineitem")
+    turns, first = [], threading.Event()
+
+    def job(report):
+        for turn in itertools.count():
+            if not report.proceed() or turn == 3:
+                return
+            turns.append(report.progress.state)
+            if turn == 0:
+                report.pause()
+                first.set()
+
+    progress.run(job)
+    assert first.wait(10)
+    with pytest.raises(TimeoutError):
+        progress.wait(0.05)
+    assert progress.progress.state == "paused"
+    progress.resume().wait(10)
+    assert len(turns) == 3
+    assert progress.progress.state == "done"
+
+
+def test_stop_ends_a_paused_job():
+    progress, paused = IngestProgress("lineitem"), threading.Event()
+
+    def job(report):
+        report.pause()
+        paused.set()
+        while report.proceed():
+            pass
+
+    progress.run(job)
+    assert paused.wait(10)
+    progress.stop().wait(10)
+    assert progress.progress.state == "stopped"
+
+
+def test_an_error_is_shown_and_raised_by_wait():
+    progress = IngestProgress("lineitem")
+
+    def job(report):
+        report.update(rows=7)
+        raise OSError("no space left on device")
+
+    with pytest.raises(OSError, match="no space left"):
+        progress.run(job).wait(10)
+    assert progress.progress.state == "failed"
+    assert "no space left on device" in progress.frame["svg"]
+    assert "Stopped after 7 rows" in progress.frame["svg"]
+    assert "error: OSError" in repr(progress)
+
+
+def test_a_second_job_must_wait_for_the_first_and_begins_afresh():
+    release = threading.Event()
+    progress = IngestProgress("lineitem").run(lambda report: release.wait(10))
+    with pytest.raises(RuntimeError, match="under way"):
+        progress.run(lambda report: None)
+    release.set()
+    progress.wait(10)
+    progress.run(lambda report: report.update(rows=3)).wait(10)
+    assert progress.progress.rows == 3
+
+
+def test_frames_are_drawn_at_most_ten_times_a_second_and_the_last_news_is_never_lost():
+    clock = Clock()
+    progress = IngestProgress("lineitem", total=1000, clock=clock)
+    drawn = []
+    progress.observe(lambda change: drawn.append(clock.now), "frame")
+    for row in range(1000):
+        clock.now = 100 + row / 1000
+        progress.update(rows=row + 1)
+    assert len(drawn) <= 10
+    assert progress.progress.rows == 1000
+    progress.redraw()
+    assert "1,000" in progress.frame["label"]
+
+
+def test_updates_from_many_threads_lose_no_commit():
+    progress = IngestProgress("lineitem")
+
+    def report(first):
+        for at in range(200):
+            progress.update(commit=first + at, chunk=(first + at, "committed"))
+
+    threads = [threading.Thread(target=report, args=(n * 200,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert progress.progress.commits == 800
+    assert progress.progress.counts["committed"] == 800
+
+
+def test_pauses_do_not_count_as_elapsed_time():
+    clock = Clock()
+    progress = IngestProgress("lineitem", clock=clock)
+    hold, paused, go = threading.Event(), threading.Event(), threading.Event()
+
+    def job(report):
+        clock.now += 2
+        report.pause()
+        paused.set()
+        assert go.wait(10)
+        clock.now += 3
+        hold.wait(10)
+
+    progress.run(job)
+    assert paused.wait(10)
+    clock.now += 60
+    progress.resume()
+    go.set()
+    hold.set()
+    progress.wait(10)
+    assert progress.progress.elapsed == 5
+
+
+def test_the_text_form_is_one_bar_and_the_figures():
+    progress = IngestProgress("lineitem", total=1000)
+    progress.update(rows=500, phase="full load", commit=3)
+    assert repr(progress).splitlines() == [
+        "lineitem  full load  ready",
+        "████████████░░░░░░░░░░░░  50 %  500 / 1,000 rows  1 commit",
+    ]

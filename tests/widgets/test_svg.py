@@ -1,0 +1,54 @@
+"""Escaping, fitting and wrapping of text; the two forms of a figure."""
+
+import xml.etree.ElementTree as ET
+
+from widgets import _svg
+from widgets._theme import var
+
+NASTY = "<img src=x onerror=alert(1)>\"'&\x00\x1b\u202e\n]]>"
+
+
+def test_escaped_text_survives_as_text_in_content_and_in_attributes():
+    element = ET.fromstring(_svg.tag("g", _svg.esc(NASTY), aria_label=NASTY))
+    assert len(element) == 0
+    assert element.text == element.get("aria-label")
+    assert element.text.startswith("<img src=x onerror=alert(1)>\"'&")
+    assert "\u202e" not in element.text
+    assert "\x00" not in element.text
+
+
+def test_lone_surrogates_do_not_break_a_document():
+    assert _svg.esc("a\ud800b").encode() == "a\ufffdb".encode()
+
+
+def test_text_is_cut_to_its_room_with_an_ellipsis():
+    cut = _svg.fit("a table with quite a long name", 80)
+    assert cut.endswith("…")
+    assert _svg.text_width(cut) <= 80
+    assert _svg.fit("short", 80) == "short"
+
+
+def test_wrapping_keeps_all_words_until_the_last_line_is_cut():
+    rows = _svg.wrap("one two three four five six seven", 60, lines=2)
+    assert len(rows) == 2
+    assert rows[0] == "one two"
+    assert rows[1].endswith("…")
+    assert " ".join(_svg.wrap("one two three", 60, lines=9)) == "one two three"
+
+
+def test_a_word_wider_than_the_room_is_cut_instead_of_lost():
+    assert _svg.wrap("x" * 200, 60) == [_svg.fit("x" * 200, 60)]
+
+
+def test_a_standalone_document_is_xml_with_values_instead_of_variables():
+    figure = _svg.Figure(100, 40, _svg.text(1, 2, "a < b") + _svg.rect(0, 0, 5, 5, fill=var("l3")), "label")
+    document = _svg.standalone(figure, theme="dark")
+    ET.fromstring(document)
+    assert "var(" not in document
+    assert "#2f6ea6" in document
+
+
+def test_a_stack_is_as_high_as_its_parts_and_gaps():
+    parts = [_svg.Figure(100, 40, ""), _svg.Figure(120, 10, "")]
+    stacked = _svg.stack(parts, gap=4)
+    assert (stacked.width, stacked.height) == (120, 54)
