@@ -20,10 +20,12 @@ from tablestore.format.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import inside, join
+from tablestore.lsm.merge_function import joined
 from tablestore.options import TableOptions
 
 log = logging.getLogger(__name__)
 _ROLL_ROWS = 65_536  # rows between two looks at the size of the file
+_FEW_ROWS = 16_384  # batches below this are joined before they are written
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +164,26 @@ class RollingWriter:
 def write_all(writer: RollingWriter, batches: Iterable[pa.RecordBatch]) -> tuple[DataFileMeta, ...]:
     """The files that hold all batches; none if anything goes wrong."""
     try:
-        for batch in batches:
+        for batch in _joined(batches):
             writer.write(batch)
         return writer.close()
     except BaseException:
         writer.abort()
         raise
+
+
+def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows with small neighbouring batches made one: each batch costs, however few its rows."""
+    few: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if few and rows + batch.num_rows > _ROLL_ROWS:
+            yield joined(few)
+            few, rows = [], 0
+        if batch.num_rows >= _FEW_ROWS and not few:
+            yield batch
+            continue
+        few.append(batch)
+        rows += batch.num_rows
+    if few:
+        yield joined(few)

@@ -1,8 +1,7 @@
 """The write buffer of one bucket: kv rows in the order of arrival until they are flushed in key order.
 
-Rows whose keys arrive strictly increasing are flushed as they are: no sort, no gather, no copy. Otherwise
-one stable
-sort of key codes orders them, and rows are gathered in pieces that fit the cache.
+Rows whose keys arrive strictly increasing are flushed as they are: no sort, no gather, no copy. Otherwise one
+stable sort of key codes orders them, and rows are gathered in pieces that fit the cache.
 Sequence numbers of a key may come in any order. Belongs to one thread.
 """
 

@@ -1,12 +1,9 @@
 """MergeTreeWriter: rows of one bucket → level-0 files, their changelog, and compactions → one commit message.
 
 Sequence numbers are stamped in order of arrival unless the caller gives them. A flush orders the buffer,
-folds equal keys
-and writes level 0; `changelog` writes all rows, before folding, to changelog files. With `compact` the
-writer compacts
-when it prepares, and in between when more than `num-sorted-run.stop-trigger` runs have gathered: that is the
-write stall.
-Nothing is visible until the message is committed. Belongs to one thread.
+folds equal keys and writes level 0; `changelog` writes all rows, before folding, to changelog files. With
+`compact` the writer compacts when it prepares, and in between when more than `num-sorted-run.stop-trigger`
+runs have gathered: the write stall. Nothing is visible until the message is committed. Belongs to one thread.
 """
 
 from __future__ import annotations
@@ -98,7 +95,7 @@ class MergeTreeWriter:
         if len(kinds) != rows or len(sequences) != rows:
             raise SchemaMismatch(f"{rows} rows, {len(kinds)} row kinds, {len(sequences)} sequence numbers")
         batch = pa.RecordBatch.from_arrays([sequences, kinds, *values.columns], schema=self._kv_schema)
-        if self._buffer.bytes + batch.nbytes > _MOST_BYTES:
+        if self._buffer.bytes > _MOST_BYTES:
             self.flush()
         self._buffer.append(batch)
         self._pool.report(self, self._buffer.bytes)

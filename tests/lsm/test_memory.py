@@ -75,3 +75,13 @@ def test_buffers_settle_once_for_each_half_pool_of_rows():
         hot.grow(40)
     assert hot.flushed == 1
     assert cold.settled == 2
+
+
+def test_a_vanished_owner_makes_no_one_flush():
+    pool = MemoryPool(100)
+    gone, owner = Owner(pool), Owner(pool)
+    gone.grow(90)
+    del gone
+    gc.collect()
+    owner.grow(90)
+    assert owner.flushed == 0
