@@ -37,27 +37,35 @@ def read_file(
     require_readable_file(file, own)
     mapping = evolution.projection(own, store.schema, columns)
     path = store.file_path(partition, bucket, file)
-    if file_format(file.file_name) == "parquet":
-        pruned = None if where is None else evolution.evolve_predicate(where, own, store.schema)
-        batches = datafile.read(
-            store.io,
-            path,
-            own,
-            mapping.file_columns,
-            file_size=file.file_size,
-            batch_rows=batch_rows,
-            predicate=pruned,
-            system=system,
-        )
-    else:
-        batches = orc_avro.read(
-            store.io,
-            path,
-            own,
-            mapping.file_columns,
-            file_size=file.file_size,
-            batch_rows=batch_rows,
-            system=system,
-        )
-    for batch in batches:
+    pruned = None if where is None else evolution.evolve_predicate(where, own, store.schema)
+    for batch in stored(
+        store, path, file, mapping.file_columns, where=pruned, system=system, batch_rows=batch_rows
+    ):
         yield evolution.evolve(batch, mapping)
+
+
+def stored(
+    store: Store,
+    path: str,
+    file: DataFileMeta,
+    columns: Sequence[str],
+    *,
+    where: Predicate | None = None,
+    system: bool = True,
+    batch_rows: int = BATCH_ROWS,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of a file in columns of its own schema, whatever its format."""
+    own = store.schema_of(file.schema_id)
+    size = file.file_size
+    if file_format(file.file_name) == "parquet":
+        return datafile.read(
+            store.io,
+            path,
+            own,
+            columns,
+            file_size=size,
+            batch_rows=batch_rows,
+            predicate=where,
+            system=system,
+        )
+    return orc_avro.read(store.io, path, own, columns, file_size=size, batch_rows=batch_rows, system=system)
