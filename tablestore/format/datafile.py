@@ -307,7 +307,7 @@ def read(
     """Batches of a file written with `schema`: the system columns (unless `system` is false), then `columns`.
 
     Row groups in which `predicate` (bound to `schema`) selects nothing are left out: pass one only where that
-    is right. `dictionary` keeps text that the file holds in dictionaries dictionary-encoded.
+    is right. `dictionary` leaves text, but for keys, in dictionaries where the file holds it so.
     Raises Corrupt, naming the file, when it is missing, damaged, of another size or without a column.
     """
     wanted = (
@@ -324,7 +324,7 @@ def read(
             groups = [
                 g for g in range(footer.num_row_groups) if _may_match(footer, g, positions, schema, predicate)
             ]
-            texts = _dictionary_columns(footer, groups, positions, wanted) if dictionary else []
+            texts = _dictionary_columns(footer, groups, positions, schema, wanted) if dictionary else []
             file = pq.ParquetFile(source, metadata=footer, read_dictionary=texts)
             batches = file.iter_batches(
                 batch_rows, row_groups=groups, columns=wanted.names, use_threads=False
@@ -364,14 +364,19 @@ def _may_match(
 
 
 def _dictionary_columns(
-    footer: pq.FileMetaData, groups: Sequence[int], positions: dict[str, int], wanted: pa.Schema
+    footer: pq.FileMetaData,
+    groups: Sequence[int],
+    positions: dict[str, int],
+    schema: TableSchema,
+    wanted: pa.Schema,
 ) -> list[str]:
-    """Text columns of which every row group has a dictionary."""
+    """Text columns, keys apart, of which every row group has a dictionary."""
 
     def held(position: int) -> bool:
         return all(footer.row_group(g).column(position).has_dictionary_page for g in groups)
 
-    return [f.name for f in wanted if pa.types.is_string(f.type) and held(positions[f.name])]
+    texts = [f.name for f in wanted if pa.types.is_string(f.type) and f.name not in schema.primary_keys]
+    return [name for name in texts if held(positions[name])]
 
 
 def _typed(batch: pa.RecordBatch, wanted: pa.Schema, path: str) -> pa.RecordBatch:
