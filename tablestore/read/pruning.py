@@ -273,6 +273,12 @@ class Pruner:
         return refusal(self.filters.rows, {**by_name, **known}, self.schema)
 
 
+def _neighbours(count: int) -> str:
+    if count == 0:
+        return ""
+    return f", nor can the {'file' if count == 1 else f'{count} files'} it overlaps with"
+
+
 def refusal(where: Predicate, known: Mapping[str, stats.ColumnStats], schema: TableSchema) -> str:
     """Why no row within these statistics can be selected: the conjunct that says so; empty if one may be."""
     for part in predicate.conjuncts(where):

@@ -1,0 +1,298 @@
+"""`check` finds each kind of damage, names its invariant, and never raises."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tablestore as ts
+from tablestore.format import manifest as manifest_format
+from tablestore.format.manifest import ADD, DELETE, ManifestEntry
+from tablestore.read.check import check, examine
+from tablestore.read.check_data import ascending
+from tablestore.table.table import Table
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    """Two commits over the same keys in two buckets, then a delete."""
+    made = ts.connect(str(tmp_path)).create_table(
+        "d.t",
+        schema={"k": ts.INT, "v": ts.STRING},
+        primary_key=["k"],
+        options={"bucket": 2, "write-only": True, "changelog-producer": "input"},
+    )
+    for i in range(2):
+        made.write(pa.table({"k": pa.array(range(20), pa.int32()), "v": [f"v{i}"] * 20}))
+    gone = {
+        "k": pa.array([3, 4], pa.int32()),
+        "v": pa.array([None, None], pa.string()),
+        "rowkind": ["-D", "-D"],
+    }
+    made.write(pa.table(gone), row_kind_column="rowkind")
+    assert made.check() == []
+    return made
+
+
+def found(table: Table) -> set[str]:
+    return {v.invariant for v in check(ts.open(table.location).store)}
+
+
+def snapshot(table: Table, number: int, change: Callable[[dict[str, Any]], None]) -> None:
+    path = Path(table.location) / "snapshot" / f"snapshot-{number}"
+    body = json.loads(path.read_text())
+    change(body)
+    path.write_text(json.dumps(body))
+
+
+def delta(table: Table, number: int, change: Callable[[list[ManifestEntry]], list[ManifestEntry]]) -> None:
+    """Rewrite the delta manifest of a snapshot, keeping the metadata around it consistent."""
+    store = table.store
+    s = store.snapshots.get(number)
+    (meta,) = store.manifests.read_list(s.delta_manifest_list)
+    path = Path(store.paths.manifest(meta.file_name))
+    entries = change(manifest_format.decode_entries(path.read_bytes(), str(path)))
+    path.write_bytes(manifest_format.encode_entries(entries, "zstd"))
+    kinds = [e.kind for e in entries]
+    sizes = {
+        "file_size": path.stat().st_size,
+        "num_added": kinds.count(ADD),
+        "num_deleted": kinds.count(DELETE),
+    }
+    for other in store.snapshots.ids():
+        body = store.snapshots.get(other)
+        for name in (body.base_manifest_list, body.delta_manifest_list):
+            listed = store.manifests.read_list(name)
+            changed = [replace(m, **sizes) if m.file_name == meta.file_name else m for m in listed]
+            data = manifest_format.encode_list(changed, "zstd")
+            Path(store.paths.manifest(name)).write_bytes(data)
+            key = "base" if name == body.base_manifest_list else "delta"
+            snapshot(
+                table, other, lambda b, key=key, data=data: b.update({f"{key}ManifestListSize": len(data)})
+            )
+
+
+def edit(**changes: Any) -> Callable[[list[ManifestEntry]], list[ManifestEntry]]:
+    """Change the first entry's file."""
+    return lambda entries: [replace(entries[0], file=replace(entries[0].file, **changes)), *entries[1:]]
+
+
+def data_file(table: Table, number: int = 1) -> Path:
+    e = table.store.manifests.delta_entries(table.store.snapshots.get(number))[0]
+    return Path(table.store.file_path(e.partition, e.bucket, e.file))
+
+
+def rewrite(table: Table, change: Callable[[pa.Table], pa.Table]) -> None:
+    """Other rows in a data file, with its new size in the manifest."""
+    path = data_file(table)
+    before = pq.ParquetFile(path).read()
+    pq.write_table(change(before).cast(before.schema), path)
+    delta(table, 1, edit(file_size=path.stat().st_size))
+
+
+def test_a_missing_data_file(table: Table) -> None:
+    data_file(table).unlink()
+    assert found(table) == {"I2"}
+
+
+def test_a_truncated_data_file(table: Table) -> None:
+    path = data_file(table)
+    path.write_bytes(path.read_bytes()[:-10])
+    assert found(table) == {"I2"}
+
+
+def test_a_missing_changelog_file(table: Table) -> None:
+    next((Path(table.location) / "bucket-0").glob("changelog-*")).unlink()
+    assert found(table) == {"I2"}
+
+
+def test_a_damaged_manifest(table: Table) -> None:
+    path = next(
+        p for p in (Path(table.location) / "manifest").iterdir() if not p.name.startswith("manifest-list")
+    )
+    path.write_bytes(path.read_bytes()[:50])
+    assert "I2" in found(table)
+
+
+def test_a_missing_manifest_list(table: Table) -> None:
+    next((Path(table.location) / "manifest").glob("manifest-list-*")).unlink()
+    assert "I2" in found(table)
+
+
+def test_a_snapshot_that_is_no_json(table: Table) -> None:
+    (Path(table.location) / "snapshot" / "snapshot-2").write_text("{")
+    assert "I2" in found(table)
+
+
+def test_a_gap_in_the_snapshots(table: Table) -> None:
+    (Path(table.location) / "snapshot" / "snapshot-2").unlink()
+    assert "I1" in found(table)
+
+
+def test_a_snapshot_under_another_number(table: Table) -> None:
+    snapshot(table, 3, lambda b: b.update(id=7))
+    assert "I1" in found(table)
+
+
+def test_wrong_record_counts(table: Table) -> None:
+    snapshot(table, 2, lambda b: b.update(deltaRecordCount=7))
+    assert found(table) == {"I8"}
+    snapshot(table, 2, lambda b: b.update(deltaRecordCount=20, totalRecordCount=20))
+    assert found(table) == {"I8"}
+    snapshot(table, 2, lambda b: b.update(totalRecordCount=40, changelogRecordCount=1))
+    assert found(table) == {"I8"}
+
+
+def test_a_schema_that_is_not_there(table: Table) -> None:
+    snapshot(table, 2, lambda b: b.update(schemaId=4))
+    assert "I9" in found(table)
+
+
+def test_a_field_id_used_again(table: Table) -> None:
+    folder = Path(table.location) / "schema"
+    body = json.loads((folder / "schema-0").read_text())
+    dropped = {**body, "id": 1, "fields": body["fields"][:1]}
+    again = {**body, "id": 2, "fields": [body["fields"][0], {"id": 1, "name": "w", "type": "INT"}]}
+    (folder / "schema-1").write_text(json.dumps(dropped))
+    (folder / "schema-2").write_text(json.dumps(again))
+    assert "I9" in found(table)
+
+
+def test_a_file_added_twice(table: Table) -> None:
+    delta(table, 1, lambda entries: [*entries, entries[0]])
+    assert {"I6", "I8"} <= found(table)
+
+
+def test_a_file_deleted_that_is_not_live(table: Table) -> None:
+    delta(
+        table,
+        2,
+        lambda es: [*es, replace(es[0], kind=DELETE, file=replace(es[0].file, file_name="data-x.parquet"))],
+    )
+    assert "I6" in found(table)
+
+
+def test_a_base_that_is_not_the_state_before(table: Table) -> None:
+    first = table.store.snapshots.get(1)
+    lists = {
+        "baseManifestList": first.base_manifest_list,
+        "baseManifestListSize": first.base_manifest_list_size,
+    }
+    snapshot(table, 3, lambda b: b.update(lists))
+    assert "I6" in found(table)
+
+
+def test_overlapping_files_of_one_level(table: Table) -> None:
+    lifted = lambda es: [replace(e, file=replace(e.file, level=3)) for e in es]  # noqa: E731
+    delta(table, 1, lifted)
+    assert found(table) == set()
+    delta(table, 2, lifted)
+    assert "I4" in found(table)
+
+
+def test_an_older_file_above_a_newer_one(table: Table) -> None:
+    delta(table, 2, lambda es: [replace(e, file=replace(e.file, level=3)) for e in es])
+    assert "I5" in found(table)
+
+
+def test_keys_out_of_order(table: Table) -> None:
+    rewrite(table, lambda rows: rows.take(pa.array(range(rows.num_rows - 1, -1, -1))))
+    assert "I3" in found(table)
+
+
+def test_a_key_twice_in_a_file(table: Table) -> None:
+    rewrite(table, lambda rows: rows.take(pa.array([0, 0, *range(2, rows.num_rows)])))
+    assert "I3" in found(table)
+
+
+def test_rows_of_another_bucket(table: Table) -> None:
+    delta(table, 1, lambda es: [replace(es[0], bucket=es[1].bucket), replace(es[1], bucket=es[0].bucket)])
+    assert "I2" in found(table)  # the files are looked for where the entries say
+    names = [p.name for p in data_file(table).parent.parent.glob("bucket-*")]
+    assert sorted(names) == ["bucket-0", "bucket-1"]
+
+
+def test_rows_hashed_to_another_bucket(tmp_path: Path) -> None:
+    made = ts.connect(str(tmp_path)).create_table(
+        "d.h", schema={"k": ts.INT}, primary_key=["k"], options={"bucket": 1, "write-only": True}
+    )
+    made.write(pa.table({"k": pa.array(range(20), pa.int32())}))
+    delta(made, 1, lambda es: [replace(e, total_buckets=2) for e in es])
+    assert found(made) == {"I10"}
+
+
+@pytest.mark.parametrize(
+    ("change", "invariant"),
+    [
+        ({"row_count": 99}, "I8"),
+        ({"delete_count": 1}, "I8"),
+        ({"max_sequence": 0}, "I8"),
+        ({"schema_id": 9}, "I2"),
+        ({"file_name": "../data.parquet"}, "I2"),
+        ({"extra_files": ("data.index",)}, "I2"),
+    ],
+)
+def test_metadata_of_a_file_that_are_wrong(table: Table, change: dict[str, Any], invariant: str) -> None:
+    delta(table, 1, edit(**change))
+    assert invariant in found(table)
+
+
+def test_a_least_key_that_is_not_the_first(table: Table) -> None:
+    other = table.store.manifests.delta_entries(table.store.snapshots.get(1))[0].file.max_key
+    delta(table, 1, edit(min_key=other))
+    assert "I4" in found(table)
+
+
+def test_statistics_that_leave_a_value_out(table: Table) -> None:
+    stats = table.store.manifests.delta_entries(table.store.snapshots.get(2))[0].file.value_stats
+    delta(table, 1, edit(value_stats=stats))  # v is "v0" there and "v1" here
+    assert found(table) == {"I8"}
+
+
+def test_a_replayed_identifier(table: Table) -> None:
+    user = table.store.snapshots.get(1).commit_user
+    for number in (1, 2):
+        snapshot(table, number, lambda b: b.update(commitUser=user, commitIdentifier=5))
+    assert found(table) == {"I11"}
+    snapshot(table, 2, lambda b: b.update(commitIdentifier=6))
+    assert found(table) == set()
+
+
+def test_a_partition_with_two_bucket_counts(table: Table) -> None:
+    delta(table, 3, lambda es: [replace(e, total_buckets=4) for e in es])
+    assert "I10" in found(table)
+
+
+def test_a_tag_that_keeps_nothing(table: Table) -> None:
+    folder = Path(table.location) / "tag"
+    folder.mkdir()
+    body = json.loads((Path(table.location) / "snapshot" / "snapshot-1").read_text())
+    (folder / "tag-good").write_text(json.dumps(body))
+    assert found(table) == set()
+    (folder / "tag-bad").write_text(json.dumps({**body, "deltaManifestList": "manifest-list-gone"}))
+    assert found(table) == {"I2"}
+
+
+def test_data_files_can_be_left_closed(table: Table) -> None:
+    rewrite(table, lambda rows: rows.take(pa.array(range(rows.num_rows - 1, -1, -1))))
+    assert examine(table.store, data=False).violations == []
+
+
+def test_an_empty_table_is_clean(tmp_path: Path) -> None:
+    made = ts.connect(str(tmp_path)).create_table("d.e", schema={"k": ts.INT}, primary_key=["k"])
+    assert made.check() == []
+
+
+def test_key_order_of_floats_has_two_zeros_and_ends_with_nan() -> None:
+    assert ascending([pa.array([float("-inf"), -1.0, -0.0, 0.0, 1.0, float("inf"), float("nan")])])
+    assert not ascending([pa.array([0.0, -0.0])])
+    assert not ascending([pa.array([1, 1]), pa.array(["b", "a"])])
+    assert ascending([pa.array([1, 1, 2]), pa.array(["a", "b", ""])])
+    assert not ascending([pa.array([1, 1])])

@@ -1,0 +1,240 @@
+"""Changes between snapshots, streams that follow a table, cursors and consumers, time travel."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore import col
+from tablestore.errors import InvalidRequest, NotFound
+from tablestore.read import consumers
+from tablestore.read.incremental import changes
+from tablestore.read.stream import Change, cursor_of, parse_cursor, stream
+from tablestore.table.table import Table
+from tests.faults import SimEnv
+
+KINDS = pa.schema([("k", pa.int32()), ("v", pa.string()), ("rowkind", pa.string())])
+
+
+def make(path: Path, env: SimEnv | None = None, **options: Any) -> Table:
+    lake = ts.connect(str(path), env=env or SimEnv())
+    return lake.create_table(
+        "d.t",
+        schema={"k": ts.INT, "v": ts.STRING},
+        primary_key=["k"],
+        options={"bucket": 1, "write-only": True} | options,
+    )
+
+
+def put(table: Table, *rows: tuple[int, str | None, str]) -> None:
+    columns = [list(c) for c in zip(*rows, strict=True)]
+    table.write(
+        pa.table(dict(zip(KINDS.names, columns, strict=True)), schema=KINDS), row_kind_column="rowkind"
+    )
+
+
+def told(change: Change) -> list[tuple[Any, ...]]:
+    return sorted(tuple(r.values()) for r in change.to_arrow().to_pylist())
+
+
+def test_changes_without_producer_are_the_rows_as_written(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    put(table, (1, "a", "+I"), (2, "b", "+I"))
+    put(table, (1, None, "-D"), (3, "c", "+I"))
+    found = changes(table.store, since=1)
+    assert found.column_names == ["rowkind", "k", "v"]
+    assert sorted(map(str, found.to_pylist())) == sorted(
+        map(str, [{"rowkind": "-D", "k": 1, "v": None}, {"rowkind": "+I", "k": 3, "v": "c"}])
+    )
+
+
+def test_changes_of_an_input_producer_keep_every_step(tmp_path: Path) -> None:
+    table = make(tmp_path, **{"changelog-producer": "input"})
+    put(table, (1, "a", "+I"))
+    put(table, (1, "a", "-U"), (1, "b", "+U"), (1, "b", "-U"), (1, "c", "+U"))
+    found = changes(table.store, since=1).to_pylist()
+    assert [tuple(r.values()) for r in found] == [
+        ("-U", 1, "a"),
+        ("+U", 1, "b"),
+        ("-U", 1, "b"),
+        ("+U", 1, "c"),
+    ]
+
+
+def test_changes_can_be_projected_and_filtered(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    put(table, (1, "a", "+I"), (2, "b", "+I"))
+    found = changes(table.store, since=0, columns=["v"], where=col("k") == 2)
+    assert found.to_pylist() == [{"rowkind": "+I", "v": "b"}]
+
+
+def test_compaction_changes_nothing(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    put(table, (1, "a", "+I"))
+    put(table, (2, "b", "+I"))
+    before = table.store.snapshots.latest_id()
+    table.compact(full=True)
+    assert table.store.snapshots.latest_id() == before + 1
+    assert changes(table.store, since=before).num_rows == 0
+
+
+def test_a_range_must_go_forward_and_exist(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    put(table, (1, "a", "+I"))
+    put(table, (2, "b", "+I"))
+    with pytest.raises(InvalidRequest, match="changes go forward"):
+        changes(table.store, since=2, until=1)
+    with pytest.raises(NotFound, match="no snapshot 9 yet; the newest is 2"):
+        changes(table.store, since=1, until=9)
+    assert changes(table.store, since=2).num_rows == 0
+
+
+def test_a_stream_begins_with_the_state_and_goes_on_with_changes(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    put(table, (1, "a", "+I"), (2, "b", "+I"))
+    put(table, (1, "x", "+U"))
+    steps = stream(table.store)
+    first = next(steps)
+    assert (first.snapshot, first.full) == (2, True)
+    assert told(first) == [("+I", 1, "x"), ("+I", 2, "b")]
+    put(table, (2, "b", "-D"))
+    second = next(steps)
+    assert (second.snapshot, second.full, told(second)) == (3, False, [("-D", 2, "b")])
+
+
+@pytest.mark.parametrize(
+    ("start", "snapshots"),
+    [
+        ("latest-full", [(3, True)]),
+        ("latest", []),
+        ("earliest", [(1, False), (2, False), (3, False)]),
+        (2, [(2, False), (3, False)]),
+        (cursor_of(3), [(3, False)]),
+        ({"snapshot": 2}, [(2, False), (3, False)]),
+        ({"snapshot": 2, "full": True}, [(2, True), (3, False)]),
+        ({"timestamp": 1_700_000_001_500}, [(3, False)]),
+    ],
+)
+def test_where_a_stream_may_start(tmp_path: Path, start: Any, snapshots: list[tuple[int, bool]]) -> None:
+    env = SimEnv()
+    table = make(tmp_path, env)
+    for i in range(3):
+        put(table, (i, "a", "+I"))
+        env.sleep(1)
+    found = [(c.snapshot, c.full) for c in stream(table.store, start=start, follow=False)]
+    assert found == snapshots
+
+
+def test_a_stream_ends_at_until_or_after_a_quiet_time(tmp_path: Path) -> None:
+    env = SimEnv()
+    table = make(tmp_path, env)
+    for i in range(3):
+        put(table, (i, "a", "+I"))
+    assert [c.snapshot for c in stream(table.store, start=1, until=2)] == [1, 2]
+    before = env.monotonic()
+    assert [c.snapshot for c in stream(table.store, start=2, timeout=25)] == [2, 3]
+    assert 25 <= env.monotonic() - before <= 26
+
+
+def test_a_stream_of_a_table_without_snapshots_waits_for_the_first(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    assert list(stream(table.store, follow=False)) == []
+    assert list(stream(table.store, timeout=5)) == []
+    put(table, (1, "a", "+I"))
+    assert [c.full for c in stream(table.store, follow=False)] == [True]
+
+
+def test_a_cursor_goes_on_where_it_was_taken(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    for i in range(4):
+        put(table, (i, "a", "+I"))
+    first, second = islice(stream(table.store, start="earliest"), 2)
+    assert parse_cursor(first.cursor) == 2
+    assert [c.snapshot for c in stream(table.store, start=second.cursor, follow=False)] == [3, 4]
+    with pytest.raises(InvalidRequest, match="is no cursor"):
+        list(stream(table.store, start='{"snapshot": 1}', follow=False))
+    with pytest.raises(InvalidRequest, match="none of latest-full"):
+        list(stream(table.store, start="beginning", follow=False))
+
+
+def test_snapshots_without_changes_are_passed_over(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    put(table, (1, "a", "+I"))
+    put(table, (2, "a", "+I"))
+    table.compact(full=True)
+    put(table, (3, "a", "+I"))
+    assert [c.snapshot for c in stream(table.store, start=1, follow=False)] == [1, 2, 4]
+
+
+def test_a_consumer_comes_back_to_the_step_it_had_not_done(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    for i in range(3):
+        put(table, (i, "a", "+I"))
+    reader = stream(table.store, start="earliest", consumer="dashboard")
+    assert next(reader).snapshot == 1
+    assert consumers.next_snapshot(table.store, "dashboard") == 1
+    assert next(reader).snapshot == 2  # asking for the next says that the first is done
+    assert consumers.next_snapshot(table.store, "dashboard") == 2
+    again = list(islice(stream(table.store, consumer="dashboard"), 1))
+    assert [c.snapshot for c in again] == [2]
+    again[0].done()
+    assert [c.snapshot for c in stream(table.store, consumer="dashboard", follow=False)] == [3]
+    assert table.inspect.consumers().to_pylist() == [{"consumer_id": "dashboard", "next_snapshot_id": 4}]
+
+
+def test_a_consumer_keeps_its_snapshots_from_expiring(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    for i in range(5):
+        put(table, (i, "a", "+I"))
+    next(stream(table.store, start=3, consumer="slow"))
+    table.expire_snapshots(keep=1)
+    assert table.store.snapshots.ids() == [3, 4, 5]
+    assert [c.snapshot for c in stream(table.store, consumer="slow", follow=False)] == [3, 4, 5]
+
+
+def test_a_consumer_name_cannot_leave_its_directory(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    put(table, (1, "a", "+I"))
+    with pytest.raises(InvalidRequest, match="consumer name"):
+        list(stream(table.store, consumer="../x", follow=False))
+
+
+def test_a_stream_says_when_its_next_snapshot_has_expired(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    for i in range(5):
+        put(table, (i, "a", "+I"))
+    reader = stream(table.store, start=1)
+    assert next(reader).snapshot == 1
+    table.expire_snapshots(keep=2)
+    with pytest.raises(NotFound, match=r"snapshot 2, the next of this stream, has expired; there are 4\.\.5"):
+        next(reader)
+    with pytest.raises(NotFound, match="have expired"):
+        changes(table.store, since=1)
+
+
+def test_time_travel_by_id_and_time(tmp_path: Path) -> None:
+    env = SimEnv()
+    table = make(tmp_path, env)
+    for i in range(3):
+        put(table, (i, "a", "+I"))
+        env.sleep(10)
+    start = 1_700_000_000_000
+    assert table.at(snapshot=2).scan().to_arrow().num_rows == 2
+    assert table.at(timestamp=start + 12_000).scan().to_arrow().num_rows == 2
+    assert table.at(timestamp="2023-11-14T22:13:20.000+00:00").scan().to_arrow().num_rows == 1
+    assert table.at(timestamp=start * 2).scan().to_arrow().num_rows == 3
+    with pytest.raises(NotFound, match="no snapshot at or before"):
+        table.at(timestamp=start - 1)
+    with pytest.raises(NotFound, match=r"no snapshot 90; have 1\.\.3"):
+        table.at(snapshot=90)
+    with pytest.raises(NotFound, match="no tag 'v1'"):
+        table.at(tag="v1")
+    with pytest.raises(InvalidRequest, match="give one of"):
+        table.at(snapshot=1, tag="v1")
+    with pytest.raises(InvalidRequest, match="no ISO text"):
+        table.at(timestamp="yesterday")
