@@ -195,6 +195,9 @@ class LsmLevels(View):
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """Frames of the opened bucket for linked snapshots, and of every bucket at the present one."""
         histories = {snapshot: self._files_at(snapshot) for snapshot in self._export_snapshots()}
+        self._slots = max(
+            self._slots, *(min(_most_level0_runs(files), self._stop) for files in histories.values())
+        )
         frames = {str(width): self._export_frames(histories, width) for width in widths}
         state = {
             "snapshot": self.snapshot,

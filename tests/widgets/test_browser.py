@@ -1,0 +1,254 @@
+"""Pages without a kernel in a real browser: click, scrub, keys, hover; no request, no console error."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import widgets
+from tests.widgets import frames
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+
+CHROMIUM = Path(os.environ.get("WORKBENCH_CHROMIUM", "/usr/bin/chromium"))
+FLAGS = [
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+]
+XSS = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not CHROMIUM.exists(), reason="needs chromium"),
+]
+
+
+class Page:
+    """A page and everything it asked for or complained about."""
+
+    def __init__(self, page: "playwright.Page") -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        page.set_default_timeout(15_000)
+        page.on(
+            "console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None
+        )
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self.requests.append(request.url))
+
+    def open(self, path: Path) -> "Page":
+        """Load a file and wait until its views stand."""
+        self.page.goto(path.as_uri())
+        self.page.locator("body[data-ready=true]").wait_for()
+        return self
+
+    def text(self, selector: str) -> str:
+        """The text of the first match."""
+        return self.page.locator(selector).first.text_content() or ""
+
+    def check(self) -> None:
+        """Nothing but the file itself and inline data was asked for, and nobody complained."""
+        assert [url for url in self.requests if not url.startswith(("file:", "data:"))] == []
+        assert len([url for url in self.requests if url.startswith("file:")]) == 1
+        assert self.complaints == []
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["playwright.Browser"]:
+    """One Chromium for all tests of this file."""
+    with playwright.sync_playwright() as engine:
+        browser = engine.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS, timeout=60_000)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: "playwright.Browser") -> Iterator[Page]:
+    """A fresh page; after the test it must have asked for nothing and complained of nothing."""
+    context = browser.new_context(viewport={"width": 1080, "height": 900}, reduced_motion="reduce")
+    page = Page(context.new_page())
+    yield page
+    context.close()
+    page.check()
+
+
+@pytest.fixture(scope="module")
+def cockpit_file() -> Iterator[Path]:
+    """The page of a small table with a compaction in its history."""
+    table = frames.FakeTable(appends=7)
+    table.compact()
+    for _ in range(6):
+        table.append()
+    with tempfile.TemporaryDirectory() as folder:
+        yield widgets.cockpit(table).to_html(Path(folder) / "cockpit.html", title="shop.orders")
+
+
+def test_keys_step_through_snapshots_and_the_levels_follow(page: Page, cockpit_file: Path) -> None:
+    page.open(cockpit_file)
+    slider = page.page.get_by_role("slider")
+    assert slider.get_attribute("aria-valuetext").startswith("14, APPEND")
+    slider.focus()
+    page.page.keyboard.press("ArrowLeft")
+    assert page.text(".lw-levels h3") == "Levels at #13"
+    page.page.keyboard.press("Shift+ArrowLeft")
+    assert page.text(".lw-levels h3") == "Levels at #3"
+    page.page.keyboard.press("Home")
+    assert page.text(".lw-levels h3") == "Levels at #1"
+    assert page.text(".lw-timeline .cursor text").startswith("#1 APPEND")
+    page.page.keyboard.press("End")
+    assert slider.get_attribute("aria-valuenow") == "13"
+
+
+def test_scrubbing_moves_the_cursor_and_the_levels(page: Page, cockpit_file: Path) -> None:
+    page.open(cockpit_file)
+    box = page.page.locator(".lw-timeline .lw-pic > svg").bounding_box()
+    y = box["y"] + 100
+    page.page.mouse.move(box["x"] + 120, y)
+    page.page.mouse.down()
+    seen = set()
+    for at in range(8):
+        page.page.mouse.move(box["x"] + 120 + at * 44, y)
+        seen.add(page.text(".lw-levels h3"))
+    page.page.mouse.up()
+    assert len(seen) == 8
+    assert "viewing the past" in page.text(".lw-timeline .lw-chip")
+    page.page.get_by_role("button", name="go to the latest snapshot").click()
+    assert page.text(".lw-levels h3") == "Levels at #14"
+
+
+def test_the_picture_does_not_jump_while_stepping(page: Page, cockpit_file: Path) -> None:
+    page.open(cockpit_file)
+    page.page.get_by_role("slider").focus()
+    heights, rows = set(), set()
+    for _ in range(13):
+        page.page.keyboard.press("ArrowLeft")
+        heights.add(page.page.evaluate("document.documentElement.scrollHeight"))
+        rows.add(page.page.locator(".lw-levels svg text", has_text="L5").first.get_attribute("y"))
+    assert len(rows) == 1
+    assert len(heights) == 1
+
+
+def test_a_click_selects_a_file_and_arrows_walk_on(page: Page, cockpit_file: Path) -> None:
+    page.open(cockpit_file)
+    page.page.locator('.file[data-name^="base--0-1"]').click()
+    assert page.text(".lw-strip code") == "base--0-1"
+    assert "96.0 MiB" in page.text(".lw-strip dl")
+    assert page.page.locator(".lw-levels .lw-pic .ring").count() == 1
+    page.page.keyboard.press("ArrowRight")
+    assert page.text(".lw-strip code") == "base--0-2"
+    page.page.keyboard.press("ArrowUp")
+    assert page.text(".lw-strip code").startswith("data-")
+    page.page.keyboard.press("Escape")
+    assert page.page.locator(".lw-strip code").count() == 0
+
+
+def test_hovering_a_file_shows_its_card(page: Page, cockpit_file: Path) -> None:
+    page.open(cockpit_file)
+    card = page.page.locator(".lw-card")
+    assert card.is_hidden()
+    page.page.locator('.file[data-name^="base--0-1"]').hover()
+    assert card.is_visible()
+    assert "L5, 96.0 MiB" in card.text_content()
+    page.page.mouse.move(5, 5)
+    assert card.is_hidden()
+
+
+def test_bytes_mode_and_jump_field_work(page: Page, cockpit_file: Path) -> None:
+    page.open(cockpit_file)
+    page.page.get_by_role("button", name="bytes", exact=True).click()
+    assert page.page.get_by_role("button", name="bytes", exact=True).get_attribute("aria-pressed") == "true"
+    field = page.page.get_by_label("jump to snapshot id, tag or time")
+    field.fill("#5")
+    field.press("Enter")
+    assert page.text(".lw-levels h3") == "Levels at #5"
+
+
+def test_play_runs_to_the_end_and_stops(page: Page, cockpit_file: Path) -> None:
+    page.open(cockpit_file)
+    field = page.page.get_by_label("jump to snapshot id, tag or time")
+    field.fill("12")
+    field.press("Enter")
+    page.page.keyboard.press("Space")
+    page.page.locator('[role=slider][aria-valuenow="13"]').wait_for()
+    page.page.get_by_role("button", name="play", exact=True).wait_for()
+
+
+def test_buttons_that_need_a_kernel_are_off(page: Page, cockpit_file: Path) -> None:
+    page.open(cockpit_file)
+    buttons = page.page.locator(".lw-controls .lw-foot button")
+    assert buttons.count() == 4
+    assert all(buttons.nth(at).is_disabled() for at in range(4))
+    assert page.text(".lw-controls .lw-hint") == "needs a kernel"
+
+
+def test_ten_thousand_commits_turn_pages_in_the_lens(page: Page, tmp_path: Path) -> None:
+    timeline = widgets.SnapshotTimeline(frames.commits(10_000))
+    page.open(timeline.to_html(tmp_path / "big.html"))
+    slider = page.page.get_by_role("slider")
+    slider.focus()
+    page.page.keyboard.press("Home")
+    assert slider.get_attribute("aria-valuetext").startswith("1, ")
+    box = page.page.locator(".lw-timeline .lw-pic > svg").bounding_box()
+    page.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + 50)
+    chosen = int(slider.get_attribute("aria-valuenow"))
+    assert 4_000 < chosen < 6_000
+    assert page.text(".cursor text").startswith(f"#{chosen + 1} ")
+
+
+def test_another_bucket_opens_from_the_overview(page: Page, tmp_path: Path) -> None:
+    places = tuple((f"y={1992 + n // 12}/m={n % 12 + 1}", b) for n in range(24) for b in range(2))
+    levels = widgets.LsmLevels(frames.FakeTable(buckets=places, appends=5))
+    page.open(levels.to_html(tmp_path / "many.html"))
+    page.page.locator('.cell[data-bucket="y=1993/m=4/1"]').click()
+    assert page.text(".lw-opened").startswith("y=1993/m=4 · bucket 1")
+    assert page.page.locator(".lw-over .ring").count() == 1
+    page.page.get_by_role("button", name="files", exact=True).click()
+    assert "files" in page.text(".lw-over svg")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [700, 960, 1080])
+def test_no_width_scrolls_sideways_and_no_label_leaves_its_picture(
+    browser: "playwright.Browser", cockpit_file: Path, width: int, scheme: str
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = Page(context.new_page()).open(cockpit_file)
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= width
+    outside = page.page.evaluate(
+        """[...document.querySelectorAll('.lw-pic > svg')].flatMap(svg => {
+          const box = svg.getBoundingClientRect();
+          return [...svg.querySelectorAll('text')].filter(t => {
+            const b = t.getBoundingClientRect();
+            return b.left < box.left - 1 || b.right > box.right + 1 || b.bottom > box.bottom + 2;
+          }).map(t => t.textContent);
+        })"""
+    )
+    assert outside == []
+    ground = page.page.evaluate("getComputedStyle(document.querySelector('.lw-levels')).backgroundColor")
+    assert ground == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(17, 17, 17)")
+    page.check()
+    context.close()
+
+
+def test_hostile_names_are_shown_as_text(page: Page, tmp_path: Path) -> None:
+    table = frames.FakeTable(buckets=((f"p={XSS}", 0), ("p=2", 0)), appends=9, name=XSS)
+    file = widgets.page(XSS, [widgets.cockpit(table), widgets.IngestProgress(XSS)])
+    path = tmp_path / "hostile.html"
+    path.write_text(file, encoding="utf-8")
+    page.open(path)
+    for cell in range(2):
+        page.page.locator(".cell").nth(cell).click()
+    page.page.locator(".lw-levels .lw-pic").focus()
+    page.page.keyboard.press("ArrowDown")
+    assert page.page.locator("img").count() == 0
+    assert page.page.locator("script").count() == 2
+    assert page.page.title() == XSS
+    assert XSS in page.text("h1")
+    assert XSS in page.text(".lw-ingest h3")
