@@ -35,10 +35,8 @@ def origin_of(checkpoint: str, table: Table, user: str) -> Origin:
     path = join(folder, "tablestore-origin.json")
     if not io.list(join(folder, "offsets")):
         identifier, position = table.position(user) or (-1, None)
-        io.replace(
-            path,
-            json.dumps({"v": 1, "user": user, "identifier": identifier + 1, "position": position}).encode(),
-        )
+        mine = {"v": 1, "user": user, "table": _identity(table)}
+        io.replace(path, json.dumps({**mine, "identifier": identifier + 1, "position": position}).encode())
     try:
         found = json.loads(io.read(path))
     except FileNotFoundError:

@@ -31,6 +31,7 @@ from tablestore.table.catalog import open_table
 log = logging.getLogger(__name__)
 SEQUENCE_SPAN = 1 << 32
 PHASE_OPTION = "tablestore.full-phase-changelog"
+PHASE, ROWS, STARTED = "tablestore.phase", "tablestore.rows", "tablestore.started"  # in snapshot properties
 _RESULT = (
     "ordinal int, phase string, position string, rows long, started double, ended double, "
     "messages array<binary>"
@@ -131,17 +132,17 @@ class _Batches:
             return
         messages = [bytes(m) for row in sorted(done, key=lambda r: r.ordinal) for m in row.messages]
         phase, position = done[0].phase, done[0].position
-        properties = {"tablestore.phase": phase}
+        rows, started = sum(r.rows for r in done), min(r.started for r in done)
         committed = table.commit(
-            messages, user=load.user, identifier=identifier, position=position, properties=properties
+            messages,
+            user=load.user,
+            identifier=identifier,
+            position=position,
+            properties={PHASE: phase, ROWS: str(rows), STARTED: f"{started:.3f}"},
         )
         if self._on_batch is not None:
-            rows, started = sum(r.rows for r in done), min(r.started for r in done)
-            self._on_batch(
-                BatchDone(
-                    number, phase, rows, started, time.time(), committed.snapshot, Position.of(position)
-                )
-            )
+            reached = Position.of(position)
+            self._on_batch(BatchDone(number, phase, rows, started, time.time(), committed.snapshot, reached))
         if self._ingest.compact_every and (number + 1) % self._ingest.compact_every == 0:
             compact(self._spark, load.table)
 

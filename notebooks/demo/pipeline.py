@@ -1,0 +1,249 @@
+"""The demo step by step: source → tables → full load and increments, with the summary beside them →
+compaction.
+
+Every step can be called again after a kill: it looks at the tables and goes on. `tell(step, done, total,
+note)` is called from the thread that called the step, a few times a second, with rows or tasks done; a
+caller that stops listening may raise from it, and the step ends with that error.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+import tablestore as ts
+from datasets import cdc
+from notebooks.demo import tables
+from notebooks.demo.journal import Journal, Places
+from tablestore.cdc.source import ChangeDirectory, Position
+from tablestore.io.fileio import LocalFileIO
+from tablestore.spark import ingest, summary
+from tablestore.spark.compaction import Compacted, compact
+
+Tell = Callable[[str, float, float, str], None]
+_POLL_SECONDS = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to run. `interval_seconds` None: batches follow one another without a pause."""
+
+    scale_factor: str
+    pairs: int = 10
+    seed: int = 0
+    chunks_per_batch: int = 8
+    interval_seconds: float | None = None
+    cores: int | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One warehouse and everything in it."""
+
+    places: Places
+    plan: Plan
+    source: cdc.Source
+    lineitem: ts.Table
+    summary: ts.Table
+
+    @property
+    def journal(self) -> Journal:
+        return Journal(self.places.journal)
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of the full snapshot."""
+        return len(self.source.chunks)
+
+    @property
+    def snapshot_rows(self) -> int:
+        """Rows of the full snapshot."""
+        return sum(c.rows for c in self.source.chunks)
+
+    def position(self) -> Position:
+        """How far the table of line items is."""
+        known = self.lineitem.position(tables.LINEITEM_USER)
+        return Position.of(known[1]) if known and known[1] else Position()
+
+    def loaded(self) -> bool:
+        """Whether the full phase is over."""
+        return self.position().chunks >= self.chunks
+
+    def ingested(self) -> bool:
+        """Whether every change of a finished source is in the table."""
+        end = cdc.open_source(self.places.source).log_end()
+        here = self.position()
+        return self.loaded() and (self.source.pairs == 0 or (here.file, here.offset) >= tuple(end))
+
+
+def prepare(places: Places, plan: Plan, *, progress: bool = True) -> Run:
+    """The source (made if need be, or gone on with) and the tables."""
+    places.own.mkdir(parents=True, exist_ok=True)
+    source = cdc.generate(
+        places.source, plan.scale_factor, pairs=plan.pairs, seed=plan.seed, progress=progress
+    )
+    lake = ts.connect(str(places.warehouse))
+    columns = ChangeDirectory(LocalFileIO(), str(places.source), "lineitem").schema
+    return Run(places, plan, source, tables.lineitem(lake, columns), tables.summary(lake))
+
+
+def run_queries(spark: SparkSession, run: Run, tell: Tell) -> None:
+    """Ingest everything, keep the summary in step, return when both have seen the last change.
+
+    Raises what a query failed with.
+    """
+    began = time.monotonic()
+    state = _Progress(run)
+    queries: list[StreamingQuery] = []
+    try:
+        with _failing_together(queries):
+            queries.append(ingest.start(spark, _job(run), on_batch=state.batch_done))
+            following = False
+            while queries[0].isActive:
+                if not following and run.loaded():
+                    queries.append(_follow(spark, run, state))
+                    following = True
+                if run.plan.interval_seconds is not None and run.ingested():
+                    queries[0].stop()
+                state.report(spark, tell)
+                _raise_failure(queries)
+                time.sleep(_POLL_SECONDS)
+            _raise_failure(queries)
+            if not following:
+                queries.append(_follow(spark, run, state))
+            _await_summary(spark, run, queries, state, tell)
+    finally:
+        for query in queries:
+            query.stop()
+    run.journal.add("queries", seconds=time.monotonic() - began)
+
+
+def _job(run: Run) -> ingest.Ingest:
+    return ingest.Ingest(
+        tables.load_of(str(run.places.source), run.lineitem),
+        str(run.places.checkpoint("lineitem")),
+        chunks_per_batch=run.plan.chunks_per_batch,
+        interval_seconds=run.plan.interval_seconds,
+    )
+
+
+def _follow(spark: SparkSession, run: Run, state: _Progress) -> StreamingQuery:
+    return summary.maintain(
+        spark,
+        run.lineitem.location,
+        run.summary.location,
+        tables.q1(),
+        user=tables.SUMMARY_USER,
+        checkpoint=str(run.places.checkpoint("summary")),
+        on_batch=state.summary_done,
+    )
+
+
+@contextmanager
+def _failing_together(queries: list[StreamingQuery]) -> Iterator[None]:
+    """A failed query ends the step with its own error, not with what its failure led to."""
+    try:
+        yield
+    except BaseException:
+        _raise_failure(queries)
+        raise
+
+
+def _raise_failure(queries: list[StreamingQuery]) -> None:
+    for query in queries:
+        failed = query.exception()
+        if failed is not None:
+            raise failed
+
+
+def last_change(run: Run) -> int:
+    """The newest snapshot of line items that holds changes."""
+    commits = run.lineitem.inspect.snapshots()
+    appended = commits.filter(pc.equal(commits["commit_kind"], "APPEND"))
+    return pc.max(appended["snapshot_id"]).as_py() or 0
+
+
+def summary_position(run: Run) -> int:
+    """The snapshot of line items that the summary has reached."""
+    known = run.summary.position(tables.SUMMARY_USER)
+    return int(known[1]) if known and known[1] else 0
+
+
+def _await_summary(
+    spark: SparkSession, run: Run, queries: list[StreamingQuery], state: _Progress, tell: Tell
+) -> None:
+    goal = last_change(run)
+    while summary_position(run) < goal:
+        state.report(spark, tell)
+        _raise_failure(queries)
+        time.sleep(_POLL_SECONDS)
+    state.report(spark, tell)
+
+
+class _Progress:
+    """What is done, gathered from the threads of the queries, told from the caller's."""
+
+    def __init__(self, run: Run) -> None:
+        self._run, self._lock = run, threading.Lock()
+        here = run.position()
+        self._rows = sum(c.rows for c in run.source.chunks[: here.chunks])
+        self._changes, self._summary_at = 0, summary_position(run)
+        self._size = run.plan.chunks_per_batch * max((c.rows for c in run.source.chunks), default=0)
+
+    def batch_done(self, batch: ingest.BatchDone) -> None:
+        with self._lock:
+            if batch.phase == "full":
+                self._rows += batch.rows
+            else:
+                self._changes += batch.rows
+        facts = {"phase": batch.phase, "rows": batch.rows, "started": batch.started, "ended": batch.ended}
+        self._run.journal.add("batch", snapshot=batch.snapshot, **facts)
+
+    def summary_done(self, done: summary.SummaryDone) -> None:
+        with self._lock:
+            self._summary_at = done.source_snapshot
+        self._run.journal.add("summary", reached=done.source_snapshot, started=done.started, ended=done.ended)
+
+    def report(self, spark: SparkSession, tell: Tell) -> None:
+        with self._lock:
+            rows, changes, at = self._rows, self._changes, self._summary_at
+        total = self._run.snapshot_rows
+        if rows < total:
+            rows += int(min(self._size, total - rows) * _share_done(spark) * 0.99)
+            tell("load", rows, total, "")
+            return
+        tell("load", total, total, "")
+        tell("changes", changes, 0, f"summary at snapshot {at}" if at else "")
+
+
+def _share_done(spark: SparkSession) -> float:
+    """Share of the tasks of running jobs that are done."""
+    tracker = spark.sparkContext.statusTracker()
+    found = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    total = sum(s.numTasks for s in found if s)
+    return sum(s.numCompletedTasks for s in found if s) / total if total else 0.0
+
+
+def compact_fully(spark: SparkSession, run: Run, tell: Tell) -> Compacted:
+    """Every bucket rewritten into one run, as Spark tasks; one COMPACT snapshot."""
+    started = time.time()
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(compact, spark, run.lineitem.location, full=True)
+        while not done.done():
+            tell("compaction", _share_done(spark), 1.0, "")
+            time.sleep(_POLL_SECONDS)
+        found = done.result()
+    tell("compaction", 1.0, 1.0, "")
+    facts: dict[str, Any] = {"snapshot": found.snapshot, "buckets": found.buckets}
+    facts |= {"bytes_read": found.bytes_read, "bytes_written": found.bytes_written}
+    run.journal.add("compacted", started=started, seconds=found.seconds, **facts)
+    return found
