@@ -240,12 +240,7 @@ class Pruner:
                 if not all(whys):
                     continue
                 for f, why in zip(together, whys, strict=True):
-                    also = (
-                        ""
-                        if len(together) == 1
-                        else f", nor do the {len(together) - 1} files it overlaps with"
-                    )
-                    reasons[by_file[id(f)].identity] = why + also
+                    reasons[by_file[id(f)].identity] = why + _neighbours(len(together) - 1)
         return [
             FileVerdict(v.entry, False, "column stats", reasons[v.entry.identity])
             if v.kept and v.entry.identity in reasons
