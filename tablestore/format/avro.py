@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import fastavro
@@ -41,7 +41,7 @@ def decode(data: bytes, path: str) -> list[dict[str, Any]]:
         raise Corrupt(path, f"not a readable Avro file: {e!r}") from e
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def millis(value: Any) -> int | None:

@@ -97,7 +97,7 @@ def _slot(value: Any, t: DataType, offset: int) -> tuple[bytes, bytes]:
 
 @lru_cache(maxsize=65536)
 def _decode(data: bytes, types: tuple[DataType, ...]) -> tuple[Raw, ...]:
-    arity = struct.unpack_from(">i", data)[0] if data else 0
+    arity = int.from_bytes(data[:4], "big", signed=True)
     if arity != len(types):
         raise Corrupt("BinaryRow", f"{arity} fields, expected {len(types)}")
     body = memoryview(data)[4:]

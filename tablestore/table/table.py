@@ -27,13 +27,13 @@ from tablestore.read.inspect import Inspect
 from tablestore.read.split import DataSplit
 from tablestore.read.split_read import read_split
 from tablestore.read.stream import Change, stream
-from tablestore.table import compaction
+from tablestore.table import compaction, lookup
 from tablestore.table.compaction import Compaction
 from tablestore.table.scan import Scan
 from tablestore.table.writer import EngineWriter, Writer, shared_pool, write_all
 from tablestore.write import positions
 from tablestore.write.commit import CommitRequest, Committed, Committer
-from tablestore.write.conform import as_batches, conform
+from tablestore.write.conform import as_batches
 from tablestore.write.expire import ExpirePolicy, Expiry, expire
 from tablestore.write.table_write import TableWrite
 
@@ -123,6 +123,11 @@ class Table:
             raise InvalidRequest(f"a key of {self.name} holds {', '.join(keys)}")
         rows = self.scan(columns, all_of(*(col(k) == v for k, v in key.items()))).to_arrow().to_pylist()
         return rows[0] if rows else None
+
+    def get_many(self, keys: Any, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of many primary keys, in any order; absent ones are left out."""
+        rows = pa.Table.from_batches(self._rows(self.scan(), keys), self.schema)
+        return rows if columns is None else rows.select(list(columns))
 
     def changes(self, *, since: int, until: int | None = None) -> pa.Table:
         """What changed after snapshot `since` up to `until`, with a `rowkind` column first."""
@@ -273,22 +278,16 @@ class Table:
         return compaction.partition_filter(self.store, wanted.where)
 
     def delete(self, what: Predicate | Any) -> Committed:
-        """Delete rows by a predicate, or by a table holding the key columns."""
-        if not isinstance(what, Predicate):
-            return self._write_kinds((self._keys_only(b) for b in as_batches(what)), rowkind.DELETE)
-        return self._write_kinds(self.scan(where=what).to_batches(), rowkind.DELETE)
+        """Delete rows by a predicate, or the rows of keys (anything Arrow-like that holds the key columns).
 
-    def _keys_only(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Delete rows for keys: the other columns are read from the table's rows where they are NOT NULL,
-        else NULL."""
-        missing = [
-            f.name
-            for f in self.store.schema.fields
-            if f.name not in batch.schema.names and not f.type.nullable
-        ]
-        if missing:
-            raise SchemaMismatch(f"a delete by keys needs the NOT NULL columns too: {', '.join(missing)}")
-        return conform(batch, self.store.schema)
+        The −D rows carry the old values, so a changelog consumer can retract; absent keys are passed over.
+        """
+        scan = self.scan()
+        rows = scan.filter(what).to_batches() if isinstance(what, Predicate) else self._rows(scan, what)
+        return self._write_kinds(rows, rowkind.DELETE)
+
+    def _rows(self, scan: Scan, keys: Any) -> Iterator[pa.RecordBatch]:
+        return lookup.rows_of(scan, lookup.key_table(scan, pa.Table.from_batches(as_batches(keys))))
 
     def update(self, values: Mapping[str, Any], *, where: Predicate) -> Committed:
         """Set columns of the rows `where` selects; writes −U/+U pairs so that a changelog consumer can
@@ -367,8 +366,8 @@ class Table:
     ) -> Expiry:
         """Remove old snapshots and the files only they need. `keep=n`: exactly the newest n stay.
 
-        `older_than` ("1 h") adds an age; without either the table's options decide. Consumers, tags and stream
-        positions protect.
+        `older_than` ("1 h") adds an age; without either the table's options decide.
+        Consumers, tags and stream positions protect.
         """
         self._require_present()
         policy = ExpirePolicy.of(self.store)

@@ -1,8 +1,8 @@
 """Stream positions in snapshots: how a commit identifier is recognised as a replay (I11).
 
 Snapshot properties `tablestore.position.<commit user>` = {"identifier": n, "position": any text or null}.
-Every commit of ours carries all of them forward, so the newest snapshot of ours knows every stream; a reader walks back over snapshots of
-foreign writers.
+Every commit of ours carries all of them forward, so the newest snapshot of ours knows every stream; a reader
+walks back over snapshots of foreign writers.
 """
 
 from __future__ import annotations

@@ -1,0 +1,139 @@
+"""A FileIO that fails on command, and an Env whose clock and chance are a test's own."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.env import Env
+from tablestore.errors import Unavailable
+from tablestore.io.fileio import FileStatus, LocalFileIO
+
+
+class Killed(BaseException):
+    """The process is gone: no handler of ours may run anything that reaches the store."""
+
+
+class FaultyIO:
+    """Local files; operation number `fail_at` (counted from 0) fails.
+
+    `mode`: "error before": it raises Unavailable and does nothing; "error after": it is done, then raises;
+    "kill before", "kill after": the same with Killed, and every later operation raises Killed too;
+    "full": every write from there on finds the disk full.
+    """
+
+    MODES = ("error before", "error after", "kill before", "kill after")
+
+    def __init__(self, fail_at: int | None = None, mode: str = "error before") -> None:
+        self._inner, self.fail_at, self.mode = LocalFileIO(), fail_at, mode
+        self.count, self.dead, self.log = 0, False, list[str]()
+
+    def _run(self, what: str, path: str, action: Any, *, writes: bool) -> Any:
+        if self.dead:
+            raise Killed(path)
+        n, self.count = self.count, self.count + 1
+        self.log.append(f"{what} {path}")
+        if self.fail_at is None or n < self.fail_at or (n > self.fail_at and self.mode != "full"):
+            return action()
+        if self.mode == "full":
+            if not writes:
+                return action()
+            raise Unavailable(28, f"{path}: No space left on device")
+        if self.mode.endswith("after"):
+            action()
+        if self.mode.startswith("kill"):
+            self.dead = True
+            raise Killed(path)
+        raise Unavailable(5, f"{path}: injected")
+
+    def read(self, path: str) -> bytes:
+        return self._run("read", path, lambda: self._inner.read(path), writes=False)
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        return self._run("open", path, lambda: self._inner.open_input(path), writes=False)
+
+    def open_output(self, path: str) -> Any:
+        return _Output(
+            self, self._run("create", path, lambda: self._inner.open_output(path), writes=True), path
+        )
+
+    def write(self, path: str, data: bytes) -> None:
+        self._run("write", path, lambda: self._inner.write(path, data), writes=True)
+
+    def write_new(self, path: str, data: bytes) -> bool:
+        return self._run("put", path, lambda: self._inner.write_new(path, data), writes=True)
+
+    def replace(self, path: str, data: bytes) -> None:
+        self._run("replace", path, lambda: self._inner.replace(path, data), writes=True)
+
+    def delete(self, path: str) -> None:
+        self._run("delete", path, lambda: self._inner.delete(path), writes=False)
+
+    def delete_tree(self, path: str) -> None:
+        self._run("delete", path, lambda: self._inner.delete_tree(path), writes=False)
+
+    def list(self, path: str) -> list[FileStatus]:
+        return self._run("list", path, lambda: self._inner.list(path), writes=False)
+
+    def exists(self, path: str) -> bool:
+        return self._run("exists", path, lambda: self._inner.exists(path), writes=False)
+
+    def size(self, path: str) -> int:
+        return self._run("size", path, lambda: self._inner.size(path), writes=False)
+
+    def make_dir(self, path: str) -> None:
+        self._run("mkdir", path, lambda: self._inner.make_dir(path), writes=True)
+
+
+class _Output:
+    """An output stream whose every write is an operation of its own. Arrow takes it as a Python file
+    object."""
+
+    def __init__(self, io: FaultyIO, inner: pa.NativeFile, path: str) -> None:
+        self._io, self._inner, self._path = io, inner, path
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        return self._io._run("append", self._path, lambda: self._inner.write(data), writes=True)
+
+    def flush(self) -> None:
+        self._inner.flush()
+
+    def tell(self) -> int:
+        return self._inner.tell()
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._inner.close()
+
+
+class SimEnv(Env):
+    """A clock that moves when told or slept on, and seeded chance."""
+
+    def __init__(self, seed: int = 0, now_ms: int = 1_700_000_000_000) -> None:
+        super().__init__(random.Random(seed))
+        object.__setattr__(self, "_now", now_ms)
+
+    def now_ms(self) -> int:
+        return self._now
+
+    def local_now_ms(self) -> int:
+        return self._now
+
+    def monotonic(self) -> float:
+        return self._now / 1000
+
+    def sleep(self, seconds: float) -> None:
+        object.__setattr__(self, "_now", self._now + max(1, int(seconds * 1000)))
