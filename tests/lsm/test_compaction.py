@@ -12,16 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablestore.lsm.compaction import (
-    CompactionOptions,
-    CompactUnit,
-    PickContext,
-    check_picks,
-    full,
-    main,
-    pick,
-    recorded_case,
-)
+from tablestore.lsm.compaction import CompactionOptions, CompactUnit, PickContext, full, pick
+from tablestore.lsm.compaction.__main__ import main
+from tablestore.lsm.compaction.recorded import check_picks, recorded_case
 from tablestore.lsm.decision import RatioStep
 from tablestore.lsm.sorted_run import Levels
 from tablestore.options import TableOptions, duration_ms, memory_size
@@ -65,6 +58,13 @@ def test_replay_reports_the_first_differences(tmp_path, capsys):
 def test_replay_of_agreeing_picks_succeeds(capsys):
     assert main(["--check-picks", str(GOLDEN)]) == 0
     assert capsys.readouterr().out == "3000 of 3000 picks agree\n"
+
+
+def test_a_file_that_holds_no_picks_is_told_in_one_line(tmp_path, capsys):
+    assert main(["--check-picks", str(tmp_path / "none.jsonl")]) == 2
+    (tmp_path / "bad.jsonl").write_text('{"id": 1}')
+    assert main(["--check-picks", str(tmp_path / "bad.jsonl")]) == 2
+    assert capsys.readouterr().err.count("no file of recorded picks") == 2
 
 
 def outcome(case: str) -> str:

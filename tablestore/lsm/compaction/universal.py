@@ -1,116 +1,18 @@
-"""Universal compaction: which sorted runs of a bucket to merge next, by the exact rules of Paimon 2.0.0.
+"""Universal compaction by the exact rules of Paimon 2.0.0 (format facts 12.2).
 
-`pick` and `full` are pure: levels, options and a context in; a `Decision` with its reason out, the "no"
-included. Runs taken are always contiguous from the newest (I5), and the output level is never 0. Called by
-writers, by compaction jobs, by dry runs and by the simulator. `python -m tablestore.lsm.compaction
---check-picks FILE` replays recorded picks against these rules.
+The rules are tried in order: early full, size amplification, size ratio, file number, lift level 0. Runs
+taken are always contiguous from the newest (I5), and the output level is never 0. Pure.
 """
 
 from __future__ import annotations
 
-import argparse
-import gzip
-import json
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tablestore.format.manifest import EMPTY_STATS, DataFileMeta
-from tablestore.io.fileio import LocalFileIO
+from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.decision import CompactUnit, Decision, RatioStep, Reason, RuleTrial
 from tablestore.lsm.sorted_run import Levels, SortedRun
-from tablestore.options import TableOptions
-
-__all__ = [
-    "CompactUnit",
-    "CompactionOptions",
-    "Decision",
-    "PickContext",
-    "RatioStep",
-    "Reason",
-    "RuleTrial",
-    "full",
-    "pick",
-]
-_HOUR_MS = 3_600_000
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionOptions:
-    """What the rules ask of a table's options."""
-
-    trigger: int = 5
-    stop_trigger: int = 8
-    num_levels: int = 6
-    max_size_amplification: int = 200
-    size_ratio: int = 1
-    offpeak_start: int = -1
-    offpeak_end: int = -1
-    offpeak_ratio: int = 0
-    interval_ms: int | None = None
-    total_threshold: int | None = None
-    incremental_threshold: int | None = None
-    force_up_level0: bool = False
-    target_bytes: int = 128 << 20
-    small_file_ratio: float = 0.7
-
-    @classmethod
-    def of(cls, options: TableOptions) -> CompactionOptions:
-        """The part of a primary-key table's options that concerns compaction."""
-        return cls(
-            trigger=options.compaction_trigger,
-            stop_trigger=options.run_stop_trigger,
-            num_levels=options.num_levels,
-            max_size_amplification=options.max_size_amplification,
-            size_ratio=options.size_ratio,
-            offpeak_start=options.offpeak_start,
-            offpeak_end=options.offpeak_end,
-            offpeak_ratio=options.offpeak_ratio,
-            interval_ms=options.optimization_interval_ms,
-            total_threshold=options.compaction_total_bytes,
-            incremental_threshold=options.compaction_incremental_bytes,
-            force_up_level0=options.force_up_level0,
-            target_bytes=options.target_bytes(keyed=True),
-            small_file_ratio=options.small_file_ratio,
-        )
-
-    @property
-    def small_file_bytes(self) -> float:
-        """Files below this are rewritten along with their neighbours instead of moved."""
-        return self.small_file_ratio * self.target_bytes
-
-    def percent(self, hour: int) -> float:
-        """100 plus the size ratio in force at that hour of the day."""
-        start, end = self.offpeak_start, self.offpeak_end
-        if start == -1 or end == -1 or start == end:
-            quiet = False
-        elif start < end:
-            quiet = start <= hour < end
-        else:
-            quiet = hour >= start or hour < end
-        return 100.0 + self.size_ratio + (self.offpeak_ratio if quiet else 0)
-
-
-@dataclass(frozen=True, slots=True)
-class PickContext:
-    """What a pick may know besides the levels. Times: local wall clock in ms, as `_CREATION_TIME`."""
-
-    now_ms: int = 0
-    last_full_ms: int | None = None
-
-    @classmethod
-    def at(cls, now_ms: int, levels: Levels) -> PickContext:
-        """The context after a restart: the last full compaction made the top level's newest file."""
-        top = levels.upper[-1].files if levels.upper else ()
-        return cls(
-            now_ms, max((f.creation_time_ms for f in top if f.creation_time_ms is not None), default=None)
-        )
-
-    @property
-    def hour(self) -> int:
-        """Hour of the day, 0..23."""
-        return self.now_ms // _HOUR_MS % 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,95 +177,3 @@ _RULES: tuple[Callable[[_Tree, CompactionOptions, PickContext], RuleTrial], ...]
     _file_number,
     _lift_level0,
 )
-
-
-def recorded_case(case: Mapping[str, Any]) -> tuple[Levels, CompactionOptions, PickContext]:
-    """The arguments of `pick` for one line of a file of recorded picks. Files are named by their number."""
-    by_level: dict[int, list[DataFileMeta]] = {}
-    number = 0
-    for level, *files in case["runs"]:
-        for size, low, high in files:
-            file = DataFileMeta(
-                file_name=str(number),
-                file_size=size,
-                row_count=1,
-                min_key=low.to_bytes(8, "big", signed=True),
-                max_key=high.to_bytes(8, "big", signed=True),
-                key_stats=EMPTY_STATS,
-                value_stats=EMPTY_STATS,
-                min_sequence=-number,
-                max_sequence=-number,
-                schema_id=0,
-                level=level,
-            )
-            by_level.setdefault(level, []).append(file)
-            number += 1
-    upper = tuple(SortedRun(tuple(by_level.get(i, ())), i) for i in range(1, case["num_levels"]))
-    options = CompactionOptions(
-        trigger=case["trigger"],
-        num_levels=case["num_levels"],
-        max_size_amplification=case["max_size_amp"],
-        size_ratio=case["size_ratio"],
-        offpeak_start=0,
-        offpeak_end=24,
-        offpeak_ratio=case["off_peak_ratio"],
-        interval_ms=case.get("interval_ms"),
-        total_threshold=case.get("total_size_threshold"),
-        incremental_threshold=case.get("incremental_size_threshold"),
-        force_up_level0=case["force_up_level_0"],
-    )
-    now = 1 << 50
-    since = case.get("since_last_full_ms")
-    return (
-        Levels(tuple(by_level.get(0, ())), upper),
-        options,
-        PickContext(now, None if since is None else now - since),
-    )
-
-
-def difference(case: Mapping[str, Any]) -> str | None:
-    """What `pick` answers otherwise than recorded, with its reason; None when both agree."""
-    decision = pick(*recorded_case(case))
-    unit, wanted = decision.unit, case["pick"]
-    if wanted is not None and wanted.get("discarded"):
-        wanted = None
-    ours = None if unit is None else (unit.output_level, sorted(int(f.file_name) for f in unit.files))
-    theirs = None if wanted is None else (wanted["output_level"], sorted(wanted["files"]))
-    if ours == theirs:
-        return None
-    return f"case {case.get('id')}: expected {theirs}, picked {ours}\n{decision.explain()}"
-
-
-def check_picks(lines: Iterable[str], show: int = 5) -> tuple[int, int, list[str]]:
-    """(cases, cases that differ, the first `show` differences) of recorded picks, one JSON object a line."""
-    cases, wrong, shown = 0, 0, []
-    for line in lines:
-        if not line.strip():
-            continue
-        cases += 1
-        found = difference(json.loads(line))
-        if found is not None:
-            wrong += 1
-            if len(shown) < show:
-                shown.append(found)
-    return cases, wrong, shown
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Replay a file of recorded picks; 0 when all agree, 1 with the first differences otherwise."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tablestore.lsm.compaction", description="Replay recorded picks."
-    )
-    parser.add_argument("--check-picks", metavar="FILE", required=True, help="JSON lines, plain or .gz")
-    path = parser.parse_args(arguments).check_picks
-    data = LocalFileIO().read(path)
-    text = (gzip.decompress(data) if path.endswith(".gz") else data).decode()
-    cases, wrong, shown = check_picks(text.splitlines())
-    for found in shown:
-        print(found)
-    print(f"{cases - wrong} of {cases} picks agree")
-    return 1 if wrong or not cases else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,87 @@
+"""What compaction rules may know besides the levels: a table's options, and the time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablestore.lsm.sorted_run import Levels
+from tablestore.options import TableOptions
+
+_HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionOptions:
+    """What the rules ask of a table's options."""
+
+    trigger: int = 5
+    stop_trigger: int = 8
+    num_levels: int = 6
+    max_size_amplification: int = 200
+    size_ratio: int = 1
+    offpeak_start: int = -1
+    offpeak_end: int = -1
+    offpeak_ratio: int = 0
+    interval_ms: int | None = None
+    total_threshold: int | None = None
+    incremental_threshold: int | None = None
+    force_up_level0: bool = False
+    target_bytes: int = 128 << 20
+    small_file_ratio: float = 0.7
+
+    @classmethod
+    def of(cls, options: TableOptions) -> CompactionOptions:
+        """The part of a primary-key table's options that concerns compaction."""
+        return cls(
+            trigger=options.compaction_trigger,
+            stop_trigger=options.run_stop_trigger,
+            num_levels=options.num_levels,
+            max_size_amplification=options.max_size_amplification,
+            size_ratio=options.size_ratio,
+            offpeak_start=options.offpeak_start,
+            offpeak_end=options.offpeak_end,
+            offpeak_ratio=options.offpeak_ratio,
+            interval_ms=options.optimization_interval_ms,
+            total_threshold=options.compaction_total_bytes,
+            incremental_threshold=options.compaction_incremental_bytes,
+            force_up_level0=options.force_up_level0,
+            target_bytes=options.target_bytes(keyed=True),
+            small_file_ratio=options.small_file_ratio,
+        )
+
+    @property
+    def small_file_bytes(self) -> float:
+        """Files below this are rewritten along with their neighbours instead of moved."""
+        return self.small_file_ratio * self.target_bytes
+
+    def percent(self, hour: int) -> float:
+        """100 plus the size ratio in force at that hour of the day."""
+        start, end = self.offpeak_start, self.offpeak_end
+        if start == -1 or end == -1 or start == end:
+            quiet = False
+        elif start < end:
+            quiet = start <= hour < end
+        else:
+            quiet = hour >= start or hour < end
+        return 100.0 + self.size_ratio + (self.offpeak_ratio if quiet else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class PickContext:
+    """What a pick may know besides the levels. Times: local wall clock in ms, as `_CREATION_TIME`."""
+
+    now_ms: int = 0
+    last_full_ms: int | None = None
+
+    @classmethod
+    def at(cls, now_ms: int, levels: Levels) -> PickContext:
+        """The context after a restart: the last full compaction made the top level's newest file."""
+        top = levels.upper[-1].files if levels.upper else ()
+        return cls(
+            now_ms, max((f.creation_time_ms for f in top if f.creation_time_ms is not None), default=None)
+        )
+
+    @property
+    def hour(self) -> int:
+        """Hour of the day, 0..23."""
+        return self.now_ms // _HOUR_MS % 24
