@@ -157,6 +157,7 @@ class RollingWriter:
             except (OSError, TablestoreError) as e:
                 log.warning("could not delete %s/%s: %s", self._files.directory, self._path_name, e)
             self._writer = None
+            self._files.delete([self._path_name])  # opening it may have failed half-way
         self._files.delete(f.file_name for f in self._done)
         self._done = []
 

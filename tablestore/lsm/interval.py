@@ -14,7 +14,7 @@ from typing import Any
 from tablestore.format import binary_row
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.types import DataType
-from tablestore.lsm.sorted_run import MIXED, SortedRun
+from tablestore.lsm.sorted_run import MIXED, SortedRun, newest_first
 
 Section = tuple[SortedRun, ...]
 
@@ -31,7 +31,8 @@ def key_order(types: Sequence[DataType]) -> Callable[[bytes], Any]:
 
 def partition(files: Iterable[DataFileMeta], key: Callable[[bytes], Any]) -> list[Section]:
     """Sections in key order; `key` makes `min_key` and `max_key` comparable."""
-    spans = sorted(((key(f.min_key), key(f.max_key), i, f) for i, f in enumerate(files)), key=lambda s: s[:3])
+    order = enumerate(sorted(files, key=newest_first))  # equal spans: by age, whatever order they came in
+    spans = sorted(((key(f.min_key), key(f.max_key), i, f) for i, f in order), key=lambda s: s[:3])
     sections: list[Section] = []
     section: list[tuple[Any, Any, int, DataFileMeta]] = []
     bound: Any = None

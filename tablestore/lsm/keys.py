@@ -1,13 +1,10 @@
 """Key columns as things that sort: rows in the key order of the format, whole columns at a time.
 
 A key is taken apart into *components*: int64 arrays that order as the column does (DECIMAL beyond 18 digits
-gives two), and
-text or binary columns as they are (bytes order). Components of a column compare across batches, so positions
-can be searched in
-one batch for a key of another; `codes` packs components into one int64 that compares within the given rows
-only.
-Order: null first, text by UTF-8 bytes, −0.0 before 0.0, NaN last. Used by the write buffer and the merge
-reader.
+gives two), and text or binary columns as they are (bytes order). Components of a column compare across
+batches, so positions can be searched in one batch for a key of another; `codes` packs components into one
+int64 that compares within the given rows only. Order: null first, text by UTF-8 bytes, −0.0 before 0.0, NaN
+last. Used by the write buffer and the merge reader.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Merge functions: how rows of one key become one row.
 
 A merge function is given rows and their `Groups` and mostly chooses positions; `take` gathers, so column
-types cannot drift.
-As in the format, a key with a single row is passed through as it is, whatever its kind.
+types cannot drift. As in the format, a key with a single row is passed through as it is, whatever its kind.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from tablestore.lsm.merge_function import Groups, MergeFunction, joined, without
 
 Reader = Callable[[], Iterator[pa.RecordBatch]]
 WINDOW_ROWS = 131_072
+_READ_ROWS = 524_288  # rows of all runs that are decoded ahead
 
 
 def merge(
@@ -50,6 +51,11 @@ def merge(
         if rows.num_rows:
             yield rows
         cursors = [c for c in cursors if c.fill()]
+
+
+def batch_rows(runs: int) -> int:
+    """Rows a batch for readers of so many runs: many runs read smaller batches, so memory stays bounded."""
+    return min(65_536, max(4_096, _READ_ROWS // max(1, runs)))
 
 
 Part = tuple[pa.RecordBatch, list[Component]]

@@ -9,7 +9,7 @@ Called by writers and by compaction tasks; belongs to one thread.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -151,16 +151,12 @@ class Rewriter:
                     if rows.num_rows:
                         yield rows
             return
-        runs = sorted(section, key=lambda run: max(f.max_sequence for f in run.files))
-        readers = [self._reader(run) for run in runs]
+        readers = [self._reader(run) for run in old_to_new(section)]
         yield from merge_reader.merge(
             readers, self._files.schema.key_fields, self._function, keep_retracts=not drop
         )
 
-    def _reader(self, run: SortedRun) -> Callable[[], Iterator[pa.RecordBatch]]:
-        return partial(_run_batches, self._files, run)
 
-
-def _run_batches(files: BucketFiles, run: SortedRun) -> Iterator[pa.RecordBatch]:
+def _run_batches(files: BucketFiles, run: SortedRun, batch_rows: int) -> Iterator[pa.RecordBatch]:
     for file in run.files:
-        yield from files.read(file)
+        yield from files.read(file, batch_rows=batch_rows)

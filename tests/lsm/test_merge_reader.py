@@ -11,7 +11,7 @@ from tablestore.errors import Unsupported
 from tablestore.format import rowkind
 from tablestore.format.types import BIGINT, INT
 from tablestore.lsm.merge_function import Deduplicate, merge_function
-from tablestore.lsm.merge_reader import merge
+from tablestore.lsm.merge_reader import batch_rows, merge
 from tablestore.options import TableOptions
 from tests.lsm.rows import RAW, Row, comparable, key_fields, kv_batch, merged_model, rows_of, same
 
@@ -152,3 +152,7 @@ def test_rows_without_a_take_keep_their_types():
     (found,) = merge([lambda: iter([batch])], KEYS, Deduplicate())
     assert found.schema.equals(batch.schema)
     assert isinstance(found, pa.RecordBatch)
+
+
+def test_many_runs_read_smaller_batches():
+    assert [batch_rows(k) for k in (0, 1, 8, 16, 64, 1000)] == [65536, 65536, 65536, 32768, 8192, 4096]
