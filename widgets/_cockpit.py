@@ -101,8 +101,15 @@ def cockpit(table: Compactable, partition: str | None = None, bucket: int | None
 
 
 def page(title: str, views: Sequence[View | Cockpit]) -> str:
-    """One self-contained HTML page of views: live without a kernel, no request to anywhere."""
+    """One self-contained HTML page of views: live without a kernel, no request to anywhere.
+
+    The first timeline leads: every other view of it that shows snapshots is linked to it.
+    """
     flat: list[View] = []
     for view in views:
         flat += view.views if isinstance(view, Cockpit) else [view]
+    lead = next((view for view in flat if isinstance(view, SnapshotTimeline)), None)
+    for view in flat:
+        if lead is not None and isinstance(view, LsmLevels | CompactionControls) and not lead.is_linked(view):
+            lead.link(view)
     return _static.page(title, flat)

@@ -10,7 +10,7 @@ from datetime import datetime
 ABSENT = "–"
 MINUS = "−"
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-_WHOLE = re.compile(r"-?\d+")
+_WHOLE = re.compile(r"\[?(-?\d{1,18})\]?")
 
 
 def _three(value: float) -> str:
@@ -102,7 +102,8 @@ def key(text: str | None) -> str:
     """A key as shown: a whole number gets separators, anything else stays as stored."""
     if text is None:
         return "null"
-    return f"{int(text):,}".replace("-", MINUS) if _WHOLE.fullmatch(text) and len(text) < 19 else text
+    whole = _WHOLE.fullmatch(text)
+    return f"{int(whole.group(1)):,}".replace("-", MINUS) if whole else text
 
 
 def key_range(low: str | None, high: str | None) -> str:

@@ -57,9 +57,13 @@ def script(name: str) -> str:
     return compact((HERE / name).read_text(encoding="utf-8"))
 
 
-STYLE = _theme.css() + re.sub(
-    r"\s*([{};:,>])\s*", r"\1", compact((HERE / "_stage.css").read_text(encoding="utf-8"))
-)
+def style(name: str) -> str:
+    """One of our style sheets without the spaces that mean nothing."""
+    text = compact((HERE / name).read_text(encoding="utf-8"))
+    return re.sub(r"(?<=:) (?! )", "", re.sub(r"\s*([{};,>])\s*", r"\1", text))
+
+
+STYLE = _theme.css() + style("_stage.css")
 
 
 def module(name: str, function: str) -> str:
@@ -146,6 +150,10 @@ class View(anywidget.AnyWidget):
         self._peers.append(other)
         other._peers.append(self)
         return self
+
+    def is_linked(self, other: "View") -> bool:
+        """Whether `link` has joined the two."""
+        return other in self._peers
 
     def refresh_linked(self) -> None:
         """Read again in this view and in all that are linked to it."""

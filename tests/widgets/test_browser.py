@@ -139,7 +139,7 @@ def test_a_click_selects_a_file_and_arrows_walk_on(page: Page, cockpit_file: Pat
     page.open(cockpit_file)
     page.page.locator('.file[data-name^="base--0-1"]').click()
     assert page.text(".lw-strip code") == "base--0-1"
-    assert "96.0 MiB" in page.text(".lw-strip dl")
+    assert "96.0 MiB" in page.text(".lw-facts")
     assert page.page.locator(".lw-levels .lw-pic .ring").count() == 1
     page.page.keyboard.press("ArrowRight")
     assert page.text(".lw-strip code") == "base--0-2"

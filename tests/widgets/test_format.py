@@ -68,7 +68,9 @@ def test_a_stamp_names_its_day_only_if_it_is_not_today():
 
 def test_whole_number_keys_get_separators_and_others_stay():
     assert fmt.key_range("18000", "1492000") == "18,000 … 1,492,000"
-    assert fmt.key_range("a|7", None) == "a|7 … null"
+    assert fmt.key_range("[15953]", "[-4]") == "15,953 … −4"
+    assert fmt.key_range("[15953, 1]", None) == "[15953, 1] … null"
+    assert fmt.key("1" * 30) == "1" * 30
 
 
 def test_long_file_names_lose_their_middle():

@@ -22,7 +22,7 @@ class Clock:
 
 def test_a_chunk_read_again_counts_as_retried():
     progress = Progress("t", chunk_count=4)
-    for state in ("reading", "read", "reading", "read", "committed"):
+    for state in ("reading", "reading", "read", "read", "reading", "read", "committed"):
         progress = with_chunk(progress, 2, state)
     assert progress.retried == {2: 2}
     assert progress.counts == {"committed": 1, "waiting": 3}

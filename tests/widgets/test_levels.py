@@ -82,6 +82,14 @@ def test_ticks_are_round_numbers_only_if_positions_follow_the_key():
     assert [label for _, label in ends] == ["a", "1,500,000"]
 
 
+def test_ticks_follow_the_first_column_of_a_composite_key():
+    files = frames.sample_files()
+    for at, name in ((8, "min_key"), (9, "max_key")):
+        keys = pa.array([f"[{key}, 7]" for key in files[name].to_pylist()])
+        files = files.set_column(at, name, keys)
+    assert key_ticks(lsm_model(files).files) == key_ticks(sample_model().files)
+
+
 def test_ticks_are_not_guessed_when_positions_are_ranks():
     files = frames.sample_files()
     skewed = pa.array([x**3 for x in files["min_key_pos"].to_pylist()])

@@ -121,10 +121,11 @@ def _rule(trial: Trial, x: float, y: float, width: float) -> tuple[str, float]:
         text(x + width, y + 18, words, size=11, fill=colour, weight=600 if fired else 400, text_anchor="end"),
     ]
     at = y + 20
-    for row in wrap(trial.text, width - 22, size=11, monospace=True, lines=3) if trial.text else ():
+    said = "" if trial.text == trial.state else trial.text
+    for row in wrap(said, width - 22, size=11, monospace=True, lines=3) if said else ():
         at += 15
         parts.append(code(x + 22, at, row))
-    for row in trial.lines:
+    for row in trial.lines if trial.state in ("fired", "no") else ():
         at += 15
         parts.append(code(x + 22, at, fit(row, width - 22, size=11, monospace=True), fill="ink"))
     return "".join(parts), at - y + 8
@@ -147,7 +148,8 @@ def _outcome(model: ControlsModel, pick: Pick, x: float, y: float, width: float)
     reads = f"reads {fmt.bytes_text(pick.bytes)} · {fmt.plural(len(pick.inputs), 'file')}"
     parts.append(text(x, y + 52, reads))
     parts.append(text(x + width, y + 52, f"writes ≈ {fmt.bytes_text(pick.bytes)}", text_anchor="end"))
-    for row, words in enumerate(wrap(pick.reason, width, size=11, lines=2)):
+    told = any(pick.reason == trial.text for trial in pick.trials)
+    for row, words in enumerate(wrap(pick.reason, width, size=11, lines=2) if not told else ()):
         parts.append(text(x, y + 70 + row * 14, words, size=11))
     return "".join(parts), y + 92
 

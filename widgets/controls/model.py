@@ -219,6 +219,6 @@ def text_form(model: ControlsModel) -> str:
     rows = ["  ".join(part for part in head if part)]
     for trial in pick.trials:
         rows.append(f"  {STATES[trial.state]} {trial.rule:<20} {trial.text}".rstrip())
-        rows += [f"      {line}" for line in trial.lines]
+        rows += [f"      {line}" for line in trial.lines if trial.state in ("fired", "no")]
     rows += [f"  {row}" for row in model.done]
     return "\n".join(rows + ([f"error: {model.error}"] if model.error else []))

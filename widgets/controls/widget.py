@@ -209,8 +209,9 @@ class CompactionControls(View):
 
     def _compact(self, pick: Pick | None) -> None:
         report = self._table.compact(full=self.full, **self._scope(pick))
-        text = str(getattr(report, "text", report))
-        self._model = replace(self._model, done=(*self._model.done, text)[-20:])
+        lines = str(getattr(report, "text", report)).splitlines()
+        said = lines if len(lines) <= 2 else lines[-1:]
+        self._model = replace(self._model, done=(*self._model.done, *said)[-20:])
         self.refresh_linked()
 
     def _start(self, work: Callable[[], None], words: str) -> None:

@@ -188,7 +188,14 @@ def _chunk_boxes(progress: Progress, top: float, width: float) -> tuple[str, flo
         if times := progress.retried.get(number):
             parts.append(rect(x, y + 6, CHUNK_W, 13, fill=var("bg")))
             parts.append(
-                text(x + CHUNK_W / 2, y + 16, f"{times}×", size=11, fill="ink", text_anchor="middle")
+                text(
+                    x + CHUNK_W / 2,
+                    y + 16,
+                    f"{times}×" if times < 10 else "9+",
+                    size=11,
+                    fill="ink",
+                    text_anchor="middle",
+                )
             )
     rows = -(-progress.places // per_row)
     return "".join(parts), top + rows * (CHUNK_H + 5)

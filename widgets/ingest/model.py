@@ -78,14 +78,14 @@ class Sample:
 
 
 def with_chunk(progress: Progress, number: int, state: str) -> Progress:
-    """`progress` after chunk `number` entered `state`; reading it again counts as a retry."""
+    """`progress` after chunk `number` entered `state`; going back counts as a retry."""
     if state not in CHUNK_STATES:
         raise ValueError(f"chunk state {state!r}; have {', '.join(CHUNK_STATES)}")
     if number < 0:
         raise ValueError(f"chunk {number}; chunks count from 0")
     before = progress.chunks.get(number, "waiting")
     retried = progress.retried
-    if state == "reading" and before != "waiting":
+    if CHUNK_STATES.index(state) < CHUNK_STATES.index(before):
         retried = {**retried, number: retried.get(number, 1) + 1}
     return replace(progress, chunks={**progress.chunks, number: state}, retried=retried)
 

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from widgets import _format as fmt
 
-NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+NUMBER = re.compile(r"\[?(-?\d+(?:\.\d+)?)")
+"""The leading number of a key as `inspect` writes it: `[15953, 1]`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +249,7 @@ def key_ticks(boxes: Collection[FileBox]) -> tuple[tuple[float, str], ...]:
     matches = [(x, NUMBER.match(text)) for x, text in ends]
     if all(match for _, match in matches) and last[0] > first[0]:
         xs = np.array([x for x, _ in matches])
-        values = np.array([float(match.group(0)) for _, match in matches if match])
+        values = np.array([float(match.group(1)) for _, match in matches if match])
         slope, start = np.polyfit(xs, values, 1)
         if slope > 0 and np.abs(start + slope * xs - values).max() <= 0.005 * slope:
             return tuple(

@@ -70,8 +70,8 @@ function renderLevels({ model, el }) {
       return strip.append(lwEl("span", { class: "lw-sub" }, words));
     }
     strip.append(lwEl("div", { class: "lw-strip-head" }, lwEl("code", {}, c.name), lwEl("span", { class: "lw-sub" }, "Esc clears · Z zooms to it")));
-    const grid = lwEl("dl", {});
-    for (const [k, v] of facts(c)) grid.append(lwEl("div", {}, lwEl("dt", {}, k), lwEl("dd", { title: v }, v)));
+    const grid = lwEl("div", { class: "lw-facts" });
+    for (const [k, v] of facts(c)) grid.append(lwEl("div", {}, lwEl("span", {}, k), lwEl("span", { title: v }, v)));
     strip.append(grid);
   }
   function hover(g, event) {

@@ -1,0 +1,34 @@
+"""The parts of a view stay apart: models and figures know no widget, and no figure names a colour."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import widgets
+
+HERE = Path(widgets.__file__).parent
+PURE = sorted([*HERE.glob("*/model.py"), *HERE.glob("*/figure.py"), HERE / "levels" / "overview.py"])
+
+
+@pytest.mark.parametrize("path", PURE, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_models_and_figures_import_no_widget_machinery(path):
+    source = path.read_text(encoding="utf-8")
+    assert not re.search(
+        r"^(?:from|import) (?:anywidget|ipywidgets|traitlets|threading|time)\b", source, flags=re.M
+    )
+    assert "widgets._view" not in source
+
+
+@pytest.mark.parametrize("path", PURE, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_figures_take_colours_from_the_theme(path):
+    assert re.findall(r"#[0-9a-fA-F]{6}\b", path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "path", sorted(HERE.rglob("*.js")), ids=lambda path: f"{path.parent.name}/{path.name}"
+)
+def test_modules_load_nothing_from_elsewhere(path):
+    source = path.read_text(encoding="utf-8")
+    assert set(re.findall(r"https?://[^\"'`\s]+", source)) <= {"http://www.w3.org/2000/svg"}
+    assert not re.search(r"^\s*import |\bimport\(|\bfetch\(|XMLHttpRequest|\beval\(", source, flags=re.M)
