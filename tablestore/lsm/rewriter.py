@@ -22,7 +22,7 @@ from tablestore.lsm.compaction import CompactionOptions
 from tablestore.lsm.decision import CompactUnit
 from tablestore.lsm.interval import Section
 from tablestore.lsm.merge_function import MergeFunction, merge_function, without_retracts
-from tablestore.lsm.sorted_run import Levels, SortedRun
+from tablestore.lsm.sorted_run import Levels, SortedRun, old_to_new
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +151,8 @@ class Rewriter:
                     if rows.num_rows:
                         yield rows
             return
-        readers = [self._reader(run) for run in old_to_new(section)]
+        rows = merge_reader.batch_rows(len(section))
+        readers = [partial(_run_batches, self._files, run, rows) for run in old_to_new(section)]
         yield from merge_reader.merge(
             readers, self._files.schema.key_fields, self._function, keep_retracts=not drop
         )

@@ -111,3 +111,16 @@ class Levels:
 def newest_first(file: DataFileMeta) -> tuple[int, int, int, str]:
     """Sort key of level 0: largest sequence first, then smallest first one, creation time, name."""
     return -file.max_sequence, file.min_sequence, file.creation_time_ms or 0, file.file_name
+
+
+def old_to_new(runs: Iterable[SortedRun]) -> list[SortedRun]:
+    """Runs with the newest last, as a merge likes them: by last sequence number, then lower levels later (I5).
+
+    Two writers that start from one snapshot number their rows alike; then the later run of this order wins. It depends
+    on the files alone, so readers and compaction agree on the winner (I12).
+    """
+    return sorted(runs, key=lambda run: max(map(_age, run.files)))
+
+
+def _age(file: DataFileMeta) -> tuple[int, int, int, str]:
+    return file.max_sequence, -file.level, file.creation_time_ms or 0, file.file_name

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from tablestore.errors import Unsupported
 from tablestore.format import rowkind
 from tablestore.format.types import BIGINT, INT
+from tablestore.lsm import merge_reader
 from tablestore.lsm.merge_function import Deduplicate, merge_function
-from tablestore.lsm.merge_reader import batch_rows, merge
+from tablestore.lsm.merge_reader import merge
 from tablestore.options import TableOptions
 from tests.lsm.rows import RAW, Row, comparable, key_fields, kv_batch, merged_model, rows_of, same
 
@@ -155,4 +156,5 @@ def test_rows_without_a_take_keep_their_types():
 
 
 def test_many_runs_read_smaller_batches():
-    assert [batch_rows(k) for k in (0, 1, 8, 16, 64, 1000)] == [65536, 65536, 65536, 32768, 8192, 4096]
+    found = [merge_reader.batch_rows(runs) for runs in (0, 1, 8, 16, 64, 1000)]
+    assert found == [65536, 65536, 65536, 32768, 8192, 4096]

@@ -140,6 +140,22 @@ def test_outputs_are_deleted_when_an_input_is_damaged(tmp_path):
     assert bucket.on_disk() == there
 
 
+def test_equal_sequence_numbers_have_one_winner_before_and_after(tmp_path):
+    bucket = Bucket(str(tmp_path / "bucket-0"))
+    writers = [bucket.writer(), bucket.writer()]  # both start from the same live files
+    for name, writer in zip("ab", writers, strict=True):
+        writer.append(bucket.batch([(1, name)]))
+        bucket.commit(writer.prepare())
+    bucket.write([(2, "c")])
+    newest = bucket.levels.level0[-2:]
+    before = bucket.rows()
+    assert before == [(1, bucket.file_rows(newest[0])[0][3]), (2, "c")]
+    for level in (4, 5):
+        result = run(bucket, level)
+        bucket.live = list(result.after)
+        assert bucket.rows() == before
+
+
 class FullDisk(LocalFileIO):
     """Opens so many files for writing, then fails."""
 

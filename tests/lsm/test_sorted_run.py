@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablestore.lsm.sorted_run import Levels
+from tablestore.lsm.sorted_run import Levels, old_to_new
 from tests.lsm.trees import data_file
 
 
@@ -53,3 +53,14 @@ def test_apply_refuses_files_that_are_not_there():
     a = data_file("a", 0, 9)
     with pytest.raises(AssertionError, match="I6"):
         Levels.of([a], 6).apply([a.upgraded(5)], [])
+
+
+def test_old_to_new_is_the_order_of_runs_reversed():
+    files = [
+        data_file("a", 0, 9, max_sequence=20, creation_time_ms=1),
+        data_file("b", 0, 9, max_sequence=20, creation_time_ms=2),
+        data_file("c", 0, 9, max_sequence=99, level=4),
+        data_file("d", 0, 9, max_sequence=5, level=5),
+    ]
+    levels = Levels.of(files, 6)
+    assert old_to_new(levels.runs) == list(reversed(levels.runs))
