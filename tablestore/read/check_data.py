@@ -119,8 +119,8 @@ class DataCheck:
     def _newer_above(self, newest: Sequence[ManifestEntry]) -> None:
         """I5: for one key, the run nearer to the top has the higher sequence number.
 
-        Two writers that start from one snapshot number their rows alike; where the sequence ranges of two files
-        overlap, readers go by the number alone and I5 says nothing.
+        Two writers that start from one snapshot number their rows alike; where the sequence ranges of two
+        files overlap, readers go by the number alone and I5 says nothing.
         """
         buckets: dict[tuple[bytes, int], list[DataFileMeta]] = {}
         for e in newest:
@@ -180,7 +180,7 @@ def _scalar(f: DataField) -> bool:
 
 
 def _ranked(batch: pa.RecordBatch, names: Sequence[str], rank: int, file: int) -> pa.RecordBatch:
-    """Comparable keys, sequence numbers, the rank of the run (smaller is newer), and the number of the file."""
+    """Comparable keys, sequence numbers, the rank of the run (smaller is newer), the number of the file."""
     keys = [_comparable(c) for c in batch.columns[2:]]
     ranks, files = (pa.repeat(pa.scalar(n, pa.int32()), batch.num_rows) for n in (rank, file))
     return pa.RecordBatch.from_arrays(

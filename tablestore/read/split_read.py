@@ -8,18 +8,19 @@ also inside Spark's workers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
 
+from tablestore.errors import Corrupt, NotFound
 from tablestore.format import predicate, rowkind
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.parquet_schema import KIND
 from tablestore.format.predicate import Predicate
 from tablestore.lsm import interval, merge_reader
 from tablestore.lsm.merge_function import merge_function, without_retracts
-from tablestore.lsm.sorted_run import SortedRun
+from tablestore.lsm.sorted_run import old_to_new
 from tablestore.meta.store import Store
 from tablestore.read.file_read import read_file
 from tablestore.read.pruning import TRUE, Filters
@@ -40,7 +41,8 @@ def read_split(
     """Rows of a split as value columns (None: all), in the order asked for; `with_kinds` puts "+I" or "+U"
     into a first column.
 
-    `store` has the schema of the plan, `where` is the plan's. Batches may be of any size, none is empty.
+    Raises NotFound when the snapshot expired meanwhile. `store` has the schema of the plan, `where` is the
+    plan's. Batches may be of any size, none is empty.
     """
     names = tuple(columns if columns is not None else store.schema.names)
     bound = None if where is None else predicate.bind(where, store.schema)
@@ -49,10 +51,15 @@ def read_split(
     kinds = with_kinds and bool(store.schema.primary_keys)
     wanted = dict.fromkeys((*names, *(n for n in store.schema.names if n in filters.rows.columns)))
     rows = (_raw if split.raw else _merged)(store, split, tuple(wanted), filters, kinds)
-    for batch in rows:
-        kept = batch if filters.rows == TRUE else batch.filter(predicate.mask(filters.rows, batch))
-        if kept.num_rows:
-            yield _shaped(store, kept, names, with_kinds=with_kinds)
+    try:
+        for batch in rows:
+            kept = batch if filters.rows == TRUE else batch.filter(predicate.mask(filters.rows, batch))
+            if kept.num_rows:
+                yield _shaped(store, kept, names, with_kinds=with_kinds)
+    except Corrupt as e:
+        if store.io.exists(e.path) or store.snapshots.exists(split.snapshot_id):
+            raise
+        raise NotFound(f"snapshot {split.snapshot_id} expired while it was read; plan the scan again") from e
 
 
 def _shaped(store: Store, batch: pa.RecordBatch, names: Sequence[str], *, with_kinds: bool) -> pa.RecordBatch:
@@ -90,12 +97,10 @@ def _merged(
     function = merge_function(store.options)
     where = None if filters.key == TRUE else filters.key
 
-    def reader(run: SortedRun) -> Callable[[], Iterator[pa.RecordBatch]]:
-        return partial(_run, store, split, run.files, needed, where)
-
     for section in interval.partition(split.files, store.key_order):
-        runs = sorted(section, key=lambda run: max(f.max_sequence for f in run.files))
-        yield from merge_reader.merge([reader(run) for run in runs], keys, function)
+        size = merge_reader.batch_rows(len(section))
+        readers = [partial(_run, store, split, run.files, needed, where, size) for run in old_to_new(section)]
+        yield from merge_reader.merge(readers, keys, function)
 
 
 def _run(
@@ -104,6 +109,9 @@ def _run(
     files: Sequence[DataFileMeta],
     names: Sequence[str],
     where: Predicate | None,
+    batch_rows: int,
 ) -> Iterator[pa.RecordBatch]:
     for file in files:
-        yield from read_file(store, split.partition, split.bucket, file, names, where=where)
+        yield from read_file(
+            store, split.partition, split.bucket, file, names, where=where, batch_rows=batch_rows
+        )

@@ -1,0 +1,137 @@
+"""Rows of splits: kinds, ties between writers, files that vanish or lie, projections."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore import col
+from tablestore.errors import Corrupt, NotFound
+from tablestore.read.plan import plan
+from tablestore.read.split_read import read_split
+from tablestore.table.table import Table
+from tests.read import golden
+
+
+def make(path: Path, **options: Any) -> Table:
+    return ts.connect(str(path)).create_table(
+        "d.t",
+        schema={"k": ts.INT, "a": ts.BIGINT, "s": ts.STRING},
+        primary_key=["k"],
+        options={"bucket": 1, "write-only": True} | options,
+    )
+
+
+def rows(keys: Any, a: int, kind: str = "+I") -> pa.Table:
+    keys = list(keys)
+    n = len(keys)
+    return pa.table(
+        {"k": pa.array(keys, pa.int32()), "a": [a] * n, "s": [f"s{a}"] * n, "rowkind": [kind] * n}
+    )
+
+
+def put(table: Table, *args: Any) -> None:
+    table.write(rows(*args), row_kind_column="rowkind")
+
+
+def test_kinds_come_first_when_asked_for(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    put(table, range(3), 1)
+    put(table, [1], 2, "+U")
+    found = plan(table.store, table.store.snapshots.latest())
+    read = [b for s in found.splits for b in read_split(table.store, s, ["a", "k"], with_kinds=True)]
+    assert pa.Table.from_batches(read).to_pylist() == [
+        {"rowkind": "+I", "a": 1, "k": 0},
+        {"rowkind": "+U", "a": 2, "k": 1},
+        {"rowkind": "+I", "a": 1, "k": 2},
+    ]
+
+
+def test_a_filter_may_use_columns_that_are_not_asked_for(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    put(table, range(10), 1)
+    put(table, range(5), 2)
+    found = table.scan(["s"], where=(col("a") == 2) & (col("k") > 2)).to_arrow()
+    assert found.to_pydict() == {"s": ["s2", "s2"]}
+
+
+def test_the_winner_of_a_tie_between_two_writers_is_the_same_after_compaction(tmp_path: Path) -> None:
+    for seed in range(6):
+        table = make(tmp_path / str(seed))
+        put(table, range(20), 0)
+        first, second = (table.open_writer(user=f"u{i}") for i in range(2))
+        first.write(rows(range(5, 15), 1).drop(["rowkind"]))
+        second.write(rows(range(5, 15), 2).drop(["rowkind"]))
+        messages = [w.prepare() for w in (first, second)]  # both number their rows from the same snapshot
+        for i in (seed % 2, 1 - seed % 2):
+            table.commit(messages[i], user=f"u{i}", identifier=1)
+        before = table.scan().to_arrow().sort_by("k")
+        table.compact(full=True)
+        assert table.scan().to_arrow().sort_by("k").equals(before)
+
+
+def test_a_damaged_or_missing_file_is_named(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    put(table, range(10), 1)
+    path = next(Path(table.location).glob("bucket-0/data-*"))
+    kept = path.read_bytes()
+    path.write_bytes(kept[:-20])
+    with pytest.raises(Corrupt, match=path.name):
+        table.scan().to_arrow()
+    path.write_bytes(kept[:-20] + b"\0" * 20)
+    with pytest.raises(Corrupt, match=path.name):
+        table.scan().to_arrow()
+    path.unlink()
+    with pytest.raises(Corrupt, match=rf"{path.name}: the file is missing"):
+        table.scan().to_arrow()
+
+
+def test_a_snapshot_that_expires_while_it_is_read_is_said_to_have(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    put(table, range(10), 1)
+    found = plan(table.store, table.store.snapshots.latest())
+    put(table, range(10), 2)
+    table.compact(full=True)
+    table.expire_snapshots(keep=1)
+    with pytest.raises(NotFound, match="snapshot 1 expired while it was read"):
+        list(read_split(table.store, found.splits[0]))
+
+
+def test_deletes_that_a_writer_did_not_count_stay_hidden() -> None:
+    store = golden.python("pk_upsert_delete")
+    for number in (1, 2, 3):
+        found = plan(store, store.snapshots.get(number))
+        for split in found.splits:
+            kinds = [b.column(0).to_pylist() for b in read_split(store, split, with_kinds=True)]
+            assert {k for some in kinds for k in some} <= {"+I", "+U"}
+
+
+def test_a_delete_alone_in_its_range_is_no_row(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    put(table, range(10), 1)
+    put(table, range(100, 105), 1, "-D")
+    assert table.scan().to_arrow().num_rows == 10
+    assert table.scan(where=col("k") >= 100).to_arrow().num_rows == 0
+
+
+def test_counting_needs_no_value_column(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    put(table, range(10), 1)
+    put(table, range(5), 2)
+    found = plan(table.store, table.store.snapshots.latest(), columns=())
+    assert sum(b.num_rows for s in found.splits for b in read_split(table.store, s, ())) == 10
+
+
+def test_a_split_is_read_by_another_process_with_a_store_of_its_own(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    put(table, range(10), 1)
+    put(table, range(5), 2)
+    found = plan(table.store, table.store.snapshots.latest(), col("k") > 2)
+    store, split, where = pickle.loads(pickle.dumps((table.store, found.splits[0], found.where)))
+    read = pa.Table.from_batches(read_split(store, split, ["k", "a"], where))
+    assert read.to_pydict() == {"k": [3, 4, 5, 6, 7, 8, 9], "a": [2, 2, 1, 1, 1, 1, 1]}
