@@ -114,13 +114,9 @@ def newest_first(file: DataFileMeta) -> tuple[int, int, int, str]:
 
 
 def old_to_new(runs: Iterable[SortedRun]) -> list[SortedRun]:
-    """Runs with the newest last, as a merge likes them: by last sequence number, then lower levels later (I5).
+    """Runs in the order of `Levels.runs` reversed, as a merge likes them.
 
-    Two writers that start from one snapshot number their rows alike; then the later run of this order wins. It depends
-    on the files alone, so readers and compaction agree on the winner (I12).
+    It decides between rows of equal sequence numbers, which two writers that start from one snapshot may give:
+    the same row wins before and after any compaction (I12).
     """
-    return sorted(runs, key=lambda run: max(map(_age, run.files)))
-
-
-def _age(file: DataFileMeta) -> tuple[int, int, int, str]:
-    return file.max_sequence, -file.level, file.creation_time_ms or 0, file.file_name
+    return sorted(runs, key=lambda run: min((f.level, *newest_first(f)) for f in run.files), reverse=True)
