@@ -3,6 +3,9 @@
 Every name here is a promise; see README.md in this folder for the map.
 """
 
+from importlib import import_module
+from types import ModuleType
+
 from tablestore.errors import (
     AlreadyExists,
     CommitConflict,
@@ -39,12 +42,22 @@ from tablestore.format.types import (
 )
 from tablestore.table.catalog import Lake, connect
 from tablestore.table.catalog import open_table as open
-from tablestore.table.engine import compact_bucket
+from tablestore.table.engine import compact_bucket, spark_engine
 from tablestore.table.scan import Scan
 from tablestore.table.table import Table
 from tablestore.write.commit import Committed
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> ModuleType:
+    """`ts.spark`, imported when it is first used: PySpark takes a second that others need not wait."""
+    if name == "spark":
+        return import_module("tablestore.spark")
+    raise AttributeError(f"module 'tablestore' has no attribute {name!r}")
+
+
+spark_engine.load = lambda: import_module("tablestore.spark")
 __all__ = [
     "BIGINT",
     "BINARY",

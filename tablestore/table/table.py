@@ -29,6 +29,7 @@ from tablestore.read.split_read import read_split
 from tablestore.read.stream import Change, stream
 from tablestore.table import compaction, lookup
 from tablestore.table.compaction import Compaction
+from tablestore.table.engine import spark_engine
 from tablestore.table.scan import Scan
 from tablestore.table.writer import EngineWriter, Writer, shared_pool, write_all
 from tablestore.write import positions
@@ -337,6 +338,12 @@ class Table:
         """The largest sequence number of any live file, −1 if there is none."""
         entries = self.store.manifests.live_entries(self.store.snapshots.latest())
         return max((e.file.max_sequence for e in entries), default=-1)
+
+    def to_spark(
+        self, spark: Any, *, columns: Sequence[str] | None = None, where: Predicate | None = None
+    ) -> Any:
+        """The table as a Spark DataFrame: files that need no merge are read by Spark's own Parquet scan."""
+        return spark_engine.load().to_spark(self, spark, columns=columns, where=where)
 
     # maintenance
 

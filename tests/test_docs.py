@@ -1,0 +1,52 @@
+"""What the READMEs tell people to type works."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def snippets(readme: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", readme.read_text(encoding="utf-8"), flags=re.S)
+
+
+def test_the_quick_start_runs_when_pasted(tmp_path: Path) -> None:
+    found = snippets(ROOT / "README.md", "python")
+    assert len(found) == 1
+    done = subprocess.run(
+        [sys.executable, "-c", found[0]],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "3 rows at snapshot 1" in done.stdout
+    assert "-U" in done.stdout
+    assert "→ L5" in done.stdout
+
+
+def test_every_file_that_a_readme_names_exists() -> None:
+    for readme in (
+        ROOT / "README.md",
+        ROOT / "tablestore" / "README.md",
+        ROOT / "datasets" / "cdc" / "README.md",
+    ):
+        text = readme.read_text(encoding="utf-8")
+        for target in re.findall(r"\]\(([^)#]+)\)", text):
+            if "://" not in target:
+                assert (readme.parent / target).exists(), f"{readme}: {target}"
+
+
+def test_the_invariants_are_numbered_alike_everywhere() -> None:
+    readme = (ROOT / "tablestore" / "README.md").read_text(encoding="utf-8")
+    numbered = set(re.findall(r"^\| (I\d+) \|", readme, flags=re.M))
+    assert numbered == {f"I{i}" for i in range(1, 13)}
+    used = set()
+    for path in (ROOT / "tablestore").rglob("*.py"):
+        used |= set(re.findall(r"\b(I\d{1,2})\b", path.read_text(encoding="utf-8")))
+    assert used <= numbered
