@@ -116,7 +116,7 @@ def newest_first(file: DataFileMeta) -> tuple[int, int, int, str]:
 def old_to_new(runs: Iterable[SortedRun]) -> list[SortedRun]:
     """Runs in the order of `Levels.runs` reversed, as a merge likes them.
 
-    It decides between rows of equal sequence numbers, which two writers that start from one snapshot may give:
-    the same row wins before and after any compaction (I12).
+    It decides between rows of equal sequence numbers, which two writers that start from one snapshot may
+    give: the same row wins before and after any compaction (I12).
     """
     return sorted(runs, key=lambda run: min((f.level, *newest_first(f)) for f in run.files), reverse=True)
