@@ -102,6 +102,21 @@ def test_a_page_of_several_views_links_timeline_levels_and_panel():
     assert shots == {str(n) for n in range(1, 7)}
 
 
+def test_a_page_links_views_that_were_not_linked():
+    table = frames.FakeTable(appends=6)
+    timeline, levels = widgets.SnapshotTimeline(table), widgets.LsmLevels(table)
+    specs = unpacked(widgets.page("shop.orders", [timeline, levels]))
+    assert len(specs[1]["frames"]["1040"]["base"]) == 6 + 3
+    assert levels.snapshot == 6
+
+
+def test_only_the_present_snapshot_of_a_page_outlines_the_plan():
+    specs = unpacked(widgets.page("t", [widgets.cockpit(frames.FakeTable(appends=7))]))
+    buckets = specs[1]["frames"]["716"]["buckets"]
+    outlined = {key for key, frame in buckets.items() if "input of next compaction" in frame["svg"]}
+    assert outlined == {"7|/0|keys", "7|/0|bytes"}
+
+
 def test_a_page_is_the_same_for_the_same_table():
     pages = {widgets.page("t", [widgets.cockpit(frames.FakeTable(appends=6))]) for _ in range(2)}
     assert len(pages) == 1

@@ -147,10 +147,8 @@ def _lane_boxes(
 ) -> str:
     """The files of a lane as boxes, or as columns when they stand too close."""
     low, high = frame.view
-    shown = [
-        (file, lo, hi) for file, (lo, hi) in zip(lane.files, places, strict=True) if hi >= low and lo <= high
-    ]
-    if len(shown) * 3 > frame.right - frame.left:
+    shown = _in_view(lane, places, frame)
+    if _too_dense(len(shown), frame):
         return _columns(model, lane, shown, at, frame)
     parts = []
     for file, lo, hi in shown:
@@ -159,6 +157,32 @@ def _lane_boxes(
         x = min(x, frame.right - wide)
         parts.append(_box(model, file, (x, frame.y(at), wide, frame.lane), frame.labels, selected))
     return "".join(parts)
+
+
+def _in_view(
+    lane: Lane, places: list[tuple[float, float]], frame: Frame
+) -> list[tuple[FileBox, float, float]]:
+    low, high = frame.view
+    held = zip(lane.files, places, strict=True)
+    return [(file, lo, hi) for file, (lo, hi) in held if hi >= low and lo <= high]
+
+
+def _too_dense(files: int, frame: Frame) -> bool:
+    """Whether boxes would be under 3 px."""
+    return files * 3 > frame.right - frame.left
+
+
+def boxed(
+    model: LsmModel, *, width: float, mode: Mode, view: tuple[float, float] | None
+) -> list[tuple[int, FileBox]]:
+    """The files that `levels_figure` draws as boxes, with the position of their lane."""
+    frame = frame_of(model, width, view or (0.0, 1.0))
+    found: list[tuple[int, FileBox]] = []
+    for at, lane in enumerate(model.lanes):
+        shown = _in_view(lane, _positions(model, lane, mode), frame)
+        if not _too_dense(len(shown), frame):
+            found += [(at, file) for file, _, _ in shown]
+    return found
 
 
 def _box(

@@ -19,6 +19,7 @@ from widgets._view import Source, View, module, option_map, title_of
 from widgets.levels import figure as draw
 from widgets.levels.model import (
     BucketCell,
+    FileBox,
     LsmModel,
     Plan,
     bucket_cells,
@@ -31,7 +32,6 @@ from widgets.levels.model import (
 from widgets.levels.overview import overview, overview_figure, places_for
 
 LevelsAt = Callable[[int | None], pa.Table]
-CARDS = 2000
 EXPORT_SNAPSHOTS, EXPORT_BUCKETS = 200, 400
 
 
@@ -71,10 +71,12 @@ class LsmLevels(View):
         self._files = pa.table({})
         self._cells: tuple[BucketCell, ...] = ()
         self._slots = self._trigger
+        self._model = lsm_model(self._files, num_levels=self._num_levels, l0_slots=self._slots)
         super().__init__(snapshot=snapshot, **kwargs)
         self.refresh()
         self.observe(lambda _change: self.refresh(), "snapshot")
-        self.observe(lambda _change: self.redraw(), ["mode", "colour_by", "key_range", "plan"])
+        self.observe(lambda _change: self.redraw(), ["mode", "colour_by", "key_range"])
+        self.observe(lambda _change: self._remodel(), "plan")
         self.observe(self._on_opened, "opened")
 
     def refresh(self) -> Self:
@@ -91,16 +93,20 @@ class LsmLevels(View):
         known = {cell.id for cell in self._cells}
         if self.opened not in known and self._cells:
             self.opened = worst(self._cells, 1)[0].id
-        self.redraw()
+        self._remodel()
 
     def _on_opened(self, _change: Mapping[str, Any]) -> None:
         self.key_range = ()
-        self.redraw()
+        self._remodel()
 
     @property
     def model(self) -> LsmModel:
         """The opened bucket."""
-        return self._bucket_model(self.opened, self.snapshot, self._files)
+        return self._model
+
+    def _remodel(self) -> None:
+        self._model = self._bucket_model(self.opened, self.snapshot, self._files)
+        self.redraw()
 
     def _bucket_model(self, opened: str, snapshot: int | None, files: pa.Table) -> LsmModel:
         partition, _, number = opened.rpartition("/")
@@ -113,7 +119,7 @@ class LsmLevels(View):
             title=self._title,
             l0_slots=self._slots,
             stop_trigger=self._stop,
-            plan=self._plan_for(opened),
+            plan=self._plan_for(opened) if snapshot == self.snapshot else Plan(),
         )
 
     def _plan_for(self, opened: str) -> Plan:
@@ -179,7 +185,8 @@ class LsmLevels(View):
         """The opened bucket's picture and the cards behind its boxes."""
         view = (float(self.key_range[0]), float(self.key_range[1])) if len(self.key_range) == 2 else None
         drawn = draw.levels_figure(model, width=width, mode=mode, view=view)
-        frame = _static.frame(drawn) | {"cards": cards(model)}
+        shown = draw.boxed(model, width=width, mode=mode, view=view)
+        frame = _static.frame(drawn) | {"cards": cards(model, shown)}
         return frame | ({"opened": self._heading(model)} if len(self._cells) > 1 else {})
 
     def text(self) -> str:
@@ -264,29 +271,27 @@ def _most_level0_runs(files: pa.Table) -> int:
     return int(pc.max(counts["run_count_distinct"]).as_py())
 
 
-def cards(model: LsmModel) -> list[dict[str, Any]]:
-    """What hover and selection show of each file, for at most the first two thousand."""
+def cards(model: LsmModel, files: list[tuple[int, FileBox]]) -> list[dict[str, Any]]:
+    """What hover and selection show of each file that is drawn as a box."""
     found = []
-    for at, lane in enumerate(model.lanes):
-        for file in lane.files:
-            deletes = f"{file.deletes:,} ({fmt.percent(file.deletes, file.rows)})" if file.deletes else "0"
-            found.append(
-                {
-                    "name": file.name,
-                    "short": fmt.file_name(file.name),
-                    "level": file.level,
-                    "lane": at,
-                    "run": lane.note if lane.level == 0 else f"L{lane.level}",
-                    "bytes": fmt.bytes_text(file.bytes),
-                    "rows": f"{file.rows:,}",
-                    "keys": fmt.key_range(file.min_key, file.max_key),
-                    "from": " ".join(part for part in (file.origin, file.source) if part),
-                    "sequence": f"{file.min_sequence:,} … {file.max_sequence:,}",
-                    "deletes": deletes,
-                    "lo": round(file.lo, 6),
-                    "hi": round(file.hi, 6),
-                }
-            )
-            if len(found) == CARDS:
-                return found
+    for at, file in files:
+        lane = model.lanes[at]
+        deletes = f"{file.deletes:,} ({fmt.percent(file.deletes, file.rows)})" if file.deletes else "0"
+        found.append(
+            {
+                "name": file.name,
+                "short": fmt.file_name(file.name),
+                "level": file.level,
+                "lane": at,
+                "run": lane.note if lane.level == 0 else f"L{lane.level}",
+                "bytes": fmt.bytes_text(file.bytes),
+                "rows": f"{file.rows:,}",
+                "keys": fmt.key_range(file.min_key, file.max_key),
+                "from": " ".join(part for part in (file.origin, file.source) if part),
+                "sequence": f"{file.min_sequence:,} … {file.max_sequence:,}",
+                "deletes": deletes,
+                "lo": round(file.lo, 6),
+                "hi": round(file.hi, 6),
+            }
+        )
     return found
