@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -18,14 +18,12 @@ import pyarrow as pa
 
 from tablestore.errors import Corrupt
 from tablestore.format import stats
-from tablestore.format.binary_row import Raw
 from tablestore.format.manifest import ADD, ManifestEntry, SimpleStats
 from tablestore.format.snapshot import Snapshot
-from tablestore.format.text import cast_text
-from tablestore.format.types import DataType
 from tablestore.io.paths import join
 from tablestore.meta.store import Store
 from tablestore.read import inspect_files, time_travel
+from tablestore.read.inspect_files import braced, made
 
 _MS = pa.timestamp("ms")
 SNAPSHOTS = pa.schema(
@@ -236,21 +234,10 @@ class Inspect:
         )
 
 
-def made(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
-    """A table of few rows."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
-
-
 def local_ms(millis: int) -> int:
     """The local wall clock of an instant, as milliseconds without a zone."""
     offset = datetime.fromtimestamp(millis / 1000).astimezone().utcoffset()
     return millis + int((offset.total_seconds() if offset else 0) * 1000)
-
-
-def braced(values: Sequence[Raw], types: Sequence[DataType]) -> str:
-    """`{1, b}`, null as `null`."""
-    return "{" + ", ".join(cast_text(v, t) for v, t in zip(values, types, strict=True)) + "}"
 
 
 def _snapshot_row(s: Snapshot) -> tuple[Any, ...]:

@@ -98,7 +98,7 @@ BUCKETS = pa.schema(
 
 def files(store: Store, entries: Sequence[ManifestEntry]) -> pa.Table:
     """One row a live file, as `$files`."""
-    return _made(FILES, [_file_row(store, e) for e in entries])
+    return made(FILES, [_file_row(store, e) for e in entries])
 
 
 def _file_row(store: Store, e: ManifestEntry) -> tuple[Any, ...]:
@@ -107,7 +107,7 @@ def _file_row(store: Store, e: ManifestEntry) -> tuple[Any, ...]:
     types = {field.name: field.type for field in store.schema.fields}
     path = f.external_path or store.file_path(e.partition, e.bucket, f)
     return (
-        _braced(store, e.partition),
+        _partition(store, e.partition),
         e.bucket,
         path,
         file_format(f.file_name),
@@ -129,9 +129,13 @@ def _file_row(store: Store, e: ManifestEntry) -> tuple[Any, ...]:
     )
 
 
-def _braced(store: Store, partition: bytes) -> str:
-    values = store.partition_values(partition)
-    return "{" + ", ".join(cast_text(v, t) for v, t in zip(values, store.partition_types, strict=True)) + "}"
+def braced(values: Sequence[Raw], types: Sequence[DataType]) -> str:
+    """`{1, b}`, null as `null`."""
+    return "{" + ", ".join(cast_text(v, t) for v, t in zip(values, types, strict=True)) + "}"
+
+
+def _partition(store: Store, partition: bytes) -> str:
+    return braced(store.partition_values(partition), store.partition_types)
 
 
 def _key_texts(store: Store, e: ManifestEntry) -> tuple[str | None, str | None]:
@@ -148,16 +152,28 @@ def levels(
     store: Store, entries: Iterable[ManifestEntry], *, partition: str | None, bucket: int | None
 ) -> pa.Table:
     """One row a live file with its run and its place on the key axis of its bucket."""
-    groups: dict[tuple[bytes, int], list[ManifestEntry]] = {}
-    for e in entries:
-        if bucket is None or e.bucket == bucket:
-            groups.setdefault((e.partition, e.bucket), []).append(e)
+    chosen = (e for e in entries if bucket is None or e.bucket == bucket)
     rows: list[tuple[Any, ...]] = []
-    for (key, number), some in groups.items():
+    for (key, number), some in _by_bucket(store, chosen):
         text = store.partition_text(key)
         if partition is None or text == partition:
             rows += _bucket_levels(store, text, number, some)
-    return _made(LEVELS, sorted(rows, key=lambda r: (r[0], r[1])))
+    return made(LEVELS, rows)
+
+
+def _by_bucket(
+    store: Store, entries: Iterable[ManifestEntry]
+) -> list[tuple[tuple[bytes, int], list[ManifestEntry]]]:
+    """Entries of each (partition, bucket), in the order of partition values."""
+    groups: dict[tuple[bytes, int], list[ManifestEntry]] = {}
+    for e in entries:
+        groups.setdefault((e.partition, e.bucket), []).append(e)
+    types = [t.as_nullable() for t in store.partition_types]
+
+    def place(partition: bytes) -> tuple[Any, ...]:
+        return binary_row.sort_key(store.partition_values(partition), types)
+
+    return sorted(groups.items(), key=lambda item: (place(item[0][0]), item[0][1]))
 
 
 def _bucket_levels(
@@ -221,23 +237,20 @@ def _bytes(value: Raw) -> bytes:
 def partitions(store: Store, entries: Iterable[ManifestEntry]) -> pa.Table:
     """One row a partition, as `$partitions`."""
     groups: dict[bytes, list[ManifestEntry]] = {}
-    for e in entries:
-        groups.setdefault(e.partition, []).append(e)
+    for (partition, _), some in _by_bucket(store, entries):
+        groups.setdefault(partition, []).extend(some)
     rows = []
     for partition, some in groups.items():
         deleted = sum(e.file.delete_count or 0 for e in some)
         tail = (None, None, None, json.dumps({}), some[0].total_buckets, False, deleted)
         rows.append((store.partition_text(partition), *_added_up(some), *tail))
-    return _made(PARTITIONS, sorted(rows, key=lambda r: r[0]))
+    return made(PARTITIONS, rows)
 
 
 def buckets(store: Store, entries: Iterable[ManifestEntry]) -> pa.Table:
     """One row a bucket, as `$buckets`."""
-    groups: dict[tuple[bytes, int], list[ManifestEntry]] = {}
-    for e in entries:
-        groups.setdefault((e.partition, e.bucket), []).append(e)
-    rows = [(_braced(store, p), b, *_added_up(some)) for (p, b), some in groups.items()]
-    return _made(BUCKETS, sorted(rows, key=lambda r: r[:2]))
+    rows = ((_partition(store, p), b, *_added_up(some)) for (p, b), some in _by_bucket(store, entries))
+    return made(BUCKETS, rows)
 
 
 def _added_up(entries: Sequence[ManifestEntry]) -> tuple[Any, ...]:
@@ -247,6 +260,7 @@ def _added_up(entries: Sequence[ManifestEntry]) -> tuple[Any, ...]:
     return rows, size, len(entries), max(made, default=None)
 
 
-def _made(schema: pa.Schema, rows: Sequence[Sequence[Any]]) -> pa.Table:
+def made(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
+    """A table of few rows."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
