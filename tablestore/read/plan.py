@@ -76,7 +76,8 @@ def plan(
         require_readable_file(entry.file, store.schema_of(entry.file.schema_id))
     made = splits(kept, snapshot_id=snapshot.id, schema=store.schema, options=store.options)
     found = Plan(store, snapshot, where, made, verdicts, len(manifests), len(manifests) - len(opened))
-    log.debug("plan of snapshot %d: %s", snapshot.id, found.explain().summary)
+    if log.isEnabledFor(logging.DEBUG):
+        log.debug("plan of snapshot %d: %s", snapshot.id, found.explain().summary)
     return found
 
 

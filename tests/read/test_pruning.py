@@ -19,6 +19,7 @@ from tablestore.meta.store import Store
 from tablestore.read import pruning
 from tablestore.read.plan import plan
 from tablestore.table.table import Table
+from tests.read import golden
 
 ROWS = pa.schema(
     [("k", pa.int32()), ("p", pa.int32()), ("v", pa.int64()), ("s", pa.string()), ("f", pa.float64())]
@@ -104,6 +105,23 @@ def test_zero_names_no_bucket_because_it_has_two_signs(tmp_path: Path) -> None:
     table.write(pa.table({"f": [0.0, -0.0, 1.5], "v": pa.array([1, 2, 3], pa.int32())}))
     assert sorted(table.scan(where=col("f") == 0.0).to_arrow()["v"].to_pylist()) == [1, 2]
     assert table.scan(where=col("f") == 1.5).to_arrow()["v"].to_pylist() == [3]
+
+
+def test_java_put_every_key_into_the_bucket_that_equality_names() -> None:
+    store = golden.java("pk_many_keys")
+    names = store.schema.primary_keys
+    everything = golden.read(store)
+    found = 0
+    for row in everything.to_pylist():
+        if row["f"] == 0 or row["f"] != row["f"]:
+            continue  # zeros and NaN name no bucket
+        where = predicate.all_of(*(col(n) == row[n] for n in names))
+        made = golden.planned(store, where=where)
+        assert {s.bucket for s in made.splits} <= {0, 1, 2}
+        assert len({s.bucket for s in made.splits}) == 1
+        assert repr(golden.read(store, where=where).to_pylist()) == repr([row])
+        found += 1
+    assert found > 80
 
 
 def test_key_ranges_skip_files_of_overlapping_sections(tmp_path: Path) -> None:
@@ -219,7 +237,10 @@ def test_every_filter_selects_what_it_selects_from_the_whole_table(
     if round_ >= len(seeds):
         pytest.skip("fewer rounds asked for")
     rng = random.Random(seeds[round_])
-    table = make(tmp_path, **{"bucket": rng.choice([1, 2, 3]), "write-only": rng.random() < 0.5})
+    options = {"bucket": rng.choice([1, 2, 3]), "write-only": rng.random() < 0.5}
+    if rng.random() < 0.5:
+        options["file.block-size"] = "300 b"  # several row groups a file
+    table = make(tmp_path, **options)
     for _ in range(rng.randrange(1, 9)):
         table.write(random_rows(rng), row_kind_column="rowkind")
         if rng.random() < 0.15:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ import pytest
 import tablestore as ts
 from tablestore import col
 from tablestore.errors import InvalidRequest, NotFound
-from tablestore.read import consumers
+from tablestore.read import consumers, time_travel
 from tablestore.read.incremental import changes
 from tablestore.read.stream import Change, cursor_of, parse_cursor, stream
 from tablestore.table.table import Table
 from tests.faults import SimEnv
+from tests.read import golden
 
 KINDS = pa.schema([("k", pa.int32()), ("v", pa.string()), ("rowkind", pa.string())])
 
@@ -81,6 +83,30 @@ def test_compaction_changes_nothing(tmp_path: Path) -> None:
     table.compact(full=True)
     assert table.store.snapshots.latest_id() == before + 1
     assert changes(table.store, since=before).num_rows == 0
+
+
+@pytest.mark.parametrize("producer", ["none", "input"])
+def test_changes_added_up_are_the_state_at_every_snapshot(
+    tmp_path: Path, seeds: tuple[int, ...], producer: str
+) -> None:
+    for seed in seeds:
+        rng = random.Random(seed)
+        table = make(
+            tmp_path / str(seed), **{"changelog-producer": producer, "write-only": False, "bucket": 2}
+        )
+        for _ in range(12):
+            keys = [rng.randrange(12) for _ in range(rng.randrange(1, 8))]
+            put(table, *((k, rng.choice("abc"), rng.choice(["+I", "+U", "-D"])) for k in keys))
+        state: dict[int, str] = {}
+        for change in stream(table.store, start=1, follow=False):
+            for row in change.to_arrow().to_pylist():
+                if row["rowkind"] in ("+I", "+U"):
+                    state[row["k"]] = row["v"]
+                else:
+                    state.pop(row["k"], None)
+            found = table.at(snapshot=change.snapshot).scan().to_arrow().to_pydict()
+            assert dict(zip(found["k"], found["v"], strict=True)) == state, (seed, change.snapshot)
+        assert table.check() == []
 
 
 def test_a_range_must_go_forward_and_exist(tmp_path: Path) -> None:
@@ -215,6 +241,18 @@ def test_a_stream_says_when_its_next_snapshot_has_expired(tmp_path: Path) -> Non
         next(reader)
     with pytest.raises(NotFound, match="have expired"):
         changes(table.store, since=1)
+
+
+def test_time_travel_by_watermark() -> None:
+    store = golden.java("analyzed")
+    marks = [(s.id, s.watermark) for s in store.snapshots.all() if s.watermark is not None]
+    assert marks
+    for mark in {m for _, m in marks}:
+        found = time_travel.resolve(store, watermark=mark)
+        assert found is not None
+        assert found.id == min(i for i, m in marks if m >= mark)
+    with pytest.raises(NotFound, match="no snapshot has reached watermark"):
+        time_travel.resolve(store, watermark=1 + max(m for _, m in marks))
 
 
 def test_time_travel_by_id_and_time(tmp_path: Path) -> None:
