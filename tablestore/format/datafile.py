@@ -172,9 +172,8 @@ class DataFileWriter:
         ]
         rows = pa.Table.from_batches(batches, schema=self._physical)
         if any(pa.types.is_dictionary(f.type) for f in self._physical):
-            rows = (
-                rows.unify_dictionaries()
-            )  # one dictionary a row group, or Parquet falls back to plain text
+            # one dictionary a row group, or Parquet falls back to plain text
+            rows = rows.unify_dictionaries()
         return rows
 
     def _open(self, first: pa.Table) -> pq.ParquetWriter:
