@@ -75,11 +75,11 @@ def page(title: str, views: Sequence[Exports], *, heading: bool = True) -> str:
             position + 1 < len(views) and _is_panel(views[position + 1]) and not _is_panel(views[position])
         )
         if beside:
-            specs.append(views[position].export(widths=(PAGE_WIDTH - PANEL, 660)))
-            specs.append(views[position + 1].export(widths=(660, PANEL)))
+            specs.append(views[position].export(widths=(PAGE_WIDTH - PANEL, 660, 600)))
+            specs.append(views[position + 1].export(widths=(900, 660, PANEL)))
             rows.append(_row(f"{_place(position)}{_place(position + 1)}", panel=True))
         else:
-            specs.append(views[position].export(widths=(PAGE_WIDTH, 660)))
+            specs.append(views[position].export(widths=(PAGE_WIDTH, 920, 660)))
             rows.append(_row(_place(position), panel=False))
         position += 2 if beside else 1
     head = f"<h1>{esc(title)}</h1>" if heading else ""
@@ -100,7 +100,7 @@ def _row(inner: str, *, panel: bool) -> str:
 
 def _document(title: str, rows: str, specs: list[dict[str, Any]]) -> str:
     """The page: style, packed frames, our modules, and the start."""
-    packed = base64.b64encode(zlib.compress(json.dumps(specs, separators=(",", ":")).encode(), 9)).decode()
+    packed = base64.b64encode(zlib.compress(json.dumps(specs, separators=(",", ":")).encode(), 6)).decode()
     names = {
         "timeline": "renderTimeline",
         "levels": "renderLevels",

@@ -174,8 +174,9 @@ def hatch() -> str:
 
 
 def live(figure: Figure) -> str:
-    """The SVG element for a page of ours: colours follow the page's theme."""
-    size = f'width="{num(figure.width)}" height="{num(figure.height)}"'
+    """The SVG element for a page of ours: colours follow the page's theme; it grows by 5 % at most."""
+    most = f'style="max-width:{round(figure.width * 1.05)}px"'
+    size = f'width="{num(figure.width)}" height="{num(figure.height)}" {most}'
     box = f"0 0 {num(figure.width)} {num(figure.height)}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" font-size="12" {size} viewBox="{box}">{figure.body}</svg>'
