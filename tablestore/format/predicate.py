@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import operator
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -114,7 +115,7 @@ class Compare(Leaf):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class In(Leaf):
-    """The column's value is one of `values` (or, `inverse`, a value that is none of them)."""
+    """The value is one of `values` (or, `inverse`, one that is none of them). `bind` sorts them."""
 
     values: tuple[Any, ...]
     inverse: bool = False
@@ -325,8 +326,8 @@ def _bound(leaf: Leaf, schema: TableSchema) -> Predicate:
         if isinstance(leaf, Compare):
             return _bound_compare(leaf, kind)
         if isinstance(leaf, In):
-            found = (literal.raw(v, kind) for v in leaf.values)
-            return replace(leaf, values=tuple(dict.fromkeys(r.value for r in found if r.exact)), type=kind)
+            found = {r.value for r in (literal.raw(v, kind) for v in leaf.values) if r.exact}
+            return replace(leaf, values=tuple(sorted(found, key=_nan_last)), type=kind)
         if not (kind.is_string or kind.is_binary):
             raise ValueError("startswith() needs a string column")
         return replace(leaf, prefix=literal.raw(leaf.prefix, kind).value, type=kind)  # type: ignore[call-arg]
@@ -444,14 +445,24 @@ def may_match(p: Predicate, stats: Mapping[str, ColumnStats]) -> bool:
         return _may_compare(p.op, p.value, low, high, nan_possible=wide)
     if p.inverse:
         return wide or low is None or low != high or low not in p.values
-    return any(_may_compare("=", v, low, high, nan_possible=wide) for v in p.values)
+    return _may_hold_one(p.values, low, high)
 
 
 _UNKNOWN = ColumnStats(None, None, None, 0)
 
 
+def _nan_last(value: Any) -> Any:
+    return (value != value, value)
+
+
 def _bound_or_none(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _may_hold_one(values: tuple[Any, ...], low: Any, high: Any) -> bool:
+    """Whether one of the sorted values lies within the bounds (or is NaN, which no bound shows)."""
+    at = 0 if low is None else bisect_left(values, low)
+    return at < len(values) and (high is None or values[at] <= high or _bound_or_none(values[-1]) is None)
 
 
 def _may_compare(op: str, value: Any, low: Any, high: Any, *, nan_possible: bool) -> bool:
