@@ -23,6 +23,7 @@ from tablestore.read.file_read import read_file
 from tablestore.read.pruning import TRUE, Filters, Pruner
 from tablestore.read.split_read import ROWKIND
 from tablestore.read.support import require_readable, require_readable_file
+from tablestore.read.time_travel import expiring
 
 
 def changes(
@@ -90,6 +91,13 @@ def snapshot_changes(
     bound = None if where is None else predicate.bind(where, store.schema)
     filters = Filters.of(bound, store.schema)
     require_readable(store.schema, store.options, (*names, *filters.rows.columns))
+    with expiring(store, snapshot.id):
+        yield from _changes(store, snapshot, names, filters)
+
+
+def _changes(
+    store: Store, snapshot: Snapshot, names: Sequence[str], filters: Filters
+) -> Iterator[pa.RecordBatch]:
     entries = changed_entries(store, snapshot)
     for e in entries:
         require_readable_file(e.file, store.schema_of(e.file.schema_id))

@@ -21,6 +21,7 @@ from tablestore.read import pruning
 from tablestore.read.pruning import FileVerdict, Filters, Pruner
 from tablestore.read.split import DataSplit, splits
 from tablestore.read.support import require_readable, require_readable_file
+from tablestore.read.time_travel import expiring
 
 log = logging.getLogger(__name__)
 _SHOWN = 20
@@ -63,19 +64,21 @@ def plan(
     if snapshot is None:
         return Plan(store, None, where, (), ())
     filters = Filters.of(where, store.schema)
-    manifests = store.manifests.manifests(snapshot)
-    opened = [
-        m for m in manifests if complete or pruning.manifest_may_match(m, filters.partition, store.schema)
-    ]
-    names = {m.file_name for m in opened}
-    entries = store.manifests.live_entries(snapshot, manifest=lambda m: m.file_name in names)
+    with expiring(store, snapshot.id):
+        manifests = store.manifests.manifests(snapshot)
+        names = {
+            m.file_name
+            for m in manifests
+            if complete or pruning.manifest_may_match(m, filters.partition, store.schema)
+        }
+        entries = store.manifests.live_entries(snapshot, manifest=lambda m: m.file_name in names)
     pruner = Pruner(store.schema, store.options, filters, store.partition_values, store.schema_of)
     verdicts = tuple(pruner.prune(entries, min_level=min_level))
     kept = [v.entry for v in verdicts if v.kept]
     for entry in kept:
         require_readable_file(entry.file, store.schema_of(entry.file.schema_id))
     made = splits(kept, snapshot_id=snapshot.id, schema=store.schema, options=store.options)
-    found = Plan(store, snapshot, where, made, verdicts, len(manifests), len(manifests) - len(opened))
+    found = Plan(store, snapshot, where, made, verdicts, len(manifests), len(manifests) - len(names))
     if log.isEnabledFor(logging.DEBUG):
         log.debug("plan of snapshot %d: %s", snapshot.id, found.explain().summary)
     return found

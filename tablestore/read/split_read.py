@@ -13,7 +13,6 @@ from functools import partial
 
 import pyarrow as pa
 
-from tablestore.errors import Corrupt, NotFound
 from tablestore.format import predicate, rowkind
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.parquet_schema import KIND
@@ -26,6 +25,7 @@ from tablestore.read.file_read import read_file
 from tablestore.read.pruning import TRUE, Filters
 from tablestore.read.split import DataSplit
 from tablestore.read.support import require_readable
+from tablestore.read.time_travel import expiring
 
 ROWKIND = "rowkind"
 
@@ -51,15 +51,11 @@ def read_split(
     kinds = with_kinds and bool(store.schema.primary_keys)
     wanted = dict.fromkeys((*names, *(n for n in store.schema.names if n in filters.rows.columns)))
     rows = (_raw if split.raw else _merged)(store, split, tuple(wanted), filters, kinds)
-    try:
+    with expiring(store, split.snapshot_id):
         for batch in rows:
             kept = batch if filters.rows == TRUE else batch.filter(predicate.mask(filters.rows, batch))
             if kept.num_rows:
                 yield _shaped(store, kept, names, with_kinds=with_kinds)
-    except Corrupt as e:
-        if store.io.exists(e.path) or store.snapshots.exists(split.snapshot_id):
-            raise
-        raise NotFound(f"snapshot {split.snapshot_id} expired while it was read; plan the scan again") from e
 
 
 def _shaped(store: Store, batch: pa.RecordBatch, names: Sequence[str], *, with_kinds: bool) -> pa.RecordBatch:

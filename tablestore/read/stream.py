@@ -130,7 +130,9 @@ class _Follower:
         self._note(first)
         while (self.until is None or first <= self.until) and self._wait(first):
             found = self._get(first)
-            if changed_entries(self.store, found):
+            with time_travel.expiring(self.store, first):
+                changed = bool(changed_entries(self.store, found))
+            if changed:
                 yield from self._step(first, self._changes(found), full=False)
             first += 1
             self._note(first)

@@ -7,11 +7,13 @@ Paimon does.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tablestore.errors import InvalidRequest, NotFound
+from tablestore.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.format import snapshot as snapshot_format
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import checked_name, join
@@ -71,6 +73,19 @@ def tagged(store: Store, name: str) -> Snapshot:
     except FileNotFoundError:
         names = (_TAG.fullmatch(s.name) for s in store.io.list(store.paths.tag_dir))
         raise NotFound.among("tag", name, [m[1] for m in names if m]) from None
+
+
+@contextmanager
+def expiring(store: Store, snapshot_id: int) -> Iterator[None]:
+    """Turn the loss of a file, where it is lost because its snapshot expired meanwhile, into NotFound."""
+    try:
+        yield
+    except Corrupt as e:
+        if store.io.exists(e.path) or store.snapshots.exists(snapshot_id):
+            raise
+        if any(kept.id == snapshot_id for kept in tags(store).values()):
+            raise
+        raise NotFound(f"snapshot {snapshot_id} expired while it was read; plan the read again") from e
 
 
 def at_or_before(store: Store, millis: int) -> Snapshot:

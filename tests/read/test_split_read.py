@@ -12,6 +12,7 @@ import pytest
 import tablestore as ts
 from tablestore import col
 from tablestore.errors import Corrupt, NotFound
+from tablestore.read.incremental import snapshot_changes
 from tablestore.read.plan import plan
 from tablestore.read.split_read import read_split
 from tablestore.table.table import Table
@@ -100,6 +101,11 @@ def test_a_snapshot_that_expires_while_it_is_read_is_said_to_have(tmp_path: Path
     table.expire_snapshots(keep=1)
     with pytest.raises(NotFound, match="snapshot 1 expired while it was read"):
         list(read_split(table.store, found.splits[0]))
+    fresh = ts.open(table.location).store  # whose manifests are not in memory
+    with pytest.raises(NotFound, match="snapshot 1 expired while it was read"):
+        plan(fresh, found.snapshot)
+    with pytest.raises(NotFound, match="snapshot 1 expired while it was read"):
+        list(snapshot_changes(fresh, found.snapshot))
 
 
 def test_deletes_that_a_writer_did_not_count_stay_hidden() -> None:
