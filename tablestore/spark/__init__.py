@@ -1,3 +1,26 @@
-"""Spark over tables: sessions, sources and sinks, the ingest pipeline, compaction jobs. Spark plans,
-schedules and retries; the rows stay in Python.
+"""Spark over tables: sessions, sources and sinks, the ingest pipeline, compaction jobs.
+
+Spark plans, schedules and retries; the rows stay in Python workers.
 """
+
+from tablestore.spark.compaction import Compacted, compact
+from tablestore.spark.frames import to_spark, write_df
+from tablestore.spark.ingest import BatchDone, Ingest
+from tablestore.spark.ingest import start as start_ingest
+from tablestore.spark.sessions import register, session
+from tablestore.spark.summary import Summary, SummaryDone, maintain
+
+__all__ = [
+    "BatchDone",
+    "Compacted",
+    "Ingest",
+    "Summary",
+    "SummaryDone",
+    "compact",
+    "maintain",
+    "register",
+    "session",
+    "start_ingest",
+    "to_spark",
+    "write_df",
+]

@@ -34,11 +34,11 @@ from tablestore.format import rowkind
 from tablestore.format.predicate import Predicate
 from tablestore.read.split import DataSplit
 from tablestore.spark.exchange import arrow_schema, for_spark, predicate_of, spark_schema
+from tablestore.spark.frames import written
+from tablestore.spark.ingest import SEQUENCE_SPAN
 from tablestore.spark.offsets import ChangeFeed, Piece
 from tablestore.table.catalog import open_table
 from tablestore.table.table import Table
-
-SEQUENCE_SPAN = 1 << 32
 
 
 class TablestoreSource(DataSource):
@@ -110,7 +110,8 @@ class TableReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         plan = _at(self._options).scan(self._schema.names, self._where).plan()
         self._where = plan.where
-        return [SplitPartition(s) for s in plan.splits]
+        merged_only = self._options.get("splits") == "merged"
+        return [SplitPartition(s) for s in plan.splits if not (merged_only and s.raw)]
 
     def read(self, partition: SplitPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         wanted = arrow_schema(self._schema)
@@ -183,17 +184,7 @@ class _Writing:
         table = open_table(self._path)
         context = TaskContext.get()
         base = table.max_sequence() + 1 + (context.partitionId() if context else 0) * SEQUENCE_SPAN
-        writer = table.open_writer(sequence_base=base, compact=False)
-        try:
-            for batch in batches:
-                kinds = None
-                if self._kinds:
-                    at = batch.schema.get_field_index(self._kinds)
-                    batch, kinds = batch.remove_column(at), rowkind.parse(batch.column(at))
-                writer.write(batch, kinds=kinds)
-            return Messages(tuple(writer.prepare()))
-        finally:
-            writer.close()
+        return Messages(tuple(written(table, batches, base, self._kinds)))
 
 
 class TableWriter(_Writing, DataSourceArrowWriter):

@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Context, Decimal
 from functools import reduce
-from operator import and_
+from operator import and_, eq, ge, gt, le, lt, ne, or_
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import Column
 from pyspark.sql import datasource as pushed
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from tablestore.errors import InvalidRequest, SchemaMismatch
-from tablestore.format.predicate import Predicate, bind, col
+from tablestore.errors import InvalidRequest, SchemaMismatch, Unsupported
+from tablestore.format.predicate import (
+    Always,
+    And,
+    Compare,
+    In,
+    IsNull,
+    Junction,
+    Leaf,
+    Predicate,
+    StartsWith,
+    bind,
+    col,
+)
 from tablestore.format.schema import TableSchema
+from tablestore.format.types import DataType, to_arrow
 
+_WIDE = Context(prec=76)
 _EXACT = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_string, pa.types.is_date, pa.types.is_boolean)
 
 
@@ -56,6 +74,41 @@ def predicate_of(
         else:
             taken.append(found)
     return (reduce(and_, taken) if taken else None), left
+
+
+def spark_condition(p: Predicate) -> Column:
+    """A bound predicate as a condition of Spark's."""
+    if isinstance(p, Always):
+        return F.lit(p.value)
+    if isinstance(p, Junction):
+        return reduce(and_ if isinstance(p, And) else or_, map(spark_condition, p.terms))
+    if not isinstance(p, Leaf):
+        raise Unsupported(f"{p!r} as a condition in Spark")
+    column = F.col("`" + p.column.replace("`", "``") + "`")
+    if isinstance(p, IsNull):
+        return column.isNotNull() if p.inverse else column.isNull()
+    if isinstance(p, Compare):
+        return _COMPARE[p.op](column, _spark_literal(p.value, p.type))
+    if isinstance(p, In):
+        found = column.isin([_spark_literal(v, p.type) for v in p.values])
+    elif isinstance(p, StartsWith):
+        found = column.startswith(_spark_literal(p.prefix, p.type))
+    else:
+        raise Unsupported(f"{p!r} as a condition in Spark")
+    return ~found if p.inverse else found
+
+
+_COMPARE = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+
+
+def _spark_literal(raw: Any, t: DataType) -> Column:
+    """A raw value of the engine as a literal of the column's type."""
+    arrow = to_arrow(t)
+    if pa.types.is_decimal(arrow):
+        return F.lit(Decimal(raw).scaleb(-t.scale, _WIDE))
+    if pa.types.is_temporal(arrow):
+        return F.lit(pa.scalar(raw, pa.int32() if arrow.bit_width == 32 else pa.int64()).cast(arrow).as_py())
+    return F.lit(raw)
 
 
 def _predicate(one: pushed.Filter, schema: TableSchema) -> Predicate | None:

@@ -23,6 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tablestore.cdc import sink
 from tablestore.cdc.sink import Load
 from tablestore.cdc.source import Chunk, Position
+from tablestore.errors import SchemaMismatch
 from tablestore.spark.checkpoint import origin_of
 from tablestore.spark.compaction import compact
 from tablestore.spark.directory_source import decode_work
@@ -92,7 +93,12 @@ def start(spark: SparkSession, ingest: Ingest, *, on_batch: Listener | None = No
     """
     directory = ingest.load.directory()
     table = open_table(ingest.load.table)
-    sink.source_schema(table.schema, ingest.load.computed)
+    wanted = sink.source_schema(table.schema, ingest.load.computed)
+    missing = [f.name for f in wanted if directory.chunks and f.name not in directory.schema.names]
+    if missing:
+        raise SchemaMismatch(
+            f"the source has no column {', '.join(map(repr, missing))}; compute it or drop it"
+        )
     origin = origin_of(ingest.checkpoint, table, ingest.load.user)
     first = Position.of(origin.position) if origin.position else Position()
     stream = (

@@ -1,0 +1,144 @@
+"""Tables as DataFrames and DataFrames into tables.
+
+Reading: splits that need no merge are files whose rows are the table's rows, so Spark's own Parquet scan
+reads them (columns pruned, filters pushed); splits that must be merged come through the data source. A
+table without overlap is thus a pure native scan. Writing: rows go to Python workers as Arrow and become
+level-0 files there; the driver commits once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from tablestore.errors import NotFound
+from tablestore.format import rowkind
+from tablestore.format.parquet_schema import KIND
+from tablestore.format.predicate import Predicate, bind
+from tablestore.read.split import DataSplit
+from tablestore.spark.exchange import spark_condition, spark_schema
+from tablestore.spark.ingest import SEQUENCE_SPAN
+from tablestore.table.catalog import open_table
+from tablestore.table.table import Table
+from tablestore.write.commit import Committed
+
+_RESULT = "message binary"
+
+
+def to_spark(
+    table: Table, spark: SparkSession, *, columns: Sequence[str] | None = None, where: Predicate | None = None
+) -> DataFrame:
+    """The rows of the table's snapshot (the newest, or the one of `table.at(…)`) as a DataFrame. Planned
+    now, read when Spark runs it.
+    """
+    scan = table.scan(columns, where)
+    names = list(scan.names)
+    plan = scan.plan()
+    raw = [s for s in plan.splits if s.raw]
+    if not all(_native(table, s) for s in raw):
+        raw = []  # then the data source reads everything
+    rest = len(plan.splits) - len(raw)
+    schema = spark_schema(table.scan().schema)
+    parts = []
+    if raw:
+        parts.append(_native_scan(table, spark, schema, raw))
+    if rest or not raw:
+        reader = spark.read.format("tablestore").option("path", table.location)
+        if plan.snapshot is not None:
+            reader = reader.option("snapshot-id", plan.snapshot.id)
+        parts.append(reader.option("splits", "merged" if raw else "all").load())
+    found = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+    if where is not None:
+        found = found.where(spark_condition(bind(where, table.store.schema)))
+    return found.select(*(F.col(f"`{n}`") for n in names))
+
+
+def _native(table: Table, split: DataSplit) -> bool:
+    """Whether Spark's Parquet reader gives the split's rows as the engine would: files of the present
+    schema, exact types.
+    """
+    types = [f.type for f in table.schema]
+    exact = not any(pa.types.is_time(t) or (pa.types.is_timestamp(t) and t.unit == "ns") for t in types)
+    present = table.store.schema.id
+    return exact and all(f.schema_id == present and f.file_name.endswith(".parquet") for f in split.files)
+
+
+def _native_scan(
+    table: Table, spark: SparkSession, schema: StructType, splits: Sequence[DataSplit]
+) -> DataFrame:
+    """Files as they are. At level 0 the row kinds are looked at: some writers never count their deletes."""
+    files = [(s, f) for s in splits for f in s.files]
+    paths = [table.store.file_path(s.partition, s.bucket, f) for s, f in files]
+    if not table.primary_key or all(f.level > 0 for _, f in files):
+        return spark.read.schema(schema).parquet(*paths)
+    with_kind = StructType([*schema.fields]).add(KIND, "byte", True)
+    rows = spark.read.schema(with_kind).parquet(*paths)
+    return rows.where(F.col(KIND).isin(rowkind.INSERT, rowkind.UPDATE_AFTER)).drop(KIND)
+
+
+def write_df(
+    frame: DataFrame,
+    table: Table,
+    *,
+    row_kind_column: str | None = None,
+    order_by: str | None = None,
+    user: str | None = None,
+    identifier: int | None = None,
+) -> Committed:
+    """Write a DataFrame (columns by name) in one commit; a replay of (user, identifier) adds nothing.
+
+    A DataFrame has no order, so of two rows with one key any may win; with `order_by` the one with the
+    largest value does, at the price of a shuffle.
+    """
+    known = set(table.schema.names) | ({row_kind_column} - {None})
+    for name in frame.columns:
+        if name not in known:
+            raise NotFound.among("column", name, known)
+    if order_by is not None:
+        keys = [F.col(f"`{k}`") for k in table.primary_key]
+        frame = frame.repartition(*keys).sortWithinPartitions(F.col(f"`{order_by}`"))
+    task = FrameTask(table.location, table.max_sequence() + 1, row_kind_column)
+    messages = [bytes(row.message) for row in frame.mapInArrow(task, _RESULT).collect()]
+    who = user or table.store.env.uuid()
+    if identifier is None:
+        return table.commit(messages, user=who)
+    return table.commit(messages, user=who, identifier=identifier)
+
+
+@dataclass(frozen=True)
+class FrameTask:
+    """What runs in a Python worker: all rows of one task become the files of one writer."""
+
+    path: str
+    sequence_base: int
+    row_kind_column: str | None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        pa.set_cpu_count(1)
+        context = TaskContext.get()
+        base = self.sequence_base + (context.partitionId() if context else 0) * SEQUENCE_SPAN
+        for message in written(open_table(self.path), batches, base, self.row_kind_column):
+            yield pa.record_batch([pa.array([message], pa.binary())], names=["message"])
+
+
+def written(
+    table: Table, batches: Iterator[pa.RecordBatch], sequence_base: int, row_kind_column: str | None
+) -> list[bytes]:
+    """The commit messages of rows that are written but not committed; nothing is left of them if it fails."""
+    writer = table.open_writer(sequence_base=sequence_base, compact=False)
+    try:
+        for batch in batches:
+            kinds = None
+            if row_kind_column is not None:
+                at = batch.schema.get_field_index(row_kind_column)
+                batch, kinds = batch.remove_column(at), rowkind.parse(batch.column(at))
+            writer.write(batch, kinds=kinds)
+        return writer.prepare()
+    finally:
+        writer.close()
