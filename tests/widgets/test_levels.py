@@ -152,6 +152,29 @@ def test_any_number_of_runs_can_be_drawn_inside_the_picture(runs, width):
     assert all(edge <= width for edge in right)
 
 
+def test_too_many_runs_of_level_0_share_the_last_row_and_are_still_counted():
+    rows = [frames.file(0, n, 1000 + n, mib=1, name=f"f{n}", minute=n % 60) for n in range(500)]
+    model = lsm_model(frames.files(rows))
+    assert model.runs == 500
+    assert len(model.files) == 500
+    assert sum(1 for lane in model.lanes if lane.level == 0) == 18
+    assert model.lanes[17].note == "+483 older"
+    assert levels_figure(model, width=1040).height < 700
+
+
+def test_files_without_keys_lie_across_the_whole_axis():
+    files = frames.sample_files().slice(0, 3)
+    for at, name in ((8, "min_key"), (9, "max_key")):
+        files = files.set_column(at, name, pa.nulls(3, pa.string()))
+    for at, name in ((10, "min_key_pos"), (11, "max_key_pos")):
+        files = files.set_column(at, name, pa.nulls(3, pa.float64()))
+    levels = LsmLevels(files)
+    assert {(file.lo, file.hi) for file in levels.model.files} == {(0.0, 1.0)}
+    assert levels.model.ticks == ()
+    assert {card["keys"] for card in levels.frame["cards"]} == {"–"}
+    assert "None" not in levels.frame["svg"]
+
+
 def test_partitions_sort_by_number():
     assert sorted(["m=10", "m=9", "m=1"], key=natural) == ["m=1", "m=9", "m=10"]
 

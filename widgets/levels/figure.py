@@ -148,7 +148,7 @@ def _lane_boxes(
     """The files of a lane as boxes, or as columns when they stand too close."""
     low, high = frame.view
     shown = _in_view(lane, places, frame)
-    if _too_dense(len(shown), frame):
+    if lane.merged or _too_dense(len(shown), frame):
         return _columns(model, lane, shown, at, frame)
     parts = []
     for file, lo, hi in shown:
@@ -180,7 +180,7 @@ def boxed(
     found: list[tuple[int, FileBox]] = []
     for at, lane in enumerate(model.lanes):
         shown = _in_view(lane, _positions(model, lane, mode), frame)
-        if not _too_dense(len(shown), frame):
+        if not lane.merged and not _too_dense(len(shown), frame):
             found += [(at, file) for file, _, _ in shown]
     return found
 

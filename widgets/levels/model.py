@@ -19,6 +19,10 @@ NUMBER = re.compile(r"\[?(-?\d+(?:\.\d+)?)")
 """The leading number of a key as `inspect` writes it: `[15953, 1]`."""
 
 
+MAX_LEVEL0 = 18
+"""More level-0 runs than this do not get a row each."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileBox:
     """One data file."""
@@ -30,8 +34,8 @@ class FileBox:
     bytes: int
     lo: float
     hi: float
-    min_key: str
-    max_key: str
+    min_key: str | None
+    max_key: str | None
     min_sequence: int
     max_sequence: int
     source: str
@@ -52,6 +56,13 @@ class Lane:
     label: str
     note: str
     files: tuple[FileBox, ...]
+    merged: int = 0
+    """How many of the oldest level-0 runs share this row, if there are too many for a row each."""
+
+    @property
+    def runs(self) -> int:
+        """The sorted runs of this row."""
+        return self.merged or int(bool(self.files))
 
     @property
     def bytes(self) -> int:
@@ -91,7 +102,7 @@ class LsmModel:
     @property
     def runs(self) -> int:
         """The number of sorted runs."""
-        return sum(1 for lane in self.lanes if lane.files)
+        return sum(lane.runs for lane in self.lanes)
 
     @property
     def bytes(self) -> int:
@@ -115,7 +126,8 @@ class LsmModel:
     def spoken(self, file: FileBox) -> str:
         """What a screen reader says of a file."""
         parts = [f"level {file.level}", fmt.bytes_text(file.bytes)]
-        parts.append(f"keys {fmt.key(file.min_key)} to {fmt.key(file.max_key)}")
+        if file.min_key is not None:
+            parts.append(f"keys {fmt.key(file.min_key)} to {fmt.key(file.max_key)}")
         parts += [f"{file.deletes:,} deletes"] if file.deletes else []
         parts += ["input of next compaction"] if file.name in self.plan.inputs else []
         return ", ".join(parts)
@@ -200,8 +212,8 @@ def _box(row: dict[str, object]) -> FileBox:
         bytes=int(row["bytes"] or 0),
         lo=min(max(float(lo), 0.0), 1.0) if lo is not None else 0.0,
         hi=min(max(float(hi), 0.0), 1.0) if hi is not None else 1.0,
-        min_key=str(row.get("min_key")),
-        max_key=str(row.get("max_key")),
+        min_key=_text(row.get("min_key")),
+        max_key=_text(row.get("max_key")),
         min_sequence=int(row.get("min_sequence") or 0),
         max_sequence=int(row.get("max_sequence") or 0),
         source=str(row.get("file_source") or ""),
@@ -209,7 +221,16 @@ def _box(row: dict[str, object]) -> FileBox:
     )
 
 
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
 def _level0_lanes(runs: list[list[FileBox]], slots: int) -> list[Lane]:
+    if len(runs) > MAX_LEVEL0:
+        kept, older = runs[: MAX_LEVEL0 - 1], runs[MAX_LEVEL0 - 1 :]
+        rest = tuple(sorted((file for run in older for file in run), key=lambda box: (box.lo, box.hi)))
+        lane = Lane(0, "", f"+{len(older):,} older", rest, merged=len(older))
+        return [*_level0_lanes(kept, len(kept)), lane]
     lanes = []
     for slot in range(slots):
         files = tuple(sorted(runs[slot], key=lambda box: box.lo)) if slot < len(runs) else ()
@@ -245,8 +266,8 @@ def key_ticks(boxes: Collection[FileBox]) -> tuple[tuple[float, str], ...]:
     if not boxes:
         return ()
     ends = [(box.lo, box.min_key) for box in boxes] + [(box.hi, box.max_key) for box in boxes]
-    first, last = min(ends), max(ends)
-    matches = [(x, NUMBER.match(text)) for x, text in ends]
+    first, last = (pick(ends, key=lambda end: end[0]) for pick in (min, max))
+    matches = [(x, NUMBER.match(text or "")) for x, text in ends]
     if all(match for _, match in matches) and last[0] > first[0]:
         xs = np.array([x for x, _ in matches])
         values = np.array([float(match.group(1)) for _, match in matches if match])
@@ -255,7 +276,7 @@ def key_ticks(boxes: Collection[FileBox]) -> tuple[tuple[float, str], ...]:
             return tuple(
                 ((value - start) / slope, label) for value, label in _round_ticks(start, start + slope)
             )
-    return ((first[0], fmt.key(first[1])), (last[0], fmt.key(last[1])))
+    return tuple((x, fmt.key(text)) for x, text in (first, last) if text is not None)
 
 
 def _round_ticks(low: float, high: float) -> list[tuple[float, str]]:

@@ -286,7 +286,7 @@ def cards(model: LsmModel, files: list[tuple[int, FileBox]]) -> list[dict[str, A
                 "run": lane.note if lane.level == 0 else f"L{lane.level}",
                 "bytes": fmt.bytes_text(file.bytes),
                 "rows": f"{file.rows:,}",
-                "keys": fmt.key_range(file.min_key, file.max_key),
+                "keys": fmt.ABSENT if file.min_key is None else fmt.key_range(file.min_key, file.max_key),
                 "from": " ".join(part for part in (file.origin, file.source) if part),
                 "sequence": f"{file.min_sequence:,} … {file.max_sequence:,}",
                 "deletes": deletes,
