@@ -1,9 +1,8 @@
-"""Reading data files in ORC and Avro, which other writers make: kv batches in the exact types of the table
-schema (format facts 3).
+"""Reading data files in ORC and Avro, as other writers make them, in the exact types of the table schema.
 
 ORC keeps a TIME as an integer and timestamps in nanoseconds. In Avro the local-timestamp types mean instants
-here, their names are swapped. Whole columns are converted; Avro is decoded record by record first, so it is
-the slow one. Used by read.
+here, their names are swapped (format facts 3). Whole columns are converted; Avro is decoded record by record
+first, so it is the slow one. Used by read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Reading: which files a scan needs (`pruning`, `split`, `plan`), their rows (`split_read`, `incremental`,
-`stream`), and what the metadata say (`time_travel`, `inspect`, `check`). Clients of `meta`; nothing here
-writes to a table but consumer files.
+"""Reading: clients of `meta` that never write to a table, but for consumer files.
+
+`pruning`, `split`, `plan` say which files a scan needs; `split_read`, `incremental`, `stream` give the rows;
+`time_travel`, `inspect`, `check` look at the metadata.
 """

@@ -1,10 +1,9 @@
-"""`check`: does a table keep the format's invariants (I1 to I11)? Read anew from its files, by rules written
-down a second time here.
+"""`check`: does a table keep the format's invariants (I1 to I11)?
 
-Snapshots are walked oldest first, keeping the live files as each delta leaves them; every base list must give
-that same state. Then the data files themselves are opened (`check_data`). Damage of any kind becomes a
-violation, never an exception. Known quirks of other writers are notes: they are reported by `examine`, not by
-`check`.
+It reads everything anew, by rules written down a second time here. Snapshots are walked oldest first, keeping
+the live files as each delta leaves them; every base list must give that same state. Then the data files
+themselves are opened (`check_data`). Damage of any kind becomes a violation, never an exception. Known quirks
+of other writers are notes: they are reported by `examine`, not by `check`.
 """
 
 from __future__ import annotations
@@ -240,8 +239,9 @@ class _Check:
         self.remember(entries, s)
 
     def layout(self, where: str, state: Live) -> None:
-        """I4: files of a level do not overlap in keys. One file has one level; one partition one number of
-        buckets.
+        """I4: files of a level do not overlap in keys.
+
+        One file is at one level only; a partition has one number of buckets.
         """
         buckets: dict[tuple[bytes, int], list[DataFileMeta]] = {}
         totals: dict[bytes, set[int]] = {}
@@ -280,8 +280,9 @@ class _Check:
                     self.found.violate("I4", where, f"{a} and {b} overlap in keys at level {level}")
 
     def identifiers(self, snapshots: list[Snapshot]) -> None:
-        """I11: a user's streaming identifiers increase; the snapshots of one commit share one, kinds in
-        order.
+        """I11: a user's streaming identifiers increase.
+
+        Only the snapshots of one commit share one: first the rows, then the COMPACT.
         """
         last: dict[str, Snapshot] = {}
         for s in snapshots:

@@ -1,9 +1,8 @@
-"""The part of `check` that opens data files: order of keys, counts, statistics, buckets, and which of two
-versions is newer.
+"""The part of `check` that opens data files: order, counts, statistics, buckets, which version is newer.
 
 Rules are written down a second time here with plain Arrow comparisons, apart from the bucket hash and the
-Parquet reader. One file is in memory at a time, a batch of it; for I5 the keys and sequence numbers of one
-bucket.
+readers of the file formats. One batch of one file is in memory at a time; for I5 the keys and sequence numbers
+of one bucket.
 """
 
 from __future__ import annotations
@@ -189,8 +188,9 @@ def _ranked(batch: pa.RecordBatch, names: Sequence[str], rank: int, file: int) -
 
 
 def _comparable(array: pa.Array) -> pa.Array:
-    """The array in a form whose Arrow order is the key order: floats by their bits, −0.0 below 0.0, NaN
-    greatest.
+    """The array in a form whose Arrow order is the key order.
+
+    Floats go by their bits: −0.0 is below 0.0, NaN is the greatest.
     """
     if pa.types.is_boolean(array.type):
         return array.cast(pa.int8())
@@ -226,8 +226,9 @@ class _Seen:
     nulls: dict[str, int] = field(default_factory=dict)
 
     def look(self, batch: pa.RecordBatch, *, strict: bool) -> list[tuple[str, str]]:
-        """What is wrong with a batch by itself and after the one before. Changelog files repeat keys (not
-        `strict`).
+        """What is wrong with a batch by itself and after the one before.
+
+        Keys of changelog files may repeat, those of postponed ones are in no order: not `strict`.
         """
         if not batch.num_rows:
             return []

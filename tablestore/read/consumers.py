@@ -1,5 +1,6 @@
-"""Consumers: the place a named stream reader has come to (`consumer/consumer-<id>`), which also keeps
-snapshots from expiring.
+"""Consumers: the place a named stream reader has come to, kept in `consumer/consumer-<id>`.
+
+It also keeps the snapshots from there on from expiring.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""One data file as batches in the columns of the schema that is read with, whatever schema it was written
-under.
+"""One data file as batches in the columns of the schema that is read with.
+
+Which schema it was written under, and in which format, makes no difference to those who call.
 """
 
 from __future__ import annotations

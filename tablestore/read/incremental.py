@@ -34,8 +34,7 @@ def changes(
     columns: Sequence[str] | None = None,
     where: Predicate | None = None,
 ) -> pa.Table:
-    """Everything that changed after snapshot `since` (exclusive) up to `until` (None: the newest), `rowkind`
-    first.
+    """Everything that changed after snapshot `since` up to `until` (None: the newest), `rowkind` first.
 
     Raises NotFound when a snapshot in between has expired, InvalidRequest for a range that runs backwards.
     """

@@ -143,9 +143,7 @@ class Inspect:
         return made(MANIFESTS, rows)
 
     def commits(self) -> pa.Table:
-        """What each snapshot changed: rows, files and bytes added and removed. One row a snapshot, oldest
-        first.
-        """
+        """What each snapshot changed: rows, files and bytes added and removed, oldest snapshot first."""
         return made(COMMITS, (self._commit_row(s) for s in self._store.snapshots.all()))
 
     def files(self, snapshot: int | None = None) -> pa.Table:

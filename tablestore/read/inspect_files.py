@@ -1,5 +1,6 @@
-"""The tables of `inspect` that are made from live data files: files, levels, partitions, buckets. Pure but
-for the store's texts.
+"""The tables of `inspect` that are made from live data files: files, levels, partitions, buckets.
+
+Pure but for the store's texts and schemas.
 """
 
 from __future__ import annotations
@@ -198,9 +199,7 @@ def _bucket_levels(
 
 
 def key_axis(keys: Sequence[bytes], types: Sequence[DataType]) -> Callable[[bytes], float | None]:
-    """A map of serialized keys to 0..1: linear between the least and the greatest of `keys` in the first
-    column that varies.
-    """
+    """A map of serialized keys to 0..1, linear in the first column in which `keys` differ."""
     if not types or not keys:
         return lambda key: None
     rows = [binary_row.decode(k, types) for k in keys]

@@ -249,9 +249,7 @@ class Pruner:
         ]
 
     def _together(self, files: list[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
-        """Files that must be skipped together or not at all: each alone, or the overlapping ones of a
-        section.
-        """
+        """Files that must be skipped together or not at all: each alone, or those of a section."""
         lone = self.alone or not self.schema.primary_keys
         if lone or self.options.merge_engine is MergeEngine.FIRST_ROW:
             return [(f,) for f in files]

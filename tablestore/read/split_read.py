@@ -1,5 +1,4 @@
-"""The rows of one split: raw files as they lie, the others merged section by section (format facts section
-10).
+"""The rows of one split: raw files as they lie, the others merged section by section (format facts 10).
 
 Memory holds one batch of a raw file, or one window of the runs of one section. The whole filter is asked of
 every row that comes out; only its key part may leave out row groups of files that are merged. Used by scans,
@@ -74,8 +73,9 @@ def _shaped(store: Store, batch: pa.RecordBatch, names: Sequence[str], *, with_k
 def _raw(
     store: Store, split: DataSplit, names: Sequence[str], filters: Filters, kinds: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Files as they are. At level 0 the row kinds are looked at all the same: some writers never count their
-    deletes.
+    """Files as they are.
+
+    At level 0 the row kinds are looked at all the same: some writers never count their deletes.
     """
     for file in split.files:
         system = kinds or (file.level == 0 and bool(store.schema.primary_keys))

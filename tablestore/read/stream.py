@@ -1,10 +1,9 @@
-"""Following a table: the state at the start, then the changes of one snapshot after the other (format facts
-section 21).
+"""Following a table: the state at the start, then what each snapshot changed (format facts 21).
 
-Each item tells where to go on (`cursor`); an item counts as done when the next one is asked for, or `done()`
-is called. A named consumer keeps that place with the table, and snapshots it has not read from expiring.
-Delivery is at least once: after a crash the item that was not done comes again. Rows have the columns of the
-schema at the start.
+Each item tells where to go on (`cursor`); an item counts as done when the next one is asked for, or `done()` is
+called. A named consumer keeps that place with the table, and snapshots it has not read from expiring. Delivery
+is at least once: after a crash the item that was not done comes again. Rows have the columns of the schema at
+the start.
 """
 
 from __future__ import annotations
@@ -138,9 +137,7 @@ class _Follower:
             self._note(first)
 
     def _begin(self, start: Start) -> tuple[int | None, Snapshot | None]:
-        """(next snapshot, snapshot whose state comes first); neither when that is not known before there is
-        one.
-        """
+        """(next snapshot, snapshot whose state comes first); neither if the table has none yet."""
         snapshots = self.store.snapshots
         latest = snapshots.latest_id()
         if isinstance(start, bool) or not isinstance(start, str | int | Mapping):

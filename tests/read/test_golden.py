@@ -1,6 +1,4 @@
-"""Tables of both peers read as their writers say: rows, older states, changes, files, levels, plans; and
-`check` finds them clean.
-"""
+"""Tables of both peers read as their writers say, and `check` finds them clean."""
 
 from __future__ import annotations
 
