@@ -1,8 +1,8 @@
 """The part of `check` that opens data files: order, counts, statistics, buckets, which version is newer.
 
 Rules are written down a second time here with plain Arrow comparisons, apart from the bucket hash and the
-readers of the file formats. One batch of one file is in memory at a time; for I5 the keys and sequence numbers
-of one bucket.
+readers of the file formats. One batch of one file is in memory at a time; for I5 the keys and sequence
+numbers of one bucket.
 """
 
 from __future__ import annotations

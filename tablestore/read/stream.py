@@ -1,9 +1,9 @@
 """Following a table: the state at the start, then what each snapshot changed (format facts 21).
 
-Each item tells where to go on (`cursor`); an item counts as done when the next one is asked for, or `done()` is
-called. A named consumer keeps that place with the table, and snapshots it has not read from expiring. Delivery
-is at least once: after a crash the item that was not done comes again. Rows have the columns of the schema at
-the start.
+Each item tells where to go on (`cursor`); an item counts as done when the next one is asked for, or `done()`
+is called. A named consumer keeps that place with the table, and snapshots it has not read from expiring.
+Delivery is at least once: after a crash the item that was not done comes again. Rows have the columns of the
+schema at the start.
 """
 
 from __future__ import annotations
