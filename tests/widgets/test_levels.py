@@ -158,7 +158,7 @@ def test_too_many_runs_of_level_0_share_the_last_row_and_are_still_counted():
     assert model.runs == 500
     assert len(model.files) == 500
     assert sum(1 for lane in model.lanes if lane.level == 0) == 18
-    assert model.lanes[17].note == "+483 older"
+    assert model.lanes[17].note == "+483"
     assert levels_figure(model, width=1040).height < 700
 
 

@@ -83,14 +83,15 @@ def _meter(model: ControlsModel, x: float, y: float, width: float) -> str:
     for place in range(places):
         fill = var("ink2") if place < runs else var("line")
         parts.append(rect(x + place * step, y + 3, max(step - 2, 1), 9, rx=1, fill=fill))
-    marks = (
-        (model.triggers.runs, f"trigger {model.triggers.runs}", "end"),
-        (stop, f"stall > {stop}", "start"),
-    )
-    for value, words, anchor in marks:
-        at = x + value * step - 1
+    trigger, stall = (x + value * step - 1 for value in (model.triggers.runs, stop))
+    for at in (trigger, stall):
         parts.append(line(at, y - 1, at, y + 16, stroke="ink", stroke_width="1.75"))
-        parts.append(text(at + (4 if anchor == "end" else -4), y + 29, words, size=11, text_anchor=anchor))
+    left, right = f"trigger {model.triggers.runs}", f"stall > {stop}"
+    if trigger - text_width(left, size=11) >= x and stall - trigger >= 12:
+        parts.append(text(trigger + 4, y + 29, left, size=11, text_anchor="end"))
+        parts.append(text(stall - 4, y + 29, right, size=11))
+    else:
+        parts.append(text(x, y + 29, f"{left} · {right}", size=11))
     parts.append(text(x + width, y + 12, fmt.plural(runs, "run"), fill="ink", weight=600, text_anchor="end"))
     return "".join(parts)
 
@@ -158,17 +159,22 @@ def _boxes(
     runs: tuple[RunSummary, ...], x: float, y: float, num_levels: int, *, dashed: bool, room: float
 ) -> tuple[str, float]:
     """A small box a run, shaded by level; the planned ones ringed."""
-    step = min(15.0, room / max(len(runs), 1))
+    step, left = min(15.0, room / max(len(runs), 1)), x
     parts = []
     for run in runs:
-        wide = max(step - 4, 1.5)
+        wide = max(step - (4 if step >= 9 else 1.5), 1.0)
         fill = level_fill(run.level, num_levels)
         parts.append(rect(x + 1, y + 2, wide, 18, rx=1, fill=fill, stroke=var("edge"), class_="box"))
-        if run.planned:
+        if run.planned and step >= 9:
             ring = {"stroke_dasharray": "4 3"} if dashed else {}
             outline = {"fill": "none", "stroke": var("compact"), "stroke_width": "1.5"} | ring
             parts.append(rect(x - 1, y, wide + 4, 22, rx=3, **outline))
         x += step
+    if step < 9 and (taken := [at for at, run in enumerate(runs) if run.planned]):
+        outline = {"fill": "none", "stroke": var("compact"), "stroke_width": "1.5"}
+        outline |= {"stroke_dasharray": "4 3"} if dashed else {}
+        first, last = left + taken[0] * step, left + (taken[-1] + 1) * step
+        parts.append(rect(first - 1, y, last - first + 1, 22, rx=3, **outline))
     return group(*parts), x
 
 

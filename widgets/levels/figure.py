@@ -238,7 +238,8 @@ def _columns(
         for x, w in zip(edges.tolist(), widths.tolist(), strict=True)
         if tall[x]
     ]
-    label = f"{len(shown):,} files, up to {int(counts.max()):,} a pixel: zoom for boxes"
+    what = f"{fmt.plural(lane.merged, 'older run')}" if lane.merged else fmt.plural(len(shown), "file")
+    label = f"{what}, up to {int(counts.max()):,} a pixel" + ("" if lane.merged else ": zoom for boxes")
     fill = {"fill": level_fill(lane.level, model.num_levels), "stroke": var("edge"), "stroke_width": "0.5"}
     patch = text_width(label, size=11) + 10
     words = ""

@@ -229,7 +229,7 @@ def _level0_lanes(runs: list[list[FileBox]], slots: int) -> list[Lane]:
     if len(runs) > MAX_LEVEL0:
         kept, older = runs[: MAX_LEVEL0 - 1], runs[MAX_LEVEL0 - 1 :]
         rest = tuple(sorted((file for run in older for file in run), key=lambda box: (box.lo, box.hi)))
-        lane = Lane(0, "", f"+{len(older):,} older", rest, merged=len(older))
+        lane = Lane(0, "", f"+{len(older):,}", rest, merged=len(older))
         return [*_level0_lanes(kept, len(kept)), lane]
     lanes = []
     for slot in range(slots):
