@@ -1,5 +1,5 @@
 """Java Paimon as a peer process: the fat jar from Maven, Hadoop and slf4j from PySpark's own jars, our
-driver compiled once."""
+drivers compiled once."""
 
 from __future__ import annotations
 
@@ -21,22 +21,25 @@ class Missing(Exception):
 
 @functools.cache
 def class_path() -> str:
-    """Class path of the driver, everything fetched and compiled; raises Missing."""
+    """Class path of the drivers, everything fetched and compiled; raises Missing."""
     for tool in ("java", "javac", "mvn"):
         if shutil.which(tool) is None:
             raise Missing(f"no {tool} on the path")
     jars = [_fat_jar(), *_spark_jars()]
     classes = CACHE / "classes"
-    source = HERE / "java" / "PaimonPeer.java"
-    stamp = classes / "PaimonPeer.class"
+    sources = sorted((HERE / "java").glob("*.java"))
+    made = [classes / f"{source.stem}.class" for source in sources]
     path = ":".join(map(str, jars))
-    if not stamp.exists() or stamp.stat().st_mtime < source.stat().st_mtime:
+    newest = max(source.stat().st_mtime for source in sources)
+    if not all(one.exists() and one.stat().st_mtime >= newest for one in made):
         classes.mkdir(parents=True, exist_ok=True)
         done = subprocess.run(
-            ["javac", "-nowarn", "-cp", path, "-d", str(classes), str(source)], capture_output=True, text=True
+            ["javac", "-nowarn", "-cp", path, "-d", str(classes), *map(str, sources)],
+            capture_output=True,
+            text=True,
         )
         if done.returncode:
-            raise AssertionError(f"the driver does not compile:\n{done.stderr}")
+            raise AssertionError(f"the drivers do not compile:\n{done.stderr}")
     return f"{path}:{classes}"
 
 

@@ -37,13 +37,22 @@ import org.apache.paimon.utils.Pair;
  * compact PATH user id      full compaction of every bucket
  */
 public class PaimonPeer {
+    /** Answers one request. */
+    interface Service {
+        List<String> serve(String[] fields) throws Exception;
+    }
+
     public static void main(String[] args) throws Exception {
+        loop(PaimonPeer::serve);
+    }
+
+    static void loop(Service service) throws Exception {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
         java.io.PrintStream out = new java.io.PrintStream(System.out, false, "UTF-8");
         System.setOut(System.err);
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             try {
-                for (String answer : serve(line.split("\t", -1))) {
+                for (String answer : service.serve(line.split("\t", -1))) {
                     out.println(answer);
                 }
                 out.println("OK");

@@ -1,0 +1,1 @@
+"""Benchmarks: `./workbench bench NAME`. README.md says how to read them."""

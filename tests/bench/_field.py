@@ -1,0 +1,101 @@
+"""The field: every contender by name, how it is started, and why one is missing."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench._contender import Contender
+from tests.peers import java_env, pypaimon_env
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCK = Path(__file__).with_name("pypaimon-rust.lock")
+OURS = "tablestore"
+TWO = "tablestore ×2"
+PEERS = ("pypaimon-rust", "java", "pypaimon")
+JAVA_HEAP = "4g"
+
+
+class Absent(Exception):
+    """Why a peer cannot take part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A contender: `command` starts it; `lacks` are the steps it has not."""
+
+    name: str
+    command: tuple[str, ...]
+    lacks: frozenset[str] = frozenset()
+
+    def start(self) -> Contender:
+        return Contender(self.name, self.command, folder=ROOT)
+
+
+def ours() -> Entry:
+    """This engine in one process."""
+    return Entry(OURS, _python(sys.executable, "tests.bench._ours", "1"))
+
+
+def ours_twice() -> Entry:
+    """This engine in two processes that share the work."""
+    return Entry(TWO, _python(sys.executable, "tests.bench._ours", "2"))
+
+
+def peers(names: Sequence[str]) -> tuple[list[Entry], list[str]]:
+    """The peers of these names that can be had, and a line for each that cannot."""
+    found, missing = [], []
+    for name in names:
+        try:
+            found.append(_PEERS[name]())
+        except Absent as reason:
+            missing.append(f"{name} is not measured: {reason}")
+    return found, missing
+
+
+def chosen(text: str) -> tuple[str, ...]:
+    """The names in `text`, separated by commas; "none" and "all" are understood. Raises ValueError."""
+    names = {"none": (), "all": PEERS}.get(text, tuple(text.split(",")))
+    if unknown := [name for name in names if name not in PEERS]:
+        raise ValueError(f"no peer {unknown[0]!r}; there are: {', '.join(PEERS)}, all, none")
+    return names
+
+
+def _python(executable: str | Path, module: str, *arguments: str) -> tuple[str, ...]:
+    bootstrap = f"import runpy, sys; sys.path.insert(0, {os.fspath(ROOT)!r}); "
+    bootstrap += f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+    return (os.fspath(executable), "-P", "-c", bootstrap, *arguments)
+
+
+@functools.cache
+def _rust() -> Entry:
+    made = pypaimon_env.make(Path(sys.prefix) / "peers" / "pypaimon-rust", lock=LOCK)
+    if made.path is None:
+        raise Absent(made.reason)
+    return Entry(
+        "pypaimon-rust", _python(made.path, "tests.bench._pypaimon", "native"), frozenset({"compact"})
+    )
+
+
+@functools.cache
+def _pypaimon() -> Entry:
+    made = pypaimon_env.python()
+    if made.path is None:
+        raise Absent(made.reason)
+    return Entry("pypaimon", _python(made.path, "tests.bench._pypaimon", "python"), frozenset({"compact"}))
+
+
+@functools.cache
+def _java() -> Entry:
+    try:
+        path = java_env.class_path()
+    except java_env.Missing as reason:
+        raise Absent(f"needs Java Paimon: {reason}") from None
+    return Entry("java", ("java", "-Duser.timezone=UTC", f"-Xmx{JAVA_HEAP}", "-cp", path, "PaimonBench"))
+
+
+_PEERS = {"pypaimon-rust": _rust, "java": _java, "pypaimon": _pypaimon}

@@ -1,0 +1,149 @@
+"""Contender: this engine without Spark, in one process or in several that share the work.
+
+With several, each loads a chunk of its own through `open_writer(sequence_base=…)`, and one commit takes
+all of their messages; buckets are compacted and splits read by whoever is free.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+import tablestore as ts
+from tests.bench import _rows
+from tests.bench._serve import Answer, serve
+
+Map = Callable[..., Iterable[Any]]
+
+
+def main(processes: int) -> None:
+    if processes == 1:
+        serve(_steps(None))
+        return
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        list(pool.map(_warm, range(processes)))
+        serve(_steps(pool))
+
+
+def _steps(pool: ProcessPoolExecutor | None) -> dict[str, Callable[..., Answer]]:
+    steps = {"read": _read, "load": _load, "update": _update, "scan": _scan, "compact": _compact}
+    found: dict[str, Callable[..., Answer]] = {n: functools.partial(s, pool) for n, s in steps.items()}
+    return found | {"commits": _commits, "plan": _plan}
+
+
+def _warm(_: int) -> int:
+    time.sleep(0.2)  # long enough that every process of the pool takes one
+    return ts.BIGINT is not None
+
+
+def _files(text: str) -> list[str]:
+    return text.split(",")
+
+
+def _has_months(table: ts.Table) -> bool:
+    return "l_year" in table.schema.names
+
+
+def _read(pool: ProcessPoolExecutor | None, files: str, months: str) -> Answer:
+    halves = _shares(_files(files), 1 if pool is None else pool._max_workers)
+    run: Map = map if pool is None else pool.map
+    return _sums(run(_read_files, halves, [months == "true"] * len(halves)))
+
+
+def _read_files(files: Sequence[str], months: bool) -> dict[str, int]:
+    return _rows.total(_rows.read(files, months=months))
+
+
+def _load(pool: ProcessPoolExecutor | None, path: str, files: str) -> Answer:
+    table = ts.open(path)
+    if pool is None:
+        with table.writer() as w:
+            for batch in _rows.read(_files(files), months=_has_months(table)):
+                w.write(batch)
+        return {}
+    shares = _shares(_files(files), pool._max_workers)
+    bases = np.cumsum([0, *(sum(pq.read_metadata(f).num_rows for f in share) for share in shares)])
+    jobs = [pool.submit(_load_chunk, path, s, int(b)) for s, b in zip(shares, bases, strict=False)]
+    messages = [m for job in jobs for m in job.result()]
+    table.commit(messages, user="bench", identifier=1)
+    return {}
+
+
+def _load_chunk(path: str, files: Sequence[str], sequence_base: int) -> list[bytes]:
+    table = ts.open(path)
+    writer = table.open_writer(sequence_base=sequence_base)
+    for batch in _rows.read(files, months=_has_months(table)):
+        writer.write(batch)
+    return writer.prepare()
+
+
+def _update(_: ProcessPoolExecutor | None, path: str, files: str) -> Answer:
+    table = ts.open(path)
+    with table.writer() as w:
+        for batch in _rows.changed(_files(files), months=_has_months(table)):
+            w.write(batch)
+    return {}
+
+
+def _scan(pool: ProcessPoolExecutor | None, path: str) -> Answer:
+    table = ts.open(path)
+    if pool is None:
+        return _rows.total(table.scan().to_batches())
+    splits = table.scan().plan().splits
+    hands = 4 * pool._max_workers
+    return _sums(pool.map(_scan_splits, [path] * hands, [splits[n::hands] for n in range(hands)]))
+
+
+def _scan_splits(path: str, splits: Sequence[Any]) -> dict[str, int]:
+    table = ts.open(path)
+    return _rows.total(batch for split in splits for batch in table.read_split(split))
+
+
+def _compact(pool: ProcessPoolExecutor | None, path: str) -> Answer:
+    table = ts.open(path)
+    if pool is None:
+        table.compact(full=True)
+        return {}
+    tasks = table.buckets_to_compact(full=True)
+    done = pool.map(functools.partial(ts.compact_bucket, full=True), [path] * len(tasks), tasks)
+    table.commit([m for m in done if m is not None], user="bench-compaction", identifier=1)
+    return {}
+
+
+def _commits(path: str, count: str, rows: str) -> Answer:
+    table = ts.open(path)
+    times = []
+    for batch in _rows.small(int(count), int(rows)):
+        began = time.perf_counter()
+        table.write(batch)
+        times.append(time.perf_counter() - began)
+    return {"ms": ",".join(f"{t * 1000:.3f}" for t in times)}
+
+
+def _plan(path: str) -> Answer:
+    return {"splits": len(ts.open(path).scan().plan().splits)}
+
+
+def _shares(files: Sequence[str], parts: int) -> list[list[str]]:
+    """`files` in at most `parts` runs of neighbours."""
+    step = -(-len(files) // parts)
+    return [list(files[at : at + step]) for at in range(0, len(files), step)]
+
+
+def _sums(found: Iterable[dict[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {"rows": 0, "quantity": 0}
+    for one in found:
+        total = {name: total[name] + one[name] for name in total}
+    return total
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

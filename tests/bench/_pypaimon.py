@@ -1,0 +1,93 @@
+"""Contender: pypaimon, with its native core (`native`) or without (`python`). Runs in pypaimon's environment.
+
+pypaimon has no compaction. Native routes fall back to Python where they do not apply; `route` in an answer
+tells which was taken.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pypaimon import CatalogFactory
+from pypaimon.schema.data_types import PyarrowFieldParser
+
+from tests.bench import _rows
+from tests.bench._serve import Answer, serve
+
+NATIVE = ("write.native.enabled", "read.native.enabled", "commit.native.enabled")
+
+
+def main(native: bool) -> None:
+    steps = {"load": _load, "update": _update, "scan": _scan, "commits": _commits, "plan": _plan}
+    found: dict[str, Callable[..., Answer]] = {n: functools.partial(s, native) for n, s in steps.items()}
+    serve(found | {"read": _read})
+
+
+def _open(native: bool, path: str) -> Any:
+    """The table in directory WAREHOUSE/DATABASE.db/TABLE."""
+    place = Path(path)
+    catalog = CatalogFactory.create({"warehouse": str(place.parents[1])})
+    table = catalog.get_table(f"{place.parent.name.removesuffix('.db')}.{place.name}")
+    return table.copy(dict.fromkeys(NATIVE, "true" if native else "false"))
+
+
+def _read(files: str, months: str) -> Answer:
+    return _rows.total(_rows.read(files.split(","), months=months == "true"))
+
+
+def _load(native: bool, path: str, files: str) -> Answer:
+    table = _open(native, path)
+    return _write(table, _rows.read(files.split(","), months=_has_months(table)))
+
+
+def _update(native: bool, path: str, files: str) -> Answer:
+    table = _open(native, path)
+    return _write(table, _rows.changed(files.split(","), months=_has_months(table)))
+
+
+def _has_months(table: Any) -> bool:
+    return any(field.name == "l_year" for field in table.fields)
+
+
+def _write(table: Any, batches: Iterable[pa.RecordBatch]) -> Answer:
+    schema = PyarrowFieldParser.from_paimon_schema(table.fields)
+    builder = table.new_batch_write_builder()
+    writer, commit = builder.new_write(), builder.new_commit()
+    try:
+        for batch in batches:
+            writer.write_arrow_batch(batch.cast(schema))
+        commit.commit(writer.prepare_commit())
+        return {"route": type(writer).__name__}
+    finally:
+        writer.close()
+        commit.close()
+
+
+def _scan(native: bool, path: str) -> Answer:
+    builder = _open(native, path).new_read_builder()
+    splits = builder.new_scan().plan().splits()
+    return _rows.total(builder.new_read().to_arrow_batch_reader(splits))
+
+
+def _commits(native: bool, path: str, count: str, rows: str) -> Answer:
+    table = _open(native, path)
+    times = []
+    for batch in _rows.small(int(count), int(rows)):
+        began = time.perf_counter()
+        _write(table, [batch])
+        times.append(time.perf_counter() - began)
+    return {"ms": ",".join(f"{t * 1000:.3f}" for t in times)}
+
+
+def _plan(native: bool, path: str) -> Answer:
+    return {"splits": len(_open(native, path).new_read_builder().new_scan().plan().splits())}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] == "native")
