@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 import tablestore as ts
 from tablestore import col
@@ -121,6 +122,20 @@ def test_java_put_every_key_into_the_bucket_that_equality_names() -> None:
         assert repr(golden.read(store, where=where).to_pylist()) == repr([row])
         found += 1
     assert found > 80
+
+
+@pytest.mark.parametrize(
+    ("store", "key"), [(golden.java("append_bucketed"), "k"), (golden.python("append_bucketed"), "b")]
+)
+def test_bucket_keys_of_append_tables_name_the_bucket(store: Store, key: str) -> None:
+    everything = golden.read(store)
+    assert len({s.bucket for s in golden.planned(store).splits}) > 1
+    for value in everything.column(key).unique().to_pylist():
+        where = col(key).is_null() if value is None else col(key) == value
+        wanted = everything.filter(predicate.mask(predicate.bind(where, store.schema), everything))
+        assert golden.read(store, where=where).num_rows == wanted.num_rows > 0
+        if value is not None:
+            assert len({s.bucket for s in golden.planned(store, where=where).splits}) == 1
 
 
 def test_key_ranges_skip_files_of_overlapping_sections(tmp_path: Path) -> None:
