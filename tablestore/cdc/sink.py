@@ -53,6 +53,7 @@ class Load:
     table: str
     user: str
     computed: tuple[Computed, ...] = ()
+    buffer_bytes: int = 1 << 30  # of one worker: a whole chunk then makes one file a bucket
 
     def directory(self) -> ChangeDirectory:
         """The source."""
@@ -75,7 +76,11 @@ def write(load: Load, work: Work, *, sequence_base: int, changelog: bool) -> Wri
     directory = load.directory()
     source = source_schema(table.schema, load.computed)
     writer = table.open_writer(
-        user=load.user, sequence_base=sequence_base, compact=False, changelog=changelog
+        user=load.user,
+        sequence_base=sequence_base,
+        compact=False,
+        changelog=changelog,
+        buffer_bytes=load.buffer_bytes,
     )
     rows = 0
     try:

@@ -1,8 +1,9 @@
 """The memory of all write buffers of a process: one pool; when it is full the largest buffer flushes.
 
 Without a shared pool, hundreds of buckets would each claim `write-buffer-size`. Flushing to level 0 is the
-relief, so nothing is spilled elsewhere. Slices keep the whole batch they were cut from alive: after each half
-pool of new rows, buffers that did not flush copy what they hold (`settle`), so no more than that is kept.
+relief, so nothing is spilled elsewhere. Slices keep the whole batch they were cut from alive, which costs
+nothing until some of them are flushed. From then on, after each half pool of new rows, buffers that did not
+flush copy what they hold (`settle`), so no more than that is kept.
 Safe to share between threads: a writer is flushed by its own thread only.
 """
 
@@ -35,6 +36,7 @@ class MemoryPool:
         self._accounts_lock = threading.Lock()
         self._accounts: weakref.WeakKeyDictionary[BufferOwner, _Account] = weakref.WeakKeyDictionary()
         self._total = 0  # of all accounts; owners that vanished are in it until it is added up again
+        self._relieved: set[int] = set()  # threads that flushed since they last settled
         self._unsettled: dict[int, int] = {}  # bytes added by each thread since it last settled
 
     @property
@@ -72,7 +74,8 @@ class MemoryPool:
         change, account.held, account.thread = held_bytes - account.held, held_bytes, thread
         self._total += change
         added = self._unsettled[thread] = self._unsettled.get(thread, 0) + max(0, change)
-        return added > self.limit_bytes // 2, self._total > self.limit_bytes
+        grown = added > self.limit_bytes // 2 and thread in self._relieved
+        return grown, self._total > self.limit_bytes
 
     def _add_up(self) -> int:
         self._total = sum(a.held for a in self._accounts.values())
@@ -85,6 +88,7 @@ class MemoryPool:
                 return None
             thread = threading.get_ident()
             mine = [(a.held, o) for o, a in self._accounts.items() if a.thread == thread and a.held]
+            self._relieved.add(thread)
         return max(mine, key=lambda m: m[0])[1] if mine else None
 
     def _settle(self) -> None:
@@ -92,5 +96,6 @@ class MemoryPool:
         with self._accounts_lock:
             mine = [o for o, a in self._accounts.items() if a.thread == thread and a.held]
             self._unsettled.pop(thread, None)
+            self._relieved.discard(thread)
         for owner in mine:
             owner.settle()

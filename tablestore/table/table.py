@@ -182,9 +182,8 @@ class Table:
 
     def _table_write(self, **options: Any) -> TableWrite:
         o = self.store.options
-        return TableWrite(
-            self.store, pool=shared_pool(o.write_buffer_bytes), **{"compact": not o.write_only, **options}
-        )
+        defaults = {"pool": shared_pool(o.write_buffer_bytes), "compact": not o.write_only}
+        return TableWrite(self.store, **{**defaults, **options})
 
     def _commit(self, target: TableWrite, request: CommitRequest) -> Committed:
         messages = target.prepare()
@@ -203,16 +202,19 @@ class Table:
         sequence_base: int | None = None,
         compact: bool = False,
         changelog: bool = True,
+        buffer_bytes: int | None = None,
     ) -> EngineWriter:
         """A writer for engines: its `prepare()` gives bytes for `commit`. `sequence_base` numbers rows
         without reading manifests.
 
         `changelog=False` is the documented write option of a full load: no changelog files, whatever the
-        producer.
+        producer. `buffer_bytes` is the pool of this process in place of `write-buffer-size`: a task that
+        writes one large piece makes fewer, larger files with more.
         """
         self._require_present()
+        pool = shared_pool(buffer_bytes or self.store.options.write_buffer_bytes)
         return EngineWriter(
-            self._table_write(compact=compact, changelog=changelog, sequence_base=sequence_base)
+            self._table_write(compact=compact, changelog=changelog, sequence_base=sequence_base, pool=pool)
         )
 
     def commit(
