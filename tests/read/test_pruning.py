@@ -138,6 +138,51 @@ def test_bucket_keys_of_append_tables_name_the_bucket(store: Store, key: str) ->
             assert len({s.bucket for s in golden.planned(store, where=where).splits}) == 1
 
 
+@pytest.mark.parametrize(
+    "store", [golden.java("part_special"), golden.python("part_append"), golden.java("part_types")]
+)
+def test_special_partition_values_are_found_by_their_values(store: Store) -> None:
+    everything = golden.read(store)
+    for name in store.schema.partition_keys:
+        for value in everything.column(name).unique().to_pylist():
+            where = col(name).is_null() if value is None else col(name) == value
+            wanted = everything.filter(predicate.mask(predicate.bind(where, store.schema), everything))
+            found = golden.read(store, where=where)
+            assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, wanted.to_pylist()))
+            assert found.num_rows
+            rest = golden.read(store, where=~where)
+            nulls = 0 if value is None else everything.column(name).null_count
+            assert found.num_rows + rest.num_rows + nulls == everything.num_rows
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        golden.java("pk_all_types_parquet"),
+        golden.java("pk_all_types_orc"),
+        golden.java("pk_all_types_avro"),
+        golden.java("append_all_types"),
+        golden.python("pk_all_types_parquet"),
+        golden.python("pk_stats_full"),
+    ],
+    ids=lambda store: store.paths.root.rsplit("/", 3)[-1],
+)
+def test_statistics_of_every_type_never_hide_a_row(store: Store) -> None:
+    everything = golden.read(store)
+    shown = list(store.schema.primary_keys or store.schema.names[:1])
+    for name in everything.column_names:
+        for value in everything.column(name).drop_null().unique().slice(0, 3).to_pylist():
+            for compare in OPERATORS[:6]:
+                where = compare(col(name), value)
+                wanted = everything.filter(predicate.mask(predicate.bind(where, store.schema), everything))
+                found = golden.read(store, where=where, columns=shown)
+                assert _sorted(found) == _sorted(wanted.select(shown)), where
+
+
+def _sorted(rows: pa.Table) -> list[str]:
+    return sorted(map(repr, zip(*rows.to_pydict().values(), strict=True)))
+
+
 def test_key_ranges_skip_files_of_overlapping_sections(tmp_path: Path) -> None:
     table = make(tmp_path, bucket=1)
     table.write(rows(range(0, 50), 0, 1))
