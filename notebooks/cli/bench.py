@@ -29,10 +29,11 @@ def main(arguments: list[str]) -> int:
 
 
 def benches(folder: Path) -> dict[str, str]:
-    """Name → first line of the module's docstring, for every module without a leading underscore."""
+    """Name → first line of the module's docstring, for every module that is no test and has no leading
+    underscore."""
     found = {}
     for path in sorted(folder.glob("*.py")):
-        if not path.name.startswith(("_", "conftest")):
+        if not path.name.startswith(("_", "conftest", "test_")):
             text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
             found[path.stem] = text.partition("\n")[0]
     return found

@@ -1,8 +1,9 @@
 """what a commit costs on a table with 10 and with 1,000 snapshots: ours against pypaimon and Java Paimon
 
-Each contender grows a table of its own (one bucket, write-only, nothing expires) by its own commits of ten rows,
-opened, written and committed one after another as a small upsert would be. A commit includes writing its file.
-Manifests must be merged as history grows, or the cost does; planning a scan shows the same from the reader's side.
+Each contender grows a table of its own (one bucket, write-only, nothing expires) by its own commits of ten
+rows, one after another, each with a writer of its own as a small upsert would have. A commit includes writing
+its file. Manifests must be merged as history grows, or the cost does; planning a scan shows the same from the
+reader's side.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tests.bench import _field, _report
 from tests.bench._contender import Contender, Measured, Refused
 
 HEADER = ("snapshots", "contender", "ms", "least–most", "CPU ms", "of first", "time", "plan ms", "plan")
-PLANS = 5
+PLANS, WARM_UP = 5, 20
 FOREVER = {"snapshot.num-retained.min": 1_000_000, "snapshot.num-retained.max": 1_000_000}
 
 
@@ -61,8 +62,8 @@ def main(arguments: list[str]) -> int:
 
 
 NOTES = """\
-ms: median of the last commits before the table held so many snapshots. of first: multiple of the same contender's
-first line. time, plan: multiples of ours on as many snapshots; more than 1 is slower than ours."""
+ms: median of the last commits before the table held so many snapshots. of first: multiple of the same
+contender's first line. time, plan: multiples of ours on as many snapshots; above 1 is slower than ours."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -90,7 +91,7 @@ def grow(
     contender: Contender, sizes: Sequence[int], rows: int, folder: Path, raw: dict[str, list[Measured]]
 ) -> dict[int, Cost]:
     """The cost at each size of history."""
-    contender.step("commits", _create(folder / "warm-up"), 5, rows)
+    contender.step("commits", _create(folder / "warm-up"), WARM_UP, rows)
     table = _create(folder / "table")
     costs: dict[int, Cost] = {}
     there = 0

@@ -131,24 +131,24 @@ def measure(
     shape: Shape, entries: Sequence[_field.Entry], scale: str, rounds: int, folder: Path
 ) -> tuple[int, Found]:
     """Rows of the source, and the rounds of each (step, contender). Rounds go round the field, so that a busy
-    moment of the machine does not hit one alone."""
-    small = _source("0.01" if float(scale) > 0.01 else "0.001")
-    source = _source(scale)
+    moment of the machine does not hit one alone. Scales up to 0.01 go without a warm-up: they prove nothing."""
+    small = source("0.01") if float(scale) > 0.01 else ""
+    files = source(scale)
     found: Found = {}
     facts: dict[str, str] = {}
     for _ in range(rounds):
         for entry in entries:
             with entry.start() as contender:
-                for _ in _steps(shape, entry, contender, small, folder):
+                for _ in _steps(shape, entry, contender, small, folder) if small else ():
                     pass  # classes loaded, code compiled, libraries opened
-                for step, one in _steps(shape, entry, contender, source, folder):
+                for step, one in _steps(shape, entry, contender, files, folder):
                     _agree(facts, step, one, entry.name)
                     found.setdefault((step, entry.name), []).append(one)
     return int(facts["read rows"]), found
 
 
 def _steps(
-    shape: Shape, entry: _field.Entry, contender: Contender, source: str, folder: Path
+    shape: Shape, entry: _field.Entry, contender: Contender, files: str, folder: Path
 ) -> Iterator[tuple[str, Measured]]:
     warehouse = folder / entry.name.replace(" ", "-")
     table = Path(shape.create(warehouse).location)
@@ -157,9 +157,9 @@ def _steps(
             if step in entry.lacks or (step == "rescan" and "compact" in entry.lacks):
                 continue
             if step == "read":
-                yield step, contender.step(step, source, str(shape.months).lower())
+                yield step, contender.step(step, files, str(shape.months).lower())
             elif step in ("load", "update"):
-                yield step, contender.step(step, table, source, table=table)
+                yield step, contender.step(step, table, files, table=table)
             elif step == "compact":
                 yield step, contender.step(step, table, table=table)
             else:
@@ -217,7 +217,7 @@ def _cpu(one: Measured) -> float:
     return one.cpu_seconds
 
 
-def _source(scale: str) -> str:
+def source(scale: str) -> str:
     """The Parquet files of line items at a scale factor, separated by commas."""
     parts = 16 if float(scale) >= 10 else 4
     return ",".join(map(str, tpch.base(scale, ("lineitem",), parts=parts)["lineitem"]))

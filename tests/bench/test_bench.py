@@ -1,0 +1,106 @@
+"""Each benchmark at its smallest size, so that none rots. No time is asserted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.bench import _field, _rows, commit, floor, load
+from tests.bench._contender import Contender, Refused
+
+
+def peers(names: str) -> list[str]:
+    """Those of the names that can be had here, and what to give to --peers."""
+    found, _ = _field.peers(names.split(","))
+    return [entry.name for entry in found]
+
+
+def lines(text: str, *, second: str) -> list[list[str]]:
+    """The lines of a printed table whose second column is `second`, as cells."""
+    cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in text.splitlines()]
+    return [line for line in cells if line[1:2] == [second]]
+
+
+def test_load_measures_every_step_of_every_contender(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "rounds.json"
+    size = ["--scale-factor", "0.001", "--rounds", "1", "--table", "keyed", "--peers", "none"]
+    assert load.main([*size, "--directory", str(tmp_path), "--json", str(out)]) == 0
+    text = capsys.readouterr().out
+    for name in (_field.OURS, _field.TWO):
+        assert [line[0] for line in lines(text, second=name)] == list(load.MEANING.values())
+    rounds = json.loads(out.read_text())["rounds"]
+    assert rounds[f"keyed/scan/{_field.OURS}"][0]["answer"]["rows"] == "6005"
+    assert rounds[f"keyed/load/{_field.OURS}"][0]["written_bytes"] > 0
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_load_stops_when_contenders_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shape = load.SHAPES["keyed"]
+    told = iter(range(100))
+    monkeypatch.setattr(Contender, "_ask", lambda *_: {"rows": str(next(told)), "quantity": "0"})
+    with pytest.raises(load.Differs, match=r"rows .*, the others have"):
+        load.measure(shape, [_field.ours(), _field.ours()], "0.001", 1, tmp_path)
+
+
+@pytest.mark.peer
+def test_load_agrees_with_the_peers_on_the_partitioned_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = peers("pypaimon,java")
+    if not there:
+        pytest.skip("needs pypaimon or Java Paimon")
+    size = ["--scale-factor", "0.001", "--rounds", "1", "--table", "partitioned"]
+    assert load.main([*size, "--peers", ",".join(there), "--directory", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    for name in there:
+        assert [line[0] for line in lines(text, second=name)][:4] == list(load.MEANING.values())[:4]
+
+
+def test_commit_measures_each_size_of_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    there = ",".join(peers("pypaimon")) or "none"
+    assert commit.main(["--snapshots", "4,9", "--peers", there, "--directory", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert [line[0] for line in lines(text, second=_field.OURS)] == ["4", "9"]
+
+
+def test_floor_names_every_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    size = ["--scale-factor", "0.001", "--rounds", "1", "--table", "keyed"]
+    assert floor.main([*size, "--directory", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert [line[0] for line in lines(text, second=floor.LOAD)] == [*floor.PARTS, floor.REST, "all"]
+    assert "6,005 rows: the load takes" in text
+
+
+def test_a_clock_gives_each_second_to_the_innermost_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter([0.0, 1.0, 3.0, 6.0])
+    monkeypatch.setattr(floor.time, "perf_counter", lambda: next(now))
+    clock = floor.Clock()
+    with clock.part("outer"), clock.part("inner"):
+        pass
+    assert clock.seconds == {"outer": 1.0 + 3.0, "inner": 2.0}
+
+
+def test_an_update_is_every_hundredth_row_of_a_file() -> None:
+    files = load.source("0.001").split(",")
+    whole = pa.Table.from_batches(_rows.read(files[:1], months=True))
+    changed = pa.Table.from_batches(_rows.changed(files[:1], months=True))
+    kept = [name for name in whole.schema.names if name != _rows.QUANTITY]
+    picked = whole.take(list(range(0, len(whole), _rows.EVERY)))
+    assert changed.select(kept) == picked.select(kept)
+    assert {str(value) for value in changed[_rows.QUANTITY].to_pylist()} == {"99.00"}
+
+
+def test_a_contender_that_fails_is_named_with_its_error() -> None:
+    with _field.ours().start() as contender, pytest.raises(Refused, match=r"tablestore: .*no-such-table"):
+        contender.step("scan", "/tmp/no-such-table")
+
+
+def test_an_unknown_peer_is_refused() -> None:
+    with pytest.raises(ValueError, match="pypaimon-rust, java, pypaimon"):
+        _field.chosen("delta")
+    assert _field.chosen("none") == ()
