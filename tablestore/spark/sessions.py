@@ -48,7 +48,10 @@ def session(
     _require_java()
     cores = cores or max(1, len(os.sched_getaffinity(0)))
     settings = _settings(cores, memory) | {k.replace("__", "."): _text(v) for k, v in conf.items()}
-    builder = SparkSession.builder.appName(app).master(settings.pop("spark.master"))
+    master = settings.pop("spark.master")
+    if not master.startswith("local["):
+        del settings["spark.executorEnv.PYTHONPATH"]  # workers elsewhere get the code shipped
+    builder = SparkSession.builder.appName(app).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
     with _launch_environment():
@@ -62,11 +65,10 @@ def register(spark: SparkSession) -> SparkSession:
     """
     with contextlib.suppress(Exception):  # static or already started parts of a foreign session may refuse
         spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    spark.dataSource.register(TablestoreSource)
-    spark.dataSource.register(ChangeDirectorySource)
-    spark.dataSource.register(FeedSource)
     if not spark.sparkContext.master.startswith("local["):
-        spark.sparkContext.addPyFile(_zipped())
+        spark.sparkContext.addPyFile(_zipped())  # before the sources: they remember what goes with them
+    for source in (TablestoreSource, ChangeDirectorySource, FeedSource):
+        spark.dataSource.register(source)
     return spark
 
 
@@ -112,6 +114,9 @@ def _launch_environment() -> Iterator[None]:
         "PYTHONPATH": path,
         "PYSPARK_PYTHON": sys.executable,
         "OMP_NUM_THREADS": "1",
+        "SPARK_WORKER_DIR": os.environ.get(
+            "SPARK_WORKER_DIR", os.path.join(tempfile.gettempdir(), "spark-work")
+        ),
     }
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)

@@ -128,7 +128,7 @@ def test_a_compaction_job_leaves_one_run_in_each_bucket(spark, lake, tmp_path: P
 def test_what_cannot_start_says_why(spark, lake: ts.Lake, tmp_path: Path):
     source, _ = shop(tmp_path / "s")
     table = item_table(lake)
-    with pytest.raises(NotFound, match=r"source\.json"):
+    with pytest.raises(NotFound, match="no complete change directory"):
         start_ingest(spark, ingest_of(tmp_path / "nowhere", table, tmp_path / "ck"))
     with pytest.raises(InvalidRequest, match="weekday"):
         Computed("year", "weekday", "day")

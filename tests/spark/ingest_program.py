@@ -1,0 +1,48 @@
+"""A program that runs the pipeline to its end, made to be killed: `ingest_program.py SOURCE LAKE CHECKPOINT
+[MASTER]`.
+
+Prints `snapshot N` after each commit, `done` at the end. The summary of what ran where goes to stdout as
+JSON when a MASTER is given.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+import tablestore as ts
+from tablestore.spark import session, start_ingest
+from tests.spark.items import ingest_of, item_table
+
+
+def where(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Where a worker has the package from."""
+    for _ in batches:
+        yield pa.record_batch([pa.array([sys.modules[ts.__name__].__file__ or ""])], names=["file"])
+
+
+def main(source: str, warehouse: str, checkpoint: str, master: str | None = None) -> None:
+    conf = {"spark.master": master, "spark.executor.memory": "512m"} if master else {}
+    spark = session("ingest-program", cores=2, memory="512m", **conf)
+    lake = ts.connect(warehouse)
+    options = {"num-sorted-run.compaction-trigger": 3, "write-only": True}
+    table = lake.table("shop.item") if "shop.item" in lake else item_table(lake, **options)
+    ingest = ingest_of(
+        Path(source), table, Path(checkpoint), chunks_per_batch=1, log_bytes_per_batch=1, compact_every=3
+    )
+    start_ingest(
+        spark, ingest, on_batch=lambda b: print("snapshot", b.snapshot, flush=True)
+    ).awaitTermination()
+    if master:
+        rows = spark.range(2).mapInArrow(where, "file string").collect()
+        print(json.dumps(sorted({row.file for row in rows})), flush=True)
+    print("done", flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

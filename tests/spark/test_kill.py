@@ -1,0 +1,103 @@
+"""SIGKILL for the driver at any moment, and again: afterwards no row is missing, none is there twice, every
+invariant holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pyspark
+import pytest
+
+import tablestore as ts
+from tests.spark.items import USER, content, shop
+
+ROOT = Path(__file__).parents[2]
+KILLS = 3
+pytestmark = pytest.mark.spark
+
+
+def started(source: Path, lake: Path, checkpoint: Path, *more: str) -> subprocess.Popen[str]:
+    program = str(Path(__file__).with_name("ingest_program.py"))
+    return subprocess.Popen(
+        [sys.executable, program, str(source), str(lake), str(checkpoint), *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+    )
+
+
+def kill(process: subprocess.Popen[str], *, whole_group: bool) -> None:
+    """The Python driver alone (its JVM then ends by itself), or JVM and workers with it."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL) if whole_group else os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def kill_after(process: subprocess.Popen[str], *, commits: int, seconds: float, whole_group: bool) -> int:
+    """Kill a moment after that many commits; how many were told."""
+    told = 0
+    for line in process.stdout:
+        told += line.startswith("snapshot")
+        if told >= commits:
+            break
+    timer = threading.Timer(seconds, kill, [process], {"whole_group": whole_group})
+    timer.start()
+    told += sum(line.startswith("snapshot") for line in process.stdout)
+    timer.join()
+    process.stdout.close()
+    return told
+
+
+def test_a_driver_killed_at_any_moment_loses_and_doubles_nothing(
+    spark, tmp_path: Path, seeds: tuple[int, ...]
+):
+    del spark  # says whether there is a Java at all
+    random_ = random.Random(seeds[0])
+    source, expected = shop(tmp_path / "s", chunks=6, each=200, transactions=12)
+    lake, checkpoint = tmp_path / "lake", tmp_path / "ck"
+    killed_running = 0
+    for _ in range(KILLS):
+        process = started(source, lake, checkpoint)
+        moment = {"commits": random_.randint(0, 3), "seconds": random_.uniform(0, 2)}
+        kill_after(process, whole_group=random_.random() < 0.5, **moment)
+        killed_running += process.returncode == -signal.SIGKILL
+        if (lake / "shop.db").exists():
+            assert ts.connect(str(lake)).table("shop.item").check() == []
+    last = started(source, lake, checkpoint)
+    said, _ = last.communicate(timeout=300)
+    assert said.splitlines()[-1] == "done"
+    assert killed_running, "every run ended before it could be killed"
+    table = ts.connect(str(lake)).table("shop.item")
+    assert content(table) == expected
+    assert table.check() == []
+    commits = table.inspect.commits().to_pylist()
+    mine = [c["commit_identifier"] for c in commits if c["commit_user"] == USER]
+    assert mine == list(range(6 + 12))
+
+
+def test_the_pipeline_runs_on_workers_of_their_own_with_the_code_shipped(spark, tmp_path: Path):
+    del spark
+    source, expected = shop(tmp_path / "s", chunks=2, transactions=2)
+    process = started(source, tmp_path / "lake", tmp_path / "ck", "local-cluster[2,1,1024]")
+    said, _ = process.communicate(timeout=300)
+    shutil.rmtree(
+        Path(pyspark.__file__).with_name("work"), ignore_errors=True
+    )  # Spark's workers keep it there
+    lines = said.splitlines()
+    assert lines[-1] == "done"
+    assert "tablestore.zip" in lines[-2]
+    table = ts.connect(str(tmp_path / "lake")).table("shop.item")
+    assert content(table) == expected
+    assert table.check() == []
