@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablestore as ts
+from tablestore.errors import Corrupt, InvalidOption, NotFound
 from tablestore.format import manifest as manifest_format
 from tablestore.format.manifest import ADD, DELETE, ManifestEntry
 from tablestore.read.check import check, examine
@@ -278,6 +280,32 @@ def test_a_tag_that_keeps_nothing(table: Table) -> None:
     assert found(table) == set()
     (folder / "tag-bad").write_text(json.dumps({**body, "deltaManifestList": "manifest-list-gone"}))
     assert found(table) == {"I2"}
+
+
+def test_no_damage_of_any_file_makes_it_raise(table: Table, seeds: tuple[int, ...]) -> None:
+    files = [p for p in sorted(Path(table.location).rglob("*")) if p.is_file()]
+    for path in files:
+        sound = path.read_bytes()
+        for seed in seeds:
+            rng = random.Random(f"{seed} {path.name.rsplit('-', 1)[-1]}")
+            at = rng.randrange(len(sound))
+            path.write_bytes(sound[:at] + bytes([rng.randrange(256)]) + sound[at + 1 :])
+            _checked(table)
+        path.write_bytes(sound[: len(sound) // 2])
+        if path.name not in ("LATEST", "EARLIEST"):
+            assert _checked(table), f"half of {path.name} is missing and nobody says so"
+        path.write_bytes(sound)
+    assert found(table) == set()
+
+
+def _checked(table: Table) -> list[Any]:
+    """Violations, or the error of a table whose schema is so damaged that it cannot be opened at all."""
+    try:
+        store = ts.open(table.location).store
+        store.options  # noqa: B018 - parsed on first use
+    except (Corrupt, NotFound, InvalidOption) as e:
+        return [e]
+    return check(store)
 
 
 def test_data_files_can_be_left_closed(table: Table) -> None:
