@@ -1,7 +1,8 @@
 """Contender: pypaimon, with its native core (`native`) or without (`python`). Runs in pypaimon's environment.
 
-pypaimon has no compaction. Native routes fall back to Python where they do not apply; `route` in an answer
-tells which was taken.
+pypaimon has no compaction. Its native routes fall back to Python where they do not apply. With `native` that
+is an error for writing and reading, so that no figure of the one stands under the name of the other; commits
+to a file-system catalog are always in Python.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 from pypaimon import CatalogFactory
+from pypaimon.read.table_read import TableRead
 from pypaimon.schema.data_types import PyarrowFieldParser
 
 from tests.bench import _rows
@@ -24,9 +26,15 @@ NATIVE = ("write.native.enabled", "read.native.enabled", "commit.native.enabled"
 
 
 def main(native: bool) -> None:
+    if native:
+        TableRead._native_fallback = _no_fallback
     steps = {"load": _load, "update": _update, "scan": _scan, "commits": _commits, "plan": _plan}
     found: dict[str, Callable[..., Answer]] = {n: functools.partial(s, native) for n, s in steps.items()}
     serve(found | {"read": _read})
+
+
+def _no_fallback(_: TableRead, reason: str, *__: Any, **___: Any) -> None:
+    raise RuntimeError(f"pypaimon reads without its native core: {reason}")
 
 
 def _open(native: bool, path: str) -> Any:
@@ -43,19 +51,21 @@ def _read(files: str, months: str) -> Answer:
 
 def _load(native: bool, path: str, files: str) -> Answer:
     table = _open(native, path)
-    return _write(table, _rows.read(files.split(","), months=_has_months(table)))
+    _write(native, table, _rows.read(files.split(","), months=_has_months(table)))
+    return {}
 
 
 def _update(native: bool, path: str, files: str) -> Answer:
     table = _open(native, path)
-    return _write(table, _rows.changed(files.split(","), months=_has_months(table)))
+    _write(native, table, _rows.changed(files.split(","), months=_has_months(table)))
+    return {}
 
 
 def _has_months(table: Any) -> bool:
     return any(field.name == "l_year" for field in table.fields)
 
 
-def _write(table: Any, batches: Iterable[pa.RecordBatch]) -> Answer:
+def _write(native: bool, table: Any, batches: Iterable[pa.RecordBatch]) -> None:
     schema = PyarrowFieldParser.from_paimon_schema(table.fields)
     builder = table.new_batch_write_builder()
     writer, commit = builder.new_write(), builder.new_commit()
@@ -63,7 +73,8 @@ def _write(table: Any, batches: Iterable[pa.RecordBatch]) -> Answer:
         for batch in batches:
             writer.write_arrow_batch(batch.cast(schema))
         commit.commit(writer.prepare_commit())
-        return {"route": type(writer).__name__}
+        if native and type(writer).__name__ != "NativeTableWrite":
+            raise RuntimeError("pypaimon writes without its native core")
     finally:
         writer.close()
         commit.close()
@@ -80,7 +91,7 @@ def _commits(native: bool, path: str, count: str, rows: str) -> Answer:
     times = []
     for batch in _rows.small(int(count), int(rows)):
         began = time.perf_counter()
-        _write(table, [batch])
+        _write(native, table, [batch])
         times.append(time.perf_counter() - began)
     return {"ms": ",".join(f"{t * 1000:.3f}" for t in times)}
 

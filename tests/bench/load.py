@@ -130,8 +130,11 @@ Found = dict[tuple[str, str], list[Measured]]
 def measure(
     shape: Shape, entries: Sequence[_field.Entry], scale: str, rounds: int, folder: Path
 ) -> tuple[int, Found]:
-    """Rows of the source, and the rounds of each (step, contender). Rounds go round the field, so that a busy
-    moment of the machine does not hit one alone. Scales up to 0.01 go without a warm-up: they prove nothing."""
+    """Rows of the source, and the rounds of each (step, contender).
+
+    Rounds go round the field, so that a busy moment of the machine does not hit one alone. Scales up to 0.01
+    go without a warm-up: they show that it works, and no more.
+    """
     small = source("0.01") if float(scale) > 0.01 else ""
     files = source(scale)
     found: Found = {}
