@@ -39,7 +39,7 @@ from notebooks.demo.journal import Busy, Journal, Places, alone
 from notebooks.demo.pipeline import Plan, Run
 from notebooks.demo.resources import MemoryWatch
 from notebooks.demo.verification import Verification, verify
-from tablestore.spark.session import session
+from tablestore.spark.sessions import session
 
 DIFFERS, REFUSED = 1, 2
 
@@ -250,7 +250,7 @@ def _report(
 def next_commands(run: Run, warehouse: Path) -> list[str]:
     """Three commands that work when pasted, from any directory."""
     workbench, lake = shlex.quote(str(ROOT / "workbench")), str(warehouse.expanduser().resolve())
-    look = f"import tablestore as ts; print(ts.open({run.summary.location!r}).scan().to_pandas())"
+    look = f"import tablestore as ts; print(ts.open({run.summary.location!r}).scan().to_pandas().to_string())"
     why = (
         f"import tablestore as ts; from tablestore import col; t = ts.open({run.lineitem.location!r});"
         " print(t.scan(where=(col('l_year') == 1995) & (col('l_orderkey') < 100)).explain())"

@@ -1,0 +1,141 @@
+"""The whole demo at a tiny scale, as a user runs it: killed, gone on with, verified again, tampered with."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import tablestore as ts
+from notebooks.demo.journal import Journal, Places
+from notebooks.demo.resources import MemoryWatch, tree_bytes
+
+ROOT = Path(__file__).parents[2]
+KEYS = {
+    "verified",
+    "rows",
+    "load_seconds",
+    "compact_seconds",
+    "data_bytes_loaded",
+    "data_bytes_compacted",
+    "pairs",
+    "snapshots",
+    "peak_rss_bytes",
+    "rows_per_second",
+}
+
+
+def started(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "notebooks.cli", "demo", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+    )
+
+
+def demo(*arguments: str) -> tuple[int, str]:
+    process = started(*arguments)
+    out, err = process.communicate(timeout=400)
+    return process.returncode, out + err
+
+
+@pytest.mark.spark
+def test_the_demo_survives_a_kill_verifies_itself_and_notices_a_missing_row(tmp_path: Path):
+    warehouse = tmp_path / "a lake"
+    options = [
+        "--warehouse",
+        str(warehouse),
+        "--scale-factor",
+        "0.002",
+        "--pairs",
+        "3",
+        "--chunks-per-batch",
+        "1",
+    ]
+    figures, page = tmp_path / "demo.json", tmp_path / "demo.html"
+    kill_after_first_batch(started(*options), Journal(Places(warehouse).journal))
+
+    code, said = demo(*options, "--json", str(figures), "--html", str(page))
+    assert code == 0, said
+    assert "going on after chunk" in said
+    found = json.loads(figures.read_text())
+    assert found.keys() >= KEYS
+    assert found["verified"] is True
+    assert (found["pairs"], found["rows"]) == (3, 11_957)
+    assert 0 < found["data_bytes_compacted"] <= found["data_bytes_before_compaction"]
+    assert found["read_amplification"] == 1.0
+    assert found["peak_rss_bytes"] > 200_000_000
+    html = page.read_text()
+    assert "<svg" in html or "svg" in html
+    assert "http://" not in html.replace("http://www.w3.org", "")
+
+    code, said = demo("--warehouse", str(warehouse))
+    assert (code, "this warehouse is finished" in said) == (0, True), said
+    for command in said.partition("next:\n")[2].strip().splitlines()[:2]:
+        words = shlex.split(command, comments=True)
+        assert words[0] == str(ROOT / "workbench")
+        assert (
+            subprocess.run(
+                [sys.executable, *words[2:]], cwd=tmp_path, check=False, env=python_path()
+            ).returncode
+            == 0
+        )
+
+    code, said = demo("--warehouse", str(warehouse), "--scale-factor", "0.003")
+    assert (code, "--fresh" in said) == (2, True), said
+
+    table = ts.open(str(warehouse / "tpch.db" / "dwd_lineitem"))
+    order, line = (c[0].as_py() for c in table.scan(["l_orderkey", "l_linenumber"]).head(1).to_arrow())
+    table.delete((ts.col("l_orderkey") == order) & (ts.col("l_linenumber") == line))
+    code, said = demo("--warehouse", str(warehouse), "--json", str(figures))
+    assert code == 1, said
+    assert "DIFFERS" in said
+    assert json.loads(figures.read_text())["verified"] is False
+
+
+def python_path() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def kill_after_first_batch(process: subprocess.Popen[str], journal: Journal) -> None:
+    until = time.monotonic() + 200
+    while not journal.events("batch") and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.02)
+    assert process.poll() is None, process.communicate()
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def test_the_journal_outlives_a_torn_last_line(tmp_path: Path):
+    journal = Journal(tmp_path / "journal.jsonl")
+    journal.add("run", time=1)
+    with journal.path.open("a") as file:
+        file.write('{"event": "ba')
+    journal.add("run", time=2)
+    assert [e["time"] for e in journal.events("run")] == [1, 2]
+    assert journal.last("batch") is None
+
+
+def test_memory_of_children_counts(tmp_path: Path):
+    program = "import sys; x = bytearray(80_000_000); print('up', flush=True); sys.stdin.read()"
+    with MemoryWatch(every_seconds=0.01) as watch:
+        before = tree_bytes(os.getpid())
+        child = subprocess.Popen(
+            [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert child.stdout.readline() == "up\n"
+        after = tree_bytes(os.getpid())
+        child.communicate()
+    assert after - before > 70_000_000
+    assert watch.peak_bytes > 0

@@ -1,0 +1,182 @@
+"""Tables as DataFrames, DataFrames into tables, and `format("tablestore")` in batch and streaming."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+import tablestore as ts
+from tablestore.errors import NotFound
+from tablestore.spark import to_spark, write_df
+
+pytestmark = pytest.mark.spark
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        ("name", pa.string()),
+        ("price", pa.decimal128(15, 2)),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us")),
+        ("ratio", pa.float64()),
+        ("raw", pa.binary()),
+        ("small", pa.int8()),
+        ("yes", pa.bool_()),
+    ]
+)
+COLUMNS = [
+    "id",
+    "concat('n', id) name",
+    "cast(id as decimal(15,2)) price",
+    "date_add(date'2020-01-01', cast(id as int)) day",
+    "timestamp_ntz'2020-01-01 00:00:00' at",
+    "cast(id as double) ratio",
+    "cast(concat('b', id) as binary) raw",
+    "cast(id % 100 as tinyint) small",
+    "id % 2 = 0 yes",
+]
+
+
+def goods(lake: ts.Lake, name: str = "d.goods", **options: object) -> ts.Table:
+    given = {"bucket": 2, "write-only": True, "changelog-producer": "input", **options}
+    return lake.create_table(name, schema=SCHEMA, primary_key=["id"], options=given)
+
+
+def frame(spark, first: int, last: int):
+    return spark.range(first, last).selectExpr(*COLUMNS)
+
+
+def plan_of(df) -> str:
+    return df._jdf.queryExecution().executedPlan().toString()
+
+
+def test_a_table_without_overlap_is_a_pure_native_scan(spark, lake: ts.Lake):
+    table = goods(lake)
+    write_df(frame(spark, 0, 300), table)
+    df = to_spark(table, spark, columns=["id", "price"])
+    plan = plan_of(df)
+    assert "FileScan parquet" in plan
+    assert "BatchScan" not in plan
+    assert "name" not in plan.partition("ReadSchema")[2]
+    assert df.schema.names == ["id", "price"]
+    assert sorted(r.id for r in df.collect()) == list(range(300))
+    table.compact(full=True)
+    whole = to_spark(table.refresh(), spark)
+    assert "_VALUE_KIND" not in plan_of(whole)
+    assert sorted(whole.collect()) == sorted(frame(spark, 0, 300).collect())
+
+
+def test_what_must_be_merged_is_merged(spark, lake: ts.Lake):
+    table = goods(lake)
+    write_df(frame(spark, 0, 100), table)
+    write_df(frame(spark, 500, 600), table)
+    write_df(frame(spark, 90, 110).withColumn("name", F.lit("newer")), table)
+    table.delete(ts.col("id") == 5)
+    df = to_spark(table, spark)
+    assert "FileScan parquet" in plan_of(df)
+    assert "BatchScan" in plan_of(df)
+    rows = {r.id: r for r in df.collect()}
+    assert sorted(rows) == [i for i in range(110) if i != 5] + list(range(500, 600))
+    assert {i for i, r in rows.items() if r.name == "newer"} == set(range(90, 110))
+    first = to_spark(table.at(snapshot=1), spark)
+    assert sorted(r.id for r in first.collect()) == list(range(100))
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        (ts.col("id") > 10) & (ts.col("id") <= 20),
+        ts.col("day").is_in([date(2020, 1, 15), "2020-01-16"]) | (ts.col("price") == Decimal("7.00")),
+        ts.col("name").startswith("n1") & ~(ts.col("small") == 1) & ts.col("at").is_not_null(),
+        ~ts.col("name").is_in(["n1", "n2"]) & (ts.col("at") < datetime(2021, 1, 1)),
+        ts.col("raw").is_null(),
+    ],
+    ids=lambda p: repr(p)[:40],
+)
+def test_a_condition_means_the_same_in_spark(spark, lake: ts.Lake, where: ts.col):
+    table = goods(lake)
+    write_df(frame(spark, 0, 120), table)
+    expected = sorted(table.scan(["id"], where).to_arrow()["id"].to_pylist())
+    assert sorted(r.id for r in to_spark(table, spark, columns=["id"], where=where).collect()) == expected
+
+
+def test_filters_reach_the_format_and_say_the_same(spark, lake: ts.Lake):
+    table = goods(lake)
+    write_df(frame(spark, 0, 200), table)
+    write_df(frame(spark, 0, 200).withColumn("ratio", F.lit(float("nan"))).where("id < 3"), table)
+    reader = spark.read.format("tablestore").load(table.location)
+    df = reader.where("id >= 5 and day < date'2020-01-10' and name like 'n%' and price in (6, 7, 8)")
+    assert "Filter (" not in plan_of(df)
+    assert sorted(r.id for r in df.collect()) == [6, 7, 8]
+    assert sorted(r.id for r in reader.where("ratio > 197").collect()) == [0, 1, 2, 198, 199]
+    some = (
+        spark.read.format("tablestore")
+        .option("columns", "name,id")
+        .option("snapshot-id", 1)
+        .load(table.location)
+    )
+    assert some.where("id = 2").collect() == [("n2", 2)]
+
+
+def test_of_rows_with_one_key_the_greatest_wins_when_asked(spark, lake: ts.Lake):
+    table = goods(lake)
+    versions = spark.range(0, 4000).selectExpr(
+        *[c.replace("id", "(id % 10)") if c != "id" else "id % 10 id" for c in COLUMNS], "id version"
+    )
+    ordered = versions.withColumn("ratio", F.col("version").cast("double")).drop("version").repartition(4)
+    write_df(ordered, table, order_by="ratio")
+    assert sorted(table.scan(["ratio"]).to_arrow()["ratio"].to_pylist()) == [
+        float(i) for i in range(3990, 4000)
+    ]
+
+
+def test_a_frame_with_row_kinds_deletes_and_a_replay_adds_nothing(spark, lake: ts.Lake):
+    table = goods(lake)
+    write_df(frame(spark, 0, 10), table)
+    gone = frame(spark, 3, 5).withColumn("kind", F.lit("-D"))
+    first = write_df(gone, table, row_kind_column="kind", user="u", identifier=4)
+    again = write_df(gone, table, row_kind_column="kind", user="u", identifier=4)
+    assert (first.replayed, again.replayed, again.snapshots) == (False, True, ())
+    assert table.scan().count() == 8
+    with pytest.raises(NotFound, match="nmae"):
+        write_df(frame(spark, 0, 1).withColumn("nmae", F.lit(1)), table)
+    assert table.check() == []
+
+
+def test_the_format_writes_batches(spark, lake: ts.Lake):
+    table = goods(lake)
+    frame(spark, 0, 50).write.format("tablestore").mode("append").save(table.location)
+    assert table.scan().count() == 50
+    with pytest.raises(PySparkException, match=r"Table\.overwrite"):
+        frame(spark, 0, 1).write.format("tablestore").mode("overwrite").save(table.location)
+    with pytest.raises(PySparkException, match="no table at"):
+        spark.read.format("tablestore").load(str(table.location) + "x").count()
+    assert table.scan().count() == 50
+
+
+def copy(spark, source: ts.Table, target: ts.Table, checkpoint: Path) -> None:
+    rows = spark.readStream.format("tablestore").option("rowkind", "kind").load(source.location)
+    sink = rows.writeStream.format("tablestore").option("path", target.location).option("rowkind", "kind")
+    sink = sink.option("user", "copy").option("checkpointLocation", str(checkpoint))
+    sink.trigger(availableNow=True).start().awaitTermination()
+
+
+def test_a_stream_of_one_table_into_another_keeps_them_equal(spark, lake: ts.Lake, tmp_path: Path):
+    source, target = goods(lake), goods(lake, "d.copy")
+    write_df(frame(spark, 0, 100), source)
+    copy(spark, source, target, tmp_path / "ck")
+    source.update({"name": "changed"}, where=ts.col("id") < 10)
+    source.delete(ts.col("id") >= 90)
+    copy(spark, source, target, tmp_path / "ck")
+    order = [("id", "ascending")]
+    assert target.scan().to_arrow().sort_by(order) == source.scan().to_arrow().sort_by(order)
+    before = target.store.snapshots.latest_id()
+    copy(spark, source, target, tmp_path / "ck")
+    assert target.store.snapshots.latest_id() == before
+    assert target.position("copy")[0] == 1
+    assert target.check() == []
