@@ -1,11 +1,11 @@
 # ---
 # jupyter:
 #   jupytext:
-#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
 #       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3 (ipykernel)
 #     language: python
@@ -15,10 +15,10 @@
 # %% [markdown]
 # # TPC-H change capture into an LSM lake table
 #
-# One Spark query loads a full snapshot of `lineitem` and then follows its changes: the TPC-H refresh functions RF1 (inserts)
-# and RF2 (deletes), as a database would write them to its log. A second query keeps TPC-H Q1 up to date from the table's
-# changelog, retractions included. You watch commits and LSM levels grow, compact them yourself, and at the end every row is
-# compared with an independent computation.
+# One Spark query loads a full snapshot of `lineitem` and then follows its changes: the TPC-H refresh
+# functions RF1 (inserts) and RF2 (deletes), as a database would write them to its log. A second query keeps
+# TPC-H Q1 up to date from the table's changelog, retractions included. You watch commits and LSM levels
+# grow, compact them yourself, and at the end every row is compared with an independent computation.
 #
 # The data are derived from TPC-H and not comparable to published TPC-H results.
 
@@ -37,27 +37,26 @@ from notebooks.demo import pipeline, verification
 from notebooks.demo.journal import Places
 from notebooks.demo.watch import ingest_job
 from tablestore import col
-from tablestore.spark import session
 
 lake_path = Path(warehouse or tempfile.mkdtemp(prefix="lake-"))
-spark = session.session("notebook 01")
+spark = ts.spark.session("notebook 01")
 spark.version
 
 # %% [markdown]
 # ## The source
-# A directory that stands in for a database's snapshot and log: chunks as Parquet, changes as Debezium events, with positions
-# from which a reader can stop and resume anywhere.
+# A directory that stands in for a database's snapshot and log: chunks as Parquet, changes as Debezium
+# events, with positions from which a reader can stop and resume anywhere.
 
 # %%
 plan = pipeline.Plan(scale_factor, pairs=pairs, chunks_per_batch=2)
 run = pipeline.prepare(Places(lake_path), plan, progress=False)
-print(f"{run.snapshot_rows:,} rows in {run.chunks} chunks, {run.source.pairs} pairs of changes. {run.source.note}")
+print(f"{run.snapshot_rows:,} rows in {run.chunks} chunks, then {pairs} pairs of changes. {run.source.note}")
 run.lineitem
 
 # %% [markdown]
 # ## Load and follow
-# The work runs in a thread, so *Stop* acts at once. Each micro-batch is one commit; the source position is in the snapshot it
-# makes, so a batch that was committed is never written twice, whatever is killed.
+# The work runs in a thread, so *Stop* acts at once. Each micro-batch is one commit; the source position is
+# in the snapshot it makes, so a batch that was committed is never written twice, whatever is killed.
 
 # %%
 progress = widgets.IngestProgress("tpch.dwd_lineitem")
@@ -72,8 +71,9 @@ commits.select(["snapshot_id", "commit_kind", "rows_added", "files_added", "chan
 
 # %% [markdown]
 # ## What is in the table
-# Click a commit to travel: the levels show that snapshot. Each small file at level 0 is a sorted run of its own; a reader of a
-# key must look into every run that may hold it. The panel on the right says which rule would fire next, with its sum.
+# Click a commit to travel: the levels show that snapshot. Each small file at level 0 is a sorted run of its
+# own; a reader of a key must look into every run that may hold it. The panel on the right says which rule
+# would fire next, with its sum.
 
 # %%
 partition = "l_year=1995/l_month=6"
@@ -111,7 +111,8 @@ cockpit.refresh()
 compacted = pipeline.compact_fully(spark, run, lambda *_: None)
 levels = table.inspect.levels()
 assert set(levels["level"].to_pylist()) == {table.store.options.num_levels - 1}
-print(f"snapshot {compacted.snapshot}: {compacted.buckets} buckets, {compacted.bytes_written / 1e6:.1f} MB written")
+written = compacted.bytes_written / 1e6
+print(f"snapshot {compacted.snapshot}: {compacted.buckets} buckets, {written:.1f} MB written")
 cockpit.refresh()
 
 # %% [markdown]
@@ -142,18 +143,20 @@ run.summary.scan().to_pandas().drop(columns="sum_disc").sort_values(["l_returnfl
 
 # %% [markdown]
 # ## Is it right?
-# Counts and a checksum of every column against the generated rows, all groups of Q1 to the cent, and the table's invariants.
+# Counts and a checksum of every column against the generated rows, all groups of Q1 to the cent, and the
+# table's invariants.
 
 # %%
 result = verification.verify(run, lambda *_: None)
 assert result.verified, result.problems
-print(f"{result.rows:,} rows, {result.columns} columns, {result.groups} groups of Q1: equal. Invariants hold.")
+print(f"{result.rows:,} rows, {result.columns} columns, {result.groups} groups of Q1: equal, invariants hold")
 
 # %%
 spark.stop()
 
 # %% [markdown]
 # ## Two questions to try
-# 1. Load with `chunks_per_batch=1`: how many sorted runs does a bucket have then, and which rule does the panel name?
-# 2. Stop the ingest in the middle and run the cell again. Which identifiers do the commits have (`inspect.snapshots()`), and why
-#    is no row doubled?
+# 1. Load with `chunks_per_batch=1`: how many sorted runs does a bucket have then, and which rule does the
+# panel name?
+# 2. Stop the ingest in the middle and run the cell again. Which identifiers do the commits have
+# (`inspect.snapshots()`), and why    is no row doubled?

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import Corrupt
+from tablestore.errors import Corrupt, NotFound
 from tablestore.format import stats
 from tablestore.format.manifest import ADD, ManifestEntry, SimpleStats
 from tablestore.format.snapshot import Snapshot
@@ -157,8 +157,25 @@ class Inspect:
 
         `run` 0 is the newest level-0 file; each level above is one run. `min_key_pos`, `max_key_pos` lie on a
         0..1 axis over the keys of the bucket. `partition` is a text such as "l_year=1995/l_month=6".
+        `snapshot_id` is the snapshot that added a level-0 file, null above and when it has expired.
         """
-        return inspect_files.levels(self._store, self._live(snapshot), partition=partition, bucket=bucket)
+        found = self._snapshot(snapshot)
+        live = self._store.manifests.live_entries(found)
+        origins = self._origins(found, {e.file.file_name for e in live if e.file.level == 0})
+        return inspect_files.levels(self._store, live, partition=partition, bucket=bucket, origins=origins)
+
+    def _origins(self, snapshot: Snapshot | None, names: set[str]) -> dict[str, int]:
+        """The snapshot that added each of these files; walks back over deltas until all are found."""
+        origins: dict[str, int] = {}
+        at = snapshot
+        while at is not None and len(origins) < len(names):
+            added = {e.file.file_name for e in self._store.manifests.delta_entries(at) if e.kind == ADD}
+            origins |= dict.fromkeys(added & names, at.id)
+            try:
+                at = self._store.snapshots.get(at.id - 1) if at.id > 1 else None
+            except NotFound:  # expired
+                at = None
+        return origins
 
     def partitions(self, snapshot: int | None = None) -> pa.Table:
         """Partitions of a snapshot with their files added up."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -67,6 +67,7 @@ LEVELS = pa.schema(
         "schema_id": pa.int64(),
         "creation_time": _MS,
         "file_source": pa.string(),
+        "snapshot_id": pa.int64(),
     }
 )
 PARTITIONS = pa.schema(
@@ -150,7 +151,12 @@ def _named(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def levels(
-    store: Store, entries: Iterable[ManifestEntry], *, partition: str | None, bucket: int | None
+    store: Store,
+    entries: Iterable[ManifestEntry],
+    *,
+    partition: str | None,
+    bucket: int | None,
+    origins: Mapping[str, int],
 ) -> pa.Table:
     """One row a live file with its run and its place on the key axis of its bucket."""
     chosen = (e for e in entries if bucket is None or e.bucket == bucket)
@@ -158,7 +164,8 @@ def levels(
     for (key, number), some in _by_bucket(store, chosen):
         text = store.partition_text(key)
         if partition is None or text == partition:
-            rows += _bucket_levels(store, text, number, some)
+            found = _bucket_levels(store, text, number, some)
+            rows += [(*row, origins.get(row[4])) for row in found]  # by file name
     return made(LEVELS, rows)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.env import SYSTEM, Env
-from tablestore.errors import AlreadyExists, InvalidRequest, NotFound, SchemaMismatch
+from tablestore.errors import AlreadyExists, InvalidRequest, NotFound, SchemaMismatch, Unsupported
 from tablestore.format.schema import create_schema
 from tablestore.format.types import DataField, DataType, from_arrow, parse_type
 from tablestore.io.fileio import FileIO, LocalFileIO
@@ -131,6 +131,10 @@ class Lake:
                 return
             raise NotFound.among("table", str(identifier), self.tables())
         self._io.delete_tree(root)
+
+    def sql(self, statement: str) -> Any:
+        """SQL statements: not in this version."""
+        raise Unsupported("Lake.sql", "use the methods of Lake and Table")
 
     def __contains__(self, name: str) -> bool:
         return bool(SchemaStore(self._io, TablePaths(self._root(Identifier.parse(name)))).ids())

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import InvalidRequest, NotFound
+from tablestore.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.types import arrow_schema
@@ -90,6 +91,14 @@ class Scan:
     def to_pandas(self, **options: Any) -> Any:
         """The whole result as a pandas DataFrame."""
         return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> Any:
+        """The whole result as a polars DataFrame; raises Unsupported where polars is not installed."""
+        try:
+            polars = import_module("polars")
+        except ImportError:
+            raise Unsupported("Scan.to_polars", "polars is not installed") from None
+        return polars.from_arrow(self.to_arrow())
 
     def count(self) -> int:
         """Rows of the result; the merge is done, no value column is read that the filter does not need."""

@@ -19,7 +19,7 @@ from tablestore.format import commit_message, rowkind
 from tablestore.format.predicate import Predicate, all_of, col
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.meta.store import Store
-from tablestore.options import duration_ms
+from tablestore.options import as_text, duration_ms
 from tablestore.read import time_travel
 from tablestore.read.check import Violation, check
 from tablestore.read.incremental import changes
@@ -87,12 +87,9 @@ class Table:
             self.name,
         )
 
-    def with_options(self, **options: Any) -> Table:
-        """The same table with options for this use only (underscores for dashes are not translated: use a
-        dict)."""
-        schema = self.store.schema.with_options(
-            {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in options.items()}
-        )
+    def with_options(self, options: Mapping[str, Any]) -> Table:
+        """The same table with other options for this use only: nothing is stored."""
+        schema = self.store.schema.with_options(as_text(options))
         return Table(self.store.with_schema(schema), self.name, at=self._at)
 
     # reading

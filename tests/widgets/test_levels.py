@@ -82,6 +82,14 @@ def test_ticks_are_round_numbers_only_if_positions_follow_the_key():
     assert [label for _, label in ends] == ["a", "1,500,000"]
 
 
+@pytest.mark.parametrize("last", [7, 99, 850_000, 999_999, 1_000_000, 12_345_678_901])
+def test_any_span_of_keys_has_a_few_ticks(last):
+    model = lsm_model(
+        frames.files([frames.file(level, 0, last, mib=1, name=f"f{level}") for level in (0, 5)])
+    )
+    assert 4 <= len(model.ticks) <= 9
+
+
 def test_ticks_follow_the_first_column_of_a_composite_key():
     files = frames.sample_files()
     for at, name in ((8, "min_key"), (9, "max_key")):

@@ -283,7 +283,7 @@ def _round_ticks(low: float, high: float) -> list[tuple[float, str]]:
     """Four to eight round values between two keys."""
     span = high - low
     power = 10.0 ** np.floor(np.log10(span))
-    step = next(s * power for s in (0.1, 0.2, 0.5, 1.0) if span / (s * power) <= 8)
+    step = next(s * power for s in (0.1, 0.2, 0.5, 1.0, 2.0) if span / (s * power) <= 8)
     values = np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step
     return [(float(value), _tick(float(value) + 0.0, step)) for value in values]
 
