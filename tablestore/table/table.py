@@ -5,6 +5,7 @@ A Table is the schema as it was when opened; `refresh()` gives the newest. Safe 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import InvalidRequest, NotFound, SchemaMismatch, Unsupported
+from tablestore.errors import InvalidRequest, NotFound, SchemaMismatch, TablestoreError, Unsupported
 from tablestore.format import commit_message, rowkind
 from tablestore.format.predicate import Predicate, all_of, col
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
@@ -38,6 +39,7 @@ from tablestore.write.conform import as_batches
 from tablestore.write.expire import ExpirePolicy, Expiry, expire
 from tablestore.write.table_write import TableWrite
 
+log = logging.getLogger(__name__)
 _SYSTEM = ("snapshots", "schemas", "options", "manifests", "files", "partitions", "buckets")
 _LATER = ("tags", "branches", "rollback", "remove_orphans", "analyze", "rename", "alter")
 
@@ -189,8 +191,13 @@ class Table:
         return committed
 
     def _expire_after_commit(self) -> None:
-        if not self.store.options.write_only:
+        """Expiry as the options say. What it meets does not undo the commit, so it is logged, not raised."""
+        if self.store.options.write_only:
+            return
+        try:
             expire(self.store, ExpirePolicy.of(self.store))
+        except TablestoreError as e:
+            log.warning("%s: committed, but old snapshots were not expired: %s", self.name, e)
 
     def open_writer(
         self,
