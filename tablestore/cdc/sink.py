@@ -11,14 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cdc.source import ChangeDirectory, Work
+from tablestore.cdc.source import ChangeDirectory, LogRange, Work
 from tablestore.errors import InvalidRequest, SchemaMismatch
+from tablestore.format import hashing
 from tablestore.io.fileio import LocalFileIO
 from tablestore.table.catalog import open_table
+from tablestore.table.table import Table
 
+_SPREAD = 1 << 16
 _FUNCTIONS: dict[str, Callable[[pa.Array], pa.Array]] = {
     "copy": lambda a: a,
     "year": pc.year,
@@ -85,11 +89,31 @@ def write(load: Load, work: Work, *, sequence_base: int, changelog: bool) -> Wri
     rows = 0
     try:
         for changes in directory.read(work, source):
-            rows += changes.num_rows
-            writer.write(with_computed(changes.rows, load.computed, table.schema), kinds=changes.kinds)
+            batch, kinds = with_computed(changes.rows, load.computed, table.schema), changes.kinds
+            if isinstance(work, LogRange) and work.parts > 1:
+                mine = pa.array(parts(batch, table, work.parts) == work.part)
+                batch, kinds = batch.filter(mine), kinds.filter(mine)
+            rows += batch.num_rows
+            writer.write(batch, kinds=kinds)
         return Written(tuple(writer.prepare()), rows)
     finally:
         writer.close()
+
+
+def parts(rows: pa.RecordBatch, table: Table, count: int) -> np.ndarray:
+    """A number below `count` for each row, the same for all rows of one (partition, bucket)."""
+    schema, options = table.store.schema, table.store.options
+    bucket = _hashed(rows, schema.bucket_keys, table, max(options.bucket, 1), options.bucket_function)
+    return (bucket + _hashed(rows, schema.partition_keys, table, _SPREAD)) % count
+
+
+def _hashed(
+    rows: pa.RecordBatch, columns: tuple[str, ...], table: Table, modulus: int, function: str = "default"
+) -> np.ndarray:
+    if not columns:
+        return np.zeros(rows.num_rows, np.int32)
+    types = [f.type for f in table.store.schema.columns(columns)]
+    return hashing.bucket_of([rows.column(c) for c in columns], types, modulus, function)
 
 
 def source_schema(table: pa.Schema, computed: tuple[Computed, ...]) -> pa.Schema:

@@ -66,11 +66,15 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """Whole lines of one log file, `start` inclusive, `end` exclusive."""
+    """Whole lines of one log file, `start` inclusive, `end` exclusive, for part `part` of `parts` of the
+    table's buckets.
+    """
 
     path: str
     start: int
     end: int
+    part: int = 0
+    parts: int = 1
 
 
 Work = Chunk | LogRange
@@ -148,15 +152,21 @@ class ChangeDirectory:
         return start
 
     def work(self, start: Position, end: Position, *, tasks: int) -> list[Work]:
-        """What lies between two positions, in order, the log cut into about `tasks` pieces at line ends."""
+        """What lies between two positions, in order: chunks, then each stretch of the log once for each of
+        `tasks` parts.
+
+        Every part reads the whole stretch and keeps the rows of its own buckets: reading is cheap, and each
+        bucket then gets one file of a batch, not one from every task.
+        """
         pieces: list[Work] = list(self.chunks[start.chunks : end.chunks])
-        ranges = self._ranges(start, end)
-        total = sum(r.end - r.start for r in ranges)
-        share = max(1 << 20, -(-total // max(1, tasks)))
-        return pieces + [piece for r in ranges for piece in self._cut(r, share)]
+        for r in self._ranges(start, end):
+            pieces += [LogRange(r.path, r.start, r.end, part, tasks) for part in range(tasks)]
+        return pieces
 
     def read(self, work: Work, schema: pa.Schema) -> Iterator[Changes]:
-        """Rows of one piece as the types of `schema` (the source's columns), in bounded batches."""
+        """Rows of one piece (of all its parts) as the types of `schema` (the source's columns), in bounded
+        batches.
+        """
         if isinstance(work, Chunk):
             yield from _read_chunk(self.io, work, schema)
         else:

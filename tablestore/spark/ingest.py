@@ -107,7 +107,7 @@ def start(spark: SparkSession, ingest: Ingest, *, on_batch: Listener | None = No
         .option("table", directory.table)
         .option("chunksPerBatch", ingest.chunks_per_batch)
         .option("logBytesPerBatch", ingest.log_bytes_per_batch)
-        .option("tasks", ingest.tasks)
+        .option("tasks", ingest.tasks if len(table.partition_by) or table.store.options.bucket > 1 else 1)
         .option("start", json.dumps(first.to_dict()))
         .load()
     )

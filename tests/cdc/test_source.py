@@ -32,8 +32,8 @@ def walk(source: ChangeDirectory, *, chunks: int, log_bytes: int, start: Positio
     return found
 
 
-def ids(source: ChangeDirectory, start: Position, end: Position, tasks: int = 2) -> list[int]:
-    pieces = source.work(start, end, tasks=tasks)
+def ids(source: ChangeDirectory, start: Position, end: Position) -> list[int]:
+    pieces = source.work(start, end, tasks=1)
     return [i for w in pieces for c in source.read(w, SCHEMA) for i in c.rows["id"].to_pylist()]
 
 
@@ -56,14 +56,17 @@ def test_a_batch_holds_whole_transactions_whatever_its_size(source: ChangeDirect
     )
 
 
-@pytest.mark.parametrize("tasks", [1, 2, 7])
-def test_pieces_of_a_log_range_keep_the_order_and_cut_no_line(tmp_path: Path, tasks: int):
-    log = inserts(range(3000), "x" * 400)  # above a megabyte, so that it is cut
-    source = opened(directory(tmp_path / "s", chunks=[[1]], log=[log]))
-    pieces = source.work(Position(1), source.end(), tasks=tasks)
-    assert all(isinstance(p, LogRange) for p in pieces)
-    assert len(pieces) == min(tasks, 2)
-    assert ids(source, Position(1), source.end(), tasks) == list(range(3000))
+def test_every_part_reads_the_whole_stretch_and_long_ones_are_parsed_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("tablestore.cdc.source._PARSE_BYTES", 100_000)
+    source = opened(directory(tmp_path / "s", chunks=[[1]], log=[inserts(range(3000), "x" * 400)]))
+    pieces = source.work(Position(1), source.end(), tasks=3)
+    assert [(p.part, p.parts) for p in pieces if isinstance(p, LogRange)] == [(0, 3), (1, 3), (2, 3)]
+    for piece in pieces:
+        read = list(source.read(piece, SCHEMA))
+        assert len(read) > 5
+        assert [i for c in read for i in c.rows["id"].to_pylist()] == list(range(3000))
 
 
 def test_a_torn_tail_is_left_until_it_is_whole(tmp_path: Path):
@@ -102,7 +105,7 @@ def test_chunks_give_plain_strings_as_inserts(source: ChangeDirectory):
 def test_updates_and_deletes_keep_their_place(tmp_path: Path):
     events = [envelope("u", row(1), row(1, "b")), envelope("d", row(1, "b"), None)]
     source = opened(directory(tmp_path / "s", chunks=[[1]], log=[transaction(events)]))
-    [work] = source.work(Position(1), source.end(), tasks=2)
+    [work] = source.work(Position(1), source.end(), tasks=1)
     [changes] = source.read(work, SCHEMA)
     assert changes.kinds.to_pylist() == [1, 2, 3]
 

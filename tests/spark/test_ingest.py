@@ -88,18 +88,17 @@ def test_a_checkpoint_does_not_serve_a_table_made_anew(spark, lake, tmp_path: Pa
         start_ingest(spark, ingest)
 
 
-def test_a_later_piece_of_one_batch_wins_over_an_earlier_one(spark, lake, tmp_path: Path):
-    source, _ = shop(tmp_path / "s", chunks=1, transactions=1)
-    padding = "x" * 600_000
-    text = (
-        inserts([7], padding + "first") + inserts([7], padding + "second") + inserts([7], padding + "third")
-    )
-    (source / "log" / "00002.jsonl").write_text(text)
-    table = item_table(lake)
-    done = run(spark, ingest_of(source, table, tmp_path / "ck", tasks=4))
-    assert content(table)[7]["name"] == padding + "third"
+def test_the_last_change_of_a_key_wins_and_each_bucket_gets_one_file_of_a_batch(spark, lake, tmp_path: Path):
+    source, _ = shop(tmp_path / "s", chunks=1, transactions=0)
+    text = "".join(inserts(range(40), name) for name in ("first", "second", "third"))
+    (source / "log" / "00003.jsonl").write_text(text)
+    table = item_table(lake, **{"bucket": 4})
+    done = run(spark, ingest_of(source, table, tmp_path / "ck", tasks=3))
+    assert {r["name"] for i, r in content(table).items() if i < 40} == {"third"}
+    assert done[-1].rows == 120
+    newest = table.inspect.levels(done[-1].snapshot).filter(pc.field("run") == 0)
+    assert len(newest) == len(newest.group_by(["partition", "bucket"]).aggregate([])) == 4
     assert table.check() == []
-    assert done[-1].rows == 3
 
 
 def test_compaction_between_the_batches_keeps_every_row(spark, lake, tmp_path: Path):
