@@ -22,8 +22,8 @@ from tablestore.format.manifest import ADD, DELETE, DataFileMeta, ManifestEntry,
 from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import ANALYZE, APPEND, BATCH_IDENTIFIER, COMPACT, Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.meta import refs
 from tablestore.meta.store import Store
-from tablestore.read import time_travel
 from tablestore.read.check_data import DataCheck
 from tablestore.read.findings import Findings, Violation
 
@@ -309,7 +309,7 @@ class _Check:
     def tag(self, name: str) -> None:
         """I2: what a tag keeps is there."""
         try:
-            s = time_travel.tagged(self.store, name.removeprefix("tag-"))
+            s = refs.tagged(self.store, name.removeprefix("tag-"))
         except TablestoreError as e:
             self.found.violate("I2", name, str(e))
             return

@@ -9,7 +9,6 @@ files are never opened.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -21,6 +20,7 @@ from tablestore.format import stats
 from tablestore.format.manifest import ADD, ManifestEntry, SimpleStats
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import join
+from tablestore.meta import consumers, refs
 from tablestore.meta.store import Store
 from tablestore.read import inspect_files, time_travel
 from tablestore.read.inspect_files import braced, made
@@ -98,8 +98,6 @@ TAGS = pa.schema(
         "time_retained": pa.string(),
     }
 )
-_CONSUMER = re.compile(r"consumer-(.+)")
-_BRANCH = re.compile(r"branch-(.+)")
 
 
 class Inspect:
@@ -187,22 +185,16 @@ class Inspect:
 
     def tags(self) -> pa.Table:
         """Tags by name."""
-        return made(TAGS, (self._tag_row(n, s) for n, s in sorted(time_travel.tags(self._store).items())))
+        return made(TAGS, (self._tag_row(n, s) for n, s in sorted(refs.tags(self._store).items())))
 
     def branches(self) -> pa.Table:
         """Branches with the time their directory last changed."""
-        listed = self._store.io.list(join(self._store.paths.root, "branch"))
-        rows = [(m[1], local_ms(s.modified_ms)) for s in listed if (m := _BRANCH.fullmatch(s.name))]
+        rows = [(name, local_ms(changed)) for name, changed in refs.branches(self._store).items()]
         return made(pa.schema({"branch_name": pa.string(), "create_time": _MS}), rows)
 
     def consumers(self) -> pa.Table:
         """Stream readers that left their place, with the next snapshot they will read."""
-        rows = []
-        for status in self._store.io.list(self._store.paths.consumer_dir):
-            match = _CONSUMER.fullmatch(status.name)
-            if match:
-                path = join(self._store.paths.consumer_dir, status.name)
-                rows.append((match[1], _json(self._store.io.read(path), path).get("nextSnapshot")))
+        rows = consumers.all_next(self._store).items()
         return made(pa.schema({"consumer_id": pa.string(), "next_snapshot_id": pa.int64()}), rows)
 
     def _snapshot(self, snapshot: int | None) -> Snapshot | None:

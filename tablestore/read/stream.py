@@ -19,9 +19,10 @@ from tablestore.errors import InvalidRequest, NotFound
 from tablestore.format import predicate, rowkind
 from tablestore.format.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
+from tablestore.meta import consumers
 from tablestore.meta.store import Store
 from tablestore.options import ChangelogProducer
-from tablestore.read import consumers, time_travel
+from tablestore.read import time_travel
 from tablestore.read.incremental import change_schema, changed_entries, snapshot_changes
 from tablestore.read.plan import plan
 from tablestore.read.split_read import read_split

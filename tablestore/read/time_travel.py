@@ -6,7 +6,6 @@ Paimon does.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,14 +13,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tablestore.errors import Corrupt, InvalidRequest, NotFound
-from tablestore.format import snapshot as snapshot_format
 from tablestore.format.snapshot import Snapshot
-from tablestore.io.paths import checked_name, join
+from tablestore.meta import refs
 from tablestore.meta.store import Store
 
 Moment = int | datetime | str
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_TAG = re.compile(r"tag-(.+)")
 
 
 def resolve(
@@ -43,7 +40,7 @@ def resolve(
     if snapshot is not None:
         return store.snapshots.get(_whole(snapshot, "snapshot"))
     if tag is not None:
-        return tagged(store, tag)
+        return refs.tagged(store, tag)
     if timestamp is not None:
         return at_or_before(store, millis_of(timestamp))
     if watermark is not None:
@@ -59,22 +56,6 @@ def at(store: Store, snapshot: Snapshot | None) -> Store:
     return store.with_schema(replace(then, options=store.schema.options))
 
 
-def tags(store: Store) -> dict[str, Snapshot]:
-    """Every tag with the snapshot it keeps, by name."""
-    names = (_TAG.fullmatch(s.name) for s in store.io.list(store.paths.tag_dir))
-    return {m[1]: tagged(store, m[1]) for m in names if m}
-
-
-def tagged(store: Store, name: str) -> Snapshot:
-    """The snapshot a tag keeps; it may have expired otherwise."""
-    path = join(store.paths.tag_dir, f"tag-{checked_name(name, 'tag')}")
-    try:
-        return snapshot_format.from_json(store.io.read(path), path)
-    except FileNotFoundError:
-        names = (_TAG.fullmatch(s.name) for s in store.io.list(store.paths.tag_dir))
-        raise NotFound.among("tag", name, [m[1] for m in names if m]) from None
-
-
 @contextmanager
 def expiring(store: Store, snapshot_id: int) -> Iterator[None]:
     """Turn the loss of a file, where it is lost because its snapshot expired meanwhile, into NotFound."""
@@ -83,7 +64,7 @@ def expiring(store: Store, snapshot_id: int) -> Iterator[None]:
     except Corrupt as e:
         if store.io.exists(e.path) or store.snapshots.exists(snapshot_id):
             raise
-        if any(kept.id == snapshot_id for kept in tags(store).values()):
+        if any(kept.id == snapshot_id for kept in refs.tags(store).values()):
             raise
         raise NotFound(f"snapshot {snapshot_id} expired while it was read; plan the read again") from e
 

@@ -92,7 +92,9 @@ def _cast(array: pa.Array, f: DataField, target: pa.DataType) -> pa.Array:
     try:
         if pa.types.is_timestamp(target) and array.type.tz is None and target.tz is not None:
             raise SchemaMismatch(f"{problem}: give the timestamps a zone first")
-        if pa.types.is_integer(array.type) and pa.types.is_decimal(target):  # Arrow wants room for any integer first
+        if pa.types.is_integer(array.type) and pa.types.is_decimal(
+            target
+        ):  # Arrow wants room for any integer first
             array = array.cast(pa.decimal128(38, target.scale))
         return array.cast(target)
     except pa.ArrowInvalid as e:

@@ -9,23 +9,19 @@ branches and stream positions protect.
 
 from __future__ import annotations
 
-import json
 import logging
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from tablestore.errors import Corrupt, NotFound
-from tablestore.format import snapshot as snapshot_format
+from tablestore.errors import NotFound
 from tablestore.format.manifest import ADD, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import join
-from tablestore.meta.snapshots import SnapshotStore
+from tablestore.meta import consumers, refs
 from tablestore.meta.store import Store
 from tablestore.write import positions
 
 log = logging.getLogger(__name__)
-_TAG, _BRANCH, _CONSUMER = re.compile(r"tag-(.+)"), re.compile(r"branch-(.+)"), re.compile(r"consumer-(.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +103,7 @@ def _end(store: Store, policy: ExpirePolicy, earliest: int, latest: int) -> tupl
     start = max(latest - policy.keep_max + 1, earliest)
     end = min(latest - policy.keep_min + 1, earliest + policy.limit)
     protected = []
-    for name, next_snapshot in consumers(store).items():
+    for name, next_snapshot in consumers.all_next(store).items():
         if next_snapshot < end:
             protected.append(f"consumer {name} (next snapshot {next_snapshot})")
             end = next_snapshot
@@ -123,38 +119,10 @@ def _end(store: Store, policy: ExpirePolicy, earliest: int, latest: int) -> tupl
     return end, tuple(protected)
 
 
-def consumers(store: Store) -> dict[str, int]:
-    """Next snapshot of every consumer; a damaged file raises Corrupt (it protects nothing we could know)."""
-    found = {}
-    for status in store.io.list(store.paths.consumer_dir):
-        match = _CONSUMER.fullmatch(status.name)
-        if match:
-            path = join(store.paths.consumer_dir, status.name)
-            try:
-                found[match[1]] = int(json.loads(store.io.read(path))["nextSnapshot"])
-            except (ValueError, KeyError, TypeError) as e:
-                raise Corrupt(path, f"not a consumer file: {e!r}") from e
-    return found
-
-
-def pinned(store: Store) -> list[Snapshot]:
-    """Snapshots that tags and branches still read."""
-    found = []
-    for status in store.io.list(store.paths.tag_dir):
-        if _TAG.fullmatch(status.name):
-            path = join(store.paths.tag_dir, status.name)
-            found.append(snapshot_format.from_json(store.io.read(path), path))
-    for status in store.io.list(join(store.paths.root, "branch")):
-        match = _BRANCH.fullmatch(status.name)
-        if match:
-            found += SnapshotStore(store.io, replace(store.paths, branch=match[1])).all()
-    return found
-
-
 def _unneeded(store: Store, ids: list[int], end: int) -> tuple[dict[str, int], list[str]]:
     """(data file path → bytes, paths of manifests and lists) that only snapshots below `end` need."""
     expired = [store.snapshots.get(i) for i in ids]
-    kept = [store.snapshots.get(end), *pinned(store)]
+    kept = [store.snapshots.get(end), *refs.pinned(store)]
     data: dict[str, int] = {}
     for snapshot in [*expired[1:], kept[0]]:
         data |= _deleted(store, snapshot)

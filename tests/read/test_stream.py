@@ -13,7 +13,8 @@ import pytest
 import tablestore as ts
 from tablestore import col
 from tablestore.errors import InvalidRequest, NotFound
-from tablestore.read import consumers, time_travel
+from tablestore.meta import consumers
+from tablestore.read import time_travel
 from tablestore.read.incremental import changes
 from tablestore.read.stream import Change, cursor_of, parse_cursor, stream
 from tablestore.table.table import Table

@@ -6,10 +6,13 @@ It also keeps the snapshots from there on from expiring.
 from __future__ import annotations
 
 import json
+import re
 
 from tablestore.errors import Corrupt
 from tablestore.io.paths import checked_name, join
 from tablestore.meta.store import Store
+
+_FILE = re.compile(r"consumer-(.+)")
 
 
 def next_snapshot(store: Store, consumer: str) -> int | None:
@@ -24,6 +27,13 @@ def next_snapshot(store: Store, consumer: str) -> int | None:
     if not isinstance(found, int):
         raise Corrupt(path, f"nextSnapshot is {found!r}")
     return found
+
+
+def all_next(store: Store) -> dict[str, int]:
+    """The next snapshot of every consumer. Raises Corrupt for a damaged file."""
+    names = [m[1] for s in store.io.list(store.paths.consumer_dir) if (m := _FILE.fullmatch(s.name))]
+    found = {name: next_snapshot(store, name) for name in names}
+    return {name: n for name, n in found.items() if n is not None}
 
 
 def record(store: Store, consumer: str, snapshot: int) -> None:
