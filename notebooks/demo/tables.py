@@ -27,6 +27,7 @@ LINEITEM_OPTIONS = {
     "changelog-producer": "input",
     "tablestore.full-phase-changelog": False,  # nobody reads the changelog of a first load
     "write-only": True,  # compaction is a job of its own
+    "write-buffer-size": "1 gb",  # for each task: a chunk then makes one file in each bucket
 }
 GROUP = ("l_returnflag", "l_linestatus")
 
