@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import PySparkException
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -41,11 +42,11 @@ from notebooks.demo.resources import MemoryWatch
 from notebooks.demo.verification import Verification, verify
 from tablestore.spark.sessions import session
 
-DIFFERS, REFUSED = 1, 2
+DIFFERS, REFUSED, FAILED = 1, 2, 3
 
 
 def main(arguments: list[str]) -> int:
-    """Run the demo; 0 verified, 1 something differs, 2 refused."""
+    """Run the demo; 0 verified, 1 something differs, 2 refused, 3 a query failed."""
     options = parser().parse_args(arguments)
     places = Places(options.warehouse.expanduser().resolve())
     screen = Console(stderr=True, highlight=False)
@@ -53,8 +54,15 @@ def main(arguments: list[str]) -> int:
         with alone(places):
             return _demo(options, places, screen)
     except (Busy, DatasetError, ts.TablestoreError) as e:
-        screen.print(f"[bold red]demo:[/] {e}", markup=True)
+        screen.print("[bold red]demo:[/]", Text(str(e)))
         return REFUSED
+    except PySparkException as e:
+        lines = [line for line in str(e).splitlines() if "tablestore.errors" in line] or str(e).splitlines()[
+            :5
+        ]
+        screen.print("[bold red]demo: a query failed[/]", Text("\n".join(lines)))
+        screen.print(f"Spark's own words are in {places.spark_log}; the same command goes on from here")
+        return FAILED
 
 
 def parser() -> argparse.ArgumentParser:
@@ -173,7 +181,7 @@ def _work(run: Run, screen: Console) -> None:
             f"going on after chunk {here.chunks} of {run.chunks}"
             + (f", log {here.file}" if here.file else "")
         )
-    spark = session("workbench demo", cores=run.plan.cores)
+    spark = session("workbench demo", cores=run.plan.cores, log_file=str(run.places.spark_log))
     try:
         with _bars(screen) as tell:
             pipeline.run_queries(spark, run, tell)

@@ -36,6 +36,10 @@ class Places:
     def journal(self) -> Path:
         return self.own / "journal.jsonl"
 
+    @property
+    def spark_log(self) -> Path:
+        return self.own / "spark.log"
+
     def checkpoint(self, query: str) -> Path:
         return self.own / "checkpoints" / query
 

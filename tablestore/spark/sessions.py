@@ -36,14 +36,19 @@ _REMEDY = "install a JDK (on Debian: apt install openjdk-17-jre-headless) and po
 
 
 def session(
-    app: str = "tablestore", *, cores: int | None = None, memory: str = "1g", **conf: str | int | bool
+    app: str = "tablestore",
+    *,
+    cores: int | None = None,
+    memory: str = "1g",
+    log_file: str | None = None,
+    **conf: str | int | bool,
 ) -> SparkSession:
     """A local session, or the running one. `memory` is the JVM's heap: rows stay in the Python workers, so
     1 GB is plenty.
 
-    `conf` takes any Spark setting with dots written as double underscores or given in a dict:
-    `session(**{"spark.master": …})`. Raises NotFound when Java is missing and InvalidRequest when it is too
-    old.
+    `log_file` takes what the JVM and the workers say on stderr, which otherwise is this process's. `conf`
+    is any Spark setting, with dots written as double underscores or in a dict: `session(**{"spark.master":
+    …})`. Raises NotFound when Java is missing and InvalidRequest when it is too old.
     """
     _require_java()
     cores = cores or max(1, len(os.sched_getaffinity(0)))
@@ -54,7 +59,7 @@ def session(
     builder = SparkSession.builder.appName(app).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _launch_environment():
+    with _launch_environment(), _stderr_to(log_file):
         spark = builder.getOrCreate()
     return register(spark)
 
@@ -128,6 +133,23 @@ def _launch_environment() -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _stderr_to(path: str | None) -> Iterator[None]:
+    """What a process started meanwhile has as its stderr."""
+    if path is None:
+        yield
+        return
+    sys.stderr.flush()
+    kept, log = os.dup(2), os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.dup2(log, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(log)
+        os.close(kept)
 
 
 def _require_java() -> None:
