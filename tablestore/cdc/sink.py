@@ -57,7 +57,7 @@ class Load:
     table: str
     user: str
     computed: tuple[Computed, ...] = ()
-    buffer_bytes: int = 1 << 30  # of one worker: a whole chunk then makes one file a bucket
+    buffer_bytes: int | None = None  # of one worker, in place of the table's `write-buffer-size`
 
     def directory(self) -> ChangeDirectory:
         """The source."""
