@@ -35,7 +35,7 @@ from tests.bench import _report, _rows
 from tests.bench.load import SHAPES, Shape, source
 
 HEADER = ("part", "of", "seconds", "CPU s", "share", "ns a row", "MB")
-LOAD, REST = "load", "other: buffers, names, metadata"
+LOAD, REST = "load", "other: names, numbers, metadata"
 
 
 @dataclass
@@ -95,10 +95,11 @@ class Clock:
             yield item
 
 
-READ, CONFORM, ROUTE, SORT, ENCODE, COMMIT = PARTS = (
+READ, CONFORM, ROUTE, HOLD, SORT, ENCODE, COMMIT = PARTS = (
     "read the source",
     "conform to the schema",
     "route to buckets",
+    "copy into buffers",
     "sort and fold",
     "encode, statistics, write",
     "commit",
@@ -199,6 +200,7 @@ def stopwatches(clock: Clock) -> Iterator[None]:
     watched: list[tuple[Any, str, str, Callable[..., Any]]] = [
         (table_write, "conform", CONFORM, timed[0]),
         (bucketing, "route", ROUTE, timed[1]),
+        (WriteBuffer, "settle", HOLD, timed[0]),
         (WriteBuffer, "drain", SORT, timed[0]),
         (SortedRows, "folded", SORT, timed[1]),
         (DataFileWriter, "write", ENCODE, timed[0]),
