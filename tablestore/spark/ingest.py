@@ -32,6 +32,7 @@ from tablestore.table.catalog import open_table
 log = logging.getLogger(__name__)
 SEQUENCE_SPAN = 1 << 32
 PHASE_OPTION = "tablestore.full-phase-changelog"
+FULL_PHASE, CHANGES_PHASE = "full", "increment"
 PHASE, ROWS, STARTED = "tablestore.phase", "tablestore.rows", "tablestore.started"  # in snapshot properties
 _RESULT = (
     "ordinal int, phase string, position string, rows long, started double, ended double, "
@@ -177,7 +178,7 @@ class WriteTask:
             self.sequence_base + ordinal * SEQUENCE_SPAN
         )  # a later piece of the log wins over an earlier one
         written = sink.write(self.load, work, sequence_base=base, changelog=self.full_changelog or not full)
-        phase, position = "full" if full else "increment", json.dumps(end.to_dict())
+        phase, position = FULL_PHASE if full else CHANGES_PHASE, json.dumps(end.to_dict())
         row = [ordinal, phase, position, written.rows, started, time.time(), list(written.messages)]
         return pa.RecordBatch.from_arrays(
             [pa.array([v], f.type) for v, f in zip(row, _RESULT_ARROW, strict=True)], schema=_RESULT_ARROW

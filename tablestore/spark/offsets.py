@@ -20,10 +20,13 @@ from tablestore.errors import InvalidRequest, NotFound
 from tablestore.format import rowkind
 from tablestore.format.predicate import Predicate
 from tablestore.io.paths import location
+from tablestore.meta.store import Store
 from tablestore.read.incremental import changed_entries, snapshot_changes, snapshots_between
 from tablestore.read.split import DataSplit
 from tablestore.read.split_read import read_split
+from tablestore.spark.ingest import FULL_PHASE, PHASE
 from tablestore.table.catalog import open_table
+from tablestore.table.table import Table
 
 VERSION = 1
 FULL, LATEST = -1, -2
@@ -32,10 +35,14 @@ _STARTS = {"latest-full": FULL, "latest": LATEST}
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Rows of some splits of one snapshot (all +I), or, without splits, the changes of that snapshot."""
+    """Rows of some splits of one snapshot (all +I), or, without splits, the changes of that snapshot.
+
+    `added`: the snapshot is of a full load that wrote no changelog, so its new rows are its changes.
+    """
 
     snapshot: int
     splits: tuple[DataSplit, ...] = ()
+    added: bool = False
 
     def read(
         self, path: str, columns: Sequence[str], where: Predicate | None = None
@@ -48,8 +55,8 @@ class Piece:
                 for batch in read_split(then, split, columns, where):
                     yield batch, pa.array(np.zeros(batch.num_rows, np.int8))
             return
-        changed = table.store.snapshots.get(self.snapshot)
-        for batch in snapshot_changes(table.store, changed, columns, where):
+        store = _without_producer(table) if self.added else table.store
+        for batch in snapshot_changes(store, store.snapshots.get(self.snapshot), columns, where):
             yield batch.remove_column(0), rowkind.parse(batch.column(0))
 
 
@@ -82,6 +89,8 @@ class ChangeFeed:
         here, newest = self.snapshot(start), self.latest()
         if target is not None:
             newest = min(newest, target)
+        if here == LATEST:
+            return self._offset(newest)
         if newest <= max(here, 0):
             return start
         if limit is not None and here >= 0:
@@ -103,7 +112,14 @@ class ChangeFeed:
             between = list(snapshots_between(table.store, here, there))
         except NotFound as e:
             raise NotFound(f"{e}; start the stream again with latest-full") from e
-        return [Piece(s.id) for s in between if changed_entries(table.store, s)]
+        added = _without_producer(table)
+        pieces = []
+        for s in between:
+            if changed_entries(table.store, s):
+                pieces.append(Piece(s.id))
+            elif (s.properties or {}).get(PHASE) == FULL_PHASE and changed_entries(added, s):
+                pieces.append(Piece(s.id, added=True))
+        return pieces
 
     def snapshot(self, offset: dict[str, Any]) -> int:
         """The snapshot of an offset; raises InvalidRequest for one of another version or table."""
@@ -113,6 +129,11 @@ class ChangeFeed:
 
     def _offset(self, snapshot: int) -> dict[str, Any]:
         return {"v": VERSION, "tables": {self.path: snapshot}}
+
+
+def _without_producer(table: Table) -> Store:
+    """The table as one whose changes are the rows that commits added."""
+    return table.with_options({"changelog-producer": "none"}).store
 
 
 def packed(splits: Sequence[DataSplit], target_bytes: int) -> list[tuple[DataSplit, ...]]:

@@ -13,6 +13,7 @@ import pytest
 import tablestore as ts
 from tablestore.errors import InvalidRequest
 from tablestore.spark import Summary, maintain
+from tablestore.spark.offsets import ChangeFeed
 
 pytestmark = pytest.mark.spark
 SPEC = Summary(
@@ -108,6 +109,34 @@ def test_a_batch_done_twice_adds_nothing(spark, lake: ts.Lake, tmp_path: Path):
         path.unlink()
     assert follow(spark, source, target, tmp_path / "ck") == []
     assert content(target)["red"] == ("1.00", "2.00", "1.0000", 1)
+
+
+def test_a_full_load_without_changelog_is_followed_by_its_rows(spark, lake: ts.Lake, tmp_path: Path):
+    source, target = tables(lake)
+    for i in range(3):
+        writer = source.open_writer(changelog=False)
+        writer.write(rows((i, "red", "1.00")).drop(["k"]))
+        source.commit(writer.prepare(), user="load", identifier=i, properties={"tablestore.phase": "full"})
+        if i == 0:
+            assert follow(spark, source, target, tmp_path / "ck") == [1]
+    source.compact(full=True)
+    assert follow(spark, source, target, tmp_path / "ck") == [4]
+    assert content(target)["red"] == ("3.00", "6.00", "1.0000", 3)
+
+
+def test_latest_begins_behind_what_is_there(lake: ts.Lake):
+    source, _ = tables(lake)
+    feed = ChangeFeed(source.location, start="latest")
+    empty = feed.next(feed.initial(), limit=None)
+    source.write(rows((1, "red", "1.00")), row_kind_column="k")
+    assert len(feed.pieces(empty, feed.next(empty, limit=None))) == 1
+    here = feed.next(feed.initial(), limit=None)
+    assert feed.pieces(feed.initial(), here) == []
+    source.write(rows((2, "red", "1.00")), row_kind_column="k")
+    [piece] = feed.pieces(here, feed.next(here, limit=None))
+    assert [batch["id"].to_pylist() for batch, _ in piece.read(source.location, ["id"])] == [[2]]
+    again = ChangeFeed(source.location, start="2")
+    assert [p.snapshot for p in again.pieces(again.initial(), again.next(again.initial(), limit=5))] == [2]
 
 
 def test_partial_sums_are_exact_and_do_not_depend_on_the_cut():
