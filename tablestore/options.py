@@ -177,10 +177,10 @@ class TableOptions:
         "snapshot.time-retained", duration_ms, 3_600_000, "age a snapshot is kept to"
     )
     snapshot_expire_limit: int = _opt("snapshot.expire.limit", integer, 50, "snapshots expired at once")
-    merge_engine: MergeEngine = _opt(  # noqa: RUF009
+    merge_engine: MergeEngine = _opt(
         "merge-engine", _MERGE_ENGINE, MergeEngine.DEDUPLICATE, "how rows of one key become one"
     )
-    changelog_producer: ChangelogProducer = _opt(  # noqa: RUF009
+    changelog_producer: ChangelogProducer = _opt(
         "changelog-producer",
         _PRODUCER,
         ChangelogProducer.NONE,
