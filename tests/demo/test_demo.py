@@ -16,6 +16,7 @@ import pytest
 import tablestore as ts
 from notebooks.demo.journal import Journal, Places
 from notebooks.demo.resources import MemoryWatch, tree_bytes
+from tests.peers.pypaimon import PyPaimon
 
 ROOT = Path(__file__).parents[2]
 KEYS = {
@@ -102,6 +103,26 @@ def test_the_demo_survives_a_kill_verifies_itself_and_notices_a_missing_row(tmp_
     assert code == 1, said
     assert "DIFFERS" in said
     assert json.loads(figures.read_text())["verified"] is False
+
+
+@pytest.mark.spark
+@pytest.mark.peer
+def test_pypaimon_reads_what_the_demo_left_at_every_snapshot(tmp_path: Path):
+    peer = PyPaimon(tmp_path)
+    code, said = demo("--warehouse", str(tmp_path), "--scale-factor", "0.001", "--pairs", "2")
+    assert code == 0, said
+    names = ["l_orderkey", "l_linenumber", "l_comment", "l_year", "l_month", "l_extendedprice", "l_shipdate"]
+    order = [(n, "ascending") for n in names[:2]]
+    table = ts.open(str(tmp_path / "tpch.db" / "dwd_lineitem"))
+    for snapshot in (None, *table.inspect.snapshots()["snapshot_id"].to_pylist()):
+        theirs = peer.read("tpch.dwd_lineitem", snapshot=snapshot, columns=names).sort_by(order)
+        then = table if snapshot is None else table.at(snapshot=snapshot)
+        ours = then.scan(names).to_arrow().sort_by(order)
+        assert theirs.select(names).cast(ours.schema).equals(ours), f"snapshot {snapshot}"
+    kept = ts.open(str(tmp_path / "tpch.db" / "ads_pricing_summary")).scan().to_arrow()
+    seen = peer.read("tpch.ads_pricing_summary").select(kept.schema.names).cast(kept.schema)
+    by_group = [("l_returnflag", "ascending"), ("l_linestatus", "ascending")]
+    assert seen.sort_by(by_group).equals(kept.sort_by(by_group))
 
 
 def python_path() -> dict[str, str]:
