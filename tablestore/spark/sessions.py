@@ -7,6 +7,7 @@ Called by pipelines, notebooks and tests.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import re
@@ -166,8 +167,10 @@ def _require_java() -> None:
 
 
 def _zipped() -> str:
-    """The package as a zip for workers that do not share this file system; one file per process."""
-    target = os.path.join(tempfile.mkdtemp(prefix="tablestore-code-"), "tablestore.zip")
+    """The package as a zip for workers that do not share this file system; gone when this process ends."""
+    folder = tempfile.mkdtemp(prefix="tablestore-code-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    target = os.path.join(folder, "tablestore.zip")
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as out:
         for folder, folders, names in os.walk(_PACKAGE):
             folders[:] = [f for f in folders if f != "__pycache__"]
