@@ -59,11 +59,20 @@ class AlreadyExists(TablestoreError):
 class CommitConflict(TablestoreError):
     """Another commit changed what this one relied on: read again and redo.
 
-    `files` are the names concerned, `snapshot` the one that was found in the way.
+    `files` are the names concerned, `snapshot` the one that was found in the way, `published` the snapshots
+    that
+    this commit made before: its new rows, when only its compaction lost.
     """
 
-    def __init__(self, message: str, *, files: tuple[str, ...] = (), snapshot: int | None = None) -> None:
-        self.files, self.snapshot = files, snapshot
+    def __init__(
+        self,
+        message: str,
+        *,
+        files: tuple[str, ...] = (),
+        snapshot: int | None = None,
+        published: tuple[int, ...] = (),
+    ) -> None:
+        self.files, self.snapshot, self.published = files, snapshot, published
         super().__init__(message)
 
 

@@ -23,6 +23,7 @@ from tablestore.meta.store import Store
 from tablestore.read.pruning import selected_partitions
 from tablestore.write.commit import CommitRequest, Committed, Committer
 from tablestore.write.support import require_writable
+from tablestore.write.table_write import discard
 
 PartitionChoice = Mapping[str, Any] | str | None
 
@@ -143,7 +144,7 @@ def compact(
             if message is not None:
                 messages.append(message)
     except BaseException:
-        _discard(store, messages)
+        discard(store, messages)
         raise
     if dry_run:
         return Compaction(tuple(picks))
@@ -159,12 +160,6 @@ def _new(message: CommitMessage) -> list[DataFileMeta]:
     """Files a compaction wrote, moved ones left out."""
     before = {f.file_name for f in message.compact_before}
     return [f for f in message.compact_after if f.file_name not in before]
-
-
-def _discard(store: Store, messages: list[CommitMessage]) -> None:
-    for message in messages:
-        for file in _new(message):
-            store.io.delete(store.file_path(message.partition, message.bucket, file))
 
 
 def tasks(store: Store, *, full: bool) -> list[bytes]:

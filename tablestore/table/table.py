@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import InvalidRequest, NotFound, SchemaMismatch, TablestoreError, Unsupported
+from tablestore.errors import (
+    CommitConflict,
+    InvalidRequest,
+    NotFound,
+    SchemaMismatch,
+    TablestoreError,
+    Unsupported,
+)
 from tablestore.format import commit_message, rowkind
 from tablestore.format.predicate import Predicate, all_of, col
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
@@ -37,7 +44,7 @@ from tablestore.write import positions
 from tablestore.write.commit import CommitRequest, Committed, Committer
 from tablestore.write.conform import as_batches
 from tablestore.write.expire import ExpirePolicy, Expiry, expire
-from tablestore.write.table_write import TableWrite
+from tablestore.write.table_write import TableWrite, discard
 
 log = logging.getLogger(__name__)
 _SYSTEM = ("snapshots", "schemas", "options", "manifests", "files", "partitions", "buckets")
@@ -186,7 +193,13 @@ class Table:
 
     def _commit(self, target: TableWrite, request: CommitRequest) -> Committed:
         messages = target.prepare()
-        committed = Committer(self.store).commit(messages, request)
+        try:
+            committed = Committer(self.store).commit(messages, request)
+        except CommitConflict as e:
+            discard(self.store, messages, compactions_only=bool(e.published))
+            raise
+        if committed.replayed:
+            discard(self.store, messages)
         self._expire_after_commit()
         return committed
 
@@ -256,7 +269,7 @@ class Table:
         chosen = touched.__contains__ if dynamic else self._partition_filter(partition)
         outside = [m for m in messages if not chosen(m.partition)]
         if outside:
-            target.abort()
+            discard(self.store, messages)
             where = self.store.partition_text(outside[0].partition)
             raise SchemaMismatch(
                 f"the data hold rows of partition {where!r}, which is not the one that is overwritten"

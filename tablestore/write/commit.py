@@ -93,7 +93,9 @@ class Committer:
                 return Committed(tuple(made), replayed=not made)
             except CommitConflict as e:
                 done = f"; snapshot {made[0]} with the new rows is published" if made else ""
-                raise CommitConflict(f"{e}{done}", files=e.files, snapshot=e.snapshot) from None
+                raise CommitConflict(
+                    f"{e}{done}", files=e.files, snapshot=e.snapshot, published=tuple(made)
+                ) from None
         rows = sum(e.file.row_count for e in added)
         return Committed(tuple(made), rows)
 

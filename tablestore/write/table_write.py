@@ -11,6 +11,7 @@ numbered from there in the order in which they are written, and no manifest is r
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -142,3 +143,14 @@ def kinds_column(batch: pa.RecordBatch, column: str) -> tuple[pa.RecordBatch, pa
         )
     at = batch.schema.get_field_index(column)
     return batch.remove_column(at), rowkind.parse(batch.column(at))
+
+
+def discard(store: Store, messages: Iterable[CommitMessage], *, compactions_only: bool = False) -> None:
+    """Delete the files of messages that no snapshot names and none ever will (their commit was refused)."""
+    for m in messages:
+        moved = {f.file_name for f in m.compact_before}
+        files = [f for f in (*m.compact_after, *m.compact_changelog) if f.file_name not in moved]
+        if not compactions_only:
+            files += [*m.new_files, *m.changelog_files]
+        for file in files:
+            store.io.delete(store.file_path(m.partition, m.bucket, file))

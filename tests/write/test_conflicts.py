@@ -1,0 +1,93 @@
+"""What a commit refuses, and that nothing of it stays behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.errors import CommitConflict
+
+
+def make(tmp_path: Path, **options: object) -> ts.Table:
+    return ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"k": ts.BIGINT, "v": ts.INT}, primary_key=["k"], options=options
+    )
+
+
+def rows(*keys: int) -> pa.Table:
+    return pa.table({"k": list(keys), "v": pa.array([1] * len(keys), pa.int32())})
+
+
+def files(t: ts.Table) -> set[str]:
+    return {p.name for p in Path(t.location).rglob("data-*")}
+
+
+def named(t: ts.Table) -> set[str]:
+    ids = t.store.snapshots.ids()
+    return {f["file_name"] for i in ids for f in t.inspect.levels(i).to_pylist()}
+
+
+def test_the_loser_of_two_compactions_leaves_nothing(tmp_path: Path) -> None:
+    t = make(tmp_path, **{"write-only": True})
+    for k in range(3):
+        t.write(rows(k, k + 1))
+    stale = t.buckets_to_compact(full=True)
+    t.compact(full=True)
+    before = files(t)
+    message = ts.compact_bucket(t.location, stale[0], full=True)
+    with pytest.raises(CommitConflict, match="was to be replaced, but it is not live any more") as told:
+        t.commit([message], user="late")
+    assert told.value.snapshot == 4
+    assert told.value.published == ()
+    assert t.scan().count() == 4
+    assert t.check() == []
+    assert files(t) - before, "an engine's files are the engine's to delete or to commit again"
+
+
+def test_rows_are_published_when_only_their_compaction_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    t = make(tmp_path, **{"num-sorted-run.compaction-trigger": 3})
+    for k in range(2):
+        t.write(rows(k, k + 1))
+    late = t.writer()
+    late.write(rows(7, 8))
+    t.compact(full=True)
+    with pytest.raises(CommitConflict, match="with the new rows is published") as told:
+        late.__exit__(None, None, None)
+    assert len(told.value.published) == 1
+    assert sorted(t.scan().to_arrow()["k"].to_pylist()) == [0, 1, 2, 7, 8]
+    assert files(t) == named(t), "the files of the lost compaction are gone"
+    assert t.check() == []
+
+
+def test_a_replay_leaves_no_files(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    t.write(rows(1), user="u", identifier=1)
+    before = files(t)
+    assert t.write(rows(2), user="u", identifier=1).replayed
+    assert files(t) == before
+
+
+def test_a_partition_of_another_bucket_count_is_refused_before_a_rescale(tmp_path: Path) -> None:
+    t = make(tmp_path, bucket=2)
+    t.write(rows(*range(20)))
+    rescaled = t.store.schema.with_options({"bucket": "4"})
+    assert t.store.schemas.commit(type(rescaled)(**{**vars_of(rescaled), "id": 1}))
+    t = ts.open(t.location)
+    before = files(t)
+    with pytest.raises(CommitConflict, match="new bucket num 4, but the previous bucket num is 2"):
+        t.write(rows(100))
+    assert files(t) == before
+    t.overwrite(t.scan().to_arrow())
+    t.write(rows(100))
+    assert sorted(t.scan().to_arrow()["k"].to_pylist()) == [*range(20), 100]
+    assert {e.total_buckets for e in t.store.manifests.live_entries(t.store.snapshots.latest())} == {4}
+    assert t.check() == []
+
+
+def vars_of(schema: object) -> dict[str, object]:
+    return {name: getattr(schema, name) for name in schema.__dataclass_fields__}
