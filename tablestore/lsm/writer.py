@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.env import Env
-from tablestore.errors import SchemaMismatch
+from tablestore.errors import SchemaMismatch, Unavailable
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifest import APPEND_SOURCE, DataFileMeta
 from tablestore.format.parquet_schema import kv_schema
@@ -72,6 +72,7 @@ class MergeTreeWriter:
         self._new: list[DataFileMeta] = []
         self._new_changelog: list[DataFileMeta] = []
         self._compacted = CompactResult()
+        self._failure: BaseException | None = None
         pool.register(self)
 
     @property
@@ -86,6 +87,7 @@ class MergeTreeWriter:
 
         Either every call gives sequence numbers or none does. May flush this or another writer of the pool.
         """
+        self._require_whole()
         rows = values.num_rows
         if kinds is None:
             kinds = pa.array(np.zeros(rows, dtype=np.int8))
@@ -105,9 +107,22 @@ class MergeTreeWriter:
         self._buffer.settle()
 
     def flush(self) -> None:
-        """Write what is buffered to level 0."""
+        """Write what is buffered to level 0. If that fails the rows are gone: then only `abort` is left."""
+        self._require_whole()
         if not self._buffer.rows:
             return
+        try:
+            self._flush()
+        except BaseException as e:
+            self._failure = e
+            raise
+
+    def _require_whole(self) -> None:
+        if self._failure is not None:
+            text = f"a flush of this writer failed and lost its rows; abort and write again: {self._failure}"
+            raise Unavailable(0, text) from self._failure
+
+    def _flush(self) -> None:
         if self._rewriter is not None:
             self._stall()
         rows = self._buffer.drain()

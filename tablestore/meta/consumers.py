@@ -31,7 +31,8 @@ def next_snapshot(store: Store, consumer: str) -> int | None:
 
 def all_next(store: Store) -> dict[str, int]:
     """The next snapshot of every consumer. Raises Corrupt for a damaged file."""
-    names = [m[1] for s in store.io.list(store.paths.consumer_dir) if (m := _FILE.fullmatch(s.name))]
+    listed = store.io.list(store.paths.consumer_dir)
+    names = [m[1] for s in listed if not s.is_dir and (m := _FILE.fullmatch(s.name))]
     found = {name: next_snapshot(store, name) for name in names}
     return {name: n for name, n in found.items() if n is not None}
 

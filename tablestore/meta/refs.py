@@ -17,7 +17,8 @@ _TAG, _BRANCH = re.compile(r"tag-(.+)"), re.compile(r"branch-(.+)")
 
 def tag_names(store: Store) -> list[str]:
     """Names of all tags, sorted."""
-    return [m[1] for s in store.io.list(store.paths.tag_dir) if (m := _TAG.fullmatch(s.name))]
+    listed = store.io.list(store.paths.tag_dir)
+    return [m[1] for s in listed if not s.is_dir and (m := _TAG.fullmatch(s.name))]
 
 
 def tagged(store: Store, name: str) -> Snapshot:
@@ -41,8 +42,11 @@ def branches(store: Store) -> dict[str, int]:
 
 
 def pinned(store: Store) -> list[Snapshot]:
-    """Snapshots that tags and branches still read."""
+    """Snapshots that must stay readable besides this branch's own: its tags, and all of other branches."""
     found = list(tags(store).values())
-    for name in branches(store):
-        found += SnapshotStore(store.io, replace(store.paths, branch=name)).all()
+    for name in {"main", *branches(store)} - {store.paths.branch}:
+        paths = replace(store.paths, branch=name)
+        snapshots = SnapshotStore(store.io, paths)
+        found += snapshots.all()
+        found += tags(replace(store, paths=paths, snapshots=snapshots)).values()
     return found

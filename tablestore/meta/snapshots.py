@@ -105,8 +105,10 @@ class SnapshotStore:
             raise CommitUnknown(f"cannot tell whether {path} was published: {e}") from e
 
     def hint_latest(self, snapshot_id: int) -> None:
-        """Write the LATEST hint; trouble is logged, a hint is never needed."""
-        self._write_hint("LATEST", snapshot_id)
+        """Write the LATEST hint, never lower it; trouble is logged, a hint is never needed."""
+        known = self._hint("LATEST")
+        if known is None or known < snapshot_id or not self.exists(known):
+            self._write_hint("LATEST", snapshot_id)
 
     def hint_earliest(self, snapshot_id: int) -> None:
         """Write the EARLIEST hint."""

@@ -29,11 +29,12 @@ def origin_of(checkpoint: str, table: Table, user: str) -> Origin:
     """The origin of a checkpoint of commits by `user` to `table`; made now if no batch was ever planned
     there.
 
-    Raises InvalidRequest for a checkpoint of some other query.
+    Raises InvalidRequest for a checkpoint of some other query, and for one that the table has left behind.
     """
     io, folder = table.store.io, location(checkpoint)
     path = join(folder, "tablestore-origin.json")
-    if not io.list(join(folder, "offsets")):
+    planned = [int(s.name) for s in io.list(join(folder, "offsets")) if s.name.isdigit()]
+    if not planned:
         identifier, position = table.position(user) or (-1, None)
         mine = {"v": 1, "user": user, "table": _identity(table)}
         io.replace(path, json.dumps({**mine, "identifier": identifier + 1, "position": position}).encode())
@@ -46,6 +47,12 @@ def origin_of(checkpoint: str, table: Table, user: str) -> Origin:
     if (found["user"], found["table"]) != (user, _identity(table)):
         raise InvalidRequest(
             f"{checkpoint} is the checkpoint of another table or user; use a fresh directory"
+        )
+    known = table.position(user)
+    if planned and known is not None and known[0] > found["identifier"] + max(planned):
+        raise InvalidRequest(
+            f"the table has commits of {user!r} that {checkpoint} did not plan: it went on under another "
+            "checkpoint; use that one or a fresh directory"
         )
     return Origin(found["identifier"], found["position"])
 

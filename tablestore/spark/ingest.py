@@ -23,7 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tablestore.cdc import sink
 from tablestore.cdc.sink import Load
 from tablestore.cdc.source import Chunk, Position
-from tablestore.errors import SchemaMismatch
+from tablestore.errors import CommitConflict, SchemaMismatch
 from tablestore.spark.checkpoint import origin_of
 from tablestore.spark.compaction import compact
 from tablestore.spark.directory_source import decode_work
@@ -151,7 +151,10 @@ class _Batches:
             reached = Position.of(position)
             self._on_batch(BatchDone(number, phase, rows, started, time.time(), committed.snapshot, reached))
         if self._ingest.compact_every and (number + 1) % self._ingest.compact_every == 0:
-            compact(self._spark, load.table)
+            try:
+                compact(self._spark, load.table)
+            except CommitConflict as e:  # somebody else compacts too: the batch is committed all the same
+                log.warning("compaction after batch %d of %s lost: %s", number, load.user, e)
 
 
 @dataclass(frozen=True)

@@ -84,11 +84,7 @@ class Lake:
 
         Raises AlreadyExists, SchemaMismatch, InvalidOption, Unsupported; nothing is made then.
         """
-        identifier = Identifier.parse(name)
-        if identifier.system or identifier.branch != "main":
-            raise InvalidRequest(
-                f"{name!r} names a system table or branch; tables are created by plain names"
-            )
+        identifier = _plain(name)
         given = as_text(options)
         refuse_near_misses(given)
         if primary_key:
@@ -123,8 +119,8 @@ class Lake:
         return table if identifier.system is None else table.system(identifier.system)
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
-        """Remove a table and all its files."""
-        identifier = Identifier.parse(name)
+        """Remove a table and all its files; raises InvalidRequest for names of branches and system tables."""
+        identifier = _plain(name)
         root = self._root(identifier)
         if not SchemaStore(self._io, TablePaths(root)).ids():
             if if_exists:
@@ -137,7 +133,7 @@ class Lake:
         raise Unsupported("Lake.sql", "use the methods of Lake and Table")
 
     def __contains__(self, name: str) -> bool:
-        return bool(SchemaStore(self._io, TablePaths(self._root(Identifier.parse(name)))).ids())
+        return bool(SchemaStore(self._io, TablePaths(self._root(_plain(name)))).ids())
 
     def __repr__(self) -> str:
         names = self.tables()
@@ -149,6 +145,16 @@ class Lake:
 
     def _root(self, identifier: Identifier) -> str:
         return join(self._database(identifier.database), identifier.table)
+
+
+def _plain(name: str) -> Identifier:
+    """The identifier of a table itself."""
+    identifier = Identifier.parse(name)
+    if identifier.system or identifier.branch != "main":
+        raise InvalidRequest(
+            f"{name!r} names a system table or branch; create and drop tables by plain names"
+        )
+    return identifier
 
 
 def connect(warehouse: str, *, io: FileIO | None = None, env: Env = SYSTEM) -> Lake:

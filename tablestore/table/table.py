@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from tablestore.errors import (
     CommitConflict,
+    InvalidOption,
     InvalidRequest,
     NotFound,
     SchemaMismatch,
@@ -48,6 +49,8 @@ from tablestore.write.table_write import TableWrite, discard
 
 log = logging.getLogger(__name__)
 _SYSTEM = ("snapshots", "schemas", "options", "manifests", "files", "partitions", "buckets")
+_LAYOUT = {"bucket", "bucket-key", "bucket-function.type", "merge-engine", "data-file.path-directory"}
+_LAYOUT |= {"partition.default-name", "partition.legacy-name", "sequence.field"}
 _LATER = ("tags", "branches", "rollback", "remove_orphans", "analyze", "rename", "alter")
 
 
@@ -97,7 +100,12 @@ class Table:
         )
 
     def with_options(self, options: Mapping[str, Any]) -> Table:
-        """The same table with other options for this use only: nothing is stored."""
+        """The same table with other options for this use only: nothing is stored.
+
+        Raises InvalidOption for options that say how the stored files are laid out.
+        """
+        for key in sorted(_LAYOUT & set(options)):
+            raise InvalidOption(f"option {key!r} is part of the table's layout and cannot be set for one use")
         schema = self.store.schema.with_options(as_text(options))
         return Table(self.store.with_schema(schema), self.name, at=self._at)
 
@@ -209,7 +217,7 @@ class Table:
             return
         try:
             expire(self.store, ExpirePolicy.of(self.store))
-        except TablestoreError as e:
+        except (TablestoreError, OSError) as e:
             log.warning("%s: committed, but old snapshots were not expired: %s", self.name, e)
 
     def open_writer(
@@ -319,8 +327,9 @@ class Table:
                 raise InvalidRequest(
                     f"{name!r} is part of the primary key; delete the rows and write new ones"
                 )
+        found = self.scan(where=where)  # chosen before the writer numbers its rows, which must be newer
         with self.writer() as w:
-            for batch in self.scan(where=where).to_batches():
+            for batch in found.to_batches():
                 w.write(_update_pairs(batch, values), row_kind_column="_kind")
         return w.committed or Committed()
 

@@ -14,8 +14,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from tablestore.errors import CommitConflict, CommitUnknown, InvalidRequest, NotFound, TablestoreError
+from tablestore.errors import (
+    CommitConflict,
+    CommitUnknown,
+    Corrupt,
+    InvalidRequest,
+    NotFound,
+    TablestoreError,
+)
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifest import ADD, DELETE, DataFileMeta, ManifestEntry, ManifestFileMeta
 from tablestore.format.snapshot import APPEND, BATCH_IDENTIFIER, COMPACT, OVERWRITE, Snapshot
@@ -123,9 +131,12 @@ class Committer:
         return Committed((made,), sum(e.file.row_count for e in added))
 
     def _replayed(self, request: CommitRequest) -> bool:
+        return self._overtaken(self._store.snapshots.latest(), request)
+
+    def _overtaken(self, latest: Snapshot | None, request: CommitRequest) -> bool:
+        """Whether this identifier, or a later one, of the same user is committed at `latest`."""
         if not request.streaming:
             return False
-        latest = self._store.snapshots.latest()
         last = positions.known(self._store.snapshots, latest).get(request.user)
         return last is not None and request.identifier <= last[0]
 
@@ -141,30 +152,30 @@ class Committer:
         started, tries, options = self._store.env.monotonic(), 0, self._store.options
         written: list[ManifestFileMeta] | None = None
         changes = self._writer.manifest(changelog, self._store.schema.id) if changelog else []
-        before: Snapshot | None = None
         entries: list[ManifestEntry] = []
         try:
             while True:
                 latest = self._store.snapshots.latest()
-                if tries and self._is_mine(before, latest, request, kind):
+                if kind != COMPACT and self._overtaken(latest, request):
                     raise _PublishedElsewhere(
                         f"identifier {request.identifier} of {request.user} was published meanwhile"
                     )
                 if kind == OVERWRITE or written is None:
                     entries = delta(latest)
                     written = self._writer.manifest(entries, self._store.schema.id)
-                self._check(kind, latest, entries)
-                snapshot = self._snapshot(
+                snapshot = self._attempt(
                     kind, latest, entries, written, changes, changelog, request, operation
                 )
-                if self._store.snapshots.publish(snapshot):
-                    break
-                tries, before = tries + 1, latest
+                if snapshot is not None and self._store.snapshots.publish(snapshot):
+                    if not self._stale(snapshot, latest, written):
+                        break
+                    self._store.snapshots.delete(snapshot.id)
+                tries += 1
                 self._discard_try(written, changes)
                 if tries > options.commit_max_retries:
-                    raise CommitConflict(
-                        f"snapshot {snapshot.id} was taken {tries} times; retry later", snapshot=snapshot.id
-                    )
+                    after = latest.id if latest else 0
+                    text = f"others were first {tries} times, last after snapshot {after}; retry later"
+                    raise CommitConflict(text, snapshot=after)
                 wait = min(options.commit_max_wait_ms, options.commit_min_wait_ms * 2**tries) / 1000
                 self._store.env.sleep(wait * (0.5 + self._store.env.jitter() / 2))
         except CommitUnknown:
@@ -178,25 +189,48 @@ class Committer:
         _log(self._store, snapshot, entries, tries, millis)
         return snapshot.id
 
-    def _is_mine(
-        self, before: Snapshot | None, latest: Snapshot | None, request: CommitRequest, kind: str
+    def _attempt(
+        self, kind: str, latest: Snapshot | None, entries: Sequence[ManifestEntry], *rest: Any
+    ) -> Snapshot | None:
+        """The snapshot to publish on top of `latest`; None if `latest` expired while it was read."""
+        try:
+            self._check(kind, latest, entries)
+            return self._snapshot(kind, latest, entries, *rest)
+        except (Corrupt, NotFound):
+            if latest is not None and not self._store.snapshots.exists(latest.id):
+                return None
+            raise
+
+    def _stale(
+        self, snapshot: Snapshot, latest: Snapshot | None, written: Sequence[ManifestFileMeta]
     ) -> bool:
-        """Whether a snapshot since the last try is this very commit, made by another process with the same
-        identity."""
-        if not request.streaming or latest is None:
+        """Whether the id was free only because an older holder had expired while this commit stood still.
+
+        Expiry removes ascending ids, so as long as `latest` is there nobody can have held the id before.
+        """
+        try:
+            return self._retaken(snapshot, latest, written)
+        except TablestoreError as e:  # the snapshot is published: nothing of it may be deleted now
+            log.warning("could not look whether snapshot %d was taken before: %s", snapshot.id, e)
             return False
-        for snapshot_id in range((before.id if before else 0) + 1, latest.id + 1):
-            try:
-                s = self._store.snapshots.get(snapshot_id)
-            except NotFound:
-                continue
-            if (s.commit_user, s.commit_identifier, s.commit_kind) == (
-                request.user,
-                request.identifier,
-                kind,
-            ):
-                return True
-        return False
+
+    def _retaken(
+        self, snapshot: Snapshot, latest: Snapshot | None, written: Sequence[ManifestFileMeta]
+    ) -> bool:
+        store = self._store
+        if latest is None or store.snapshots.exists(latest.id):
+            return False
+        later = [i for i in store.snapshots.ids() if i > snapshot.id]
+        if not later or later[0] > snapshot.id + 1:
+            return bool(later)
+        names = {m.file_name for m in store.manifests.manifests(store.snapshots.get(later[0]))}
+        if all(m.file_name in names for m in written):
+            return False
+        mine = (
+            e.identity for m in written for e in store.manifests.read_manifest(m.file_name) if e.kind == ADD
+        )
+        theirs = {e.identity for n in names for e in store.manifests.read_manifest(n)}
+        return not theirs.issuperset(mine)
 
     def _check(self, kind: str, latest: Snapshot | None, entries: Sequence[ManifestEntry]) -> None:
         if latest is None or not entries:
@@ -273,7 +307,8 @@ class Committer:
         if request.streaming:
             old = known.get(request.user)
             kept = request.position if request.position is not None else (old[1] if old else None)
-            known[request.user] = (request.identifier, kept)
+            if old is None or request.identifier >= old[0]:
+                known[request.user] = (request.identifier, kept)
         for key in request.properties or {}:
             if key.startswith(positions.PREFIX):
                 raise InvalidRequest(f"property {key!r} is set by the engine; pass position=")

@@ -166,8 +166,8 @@ def _metadata(store: Store, snapshots: Iterable[Snapshot]) -> set[str]:
 
 
 def _remove(store: Store, ids: list[int], end: int, paths: list[str]) -> None:
-    store.snapshots.hint_earliest(end)
     for snapshot_id in ids:
         store.snapshots.delete(snapshot_id)
+    store.snapshots.hint_earliest(end)  # last: a stale hint is probed, a hasty one would hide what is left
     for path in paths:
         store.io.delete(path)

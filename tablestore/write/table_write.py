@@ -119,13 +119,15 @@ class TableWrite:
         return self._writers[partition, bucket]
 
     def prepare(self) -> list[CommitMessage]:
-        """Flush everything; one message for each bucket that changed. The write is over then."""
+        """Flush everything; one message for each bucket that changed. Writing may go on afterwards."""
+        messages: list[CommitMessage] = []
         try:
-            messages = [w.prepare() for w in self._writers.values()]
+            for writer in self._writers.values():
+                messages.append(writer.prepare())
         except BaseException:
             self.abort()
+            discard(self._store, messages)
             raise
-        self._writers.clear()
         return [m for m in messages if not m.empty]
 
     def abort(self) -> None:

@@ -1,0 +1,175 @@
+"""Expiry beside commits, kills in the middle of it, and refs that must stay readable."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.errors import InvalidOption, InvalidRequest, Unavailable
+from tablestore.meta.snapshots import SnapshotStore
+from tests.faults import FaultyIO, Killed
+
+
+def make(tmp_path: Path, **options: object) -> ts.Table:
+    return ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"k": ts.BIGINT, "v": ts.STRING}, primary_key=["k"], options=options
+    )
+
+
+def row(k: int, v: str = "x") -> pa.Table:
+    return pa.table({"k": [k], "v": [v]})
+
+
+def keys(t: ts.Table) -> list[int]:
+    return sorted(ts.open(t.location).scan().to_arrow()["k"].to_pylist())
+
+
+def test_a_commit_that_stood_still_through_an_expiry_hides_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    t = make(tmp_path, **{"write-only": True})
+    t.write(row(1))
+    publish = SnapshotStore.publish
+    stalled = []
+
+    def stall(self: SnapshotStore, snapshot: object) -> bool:
+        if not stalled and snapshot.commit_user == "slow":
+            stalled.append(snapshot.id)
+            other = ts.open(t.location)
+            for k in (2, 3, 4):
+                other.write(row(k))
+            other.expire_snapshots(keep=1)
+        return publish(self, snapshot)
+
+    monkeypatch.setattr(SnapshotStore, "publish", stall)
+    made = t.write(row(9), user="slow", identifier=1)
+    assert stalled == [2]
+    assert keys(t) == [1, 2, 3, 4, 9]
+    assert made.snapshots == (5,)
+    assert ts.open(t.location).check() == []
+
+
+def test_a_snapshot_that_expires_while_a_commit_reads_it_is_a_lost_race(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    t = make(tmp_path, **{"write-only": True})
+    t.write(row(1))
+    t.write(row(2))
+    latest = SnapshotStore.latest
+    seen = []
+
+    def slow(self: SnapshotStore) -> object:
+        found = latest(self)
+        if len(seen) == 0 and self is t.store.snapshots:
+            seen.append(found.id)
+            other = ts.open(t.location)
+            other.compact(full=True)
+            for k in (3, 4):
+                other.write(row(k))
+            other.expire_snapshots(keep=1)
+        return found
+
+    late = t.writer()
+    late.write(row(9))
+    monkeypatch.setattr(SnapshotStore, "latest", slow)
+    late.__exit__(None, None, None)
+    assert keys(t) == [1, 2, 3, 4, 9]
+    assert ts.open(t.location).check() == []
+
+
+def test_a_kill_during_expiry_is_healed_by_the_next_one(tmp_path: Path) -> None:
+    t = make(tmp_path, **{"write-only": True})
+    for k in range(5):
+        t.write(row(k))
+    counting = FaultyIO()
+    ts.open(t.location, io=counting).expire_snapshots(keep=2, dry_run=True)
+    io = FaultyIO(counting.count + 1, "kill before")
+    with contextlib.suppress(Killed):
+        ts.open(t.location, io=io).expire_snapshots(keep=2)
+    t = ts.open(t.location)
+    t.compact(full=True)
+    t.write(row(7))
+    t.expire_snapshots(keep=1)
+    assert len(t.store.snapshots.ids()) == 1
+    assert t.check() == []
+    assert keys(t) == [0, 1, 2, 3, 4, 7]
+
+
+def test_a_writer_whose_flush_failed_commits_nothing(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    t.write(row(1))
+    counting = FaultyIO()
+    ts.open(t.location, io=counting)
+    io = FaultyIO(None, "error before")
+    broken = ts.open(t.location, io=io).with_options({"write-buffer-size": "1 kb"})
+    data = pa.table({"k": list(range(3000)), "v": ["y" * 20] * 3000})
+
+    def write() -> None:
+        with broken.writer() as w:
+            io.fail_at = io.count
+            for _ in range(2):
+                with contextlib.suppress(Unavailable):
+                    w.write(data)
+
+    with pytest.raises(Unavailable, match="lost its rows"):
+        write()
+    assert keys(t) == [1]
+    assert t.check() == []
+
+
+def test_an_engine_writer_goes_on_after_prepare(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    w = t.open_writer()
+    w.write(row(1, "old"))
+    messages = w.prepare()
+    w.write(row(1, "new"))
+    messages += w.prepare()
+    t.commit(messages, user="u", identifier=1)
+    assert t.get({"k": 1}) == {"k": 1, "v": "new"}
+    assert t.check() == []
+
+
+def test_a_late_commit_never_moves_a_position_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    t = make(tmp_path, **{"write-only": True})
+    publish = SnapshotStore.publish
+    raced = []
+
+    def race(self: SnapshotStore, snapshot: object) -> bool:
+        if not raced:
+            raced.append(True)
+            for i in range(2):
+                ts.open(t.location).write(row(i), user="s", identifier=i, position=f"p{i}")
+        return publish(self, snapshot)
+
+    monkeypatch.setattr(SnapshotStore, "publish", race)
+    again = t.write(row(0, "late"), user="s", identifier=0, position="p0")
+    assert again.replayed
+    assert t.position("s") == (1, "p1")
+    assert keys(t) == [0, 1]
+
+
+def test_layout_is_not_an_option_for_one_use(tmp_path: Path) -> None:
+    with pytest.raises(InvalidOption, match="'bucket' is part of the table's layout"):
+        make(tmp_path).with_options({"bucket": 4})
+
+
+@pytest.mark.parametrize("name", ["d.t$branch_dev", "d.t$snapshots"])
+def test_dropping_what_is_no_table_leaves_the_table(tmp_path: Path, name: str) -> None:
+    t = make(tmp_path)
+    t.write(row(1))
+    lake = ts.connect(str(tmp_path))
+    with pytest.raises(InvalidRequest, match="plain names"):
+        lake.drop_table(name)
+    assert keys(t) == [1]
+
+
+def test_a_directory_among_tags_does_not_fail_a_commit(tmp_path: Path) -> None:
+    t = make(tmp_path, **{"snapshot.num-retained.min": 1, "snapshot.time-retained": "1 ms"})
+    Path(t.location, "tag", "tag-success-file").mkdir(parents=True)
+    for k in range(4):
+        t.write(row(k))
+    assert keys(t) == [0, 1, 2, 3]
