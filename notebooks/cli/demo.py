@@ -34,6 +34,7 @@ from rich.text import Text
 import tablestore as ts
 import widgets
 from datasets.errors import DatasetError
+from datasets.tpch import Scale
 from notebooks.cli.places import ROOT
 from notebooks.demo import pipeline, scorecard, tables
 from notebooks.demo.journal import Busy, Journal, Places, alone
@@ -55,6 +56,9 @@ def main(arguments: list[str]) -> int:
             return _demo(options, places, screen)
     except (Busy, DatasetError, ts.TablestoreError) as e:
         screen.print("[bold red]demo:[/]", Text(str(e)))
+        return REFUSED
+    except OSError as e:
+        screen.print("[bold red]demo:[/]", Text(f"{e.filename or places.warehouse}: {e.strerror or e}"))
         return REFUSED
     except PySparkException as e:
         lines = [line for line in str(e).splitlines() if "tablestore.errors" in line] or str(e).splitlines()[
@@ -140,6 +144,11 @@ def _plan(options: argparse.Namespace, journal: Journal) -> Plan:
     before = journal.last("plan") or {}
     scale = options.scale_factor or before.get("scale_factor", "0.1")
     pairs = options.pairs if options.pairs is not None else before.get("pairs", 10)
+    Scale.of(scale)  # refused before anything is noted
+    if not 0 <= pairs <= 999:
+        raise ts.InvalidRequest(f"--pairs {pairs}: use 0 to 999")
+    if options.chunks_per_batch < 1:
+        raise ts.InvalidRequest(f"--chunks-per-batch {options.chunks_per_batch}: use at least 1")
     for name, wanted in (("scale_factor", scale), ("pairs", pairs)):
         if before and before[name] != wanted:
             raise ts.InvalidRequest(

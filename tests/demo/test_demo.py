@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
+from notebooks.cli import demo as verb
 from notebooks.demo.journal import Journal, Places
 from notebooks.demo.resources import MemoryWatch, tree_bytes
 from tests.peers.pypaimon import PyPaimon
@@ -160,3 +161,26 @@ def test_memory_of_children_counts(tmp_path: Path):
         child.communicate()
     assert after - before > 70_000_000
     assert watch.peak_bytes > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--scale-factor", "0.0015"], "use a multiple of 0.001"),
+        (["--scale-factor", "abc"], "abc"),
+        (["--pairs", "-1"], "--pairs -1: use 0 to 999"),
+        (["--chunks-per-batch", "0"], "use at least 1"),
+    ],
+)
+def test_arguments_that_cannot_be_are_refused_and_leave_no_mark(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], text: str
+):
+    assert verb.main([*arguments, "--warehouse", str(tmp_path)]) == verb.REFUSED
+    assert text in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / ".demo" / "journal.jsonl").exists()
+
+
+def test_a_warehouse_that_cannot_be_made_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "file").write_text("not a directory")
+    assert verb.main(["--warehouse", str(tmp_path / "file" / "lake")]) == verb.REFUSED
+    assert "Not a directory" in " ".join(capsys.readouterr().err.split())
