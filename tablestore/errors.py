@@ -36,6 +36,10 @@ class Unsupported(InvalidRequest):
         super().__init__(f"not supported: {feature}" + (f" ({why})" if why else ""))
 
 
+class UnsupportedAttribute(Unsupported, AttributeError):
+    """A name of the public face that is not there yet; `hasattr` says no."""
+
+
 class NotFound(TablestoreError, LookupError):
     """A database, table, column, snapshot or tag that does not exist."""
 
@@ -43,10 +47,11 @@ class NotFound(TablestoreError, LookupError):
     def among(cls, what: str, name: str, existing: Iterable[str]) -> NotFound:
         """The error with the nearest existing names in its text."""
         names = sorted(existing)
-        near = get_close_matches(name, names, n=3, cutoff=0.5) or names[:5]
-        return cls(
-            f"no {what} {name!r}" + (f"; there are: {', '.join(near)}" if near else "; there is none yet")
-        )
+        near = get_close_matches(name, names, n=3, cutoff=0.5)
+        if near:
+            return cls(f"no {what} {name!r}; did you mean {' or '.join(near)}?")
+        shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+        return cls(f"no {what} {name!r}; there {f'are: {shown}' if names else 'is none'}")
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""

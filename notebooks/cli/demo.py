@@ -43,7 +43,7 @@ from notebooks.demo.resources import MemoryWatch
 from notebooks.demo.verification import Verification, verify
 from tablestore.spark.sessions import session
 
-DIFFERS, REFUSED, FAILED = 1, 2, 3
+DIFFERS, REFUSED, FAILED, INTERRUPTED = 1, 2, 3, 130
 
 
 def main(arguments: list[str]) -> int:
@@ -57,6 +57,9 @@ def main(arguments: list[str]) -> int:
     except (Busy, DatasetError, ts.TablestoreError) as e:
         screen.print("[bold red]demo:[/]", Text(str(e)))
         return REFUSED
+    except KeyboardInterrupt:
+        screen.print("stopped; the same command goes on from here")
+        return INTERRUPTED
     except OSError as e:
         screen.print("[bold red]demo:[/]", Text(f"{e.filename or places.warehouse}: {e.strerror or e}"))
         return REFUSED
@@ -114,6 +117,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _demo(options: argparse.Namespace, places: Places, screen: Console) -> int:
+    _require_possible(options)
     if options.fresh:
         _remove(places)
     journal = Journal(places.journal)
@@ -142,13 +146,8 @@ def _demo(options: argparse.Namespace, places: Places, screen: Console) -> int:
 def _plan(options: argparse.Namespace, journal: Journal) -> Plan:
     """The options, where they are silent what the warehouse was begun with, else the defaults."""
     before = journal.last("plan") or {}
-    scale = options.scale_factor or before.get("scale_factor", "0.1")
+    scale = str(Scale.of(options.scale_factor or before.get("scale_factor", "0.1")))
     pairs = options.pairs if options.pairs is not None else before.get("pairs", 10)
-    Scale.of(scale)  # refused before anything is noted
-    if not 0 <= pairs <= 999:
-        raise ts.InvalidRequest(f"--pairs {pairs}: use 0 to 999")
-    if options.chunks_per_batch < 1:
-        raise ts.InvalidRequest(f"--chunks-per-batch {options.chunks_per_batch}: use at least 1")
     for name, wanted in (("scale_factor", scale), ("pairs", pairs)):
         if before and before[name] != wanted:
             raise ts.InvalidRequest(
@@ -166,9 +165,27 @@ def _plan(options: argparse.Namespace, journal: Journal) -> Plan:
     )
 
 
+def _require_possible(options: argparse.Namespace) -> None:
+    """Refuse arguments that cannot be, before anything is noted or removed."""
+    if options.scale_factor is not None:
+        Scale.of(options.scale_factor)
+    if options.pairs is not None and not 0 <= options.pairs <= 999:
+        raise ts.InvalidRequest(f"--pairs {options.pairs}: use 0 to 999")
+    for name, least in (("chunks_per_batch", 1), ("cores", 1), ("interval", 0)):
+        value = getattr(options, name)
+        if value is not None and value < least:
+            raise ts.InvalidRequest(f"--{name.replace('_', '-')} {value}: use at least {least}")
+    for file in (options.json, options.html):
+        if file is not None and not file.expanduser().absolute().parent.is_dir():
+            raise ts.InvalidRequest(f"{file}: there is no directory {file.parent}")
+
+
 def _remove(places: Places) -> None:
-    """Take away what a demo made; other tables of the lake stay."""
+    """Take away what a demo made; other tables of the lake stay, a foreign one of the same name refuses."""
     lake = ts.connect(str(places.warehouse))
+    for name, column in ((tables.LINEITEM, "l_shipinstruct"), (tables.SUMMARY, "sum_disc_price")):
+        if name in lake and column not in lake.table(name).schema.names:
+            raise ts.InvalidRequest(f"{name} was not made by a demo; choose another --warehouse")
     for name in (tables.LINEITEM, tables.SUMMARY):
         lake.drop_table(name, if_exists=True)
     if tables.DATABASE in lake.databases() and not lake.tables(tables.DATABASE):

@@ -94,6 +94,8 @@ def _chooses(store: Store, partition: PartitionChoice) -> Callable[[bytes], bool
 
 def _buckets(store: Store, partition: PartitionChoice, bucket: int | None) -> list[CommitMessage]:
     """Live files of each chosen bucket, as the `new_files` of a message."""
+    if bucket is not None and (isinstance(bucket, bool) or not isinstance(bucket, int) or bucket < 0):
+        raise InvalidRequest(f"bucket {bucket!r} must be a bucket's number, from 0 on")
     chosen = _chooses(store, partition)
     entries = store.manifests.live_entries(
         store.snapshots.latest(),

@@ -34,14 +34,16 @@ class Scan:
 
     def select(self, *columns: str) -> Scan:
         """Only these columns, in this order."""
-        return replace(self, columns=columns)
+        return replace(self, columns=tuple(columns))
 
     def filter(self, predicate: Predicate) -> Scan:
         """Also `predicate`."""
         return replace(self, where=predicate if self.where is None else self.where & predicate)
 
     def head(self, rows: int) -> Scan:
-        """At most that many rows."""
+        """At most that many rows; raises InvalidRequest for anything but a count."""
+        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 0:
+            raise InvalidRequest(f"head({rows!r}): use a whole number of rows, at least 0")
         return replace(self, limit=rows)
 
     @cached_property

@@ -23,6 +23,7 @@ from tablestore.errors import (
     SchemaMismatch,
     TablestoreError,
     Unsupported,
+    UnsupportedAttribute,
 )
 from tablestore.format import commit_message, rowkind
 from tablestore.format.predicate import Predicate, all_of, col
@@ -171,8 +172,10 @@ class Table:
         properties: Mapping[str, str] | None = None,
         watermark: int | None = None,
     ) -> Committed:
-        """Upsert anything Arrow-like (a primary key makes a row replace the older one), or changes with
-        their row kinds."""
+        """Upsert anything Arrow-like, or changes with their row kinds.
+
+        A row replaces the whole older row of its key: columns that are left out become NULL.
+        """
         request = self._request(user, identifier, position, properties, watermark)
         with self._writer(request) as w:
             w.write(data, row_kind_column=row_kind_column)
@@ -407,7 +410,7 @@ class Table:
         self._require_present()
         policy = ExpirePolicy.of(self.store)
         if keep is not None or older_than is not None:
-            if keep is not None and keep < 1:
+            if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 1):
                 raise InvalidRequest("keep must be at least 1: the newest snapshot is the table")
             age = 0 if older_than is None else _age_ms(older_than)
             newest = keep if keep is not None else 1
@@ -434,7 +437,7 @@ class Table:
 
     def __getattr__(self, name: str) -> Any:
         if name in _LATER:
-            raise Unsupported(f"Table.{name}")
+            raise UnsupportedAttribute(f"Table.{name}")
         raise AttributeError(f"Table has no attribute {name!r}")
 
     def __repr__(self) -> str:

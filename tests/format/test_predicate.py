@@ -195,7 +195,7 @@ def test_a_literal_of_the_wrong_kind_is_refused_with_column_type_and_remedy(
 def test_an_unknown_column_names_the_nearest() -> None:
     with pytest.raises(NotFound) as e:
         bind((col("i") > 1) & (col("clok") == "00:00"), SCHEMA)
-    assert "no column 'clok'; there are: clock" in str(e.value)
+    assert "no column 'clok'; did you mean clock" in str(e.value)
 
 
 @pytest.mark.parametrize(
