@@ -14,6 +14,7 @@ from tablestore.format import commit_message
 from tablestore.table.catalog import open_table
 from tablestore.table.engine import compact_bucket
 from tablestore.table.table import Table
+from tablestore.write.table_write import refused_leaves_nothing
 
 _WORTH_A_TASK = 1 << 20
 
@@ -46,7 +47,8 @@ def compact(spark: SparkSession, path: str, *, full: bool = False) -> Compacted:
     job = CompactTask(path, full)
     found = spark.sparkContext.parallelize(tasks, _slices(table, len(tasks))).map(job).collect()
     messages = [m for m in found if m is not None]
-    committed = table.commit(messages, user=table.store.env.uuid())
+    with refused_leaves_nothing(table.store, [commit_message.decode(m) for m in messages]):
+        committed = table.commit(messages, user=table.store.env.uuid())
     before, after = _files(messages, "compact_before"), _files(messages, "compact_after")
     read, new = before.keys() - after.keys(), after.keys() - before.keys()
     return Compacted(

@@ -23,7 +23,7 @@ from tablestore.meta.store import Store
 from tablestore.read.pruning import selected_partitions
 from tablestore.write.commit import CommitRequest, Committed, Committer
 from tablestore.write.support import require_writable
-from tablestore.write.table_write import discard
+from tablestore.write.table_write import discard, refused_leaves_nothing
 
 PartitionChoice = Mapping[str, Any] | str | None
 
@@ -150,9 +150,9 @@ def compact(
         raise
     if dry_run:
         return Compaction(tuple(picks))
-    committed = (
-        Committer(store).commit(messages, CommitRequest(store.env.uuid())) if messages else Committed()
-    )
+    with refused_leaves_nothing(store, messages):
+        request = CommitRequest(store.env.uuid())
+        committed = Committer(store).commit(messages, request) if messages else Committed()
     read = sum(f.file_size for m in messages for f in m.compact_before)
     written = sum(f.file_size for m in messages for f in _new(m))
     return Compaction(tuple(picks), committed, read, written)

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.errors import (
-    CommitConflict,
     InvalidOption,
     InvalidRequest,
     NotFound,
@@ -46,7 +45,7 @@ from tablestore.write import positions
 from tablestore.write.commit import CommitRequest, Committed, Committer
 from tablestore.write.conform import as_batches
 from tablestore.write.expire import ExpirePolicy, Expiry, expire
-from tablestore.write.table_write import TableWrite, discard
+from tablestore.write.table_write import TableWrite, discard, refused_leaves_nothing
 
 log = logging.getLogger(__name__)
 _SYSTEM = ("snapshots", "schemas", "options", "manifests", "files", "partitions", "buckets")
@@ -204,11 +203,8 @@ class Table:
 
     def _commit(self, target: TableWrite, request: CommitRequest) -> Committed:
         messages = target.prepare()
-        try:
+        with refused_leaves_nothing(self.store, messages):
             committed = Committer(self.store).commit(messages, request)
-        except CommitConflict as e:
-            discard(self.store, messages, compactions_only=bool(e.published))
-            raise
         if committed.replayed:
             discard(self.store, messages)
         self._expire_after_commit()
@@ -285,7 +281,9 @@ class Table:
             raise SchemaMismatch(
                 f"the data hold rows of partition {where!r}, which is not the one that is overwritten"
             )
-        committed = Committer(self.store).overwrite(messages, self._request(None, BATCH_IDENTIFIER), chosen)
+        request = self._request(None, BATCH_IDENTIFIER)
+        with refused_leaves_nothing(self.store, messages):
+            committed = Committer(self.store).overwrite(messages, request, chosen)
         self._expire_after_commit()
         return committed
 

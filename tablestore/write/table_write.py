@@ -11,13 +11,14 @@ numbered from there in the order in which they are written, and no manifest is r
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import SchemaMismatch
+from tablestore.errors import CommitConflict, SchemaMismatch
 from tablestore.format import rowkind
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifest import DataFileMeta
@@ -145,6 +146,16 @@ def kinds_column(batch: pa.RecordBatch, column: str) -> tuple[pa.RecordBatch, pa
         )
     at = batch.schema.get_field_index(column)
     return batch.remove_column(at), rowkind.parse(batch.column(at))
+
+
+@contextmanager
+def refused_leaves_nothing(store: Store, messages: Sequence[CommitMessage]) -> Iterator[None]:
+    """Around a commit of messages that nobody will commit again: if it is refused, their files go."""
+    try:
+        yield
+    except CommitConflict as e:
+        discard(store, messages, compactions_only=bool(e.published))
+        raise
 
 
 def discard(store: Store, messages: Iterable[CommitMessage], *, compactions_only: bool = False) -> None:

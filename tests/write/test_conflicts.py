@@ -9,6 +9,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import CommitConflict
+from tablestore.write.commit import Committer
 
 
 def make(tmp_path: Path, **options: object) -> ts.Table:
@@ -91,3 +92,25 @@ def test_a_partition_of_another_bucket_count_is_refused_before_a_rescale(tmp_pat
 
 def vars_of(schema: object) -> dict[str, object]:
     return {name: getattr(schema, name) for name in schema.__dataclass_fields__}
+
+
+def test_a_compaction_of_ours_that_is_refused_leaves_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    t = make(tmp_path, **{"write-only": True})
+    for k in range(3):
+        t.write(rows(k, k + 1))
+    commit = Committer.commit
+    raced = []
+
+    def race(self: Committer, *arguments: object) -> object:
+        if not raced:
+            raced.append(True)
+            ts.open(t.location).compact(full=True)
+        return commit(self, *arguments)
+
+    monkeypatch.setattr(Committer, "commit", race)
+    with pytest.raises(CommitConflict, match="not live any more"):
+        t.compact(full=True)
+    assert files(t) == named(t)
+    assert t.check() == []
