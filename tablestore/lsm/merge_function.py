@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from tablestore.errors import Unsupported
 from tablestore.format import rowkind
 from tablestore.format.parquet_schema import KIND
+from tablestore.format.schema import TableSchema
 from tablestore.options import MergeEngine, TableOptions
 
 
@@ -68,8 +69,9 @@ def _last_adding(kinds: np.ndarray, groups: Groups, last: np.ndarray) -> np.ndar
     return found[found >= 0]
 
 
-def merge_function(options: TableOptions) -> MergeFunction:
-    """The merge function a table asks for; raises Unsupported for engines that are not there yet."""
+def merge_function(schema: TableSchema, options: TableOptions) -> MergeFunction:
+    """The merge function that a table of this schema asks for; raises Unsupported for engines that are not
+    there yet."""
     if options.merge_engine is not MergeEngine.DEDUPLICATE:
         raise Unsupported(f"merge-engine = {options.merge_engine.value}", "only deduplicate so far")
     if options.sequence_fields:

@@ -106,7 +106,7 @@ class Rewriter:
         self._files = files
         self._names = FileNames(files)
         self._key = interval.key_order([f.type for f in files.schema.key_fields])
-        self._function: MergeFunction = merge_function(files.options)
+        self._function: MergeFunction = merge_function(files.schema, files.options)
         self._small_bytes = CompactionOptions.of(files.options).small_file_bytes
 
     def run(self, unit: CompactUnit, levels: Levels) -> CompactResult:

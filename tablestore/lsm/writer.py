@@ -61,7 +61,7 @@ class MergeTreeWriter:
         self._names = FileNames(self._files)
         self._kv_schema = kv_schema(schema)
         self._key = interval.key_order([f.type for f in schema.key_fields])
-        self._function = merge_function(options)
+        self._function = merge_function(schema, options)
         self._options = CompactionOptions.of(options)
         self._rewriter = Rewriter(self._files) if compact else None
         self._changelog = changelog

@@ -90,7 +90,7 @@ def _merged(
     """Sections one after another, the runs of each merged by key."""
     keys = store.schema.key_fields
     needed = tuple(dict.fromkeys((*names, *(f.name for f in keys))))
-    function = merge_function(store.options)
+    function = merge_function(store.schema, store.options)
     where = None if filters.key == TRUE else filters.key
 
     for section in interval.partition(split.files, store.key_order):

@@ -115,7 +115,7 @@ class Bucket:
     def rows(self) -> list[tuple[Any, ...]]:
         """The bucket's rows as a reader sees them."""
         readers = [lambda f=f: self.files.read(f) for f in reversed(self.levels.files)]
-        merged = merge(readers, self.schema.key_fields, merge_function(self.table_options))
+        merged = merge(readers, self.schema.key_fields, merge_function(self.schema, self.table_options))
         return [tuple(r.values())[2:] for b in merged for r in plain(b).to_pylist()]
 
     def on_disk(self) -> set[str]:
