@@ -9,15 +9,22 @@ from dataclasses import dataclass
 import fastavro
 
 from tablestore.errors import InvalidRequest
+from tablestore.format import index_manifest
+from tablestore.format.index_manifest import IndexFileMeta
 from tablestore.format.manifest import DataFileMeta, file_of, file_record, file_schema
 
-VERSION = 1
+VERSION = 2
 _LISTS = ("new_files", "changelog_files", "compact_before", "compact_after", "compact_changelog")
+_INDEX_LISTS = ("new_index", "deleted_index", "compact_new_index", "compact_deleted_index")
 
 
 @dataclass(frozen=True, slots=True)
 class CommitMessage:
-    """Files of one (partition, bucket): `new_*` go to the APPEND snapshot, `compact_*` to the COMPACT one."""
+    """Files of one (partition, bucket): `compact_*` go to the COMPACT snapshot, all others to the one before.
+
+    Index files replace those of the same bucket, which a message names as deleted; deletion vectors of new
+    files or of files that stay make that first snapshot an OVERWRITE.
+    """
 
     partition: bytes
     bucket: int
@@ -27,11 +34,15 @@ class CommitMessage:
     compact_before: tuple[DataFileMeta, ...] = ()
     compact_after: tuple[DataFileMeta, ...] = ()
     compact_changelog: tuple[DataFileMeta, ...] = ()
+    new_index: tuple[IndexFileMeta, ...] = ()
+    deleted_index: tuple[IndexFileMeta, ...] = ()
+    compact_new_index: tuple[IndexFileMeta, ...] = ()
+    compact_deleted_index: tuple[IndexFileMeta, ...] = ()
 
     @property
     def empty(self) -> bool:
         """Whether nothing happened."""
-        return not any(getattr(self, name) for name in _LISTS)
+        return not any(getattr(self, name) for name in (*_LISTS, *_INDEX_LISTS))
 
 
 _SCHEMA = fastavro.parse_schema(
@@ -44,6 +55,14 @@ _SCHEMA = fastavro.parse_schema(
             {"name": "total_buckets", "type": "int"},
             {"name": _LISTS[0], "type": {"type": "array", "items": file_schema("file")}},
             *({"name": n, "type": {"type": "array", "items": "file"}} for n in _LISTS[1:]),
+            {
+                "name": _INDEX_LISTS[0],
+                "type": {
+                    "type": "array",
+                    "items": {"type": "record", "name": "index", "fields": index_manifest.file_fields()},
+                },
+            },
+            *({"name": n, "type": {"type": "array", "items": "index"}} for n in _INDEX_LISTS[1:]),
         ],
     }
 )
@@ -58,6 +77,8 @@ def encode(message: CommitMessage) -> bytes:
         "total_buckets": message.total_buckets,
     }
     record |= {name: [file_record(f) for f in getattr(message, name)] for name in _LISTS}
+    for name in _INDEX_LISTS:
+        record[name] = [index_manifest.file_record(f) for f in getattr(message, name)]
     fastavro.schemaless_writer(out, _SCHEMA, record)
     return bytes([VERSION]) + out.getvalue()
 
@@ -73,4 +94,5 @@ def decode(data: bytes) -> CommitMessage:
     except Exception as e:
         raise InvalidRequest(f"damaged commit message: {e!r}") from e
     lists = {name: tuple(file_of(f) for f in r[name]) for name in _LISTS}
+    lists |= {name: tuple(index_manifest.file_of(f) for f in r[name]) for name in _INDEX_LISTS}
     return CommitMessage(r["partition"], r["bucket"], r["total_buckets"], **lists)

@@ -15,7 +15,9 @@ from typing import TypeVar
 
 from tablestore.env import Env
 from tablestore.errors import Corrupt
+from tablestore.format import index_manifest
 from tablestore.format import manifest as manifest_format
+from tablestore.format.index_manifest import IndexEntry
 from tablestore.format.manifest import (
     ADD,
     DELETE,
@@ -84,6 +86,13 @@ class ManifestStore:
             return []
         return self._all(self.read_list(snapshot.changelog_manifest_list))
 
+    def index_entries(self, snapshot: Snapshot | None) -> list[IndexEntry]:
+        """Live index files of `snapshot`: HASH indexes and deletion vectors."""
+        if snapshot is None or snapshot.index_manifest is None:
+            return []
+        path = self._paths.manifest(snapshot.index_manifest)
+        return index_manifest.decode(self._bytes(path), path)
+
     def _all(self, manifests: Iterable[ManifestFileMeta]) -> list[ManifestEntry]:
         return [e for m in manifests for e in self.read_manifest(m.file_name)]
 
@@ -148,8 +157,8 @@ class ManifestWriter:
         self, io: FileIO, paths: TablePaths, options: TableOptions, types: Sequence[DataType], env: Env
     ) -> None:
         self._io, self._paths, self._options, self._types = io, paths, options, types
-        self._uuids = (env.uuid(), env.uuid())
-        self._counts = [0, 0]
+        self._uuids = (env.uuid(), env.uuid(), env.uuid())
+        self._counts = [0, 0, 0]
         self.written: list[str] = []
 
     def manifest(self, entries: Sequence[ManifestEntry], schema_id: int) -> list[ManifestFileMeta]:
@@ -183,6 +192,12 @@ class ManifestWriter:
         name = self._name("manifest-list", 1)
         self._write(name, data)
         return name, len(data)
+
+    def index(self, entries: Sequence[IndexEntry]) -> str:
+        """Write an index manifest; its name."""
+        name = self._name("index-manifest", 2)
+        self._write(name, index_manifest.encode(entries, self._options.manifest_compression))
+        return name
 
     def discard(self, keep: Iterable[str] = ()) -> None:
         """Delete what was written and is named by no published snapshot."""
