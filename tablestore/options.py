@@ -255,6 +255,89 @@ class TableOptions:
     consumer_expiration_ms: int | None = _opt(
         "consumer.expiration-time", duration_ms, None, "age a consumer is kept to"
     )
+    consumer_id: str | None = _opt(
+        "consumer-id", str, None, "name under which a stream reader keeps its place"
+    )
+    consumer_mode: str = _opt("consumer.mode", str.lower, "exactly-once", "when a consumer's place is noted")
+    consumer_ignore_progress: bool = _opt(
+        "consumer.ignore-progress", boolean, False, "start anew although the consumer is known"
+    )
+    consumer_changelog_only: bool = _opt(
+        "consumer.changelog-only", boolean, False, "consumers hold changelogs only, not snapshots"
+    )
+    changelog_min_retained_own: int | None = _opt(
+        "changelog.num-retained.min", integer, None, "changelogs always kept; as snapshots if absent"
+    )
+    changelog_max_retained_own: int | None = _opt(
+        "changelog.num-retained.max", integer, None, "changelogs kept at most; as snapshots if absent"
+    )
+    changelog_time_retained_own_ms: int | None = _opt(
+        "changelog.time-retained", duration_ms, None, "age a changelog is kept to; as snapshots if absent"
+    )
+    clean_empty_directories: bool = _opt(
+        "snapshot.clean-empty-directories",
+        boolean,
+        False,
+        "expiry removes bucket directories it empties",
+        "snapshot.expire.clean-empty-directories",
+    )
+    scan_mode: str = _opt("scan.mode", str.lower, "default", "where a read starts", "log.scan")
+    scan_snapshot_id: int | None = _opt(
+        "scan.snapshot-id", integer, None, "snapshot to read or to start from"
+    )
+    scan_tag_name: str | None = _opt("scan.tag-name", str, None, "tag to read")
+    scan_watermark: int | None = _opt("scan.watermark", integer, None, "read the first snapshot to reach it")
+    scan_timestamp: str | None = _opt("scan.timestamp", str, None, "local time to read at or to start from")
+    scan_timestamp_millis: int | None = _opt(
+        "scan.timestamp-millis",
+        integer,
+        None,
+        "epoch milliseconds to read at or to start from",
+        "log.scan.timestamp-millis",
+    )
+    scan_version: str | None = _opt("scan.version", str, None, "tag, snapshot id or watermark-<n> to read")
+    scan_file_creation_millis: int | None = _opt(
+        "scan.file-creation-time-millis", integer, None, "read files made at that time or later"
+    )
+    scan_creation_millis: int | None = _opt(
+        "scan.creation-time-millis", integer, None, "start at the first snapshot or file made then or later"
+    )
+    scan_bounded_watermark: int | None = _opt(
+        "scan.bounded.watermark", integer, None, "a stream ends at the snapshot that passes it"
+    )
+    incremental_between: str | None = _opt(
+        "incremental-between", str, None, "changes after one snapshot or tag up to another: 'a,b'"
+    )
+    incremental_between_timestamp: str | None = _opt(
+        "incremental-between-timestamp", str, None, "changes after one time up to another: 'a,b'"
+    )
+    incremental_scan_mode: str = _opt(
+        "incremental-between-scan-mode", str.lower, "auto", "auto, delta, changelog or diff"
+    )
+    incremental_tag_to_snapshot: bool = _opt(
+        "incremental-between-tag-to-snapshot", boolean, False, "two tags mean their snapshots, no diff"
+    )
+    incremental_to_auto_tag: str | None = _opt(
+        "incremental-to-auto-tag", str, None, "diff from the automatic tag before to this one"
+    )
+    streaming_read_overwrite: bool = _opt(
+        "streaming-read-overwrite", boolean, False, "streams tell what an overwrite replaced"
+    )
+    streaming_read_append_overwrite: bool = _opt(
+        "streaming-read-append-overwrite", boolean, False, "streams of append tables tell overwritten rows"
+    )
+    tag_automatic_creation: str = _opt(
+        "tag.automatic-creation", str.lower, "none", "when tags are made unasked"
+    )
+    tag_time_retained_ms: int | None = _opt(
+        "tag.default-time-retained", duration_ms, None, "age a tag is kept to unless it says otherwise"
+    )
+    tag_num_retained_max: int | None = _opt(
+        "tag.num-retained-max", integer, None, "automatic tags kept at most"
+    )
+    tag_expire_enabled: bool = _opt(
+        "tag.time-expire-enabled", boolean, True, "tags whose time is over are removed after commits"
+    )
 
     @property
     def num_levels(self) -> int:
@@ -265,6 +348,33 @@ class TableOptions:
     def run_stop_trigger(self) -> int:
         """Sorted runs above which a writer compacts before it goes on."""
         return self.stop_trigger if self.stop_trigger is not None else self.compaction_trigger + 3
+
+    @property
+    def changelog_min_retained(self) -> int:
+        """Changelogs always kept."""
+        own = self.changelog_min_retained_own
+        return self.snapshot_min_retained if own is None else own
+
+    @property
+    def changelog_max_retained(self) -> int:
+        """Changelogs kept at most."""
+        own = self.changelog_max_retained_own
+        return self.snapshot_max_retained if own is None else own
+
+    @property
+    def changelog_time_retained_ms(self) -> int:
+        """Age a changelog is kept to."""
+        own = self.changelog_time_retained_own_ms
+        return self.snapshot_time_retained_ms if own is None else own
+
+    @property
+    def changelog_decoupled(self) -> bool:
+        """Whether changelogs outlive their snapshots."""
+        return (
+            self.changelog_max_retained > self.snapshot_max_retained
+            or self.changelog_time_retained_ms > self.snapshot_time_retained_ms
+            or self.changelog_min_retained > self.snapshot_min_retained
+        )
 
     @property
     def sequence_fields(self) -> tuple[str, ...]:
