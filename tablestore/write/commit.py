@@ -1,74 +1,40 @@
 """Committer: commit messages → snapshots, all or nothing (format facts section 17).
 
-One call makes up to two snapshots with one identifier: APPEND (new files, input changelog), then COMPACT
-(what compaction replaced).
-Manifests are written under fresh names, then `snapshots.publish` puts the next id if it is free. Who loses
-the race looks at the
-winner, checks for conflicts and tries again; while an outcome is unknown nothing is deleted. A replay of
-(user, identifier)
-adds nothing (I11). Not thread-safe; one per call is cheap.
+One call makes up to two snapshots with one identifier: APPEND (new files, input changelog, indexes), then COMPACT
+(what compaction replaced). An append that takes rows away (deletion vectors) is an OVERWRITE. Manifests are
+written under fresh names, then `snapshots.publish` puts the next id if it is free. Who loses the race looks at
+the winner, checks for conflicts and tries again; while an outcome is unknown nothing is deleted. A replay of
+(user, identifier) adds nothing (I11). Not thread-safe; one per call is cheap.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from tablestore.errors import (
-    CommitConflict,
-    CommitUnknown,
-    Corrupt,
-    InvalidRequest,
-    NotFound,
-    TablestoreError,
-)
+from tablestore.errors import CommitConflict, CommitUnknown, Corrupt, NotFound, TablestoreError
 from tablestore.format.commit_message import CommitMessage
-from tablestore.format.manifest import ADD, DELETE, DataFileMeta, ManifestEntry, ManifestFileMeta
-from tablestore.format.snapshot import APPEND, BATCH_IDENTIFIER, COMPACT, OVERWRITE, Snapshot
+from tablestore.format.index_manifest import DELETION_VECTORS
+from tablestore.format.manifest import ADD, DELETE, ManifestEntry
+from tablestore.format.snapshot import ANALYZE, APPEND, COMPACT, OVERWRITE, Snapshot
+from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.meta.manifests import ManifestWriter
 from tablestore.meta.store import Store
-from tablestore.write import conflicts, manifest_merge, positions
+from tablestore.write import conflicts, positions
+from tablestore.write.changes import Changes, appended, compacted, overwriting
+from tablestore.write.next_snapshot import NextSnapshot
+from tablestore.write.request import CommitRequest, Committed
+from tablestore.write.retaken import retaken
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """What a write made: 0 (empty or replayed), 1 or 2 snapshots; `rows` counts the rows of the new files."""
-
-    snapshots: tuple[int, ...] = ()
-    rows: int = 0
-    replayed: bool = False
-
-    @property
-    def snapshot(self) -> int | None:
-        """Id of the last snapshot made, None if there was nothing to commit."""
-        return self.snapshots[-1] if self.snapshots else None
-
-
-@dataclass(frozen=True, slots=True)
-class CommitRequest:
-    """Who commits, and what travels with it."""
-
-    user: str
-    identifier: int = BATCH_IDENTIFIER
-    position: str | None = None
-    properties: Mapping[str, str] | None = None
-    watermark: int | None = None
-
-    @property
-    def streaming(self) -> bool:
-        """Whether the identifier is one of a stream, so that a replay can be recognised."""
-        return self.identifier != BATCH_IDENTIFIER
+__all__ = ["CommitRequest", "Committed", "Committer"]
 
 
 class _PublishedElsewhere(TablestoreError):
     """Another process with the same user and identifier was faster: this call is a replay."""
 
 
-Delta = Callable[[Snapshot | None], list[ManifestEntry]]
+Provide = Callable[[Snapshot | None], Changes]
 
 
 class Committer:
@@ -83,20 +49,16 @@ class Committer:
         than the last)."""
         if self._replayed(request):
             return Committed(replayed=True)
-        added = [e for m in messages for e in _entries(ADD, m, m.new_files)]
-        changes = [e for m in messages for e in _entries(ADD, m, m.changelog_files)]
-        compacted = [e for m in messages for e in _entries(DELETE, m, m.compact_before)]
-        compacted += [e for m in messages for e in _entries(ADD, m, m.compact_after)]
-        made = []
-        if added or changes or (request.position is not None and not compacted):
+        first, second, made = appended(messages), compacted(messages), list[int]()
+        if not first.empty or (request.position is not None and second.empty):
+            kind = OVERWRITE if first.replaces_rows else APPEND
             try:
-                made.append(self._publish(APPEND, lambda _: added, changes, request))
+                made.append(self._publish(kind, lambda _: first, request))
             except _PublishedElsewhere:
                 return Committed(replayed=True)
-        if compacted:
-            compact_changes = [e for m in messages for e in _entries(ADD, m, m.compact_changelog)]
+        if not second.empty:
             try:
-                made.append(self._publish(COMPACT, lambda _: compacted, compact_changes, request))
+                made.append(self._publish(COMPACT, lambda _: second, request))
             except _PublishedElsewhere:
                 return Committed(tuple(made), replayed=not made)
             except CommitConflict as e:
@@ -104,8 +66,7 @@ class Committer:
                 raise CommitConflict(
                     f"{e}{done}", files=e.files, snapshot=e.snapshot, published=tuple(made)
                 ) from None
-        rows = sum(e.file.row_count for e in added)
-        return Committed(tuple(made), rows)
+        return Committed(tuple(made), _rows(first))
 
     def overwrite(
         self,
@@ -118,17 +79,22 @@ class Committer:
         OVERWRITE snapshot."""
         if self._replayed(request):
             return Committed(replayed=True)
-        added = [e for m in messages for e in _entries(ADD, m, m.new_files)]
+        store, new = self._store, appended(messages)
+        postponed = store.options.bucket == POSTPONE_BUCKET
 
-        def delta(latest: Snapshot | None) -> list[ManifestEntry]:
-            live = self._store.manifests.live_entries(latest, partition=replaced)
-            return [replace(e, kind=DELETE) for e in live] + added
+        def delta(latest: Snapshot | None) -> Changes:
+            return overwriting(new, latest, store.manifests, replaced, postponed=postponed)
 
         try:
-            made = self._publish(OVERWRITE, delta, [], request, operation)
+            made = self._publish(OVERWRITE, delta, request, operation=operation, anew=True)
         except _PublishedElsewhere:
             return Committed(replayed=True)
-        return Committed((made,), sum(e.file.row_count for e in added))
+        return Committed((made,), _rows(new))
+
+    def commit_statistics(self, name: str, request: CommitRequest) -> Committed:
+        """An ANALYZE snapshot that names a file of statistics; rows and files stay as they are."""
+        changes = Changes(statistics=name)
+        return Committed((self._publish(ANALYZE, lambda _: changes, request),))
 
     def _replayed(self, request: CommitRequest) -> bool:
         return self._overtaken(self._store.snapshots.latest(), request)
@@ -143,16 +109,16 @@ class Committer:
     def _publish(
         self,
         kind: str,
-        delta: Delta,
-        changelog: Sequence[ManifestEntry],
+        provide: Provide,
         request: CommitRequest,
+        *,
         operation: str | None = None,
+        anew: bool = False,
     ) -> int:
-        """Publish one snapshot of `kind`; its id."""
+        """Publish one snapshot of `kind`; its id. `anew`: the changes depend on the snapshot before."""
         started, tries, options = self._store.env.monotonic(), 0, self._store.options
-        written: list[ManifestFileMeta] | None = None
-        changes = self._writer.manifest(changelog, self._store.schema.id) if changelog else []
-        entries: list[ManifestEntry] = []
+        following = NextSnapshot(self._store, self._writer, kind, request, operation)
+        changes: Changes | None = None
         try:
             while True:
                 latest = self._store.snapshots.latest()
@@ -160,18 +126,15 @@ class Committer:
                     raise _PublishedElsewhere(
                         f"identifier {request.identifier} of {request.user} was published meanwhile"
                     )
-                if kind == OVERWRITE or written is None:
-                    entries = delta(latest)
-                    written = self._writer.manifest(entries, self._store.schema.id)
-                snapshot = self._attempt(
-                    kind, latest, entries, written, changes, changelog, request, operation
-                )
+                if anew or changes is None:
+                    changes = provide(latest)
+                snapshot = self._attempt(kind, latest, changes, following)
                 if snapshot is not None and self._store.snapshots.publish(snapshot):
-                    if not self._stale(snapshot, latest, written):
+                    if not retaken(self._store, snapshot, latest, following.delta):
                         break
                     self._store.snapshots.delete(snapshot.id)
                 tries += 1
-                self._discard_try(written, changes)
+                following.discard_try(anew=anew)
                 if tries > options.commit_max_retries:
                     after = latest.id if latest else 0
                     text = f"others were first {tries} times, last after snapshot {after}; retry later"
@@ -186,136 +149,62 @@ class Committer:
         self._writer.written.clear()
         self._store.snapshots.hint_latest(snapshot.id)
         millis = int((self._store.env.monotonic() - started) * 1000)
-        _log(self._store, snapshot, entries, tries, millis)
+        _log(self._store, snapshot, changes.entries, tries, millis)
         return snapshot.id
 
     def _attempt(
-        self, kind: str, latest: Snapshot | None, entries: Sequence[ManifestEntry], *rest: Any
+        self, kind: str, latest: Snapshot | None, changes: Changes, following: NextSnapshot
     ) -> Snapshot | None:
         """The snapshot to publish on top of `latest`; None if `latest` expired while it was read."""
         try:
-            self._check(kind, latest, entries)
-            return self._snapshot(kind, latest, entries, *rest)
+            self._check(kind, latest, changes)
+            return following.on(latest, changes)
         except (Corrupt, NotFound):
             if latest is not None and not self._store.snapshots.exists(latest.id):
                 return None
             raise
 
-    def _stale(
-        self, snapshot: Snapshot, latest: Snapshot | None, written: Sequence[ManifestFileMeta]
-    ) -> bool:
-        """Whether the id was free only because an older holder had expired while this commit stood still.
-
-        Expiry removes ascending ids, so as long as `latest` is there nobody can have held the id before.
-        """
-        try:
-            return self._retaken(snapshot, latest, written)
-        except TablestoreError as e:  # the snapshot is published: nothing of it may be deleted now
-            log.warning("could not look whether snapshot %d was taken before: %s", snapshot.id, e)
-            return False
-
-    def _retaken(
-        self, snapshot: Snapshot, latest: Snapshot | None, written: Sequence[ManifestFileMeta]
-    ) -> bool:
-        store = self._store
-        if latest is None or store.snapshots.exists(latest.id):
-            return False
-        later = [i for i in store.snapshots.ids() if i > snapshot.id]
-        if not later or later[0] > snapshot.id + 1:
-            return bool(later)
-        names = {m.file_name for m in store.manifests.manifests(store.snapshots.get(later[0]))}
-        if all(m.file_name in names for m in written):
-            return False
-        mine = (
-            e.identity for m in written for e in store.manifests.read_manifest(m.file_name) if e.kind == ADD
-        )
-        theirs = {e.identity for n in names for e in store.manifests.read_manifest(n)}
-        return not theirs.issuperset(mine)
-
-    def _check(self, kind: str, latest: Snapshot | None, entries: Sequence[ManifestEntry]) -> None:
-        if latest is None or not entries:
+    def _check(self, kind: str, latest: Snapshot | None, changes: Changes) -> None:
+        """Raise CommitConflict if the changes may not be put on top of `latest`."""
+        if latest is None:
             return
-        store = self._store
-        partitions = {e.partition for e in entries}
-        found = None
-        if kind != OVERWRITE and self._rescaled():
-            live = store.manifests.live_entries(latest, partition=partitions.__contains__)
-            found = conflicts.bucket_counts(live, entries, store.partition_text)
-        if found is None and kind != APPEND:
-            buckets = {(e.partition, e.bucket) for e in entries}
-            live = store.manifests.live_entries(latest, partition=partitions.__contains__)
-            live = [e for e in live if (e.partition, e.bucket) in buckets]
-            found = conflicts.files(live, entries, store.key_order)
+        found = self._bucket_counts(kind, latest, changes) or self._conflict(kind, latest, changes)
         if found is not None:
             who = f"snapshot {latest.id} ({latest.commit_kind} by {latest.commit_user})"
             raise CommitConflict(
                 f"{found.rule}: {found.text}; found at {who}", files=found.files, snapshot=latest.id
             )
 
+    def _bucket_counts(self, kind: str, latest: Snapshot, changes: Changes) -> conflicts.Conflict | None:
+        if kind == OVERWRITE or not changes.entries or not self._rescaled():
+            return None
+        live = self._store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
+        return conflicts.bucket_counts(live, changes.entries, self._store.partition_text)
+
+    def _conflict(self, kind: str, latest: Snapshot, changes: Changes) -> conflicts.Conflict | None:
+        store = self._store
+        vectors = any(e.file.index_type == DELETION_VECTORS for e in changes.index)
+        live: list[ManifestEntry] = []
+        if vectors or (kind != APPEND and changes.entries):
+            buckets = {(e.partition, e.bucket) for e in (*changes.entries, *changes.index)}
+            live = store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
+            live = [e for e in live if (e.partition, e.bucket) in buckets]
+            found = conflicts.files(live, changes.entries, store.key_order)
+            if found is not None:
+                return found
+        if not changes.index:
+            return None
+        gone = {e.file.file_name for e in changes.entries if e.kind == DELETE}
+        added = {e.file.file_name for e in changes.entries if e.kind == ADD}
+        names = {e.file.file_name for e in live} - gone | added
+        bucketed = bool(store.schema.primary_keys) or store.options.bucket > 0
+        index = store.manifests.index_entries(latest)
+        return conflicts.index_files(index, changes.index, names, bucketed=bucketed)
+
     def _rescaled(self) -> bool:
         """Whether schemas of this table ever had another bucket count: only then can a partition have one."""
         schemas = self._store.schemas
         return len({schemas.get(i).options.get("bucket") for i in schemas.ids()}) > 1
-
-    def _snapshot(
-        self,
-        kind: str,
-        latest: Snapshot | None,
-        entries: Sequence[ManifestEntry],
-        written: Sequence[ManifestFileMeta],
-        changes: Sequence[ManifestFileMeta],
-        changelog: Sequence[ManifestEntry],
-        request: CommitRequest,
-        operation: str | None,
-    ) -> Snapshot:
-        """Write the lists for a try on top of `latest`, and the snapshot that names them."""
-        store, writer = self._store, self._writer
-        base = store.manifests.manifests(latest) if latest else []
-        base = manifest_merge.merged(base, store.manifests, writer, store.options)
-        base_list, delta_list = writer.list(base), writer.list(written)
-        changelog_list = writer.list(changes) if changes else (None, None)
-        schema_id = max(store.schemas.ids(), default=store.schema.id)
-        rows = sum(e.file.row_count if e.kind == ADD else -e.file.row_count for e in entries)
-        return Snapshot(
-            id=(latest.id if latest else 0) + 1,
-            schema_id=schema_id,
-            base_manifest_list=base_list[0],
-            delta_manifest_list=delta_list[0],
-            commit_user=request.user,
-            commit_identifier=request.identifier,
-            commit_kind=kind,
-            time_millis=max(store.env.now_ms(), latest.time_millis if latest else 0),
-            uuid=store.env.uuid(),
-            base_manifest_list_size=base_list[1],
-            delta_manifest_list_size=delta_list[1],
-            changelog_manifest_list=changelog_list[0],
-            changelog_manifest_list_size=changelog_list[1],
-            index_manifest=latest.index_manifest if latest else None,
-            total_record_count=((latest.total_record_count or 0) if latest else 0) + rows,
-            delta_record_count=rows,
-            changelog_record_count=sum(e.file.row_count for e in changelog) if changes else None,
-            watermark=_watermark(latest, request),
-            statistics=latest.statistics if latest and latest.schema_id == schema_id else None,
-            properties=self._properties(latest, request),
-            next_row_id=(latest.next_row_id or 0) if latest else 0,
-            operation=operation,
-            writer_version=positions.WRITER,
-        )
-
-    def _properties(self, latest: Snapshot | None, request: CommitRequest) -> dict[str, str]:
-        known = positions.known(self._store.snapshots, latest)
-        if request.streaming:
-            old = known.get(request.user)
-            kept = request.position if request.position is not None else (old[1] if old else None)
-            if old is None or request.identifier >= old[0]:
-                known[request.user] = (request.identifier, kept)
-        for key in request.properties or {}:
-            if key.startswith(positions.PREFIX):
-                raise InvalidRequest(f"property {key!r} is set by the engine; pass position=")
-        return {**(request.properties or {}), **positions.as_properties(known)}
-
-    def _discard_try(self, *keep: Iterable[ManifestFileMeta]) -> None:
-        self._writer.discard(m.file_name for metas in keep for m in metas)
 
     def _forget(self) -> None:
         try:
@@ -324,13 +213,8 @@ class Committer:
             log.warning("left some manifests of a failed commit behind: %s", e)
 
 
-def _entries(kind: int, m: CommitMessage, files: Sequence[DataFileMeta]) -> list[ManifestEntry]:
-    return [ManifestEntry(kind, m.partition, m.bucket, m.total_buckets, f) for f in files]
-
-
-def _watermark(latest: Snapshot | None, request: CommitRequest) -> int | None:
-    known = [w for w in (latest.watermark if latest else None, request.watermark) if w is not None]
-    return max(known, default=None)
+def _rows(changes: Changes) -> int:
+    return sum(e.file.row_count for e in changes.entries if e.kind == ADD)
 
 
 def _log(store: Store, snapshot: Snapshot, entries: Sequence[ManifestEntry], tries: int, millis: int) -> None:

@@ -2,17 +2,19 @@
 
 (a) a partition has one bucket count, unless it is overwritten · (b) every deleted file is still live, none
 is added twice (I6) ·
-(c) in each (partition, bucket, level ≥ 1) key ranges stay disjoint (I4).
+(c) in each (partition, bucket, level ≥ 1) key ranges stay disjoint (I4) · (d) an index file that is replaced is
+still the live one, and a deletion vector belongs to a live file that has no other.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from tablestore.format.index_manifest import IndexEntry
 from tablestore.format.manifest import ADD, DELETE, ManifestEntry
 
 
@@ -70,6 +72,34 @@ def files(
                 names = (left.file_name, right.file_name)
                 text = f"{names[0]} and {names[1]} would overlap at level {level} of bucket {bucket}"
                 return Conflict("overlap", text, names)
+    return None
+
+
+def index_files(
+    live: Sequence[IndexEntry], delta: Sequence[IndexEntry], data_files: Container[str], *, bucketed: bool
+) -> Conflict | None:
+    """Rule (d), or None. `data_files`: names of the data files that are live afterwards; `bucketed`: a bucket
+    has one index file of a kind at a time."""
+    state = {e.file.file_name: e for e in live}
+    for e in delta:
+        name = e.file.file_name
+        if e.kind == DELETE and state.pop(name, None) is None:
+            return Conflict("index replaced", f"index file {name} is not live any more", (name,))
+    places = {e.place for e in state.values()}
+    marked = {r.data_file for e in state.values() for r in e.file.dv_ranges or ()}
+    for e in delta:
+        if e.kind != ADD:
+            continue
+        if bucketed and e.place in places:
+            text = f"bucket {e.bucket} has got another {e.file.index_type} index meanwhile"
+            return Conflict("index replaced", text, (e.file.file_name,))
+        for r in e.file.dv_ranges or ():
+            if r.data_file not in data_files:
+                text = f"rows of {r.data_file} were to be deleted, but it is not live any more"
+                return Conflict("deleted twice", text, (r.data_file,))
+            if r.data_file in marked:
+                text = f"other rows of {r.data_file} were deleted meanwhile"
+                return Conflict("index replaced", text, (r.data_file,))
     return None
 
 

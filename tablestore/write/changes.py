@@ -1,0 +1,112 @@
+"""What one snapshot changes: files added and deleted, changelog, index files. Pure values made of messages.
+
+A message yields up to two of them: `appended` (new files, input changelog, index files) and `compacted`. For
+tables with row tracking the numbers of new rows depend on the snapshot before, so `numbered` is asked anew for
+each try of a commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tablestore.format.commit_message import CommitMessage
+from tablestore.format.index_manifest import DELETION_VECTORS, IndexEntry, IndexFileMeta
+from tablestore.format.manifest import ADD, APPEND_SOURCE, DELETE, DataFileMeta, ManifestEntry
+from tablestore.format.snapshot import Snapshot
+from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.meta.manifests import ManifestStore
+
+ROW_ID = "_ROW_ID"
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The delta of one snapshot, in order. `statistics` names a file of statistics."""
+
+    entries: tuple[ManifestEntry, ...] = ()
+    changelog: tuple[ManifestEntry, ...] = ()
+    index: tuple[IndexEntry, ...] = ()
+    statistics: str | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to publish."""
+        return not (self.entries or self.changelog or self.index or self.statistics)
+
+    @property
+    def replaces_rows(self) -> bool:
+        """Whether it takes rows away: such an append is an OVERWRITE."""
+        vectors = any(e.file.index_type == DELETION_VECTORS for e in self.index)
+        return vectors or any(e.kind == DELETE for e in self.entries)
+
+    @property
+    def partitions(self) -> frozenset[bytes]:
+        """Partitions touched by data or index files."""
+        return frozenset({e.partition for e in self.entries} | {e.partition for e in self.index})
+
+
+def appended(messages: Iterable[CommitMessage]) -> Changes:
+    """What the messages add in the first of their snapshots."""
+    messages = tuple(messages)
+    return Changes(
+        tuple(e for m in messages for e in entries(ADD, m, m.new_files)),
+        tuple(e for m in messages for e in entries(ADD, m, m.changelog_files)),
+        tuple(e for m in messages for e in _index(m, m.deleted_index, m.new_index)),
+    )
+
+
+def compacted(messages: Iterable[CommitMessage]) -> Changes:
+    """What the messages' compactions replace. All DELETE entries come before the ADD entries (facts 8)."""
+    messages = tuple(messages)
+    return Changes(
+        tuple(e for m in messages for e in entries(DELETE, m, m.compact_before))
+        + tuple(e for m in messages for e in entries(ADD, m, m.compact_after)),
+        tuple(e for m in messages for e in entries(ADD, m, m.compact_changelog)),
+        tuple(e for m in messages for e in _index(m, m.compact_deleted_index, m.compact_new_index)),
+    )
+
+
+def overwriting(
+    new: Changes,
+    latest: Snapshot | None,
+    manifests: ManifestStore,
+    replaced: Callable[[bytes], bool],
+    *,
+    postponed: bool,
+) -> Changes:
+    """`new` in place of all that `latest` holds in the chosen partitions. Rows that wait in postponed buckets
+    stay, unless the table's buckets are all `postponed`."""
+    live = manifests.live_entries(latest, partition=replaced)
+    gone = (replace(e, kind=DELETE) for e in live if postponed or e.bucket != POSTPONE_BUCKET)
+    index = (replace(e, kind=DELETE) for e in manifests.index_entries(latest) if replaced(e.partition))
+    return Changes((*gone, *new.entries), (), (*index, *new.index))
+
+
+def entries(kind: int, m: CommitMessage, files: Sequence[DataFileMeta]) -> list[ManifestEntry]:
+    """Manifest entries of files of a message."""
+    return [ManifestEntry(kind, m.partition, m.bucket, m.total_buckets, f) for f in files]
+
+
+def _index(
+    m: CommitMessage, gone: Sequence[IndexFileMeta], new: Sequence[IndexFileMeta]
+) -> Iterable[IndexEntry]:
+    yield from (IndexEntry(DELETE, m.partition, m.bucket, f) for f in gone)
+    yield from (IndexEntry(ADD, m.partition, m.bucket, f) for f in new)
+
+
+def numbered(
+    found: Sequence[ManifestEntry], *, snapshot_id: int, first_row_id: int
+) -> tuple[list[ManifestEntry], int]:
+    """Row tracking: entries whose new files have their first row id and the snapshot as sequence number, and
+    the next free row id. Files that carry their row ids (compacted ones) keep them."""
+    done, next_id = [], first_row_id
+    for e in found:
+        f = e.file
+        fresh = f.file_source == APPEND_SOURCE and f.first_row_id is None and e.kind == ADD
+        if fresh and ROW_ID not in (f.write_cols or ()):
+            f = replace(f, first_row_id=next_id, min_sequence=snapshot_id, max_sequence=snapshot_id)
+            next_id += f.row_count
+            e = replace(e, file=f)
+        done.append(e)
+    return done, next_id

@@ -1,0 +1,38 @@
+"""What a commit is asked with and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tablestore.format.snapshot import BATCH_IDENTIFIER
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a write made: 0 (empty or replayed), 1 or 2 snapshots; `rows` counts the rows of the new files."""
+
+    snapshots: tuple[int, ...] = ()
+    rows: int = 0
+    replayed: bool = False
+
+    @property
+    def snapshot(self) -> int | None:
+        """Id of the last snapshot made, None if there was nothing to commit."""
+        return self.snapshots[-1] if self.snapshots else None
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRequest:
+    """Who commits, and what travels with it."""
+
+    user: str
+    identifier: int = BATCH_IDENTIFIER
+    position: str | None = None
+    properties: Mapping[str, str] | None = None
+    watermark: int | None = None
+
+    @property
+    def streaming(self) -> bool:
+        """Whether the identifier is one of a stream, so that a replay can be recognised."""
+        return self.identifier != BATCH_IDENTIFIER
