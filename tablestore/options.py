@@ -101,6 +101,27 @@ def boolean(text: str) -> bool:
     return text.strip().lower() == "true"
 
 
+def mapping(text: str) -> dict[str, str]:
+    """Pairs of `0:avro,3:parquet`."""
+    pairs = [part.split(":", 1) for part in text.split(",") if part.strip()]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError("pairs such as '0:avro,5:parquet'")
+    return {key.strip(): value.strip() for key, value in pairs}
+
+
+def by_level(text: str) -> tuple[tuple[int, str], ...]:
+    """Values by level of `0:avro,3:parquet`."""
+    try:
+        return tuple((int(level), value.lower()) for level, value in mapping(text).items())
+    except ValueError:
+        raise ValueError("pairs of a level and a value such as '0:avro,5:parquet'") from None
+
+
+def names(text: str) -> tuple[str, ...]:
+    """The parts of `a, b`."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
 def integer(text: str) -> int:
     """A whole number; `infinite` is the largest one of 32 bits."""
     if text.strip().lower() == "infinite":
@@ -140,6 +161,21 @@ class TableOptions:
     changelog_file_format: str | None = _opt(
         "changelog-file.format", str.lower, None, "format of changelog files"
     )
+    file_format_per_level: tuple[tuple[int, str], ...] = _opt(
+        "file.format.per.level", by_level, (), "format of data files at some levels"
+    )
+    changelog_file_compression: str | None = _opt(
+        "changelog-file.compression", str.lower, None, "codec of changelog files"
+    )
+    changelog_file_stats_mode: str | None = _opt(
+        "changelog-file.stats-mode", str.lower, None, "column statistics of changelog files"
+    )
+    file_compression_per_level: tuple[tuple[int, str], ...] = _opt(
+        "file.compression.per.level", by_level, (), "codec of data files at some levels"
+    )
+    suffix_with_compression: bool = _opt(
+        "file.suffix.include.compression", boolean, False, "the codec in data file names"
+    )
     file_compression: str = _opt("file.compression", str.lower, "zstd", "codec of data files")
     zstd_level: int = _opt("file.compression.zstd-level", integer, 1, "level of zstd in data files")
     row_group_bytes: int | None = _opt("file.block-size", memory_size, None, "bytes of a Parquet row group")
@@ -149,6 +185,19 @@ class TableOptions:
     )
     data_directory: str = _opt("data-file.path-directory", str, "", "directory between table and partitions")
     external_paths: str | None = _opt("data-file.external-paths", str, None, "other roots for data files")
+    external_strategy: str = _opt(
+        "data-file.external-paths.strategy", str.lower, "none", "how a root of external-paths is chosen"
+    )
+    external_specific_fs: str | None = _opt(
+        "data-file.external-paths.specific-fs", str.lower, None, "scheme of the roots that are used"
+    )
+    external_weights: tuple[str, ...] = _opt(
+        "data-file.external-paths.weights", names, (), "shares of the roots of external-paths"
+    )
+    file_index_threshold: int = _opt(
+        "file-index.in-manifest-threshold", memory_size, 500, "file indexes up to this size are in manifests"
+    )
+    file_index_read: bool = _opt("file-index.read.enabled", boolean, True, "file indexes skip files and rows")
     thin_mode: bool = _opt("data-file.thin-mode", boolean, False, "data files without _KEY_ columns")
     manifest_compression: str = _opt("manifest.compression", str.lower, "zstd", "codec of manifests")
     manifest_target_bytes: int = _opt(
@@ -248,6 +297,12 @@ class TableOptions:
         "dynamic-partition-overwrite", boolean, True, "overwrite what data touch"
     )
     stats_mode: str = _opt("metadata.stats-mode", str.lower, "truncate(16)", "column statistics in manifests")
+    stats_mode_per_level: tuple[tuple[int, str], ...] = _opt(
+        "metadata.stats-mode.per.level", by_level, (), "column statistics of files at some levels"
+    )
+    stats_first_columns: int = _opt(
+        "metadata.stats-keep-first-n-columns", integer, -1, "columns with statistics; -1 all"
+    )
     stats_dense: bool = _opt("metadata.stats-dense-store", boolean, True, "keep only statistics that exist")
     discovery_interval_ms: int = _opt(
         "continuous.discovery-interval", duration_ms, 10_000, "wait between looks for snapshots"
