@@ -21,6 +21,7 @@ from tablestore.errors import (
 )
 from tablestore.format.predicate import col
 from tablestore.format.types import (
+    ARRAY,
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -31,6 +32,9 @@ from tablestore.format.types import (
     DOUBLE,
     FLOAT,
     INT,
+    MAP,
+    MULTISET,
+    ROW,
     SMALLINT,
     STRING,
     TIME,
@@ -39,6 +43,7 @@ from tablestore.format.types import (
     TINYINT,
     VARBINARY,
     VARCHAR,
+    VARIANT,
 )
 from tablestore.table.catalog import Lake, connect
 from tablestore.table.catalog import open_table as open
@@ -59,6 +64,7 @@ def __getattr__(name: str) -> ModuleType:
 
 spark_engine.load = lambda: import_module("tablestore.spark")
 __all__ = [
+    "ARRAY",
     "BIGINT",
     "BINARY",
     "BOOLEAN",
@@ -69,6 +75,9 @@ __all__ = [
     "DOUBLE",
     "FLOAT",
     "INT",
+    "MAP",
+    "MULTISET",
+    "ROW",
     "SMALLINT",
     "STRING",
     "TIME",
@@ -77,6 +86,7 @@ __all__ = [
     "TINYINT",
     "VARBINARY",
     "VARCHAR",
+    "VARIANT",
     "AlreadyExists",
     "CommitConflict",
     "CommitUnknown",

@@ -6,6 +6,7 @@ Field ids are given once and never reused (I9). Options are kept as the strings 
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,9 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.errors import Corrupt, InvalidRequest, SchemaMismatch, TablestoreError
-from tablestore.format.types import DataField, arrow_schema, parse_type
+from tablestore.format.data_type import DataField, highest_id, renumbered
+from tablestore.format.type_text import parse_field
+from tablestore.format.types import arrow_schema
 
 VERSION = 3
 
@@ -97,18 +100,10 @@ class TableSchema:
 
 def to_json(schema: TableSchema) -> bytes:
     """The bytes of a schema file."""
-    fields = []
-    for f in schema.fields:
-        item: dict[str, Any] = {"id": f.id, "name": f.name, "type": f.type.to_json()}
-        if f.description is not None:
-            item["description"] = f.description
-        if f.default is not None:
-            item["defaultValue"] = f.default
-        fields.append(item)
     body: dict[str, Any] = {
         "version": VERSION,
         "id": schema.id,
-        "fields": fields,
+        "fields": [f.to_json() for f in schema.fields],
         "highestFieldId": schema.highest_field_id,
         "partitionKeys": list(schema.partition_keys),
         "primaryKeys": list(schema.primary_keys),
@@ -132,11 +127,11 @@ def from_json(data: bytes, path: str) -> TableSchema:
             options.setdefault("bucket", "1")
         if version <= 2:
             options.setdefault("file.format", "orc")
-        fields = tuple(_field(item, i) for i, item in enumerate(body["fields"]))
+        fields = tuple(parse_field(item, i) for i, item in enumerate(body["fields"]))
         return TableSchema(
             id=int(body["id"]),
             fields=fields,
-            highest_field_id=int(body.get("highestFieldId", max((f.id for f in fields), default=-1))),
+            highest_field_id=int(body.get("highestFieldId", highest_id(fields))),
             partition_keys=tuple(body.get("partitionKeys") or ()),
             primary_keys=tuple(body.get("primaryKeys") or ()),
             options=options,
@@ -145,18 +140,18 @@ def from_json(data: bytes, path: str) -> TableSchema:
         )
     except Corrupt:
         raise
-    except (TablestoreError, ValueError, TypeError, KeyError, AttributeError) as e:
+    except (TablestoreError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
         raise Corrupt(path, f"not a schema file: {e!r}") from e
 
 
-def _field(item: Mapping[str, Any], position: int) -> DataField:
-    return DataField(
-        int(item.get("id", position)),
-        str(item["name"]),
-        parse_type(item["type"]),
-        item.get("description"),
-        item.get("defaultValue"),
-    )
+def numbered(fields: tuple[DataField, ...]) -> tuple[DataField, ...]:
+    """The columns of a new table with ids from 0: each column takes the next, then the ROW fields in it."""
+    ids = itertools.count()
+    given = []
+    for f in fields:
+        own = next(ids)
+        given.append(replace(f, id=own, type=renumbered(f.type, ids.__next__)))
+    return tuple(given)
 
 
 def create_schema(
@@ -195,7 +190,7 @@ def create_schema(
         raise InvalidRequest(
             "the primary key holds partition columns only, so each partition would be one row; add a column"
         )
-    keyed = tuple(replace(f, type=f.type.not_null()) if f.name in primary_key else f for f in fields)
-    return TableSchema(
-        0, keyed, max(f.id for f in keyed), partition_by, primary_key, options, comment, time_millis
+    keyed = tuple(
+        replace(f, type=f.type.not_null()) if f.name in primary_key else f for f in numbered(fields)
     )
+    return TableSchema(0, keyed, highest_id(keyed), partition_by, primary_key, options, comment, time_millis)

@@ -1,210 +1,143 @@
-"""Paimon data types: type string ⇄ value ⇄ Arrow type (format facts section 3).
+"""Paimon data types as users write them, and as Arrow has them (format facts 3).
 
-A `DataType` is one frozen value; `DataField` adds id and name. Only scalar types so far: nested and special
-ones parse (so that a
-schema can be read and shown) but `to_arrow` raises `Unsupported` by name.
+    ts.INT · ts.DECIMAL(15, 2) · ts.ARRAY(ts.STRING) · ts.MAP(ts.STRING, ts.INT) · ts.ROW(x=ts.INT, y=ts.DATE)
+
+The values are `DataType` (data_type.py); text and JSON are read by `parse_type` (type_text.py).
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import InvalidRequest, SchemaMismatch, Unsupported
-
-MAX_LENGTH = 2147483647
-_ALIASES = {
-    "INTEGER": "INT",
-    "NUMERIC": "DECIMAL",
-    "DEC": "DECIMAL",
-    "DOUBLE PRECISION": "DOUBLE",
-    "TIMESTAMP WITHOUT TIME ZONE": "TIMESTAMP",
-    "TIMESTAMP_LTZ": "TIMESTAMP_LTZ",
-}
-_PLAIN = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE")
-_LENGTHS = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
-_TIMES = {"TIME": 0, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6}
-_NOT_YET = ("ARRAY", "MAP", "MULTISET", "ROW", "VECTOR", "VARIANT", "BLOB", "GEOMETRY", "GEOGRAPHY")
-_PATTERN = re.compile(
-    r"\s*(?P<root>[A-Z_]+(?: PRECISION)?)\s*(?:\(\s*(?P<p>\d+)\s*(?:,\s*(?P<s>\d+)\s*)?\))?"
-    r"(?P<zone>\s+WITH LOCAL TIME ZONE|\s+WITHOUT TIME ZONE)?(?P<null>\s+NOT NULL|\s+NULL)?\s*"
+from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.format.data_type import (
+    MAX_LENGTH,
+    DataField,
+    DataType,
+    nested,
+    time_unit,
+    to_arrow,
 )
+from tablestore.format.type_text import PLAIN, parse_type, ranged, sized
 
+__all__ = [
+    "ARRAY",
+    "BIGINT",
+    "BINARY",
+    "BOOLEAN",
+    "BYTES",
+    "CHAR",
+    "DATE",
+    "DECIMAL",
+    "DOUBLE",
+    "FLOAT",
+    "INT",
+    "MAP",
+    "MAX_LENGTH",
+    "MULTISET",
+    "ROW",
+    "SMALLINT",
+    "STRING",
+    "TIME",
+    "TIMESTAMP",
+    "TIMESTAMP_LTZ",
+    "TINYINT",
+    "VARBINARY",
+    "VARCHAR",
+    "VARIANT",
+    "DataField",
+    "DataType",
+    "arrow_schema",
+    "as_type",
+    "from_arrow",
+    "parse_type",
+    "require_known",
+    "time_unit",
+    "to_arrow",
+]
 
-@dataclass(frozen=True, slots=True)
-class DataType:
-    """One type. `precision` is p of DECIMAL/TIME/TIMESTAMP or n of CHAR/VARCHAR/BINARY/VARBINARY; `nested`
-    keeps the JSON."""
-
-    root: str
-    nullable: bool = True
-    precision: int = 0
-    scale: int = 0
-    nested: str | None = None
-
-    def not_null(self) -> DataType:
-        """The same type without NULL."""
-        return replace(self, nullable=False)
-
-    def as_nullable(self) -> DataType:
-        """The same type with NULL allowed."""
-        return replace(self, nullable=True)
-
-    def __str__(self) -> str:
-        root, p = self.root, self.precision
-        if root in ("VARCHAR", "VARBINARY") and p == MAX_LENGTH:
-            text = "STRING" if root == "VARCHAR" else "BYTES"
-        elif root in _LENGTHS or root == "TIME":
-            text = f"{root}({p})"
-        elif root == "TIMESTAMP":
-            text = f"TIMESTAMP({p})"
-        elif root == "TIMESTAMP_LTZ":
-            text = f"TIMESTAMP({p}) WITH LOCAL TIME ZONE"
-        elif root == "DECIMAL":
-            text = f"DECIMAL({p}, {self.scale})"
-        else:
-            text = root
-        return text if self.nullable else f"{text} NOT NULL"
-
-    def to_json(self) -> Any:
-        """The form inside a schema file: text, or the object kept for nested types."""
-        if self.nested is not None:
-            raise Unsupported(f"{self.root} columns")
-        return str(self)
-
-    @property
-    def is_string(self) -> bool:
-        return self.root in ("CHAR", "VARCHAR")
-
-    @property
-    def is_binary(self) -> bool:
-        return self.root in ("BINARY", "VARBINARY")
-
-
-def parse_type(text: Any) -> DataType:
-    """The type a schema file's `type` value means; raises InvalidRequest for one that is not a type."""
-    if isinstance(text, dict):
-        root = str(text.get("type", "")).upper()
-        name = root.removesuffix(" NOT NULL").strip()
-        if name not in _NOT_YET:
-            raise InvalidRequest(f"{text!r} is not a Paimon type")
-        return DataType(name, not root.endswith(" NOT NULL"), nested=repr(text))
-    match = _PATTERN.fullmatch(str(text).upper())
-    if match is None:
-        return _unknown(str(text))
-    root = _ALIASES.get(match["root"], match["root"])
-    nullable = (match["null"] or "").strip() != "NOT NULL"
-    p = int(match["p"]) if match["p"] else None
-    if root == "TIMESTAMP" and (match["zone"] or "").strip().startswith("WITH LOCAL"):
-        root = "TIMESTAMP_LTZ"
-    if root in _PLAIN:
-        return DataType(root, nullable)
-    if root in ("STRING", "BYTES"):
-        return DataType("VARCHAR" if root == "STRING" else "VARBINARY", nullable, MAX_LENGTH)
-    if root in _LENGTHS:
-        return DataType(root, nullable, 1 if p is None else p)
-    if root in _TIMES:
-        return _ranged(DataType(root, nullable, _TIMES[root] if p is None else p), 0, 9)
-    if root == "DECIMAL":
-        return _ranged(DataType(root, nullable, 10 if p is None else p, int(match["s"] or 0)), 1, 38)
-    return _unknown(str(text))
-
-
-def _ranged(t: DataType, low: int, high: int) -> DataType:
-    if not low <= t.precision <= high or t.scale > t.precision:
-        raise InvalidRequest(
-            f"{t} is not a type: precision must be {low}..{high}, scale at most the precision"
-        )
-    return t
-
-
-def _unknown(text: str) -> DataType:
-    upper = text.upper()
-    for name in _NOT_YET:
-        if re.match(rf"(\w+ )?{name}\b", upper):
-            return DataType(name, not upper.endswith("NOT NULL"), nested=repr(text))
-    raise InvalidRequest(f"{text!r} is not a Paimon type")
-
-
-BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE = (DataType(r) for r in _PLAIN)
+BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, VARIANT = (DataType(r) for r in PLAIN[:9])
 STRING = DataType("VARCHAR", precision=MAX_LENGTH)
 BYTES = DataType("VARBINARY", precision=MAX_LENGTH)
+TypeLike = DataType | str | pa.DataType
 
 
 def CHAR(n: int) -> DataType:
     """Text of at most n characters (not padded)."""
-    return DataType("CHAR", precision=n)
+    return sized("CHAR", n)
 
 
 def VARCHAR(n: int) -> DataType:
     """Text of at most n characters."""
-    return DataType("VARCHAR", precision=n)
+    return sized("VARCHAR", n)
 
 
 def BINARY(n: int) -> DataType:
     """At most n bytes."""
-    return DataType("BINARY", precision=n)
+    return sized("BINARY", n)
 
 
 def VARBINARY(n: int) -> DataType:
     """At most n bytes."""
-    return DataType("VARBINARY", precision=n)
+    return sized("VARBINARY", n)
 
 
 def DECIMAL(p: int = 10, s: int = 0) -> DataType:
     """Exact number of p digits, s of them after the point; p ≤ 38."""
-    return _ranged(DataType("DECIMAL", precision=p, scale=s), 1, 38)
+    return ranged(DataType("DECIMAL", precision=p, scale=s), 1, 38)
 
 
 def TIME(p: int = 0) -> DataType:
     """Time of day, kept in milliseconds whatever p."""
-    return _ranged(DataType("TIME", precision=p), 0, 9)
+    return ranged(DataType("TIME", precision=p), 0, 9)
 
 
 def TIMESTAMP(p: int = 6) -> DataType:
     """Date and time without a zone, p fraction digits."""
-    return _ranged(DataType("TIMESTAMP", precision=p), 0, 9)
+    return ranged(DataType("TIMESTAMP", precision=p), 0, 9)
 
 
 def TIMESTAMP_LTZ(p: int = 6) -> DataType:
     """An instant, p fraction digits."""
-    return _ranged(DataType("TIMESTAMP_LTZ", precision=p), 0, 9)
+    return ranged(DataType("TIMESTAMP_LTZ", precision=p), 0, 9)
 
 
-_SIMPLE_ARROW = {
-    "BOOLEAN": pa.bool_(),
-    "TINYINT": pa.int8(),
-    "SMALLINT": pa.int16(),
-    "INT": pa.int32(),
-    "BIGINT": pa.int64(),
-    "FLOAT": pa.float32(),
-    "DOUBLE": pa.float64(),
-    "CHAR": pa.string(),
-    "VARCHAR": pa.string(),
-    "BINARY": pa.binary(),
-    "VARBINARY": pa.binary(),
-    "DATE": pa.date32(),
-    "TIME": pa.time32("ms"),
-}
+def ARRAY(element: TypeLike) -> DataType:
+    """Many values of one type, in order."""
+    return nested("ARRAY", as_type(element, "ARRAY"))
 
 
-def time_unit(precision: int) -> str:
-    """Arrow's unit for a TIMESTAMP of that precision: the coarsest of ms, us, ns that holds it."""
-    return "ms" if precision <= 3 else "us" if precision <= 6 else "ns"
+def MAP(key: TypeLike, value: TypeLike) -> DataType:
+    """Values by key; keys are never NULL and each is there once."""
+    return nested("MAP", as_type(key, "MAP"), as_type(value, "MAP"))
 
 
-def to_arrow(t: DataType) -> pa.DataType:
-    """The Arrow type in which columns of `t` travel through the engine."""
-    if t.root in _SIMPLE_ARROW:
-        return _SIMPLE_ARROW[t.root]
-    if t.root == "DECIMAL":
-        return pa.decimal128(t.precision, t.scale)
-    if t.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-        return pa.timestamp(time_unit(t.precision), tz="UTC" if t.root == "TIMESTAMP_LTZ" else None)
-    raise Unsupported(f"{t.root} columns")
+def MULTISET(element: TypeLike) -> DataType:
+    """Values with how often each is there."""
+    return nested("MULTISET", as_type(element, "MULTISET"))
+
+
+def ROW(fields: Mapping[str, TypeLike] | None = None, /, **named: TypeLike) -> DataType:
+    """Named fields: `ROW(x=INT, y=STRING)` or `ROW({"a b": INT})`. Ids are given with the column's."""
+    pairs = {**(fields or {}), **named}
+    children = tuple(
+        DataField(i, n, as_type(t, f"ROW field {n!r}")) for i, (n, t) in enumerate(pairs.items())
+    )
+    return DataType("ROW", children=children)
+
+
+def as_type(t: Any, what: str) -> DataType:
+    """The type that a user means by a DataType, a text or an Arrow type; raises SchemaMismatch for others."""
+    if isinstance(t, pa.DataType):
+        return from_arrow(t)
+    if isinstance(t, str):
+        return parse_type(t)
+    if not isinstance(t, DataType):
+        raise SchemaMismatch(f"{what}: {t!r} is no type; write ts.INT, 'DECIMAL(15, 2)' or an Arrow type")
+    return t
 
 
 _FROM_ARROW = (
@@ -243,25 +176,27 @@ def from_arrow(t: pa.DataType, *, nullable: bool = True) -> DataType:
         found = TIMESTAMP_LTZ(precision) if t.tz else TIMESTAMP(precision)
     if found is None and pa.types.is_fixed_size_binary(t):
         found = BINARY(t.byte_width)
+    if found is None and pa.types.is_nested(t):
+        found = _nested_from_arrow(t)
     if found is None:
         raise Unsupported(f"Arrow type {t} as a column")
     return found if nullable else found.not_null()
 
 
-@dataclass(frozen=True, slots=True)
-class DataField:
-    """A column: `id` never changes and is never reused (I9)."""
-
-    id: int
-    name: str
-    type: DataType
-    description: str | None = None
-    default: str | None = None
-
-    @property
-    def arrow(self) -> pa.Field:
-        """The Arrow field of this column."""
-        return pa.field(self.name, to_arrow(self.type), nullable=self.type.nullable)
+def _nested_from_arrow(t: pa.DataType) -> DataType | None:
+    """A struct is a ROW and a map a MAP: VARIANT and MULTISET have no Arrow type of their own."""
+    if pa.types.is_map(t):
+        key, item = t.key_field, t.item_field
+        return nested(
+            "MAP", from_arrow(key.type, nullable=False), from_arrow(item.type, nullable=item.nullable)
+        )
+    if pa.types.is_struct(t):
+        named = enumerate(t.field(i) for i in range(t.num_fields))
+        fields = (DataField(i, f.name, from_arrow(f.type, nullable=f.nullable)) for i, f in named)
+        return DataType("ROW", children=tuple(fields))
+    if isinstance(t, pa.ListType | pa.LargeListType | pa.FixedSizeListType):
+        return nested("ARRAY", from_arrow(t.value_type, nullable=t.value_field.nullable))
+    return None
 
 
 def arrow_schema(fields: tuple[DataField, ...]) -> pa.Schema:

@@ -21,7 +21,7 @@ from tablestore.format.manifest import DataFileMeta, ManifestEntry
 from tablestore.format.parquet_schema import KIND, SEQUENCE
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
-from tablestore.format.types import DataField, to_arrow
+from tablestore.format.types import DataField
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.sorted_run import newest_first
 from tablestore.meta.store import Store
@@ -61,7 +61,7 @@ class DataCheck:
         columns = [
             f
             for f in schema.fields
-            if _scalar(f) and (e.file.write_cols is None or f.name in e.file.write_cols)
+            if f.type.is_scalar and (e.file.write_cols is None or f.name in e.file.write_cols)
         ]
         seen = _Seen(e, schema, columns, self._keyed)
         names = [f.name for f in columns]
@@ -168,14 +168,6 @@ class DataCheck:
         names = [own.by_id[k.id].name for k in self._store.schema.key_fields]
         path = self._store.file_path(partition, bucket, f)
         return stored(self._store, path, f, names)
-
-
-def _scalar(f: DataField) -> bool:
-    try:
-        to_arrow(f.type)
-    except Unsupported:
-        return False
-    return True
 
 
 def _ranked(batch: pa.RecordBatch, names: Sequence[str], rank: int, file: int) -> pa.RecordBatch:

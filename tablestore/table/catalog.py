@@ -15,7 +15,7 @@ import pyarrow as pa
 from tablestore.env import SYSTEM, Env
 from tablestore.errors import AlreadyExists, InvalidRequest, NotFound, SchemaMismatch, Unsupported
 from tablestore.format.schema import create_schema
-from tablestore.format.types import DataField, DataType, from_arrow, parse_type
+from tablestore.format.types import DataField, DataType, as_type, from_arrow
 from tablestore.io.fileio import FileIO, LocalFileIO
 from tablestore.io.paths import TablePaths, checked_name, join, location
 from tablestore.meta.schemas import SchemaStore
@@ -186,13 +186,7 @@ def _fields(schema: Columns) -> tuple[DataField, ...]:
         pairs = [(f.name, f.type) if isinstance(f, DataField | pa.Field) else tuple(f) for f in schema]
     fields = []
     for i, (name, t) in enumerate(pairs):
-        if isinstance(t, pa.DataType):
-            t = from_arrow(t)
-        elif isinstance(t, str):
-            t = parse_type(t)
-        if not isinstance(t, DataType) or not isinstance(name, str):
-            raise SchemaMismatch(
-                f"column {name!r}: {t!r} is no type; write ts.INT, 'DECIMAL(15, 2)' or an Arrow type"
-            )
-        fields.append(DataField(i, name, t))
+        if not isinstance(name, str):
+            raise SchemaMismatch(f"column {name!r}: a name is text")
+        fields.append(DataField(i, name, as_type(t, f"column {name!r}")))
     return tuple(fields)

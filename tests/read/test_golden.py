@@ -25,17 +25,12 @@ UNSUPPORTED_JAVA = {
     "append_deletion_vectors": "deletion-vectors",
     "pk_aggregation": "aggregation",
     "pk_deletion_vectors": "deletion-vectors",
-    "pk_nested_avro": "ARRAY",
-    "pk_nested_orc": "ARRAY",
-    "pk_nested_parquet": "ARRAY",
     "pk_partial_update": "partial-update",
     "pk_sequence_field": "sequence.field",
-    "schema_evolution": "ROW",
 }
 UNSUPPORTED_PYTHON = {
     "append_row_tracking_dv": "deletion-vectors",
     "pk_aggregation": "aggregation",
-    "pk_nested": "ARRAY",
     "pk_partial_update": "partial-update",
     "pk_sequence_field": "sequence.field",
 }
@@ -126,7 +121,7 @@ def test_files_and_statistics_of_java_tables(table: str) -> None:
         assert (None if f.value_stats_cols is None else list(f.value_stats_cols)) == w["value_stats_cols"]
         own = store.schema_of(f.schema_id)
         names = f.value_stats_cols if f.value_stats_cols is not None else f.write_cols or own.names
-        if set(names) <= set(own.names) and all(own.by_name[n].type.nested is None for n in names):
+        if set(names) <= set(own.names) and not any(own.by_name[n].type.children for n in names):
             types = {n: own.by_name[n].type for n in names}
             decoded = stats.decode(f.value_stats, [t.as_nullable() for t in types.values()], f.row_count)
             found = dict(zip(names, decoded, strict=True))
