@@ -68,6 +68,13 @@ class MergeEngine(StrEnum):
     FIRST_ROW = "first-row"
 
 
+class LookupCompact(StrEnum):
+    """How eagerly tables that look rows up compact level 0."""
+
+    RADICAL = "radical"
+    GENTLE = "gentle"
+
+
 class ChangelogProducer(StrEnum):
     """Where changelog files come from."""
 
@@ -149,6 +156,7 @@ def _opt(key: str, parse: Callable[[str], Any], default: Any, meaning: str, *ali
 
 
 _MERGE_ENGINE, _PRODUCER = _enum(MergeEngine), _enum(ChangelogProducer)
+_LOOKUP_COMPACT = _enum(LookupCompact)
 
 
 @dataclass(frozen=True)
@@ -249,6 +257,38 @@ class TableOptions:
     record_expire: str | None = _opt("record-level.expire-time", str, None, "age at which rows vanish")
     deletion_vectors: bool = _opt(
         "deletion-vectors.enabled", boolean, False, "mark superseded rows instead of merging"
+    )
+    bitmap64: bool = _opt("deletion-vectors.bitmap64", boolean, False, "64-bit deletion vectors")
+    merge_on_read: bool = _opt(
+        "deletion-vectors.merge-on-read", boolean, False, "deletion-vector tables show level 0, by merging"
+    )
+    dv_target_bytes: int = _opt(
+        "deletion-vector.index-file.target-size",
+        memory_size,
+        2 << 20,
+        "size deletion-vector files roll at",
+    )
+    row_deduplicate: bool = _opt(
+        "changelog-producer.row-deduplicate", boolean, False, "no -U/+U pairs of equal rows"
+    )
+    row_deduplicate_ignored: str | None = _opt(
+        "changelog-producer.row-deduplicate-ignore-fields",
+        str,
+        None,
+        "columns that row-deduplicate does not compare",
+    )
+    full_delta_commits: int | None = _opt(
+        "full-compaction.delta-commits", integer, None, "commits between full compactions"
+    )
+    force_lookup: bool = _opt("force-lookup", boolean, False, "compact level 0 with lookups all the same")
+    lookup_wait: bool = _opt(
+        "lookup-wait", boolean, True, "commits wait for lookups", "changelog-producer.lookup-wait"
+    )
+    lookup_compact: LookupCompact = _opt(
+        "lookup-compact", _LOOKUP_COMPACT, LookupCompact.RADICAL, "how eagerly level 0 is looked up"
+    )
+    lookup_interval: int | None = _opt(
+        "lookup-compact.max-interval", integer, None, "gentle: triggers between forced lookups"
     )
     row_tracking: bool = _opt("row-tracking.enabled", boolean, False, "row ids")
     write_only: bool = _opt(
@@ -435,6 +475,19 @@ class TableOptions:
     def sequence_fields(self) -> tuple[str, ...]:
         """Columns of `sequence.field`."""
         return tuple(n.strip() for n in (self.sequence_field or "").split(",") if n.strip())
+
+    @property
+    def needs_lookup(self) -> bool:
+        """Whether compaction of level 0 looks keys up in the levels above (primary-key tables)."""
+        producer, engine = self.changelog_producer, self.merge_engine
+        wanted = producer is ChangelogProducer.LOOKUP or engine is MergeEngine.FIRST_ROW
+        return wanted or self.deletion_vectors or self.force_lookup
+
+    @property
+    def lookup_max_interval(self) -> int:
+        """Triggers after which a gentle table forces level 0 up."""
+        given = 2 * self.compaction_trigger if self.lookup_interval is None else self.lookup_interval
+        return max(self.compaction_trigger, given)
 
     def target_bytes(self, *, keyed: bool) -> int:
         """Size at which a data file rolls: 128 MB with a primary key, 256 MB without."""

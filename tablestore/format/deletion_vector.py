@@ -1,0 +1,183 @@
+"""Deletion vectors: which rows of a data file are gone, and the container that holds those of many files.
+
+    byte 1 (version), then for each vector (big-endian unless said otherwise):
+      v1      int32 size | int32 magic 1581511376 | roaring bitmap      | int32 CRC32 of magic + bitmap
+      64-bit  int32 size | int32 magic 1681511377 (little-endian) | 64-bit bitmap | int32 CRC32 likewise
+    size = bytes of magic + bitmap; a range names the offset of the size field and a length:
+    v1: size; 64-bit: size + 8
+
+The magic tells the two apart. A vector is a sorted array of positions; memory: 8 bytes a deleted row of the
+vectors asked for. Used by split reads, compaction and deletes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.errors import Corrupt, InvalidRequest
+from tablestore.format import roaring
+from tablestore.format.index_manifest import DELETION_VECTORS, DvRange, IndexFileMeta
+from tablestore.io.fileio import FileIO
+
+VERSION = 1
+_MAGIC_32, _MAGIC_64 = 1581511376, 1681511377
+_MOST_32 = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionFile:
+    """Where the vector of one data file lies. Picklable; travels in splits."""
+
+    path: str
+    offset: int
+    length: int
+    cardinality: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class DeletionVector:
+    """Positions of deleted rows in one data file, strictly increasing."""
+
+    positions: np.ndarray
+
+    @classmethod
+    def of(cls, positions: np.ndarray) -> DeletionVector:
+        """The vector of these positions, in any order and repeated at will."""
+        return cls(np.unique(np.asarray(positions, dtype=np.int64)))
+
+    @property
+    def cardinality(self) -> int:
+        """Deleted rows."""
+        return len(self.positions)
+
+    def union(self, other: DeletionVector) -> DeletionVector:
+        """What either of them deletes."""
+        return DeletionVector(np.union1d(self.positions, other.positions))
+
+    def alive(self, start: int, rows: int) -> np.ndarray | None:
+        """A mask of the rows start … start + rows that are left; None if all are."""
+        low, high = np.searchsorted(self.positions, (start, start + rows))
+        if low == high:
+            return None
+        mask = np.ones(rows, dtype=bool)
+        mask[self.positions[low:high] - start] = False
+        return mask
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DeletionVector) and np.array_equal(self.positions, other.positions)
+
+    __hash__ = None
+
+
+def surviving(
+    batches: Iterable[pa.RecordBatch], vector: DeletionVector | None
+) -> Iterator[pa.RecordBatch]:
+    """Batches of a whole file, from its first row on, without the deleted rows; none is empty."""
+    start = 0
+    for batch in batches:
+        mask = None if vector is None else vector.alive(start, batch.num_rows)
+        start += batch.num_rows
+        kept = batch if mask is None else batch.filter(pa.array(mask))
+        if kept.num_rows:
+            yield kept
+
+
+def encode(vector: DeletionVector, *, bitmap64: bool) -> bytes:
+    """One vector as it lies in a container."""
+    if bitmap64:
+        data = struct.pack("<i", _MAGIC_64) + roaring.encode64(vector.positions)
+    else:
+        if vector.cardinality and int(vector.positions[-1]) > _MOST_32:
+            raise InvalidRequest(
+                "a data file with more than 2,147,483,647 rows needs deletion-vectors.bitmap64 = true"
+            )
+        data = struct.pack(">i", _MAGIC_32) + roaring.encode32(vector.positions)
+    return struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
+
+
+def decode(data: bytes, *, length: int, most: int = roaring.MOST_POSITIONS) -> DeletionVector:
+    """The vector of the bytes from its size field to its CRC; raises ValueError for damaged ones."""
+    if len(data) < 12:
+        raise ValueError("a deletion vector of less than 12 bytes")
+    size, magic = struct.unpack(">ii", data[:8])
+    wide = struct.unpack("<i", data[4:8])[0] == _MAGIC_64
+    if magic != _MAGIC_32 and not wide:
+        raise ValueError(f"magic number {magic} of no deletion vector")
+    if size != (length - 8 if wide else length) or len(data) != size + 8:
+        raise ValueError(f"a deletion vector of {size} bytes where the index manifest says {length}")
+    body = data[4:-4]
+    if zlib.crc32(body) != struct.unpack(">I", data[-4:])[0]:
+        raise ValueError("the checksum of a deletion vector is wrong")
+    return DeletionVector((roaring.decode64 if wide else roaring.decode32)(body[4:], most=most))
+
+
+def read(io: FileIO, file: DeletionFile, *, rows: int | None = None) -> DeletionVector:
+    """One vector; `rows` is the row count of its data file. Raises Corrupt naming the container."""
+    return read_many(io, file.path, {"": file}, rows={} if rows is None else {"": rows})[""]
+
+
+def read_many(
+    io: FileIO, path: str, files: Mapping[str, DeletionFile], *, rows: Mapping[str, int] | None = None
+) -> dict[str, DeletionVector]:
+    """Vectors of one container by name, opening it once; `rows` bounds positions where it is known."""
+    known = rows or {}
+    found = {}
+    try:
+        with contextlib.closing(io.open_input(path)) as source:
+            size = source.size()
+            if size < 1 or source.read_at(1, 0)[0] != VERSION:
+                raise Corrupt(path, "not a container of deletion vectors of version 1")
+            for name, file in files.items():
+                found[name] = _read(source, size, path, file, known.get(name))
+    except FileNotFoundError as e:
+        raise Corrupt(path, "the deletion vectors are missing") from e
+    return found
+
+
+def _read(
+    source: pa.NativeFile, size: int, path: str, file: DeletionFile, rows: int | None
+) -> DeletionVector:
+    where = f"vector at {file.offset}"
+    if file.offset < 1 or file.length < 4 or file.offset + file.length > size:
+        raise Corrupt(path, f"{where}, {file.length} bytes: outside the {size:,} bytes of the container")
+    head = source.read_at(4, file.offset)
+    stored = struct.unpack(">i", head)[0] if len(head) == 4 else -1
+    if stored not in (file.length, file.length - 8):
+        raise Corrupt(path, f"{where}: {stored} bytes where the index manifest says {file.length}")
+    most = min(n for n in (rows, file.cardinality, roaring.MOST_POSITIONS) if n is not None)
+    try:
+        vector = decode(source.read_at(stored + 8, file.offset), length=file.length, most=most)
+    except ValueError as e:
+        raise Corrupt(path, f"{where}: {e}") from None
+    if file.cardinality is not None and vector.cardinality != file.cardinality:
+        raise Corrupt(path, f"{where}: {vector.cardinality} rows where {file.cardinality} are promised")
+    if rows is not None and vector.cardinality and int(vector.positions[-1]) >= rows:
+        raise Corrupt(path, f"{where}: row {int(vector.positions[-1])} of a file with {rows} rows")
+    return vector
+
+
+def container(
+    vectors: Iterable[tuple[str, DeletionVector]], *, bitmap64: bool
+) -> tuple[bytes, list[DvRange]]:
+    """(bytes, ranges) of a container that holds these vectors by data file name."""
+    parts, ranges, at = [bytes([VERSION])], [], 1
+    for name, vector in vectors:
+        data = encode(vector, bitmap64=bitmap64)
+        length = len(data) if bitmap64 else len(data) - 8
+        ranges.append(DvRange(name, at, length, vector.cardinality))
+        parts.append(data)
+        at += len(data)
+    return b"".join(parts), ranges
+
+
+def index_file(name: str, size: int, ranges: Iterable[DvRange]) -> IndexFileMeta:
+    """The index entry of a container."""
+    kept = tuple(ranges)
+    return IndexFileMeta(DELETION_VECTORS, name, size, len(kept), kept)
