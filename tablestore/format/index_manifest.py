@@ -1,7 +1,7 @@
 """Index manifests: the full list of live index files of a snapshot ⇄ Avro bytes (format facts section 8).
 
-An index file is a HASH index (which key hashes a dynamic bucket holds) or a container of deletion vectors. The
-list is no delta: each commit that changes an index writes it anew. Entries of index kinds that this engine does
+An index file is a HASH index (the key hashes of a dynamic bucket) or a container of deletion vectors. The
+list is no delta: each commit that changes an index writes it anew. Entries of kinds that this engine does
 not know (global indexes) pass through unchanged.
 """
 

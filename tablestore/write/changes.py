@@ -1,8 +1,8 @@
 """What one snapshot changes: files added and deleted, changelog, index files. Pure values made of messages.
 
-A message yields up to two of them: `appended` (new files, input changelog, index files) and `compacted`. For
-tables with row tracking the numbers of new rows depend on the snapshot before, so `numbered` is asked anew for
-each try of a commit.
+A message yields up to two of them: `appended` (new files, input changelog, index files) and `compacted`.
+For tables with row tracking the numbers of new rows depend on the snapshot before, so `numbered` is asked
+anew for each try of a commit.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 (a) a partition has one bucket count, unless it is overwritten · (b) every deleted file is still live, none
 is added twice (I6) ·
-(c) in each (partition, bucket, level ≥ 1) key ranges stay disjoint (I4) · (d) an index file that is replaced is
-still the live one, and a deletion vector belongs to a live file that has no other.
+(c) in each (partition, bucket, level ≥ 1) key ranges stay disjoint (I4) · (d) an index file that is
+replaced is still the live one, and a deletion vector belongs to a live file that has no other.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class NextSnapshot:
         return {**(request.properties or {}), **positions.as_properties(known)}
 
     def discard_try(self, *, anew: bool) -> None:
-        """Delete what a try that lost wrote; its manifests stay for the next one, unless that starts `anew`."""
+        """Delete what a try that lost wrote; its manifests stay for the next, unless that starts `anew`."""
         if anew or self._store.options.row_tracking:
             self._written = None
         kept = (*self.delta, *(self._written[2] if self._written else ()))
