@@ -74,8 +74,11 @@ class FaultyIO:
     def delete_tree(self, path: str) -> None:
         self._run("delete", path, lambda: self._inner.delete_tree(path), writes=False)
 
-    def list(self, path: str) -> list[FileStatus]:
-        return self._run("list", path, lambda: self._inner.list(path), writes=False)
+    def delete_empty(self, path: str) -> bool:
+        return self._run("rmdir", path, lambda: self._inner.delete_empty(path), writes=False)
+
+    def list(self, path: str, *, hidden: bool = False) -> list[FileStatus]:
+        return self._run("list", path, lambda: self._inner.list(path, hidden=hidden), writes=False)
 
     def exists(self, path: str) -> bool:
         return self._run("exists", path, lambda: self._inner.exists(path), writes=False)

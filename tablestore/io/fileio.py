@@ -47,10 +47,12 @@ class FileIO(Protocol):
     def replace(self, path: str, data: bytes) -> None: ...
     def delete(self, path: str) -> None: ...
     def delete_tree(self, path: str) -> None: ...
-    def list(self, path: str) -> list[FileStatus]: ...
+    def delete_empty(self, path: str) -> bool: ...
+    def list(self, path: str, *, hidden: bool = False) -> list[FileStatus]: ...
     def exists(self, path: str) -> bool: ...
     def size(self, path: str) -> int: ...
     def make_dir(self, path: str) -> None: ...
+    def move(self, path: str, target: str) -> None: ...
 
 
 class LocalFileIO:
@@ -114,14 +116,23 @@ class LocalFileIO:
         with _trouble(path), contextlib.suppress(FileNotFoundError):
             shutil.rmtree(path)
 
-    def list(self, path: str) -> list[FileStatus]:
-        """Entries of a directory, hidden ones left out, by name; an absent directory is empty."""
+    def delete_empty(self, path: str) -> bool:
+        """Remove a directory that holds nothing; False if it holds something or is not there."""
+        try:
+            with _trouble(path):
+                os.rmdir(path)
+        except (FileNotFoundError, Unavailable):
+            return False
+        return True
+
+    def list(self, path: str, *, hidden: bool = False) -> list[FileStatus]:
+        """Entries of a directory by name, with `hidden` also temporary ones; an absent directory is empty."""
         found = []
         with _trouble(path):
             try:
                 with os.scandir(path) as entries:
                     for entry in entries:
-                        if entry.name.startswith("."):
+                        if entry.name.startswith(".") and not hidden:
                             continue
                         with contextlib.suppress(FileNotFoundError):  # gone since the directory was opened
                             stat = entry.stat()
@@ -146,6 +157,17 @@ class LocalFileIO:
         """Make a directory and its parents; an existing one is fine."""
         with _trouble(path):
             os.makedirs(path, exist_ok=True)
+
+    def move(self, path: str, target: str) -> None:
+        """Give a directory another name at once; raises FileExistsError if that is taken."""
+        with _trouble(path):
+            if os.path.lexists(target):
+                raise FileExistsError(errno.EEXIST, "is there already", target)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            os.rename(path, target)
+
+    def __reduce__(self) -> Any:
+        return LocalFileIO, ()
 
     def _temp(self, path: str) -> str:
         folder, name = os.path.split(path)

@@ -19,17 +19,35 @@ from tablestore.errors import Corrupt, InvalidRequest, Unsupported
 _ESCAPED = set(map(chr, range(0x20))) | {"\x7f"} | set("\"#%'*/:=?\\{}[]^")
 _NAME = re.compile(r"[^\x00-\x1f/\\:*?\"<>|$@`]{1,200}")
 POSTPONE_BUCKET = -2
+OBJECT_SCHEMES = ("s3", "s3a")
 
 
 def location(path: str | os.PathLike[str]) -> str:
-    """An absolute plain path for a local path or `file:` URI. Other schemes are refused by name."""
+    """An absolute plain path for a local path or `file:` URI; `s3://bucket/…` without needless slashes.
+
+    Other schemes are refused by name, and so is a way out of a bucket (`..`).
+    """
     text = os.fspath(path)
-    parsed = urlparse(text)
-    if parsed.scheme == "file":
-        text = unquote(parsed.path)
-    elif "://" in text:
-        raise Unsupported(f"{parsed.scheme}:// locations", "only local file systems so far")
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidRequest(f"a location is a path or URI, not {path!r}")
+    scheme, colon, rest = text.partition("://")
+    if text.startswith("file:"):
+        text = unquote(urlparse(text).path)
+    elif colon and scheme in OBJECT_SCHEMES:
+        bucket, *parts = [p for p in rest.split("/") if p not in ("", ".")] or [""]
+        if not bucket or ".." in (bucket, *parts):
+            raise InvalidRequest(f"{text!r} names no place in a bucket; write {scheme}://bucket/path")
+        return f"{scheme}://{'/'.join([bucket, *parts])}"
+    elif colon:
+        raise Unsupported(
+            f"{scheme}:// locations", f"local paths and {', '.join(s + '://' for s in OBJECT_SCHEMES)} only"
+        )
     return os.path.abspath(os.path.expanduser(text))
+
+
+def is_object_location(path: str) -> bool:
+    """Whether a location is in an object store."""
+    return path.startswith(tuple(f"{s}://" for s in OBJECT_SCHEMES))
 
 
 def join(*parts: str) -> str:
@@ -87,6 +105,29 @@ class TablePaths:
     @property
     def consumer_dir(self) -> str:
         return self._refs("consumer")
+
+    @property
+    def changelog_dir(self) -> str:
+        return self._refs("changelog")
+
+    @property
+    def branch_dir(self) -> str:
+        """Directory of all branches."""
+        return join(self.root, "branch")
+
+    @property
+    def refs_dir(self) -> str:
+        """Directory of this branch's own files: the table's for `main`."""
+        return self._refs()
+
+    def tag(self, name: str) -> str:
+        return join(self.tag_dir, f"tag-{inside(name)}")
+
+    def changelog(self, snapshot_id: int) -> str:
+        return join(self.changelog_dir, f"changelog-{snapshot_id}")
+
+    def statistics(self, name: str) -> str:
+        return join(self.root, "statistics", inside(name))
 
     def schema(self, schema_id: int) -> str:
         return join(self.schema_dir, f"schema-{schema_id}")
