@@ -291,6 +291,42 @@ class TableOptions:
         "lookup-compact.max-interval", integer, None, "gentle: triggers between forced lookups"
     )
     row_tracking: bool = _opt("row-tracking.enabled", boolean, False, "row ids")
+    dynamic_bucket_rows: int = _opt(
+        "dynamic-bucket.target-row-num", integer, 2_000_000, "keys a dynamic bucket takes"
+    )
+    dynamic_bucket_most: int = _opt(
+        "dynamic-bucket.max-buckets", integer, -1, "dynamic buckets a partition has at most; -1 no limit"
+    )
+    dynamic_bucket_initial: int | None = _opt(
+        "dynamic-bucket.initial-buckets",
+        integer,
+        None,
+        "dynamic buckets that new keys are spread over at once",
+    )
+    postpone_buckets: int = _opt(
+        "postpone.default-bucket-num",
+        integer,
+        1,
+        "buckets of a partition that is compacted for the first time",
+    )
+    postpone_bucket_rows: int | None = _opt(
+        "postpone.target-row-num-per-bucket",
+        integer,
+        None,
+        "rows that decide the buckets of such a partition",
+    )
+    overwrite_upgrade: bool = _opt(
+        "overwrite-upgrade", boolean, True, "overwriting files that do not overlap go to the top level"
+    )
+    compaction_min_files: int = _opt(
+        "compaction.min.file-num", integer, 5, "small files of an append table that are combined"
+    )
+    compaction_delete_ratio: float = _opt(
+        "compaction.delete-ratio-threshold",
+        float,
+        0.2,
+        "share of deleted rows above which a file is rewritten",
+    )
     write_only: bool = _opt(
         "write-only", boolean, False, "no compaction, no expiry by writers", "write.compaction-skip"
     )

@@ -1,7 +1,8 @@
 """Bucket functions: which bucket a row belongs to (format facts section 6), whole columns at a time.
 
 default: |murmur3_32(BinaryRow body of the bucket key, seed 42) mod n| with Java's remainder.
-mod: floorMod of one integer.
+mod: floorMod of one integer. hive: the hash of Hive's bucketed tables, 31 times the hash so far plus that of
+the next column.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore.errors import InvalidOption, Unsupported
 from tablestore.format import binary_row
@@ -76,6 +78,91 @@ def bucket_of(
         if len(types) != 1 or types[0].root not in ("INT", "BIGINT"):
             raise InvalidOption("bucket-function.type 'mod' needs one INT or BIGINT bucket key")
         return (binary_row.signed(arrays[0]) % buckets).astype(np.int32)
+    if function == "hive":
+        return ((_hive(arrays, types) & 0x7FFFFFFF) % buckets).astype(np.int32)
     if function != "default":
         raise Unsupported(f"bucket-function.type {function!r}")
     return np.abs(np.fmod(hash_rows(arrays, types), np.int32(buckets)))
+
+
+def _hive(arrays: Sequence[pa.Array], types: Sequence[DataType]) -> np.ndarray:
+    """int64 that holds Hive's hash of each row in its low 32 bits."""
+    found = np.zeros(len(arrays[0]), dtype=np.int64)
+    for array, t in zip(arrays, types, strict=True):
+        own = _hive_column(array, t)
+        if array.null_count:
+            own = np.where(array.is_valid().to_numpy(zero_copy_only=False), own, 0)
+        found = (31 * found + own) & 0xFFFFFFFF
+    return found
+
+
+def _hive_column(array: pa.Array, t: DataType) -> np.ndarray:
+    if t.root in ("FLOAT", "DOUBLE"):
+        return _hive_float(array, np.float32 if t.root == "FLOAT" else np.float64)
+    if t.root == "DECIMAL":
+        return _hive_decimal(array)
+    if t.is_string or t.is_binary:
+        return _hive_bytes(array.cast(pa.binary()))
+    if t.root == "BOOLEAN":
+        return array.cast(pa.int8()).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    if t.root in ("DATE", "TIME"):
+        array = array.cast(pa.int32())
+    if not pa.types.is_integer(array.type):
+        raise Unsupported(f"bucket-function.type 'hive' over {t.root} columns")
+    values = array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return values ^ (values >> 32) if t.root == "BIGINT" else values
+
+
+def _hive_float(array: pa.Array, kind: type[np.floating]) -> np.ndarray:
+    """Java's floatToIntBits and Double.hashCode; both zeros are 0, every NaN is one."""
+    values = array.fill_null(0).to_numpy(zero_copy_only=False).astype(kind) + kind(0)
+    values = np.where(np.isnan(values), kind(np.nan), values).astype(kind)
+    if kind is np.float32:
+        return values.view(np.int32).astype(np.int64)
+    bits = values.view(np.int64)
+    return bits ^ ((bits >> 32) & 0xFFFFFFFF)
+
+
+def _hive_bytes(array: pa.Array) -> np.ndarray:
+    """31 · h + signed byte, over the bytes of each value."""
+    lengths = pc.binary_length(array).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    ends = np.cumsum(lengths)
+    flat = np.frombuffer(b"".join(array.fill_null(b"").to_numpy(zero_copy_only=False)), dtype=np.int8)
+    found = np.zeros(len(lengths), dtype=np.int64)
+    for i in range(int(lengths.max(initial=0))):
+        rows = np.flatnonzero(lengths > i)
+        found[rows] = (31 * found[rows] + flat[ends[rows] - lengths[rows] + i]) & 0xFFFFFFFF
+    return found
+
+
+def _hive_decimal(array: pa.Array) -> np.ndarray:
+    """31 · (hash of the unscaled value) + scale, trailing zeros stripped while a scale is left."""
+    low, high = binary_row.decimal_words(array.fill_null(0).cast(pa.decimal128(38, array.type.scale)))
+    if array.type.precision > 18:
+        pairs, inverse = np.unique(np.stack([high, low.view(np.int64)]), axis=1, return_inverse=True)
+        distinct = [(int(h) << 64) | int(np.uint64(lo & _WORD)) for h, lo in pairs.T.astype(object)]
+        hashes = np.array([_wide_decimal(u, array.type.scale) for u in distinct], dtype=np.int64)
+        return hashes[inverse.reshape(-1)]
+    unscaled, scale = low.view(np.int64).copy(), np.full(len(low), array.type.scale, dtype=np.int64)
+    for _ in range(array.type.scale):
+        whole = (unscaled % 10 == 0) & (scale > 0)
+        unscaled[whole] //= 10
+        scale[whole] -= 1
+    size = np.abs(unscaled)
+    own = (31 * (size >> 32) + (size & 0xFFFFFFFF)) & 0xFFFFFFFF
+    return np.where(unscaled == 0, 0, 31 * np.where(unscaled < 0, -own, own) + scale)
+
+
+_WORD = 0xFFFFFFFFFFFFFFFF
+
+
+def _wide_decimal(unscaled: int, scale: int) -> int:
+    """Java's BigDecimal.hashCode of one distinct value of more than 18 digits."""
+    if not unscaled:
+        return 0
+    while scale and unscaled % 10 == 0:
+        unscaled, scale = unscaled // 10, scale - 1
+    size, found = abs(unscaled), 0
+    for shift in range(((size.bit_length() + 31) // 32 - 1) * 32, -1, -32):
+        found = (31 * found + ((size >> shift) & 0xFFFFFFFF)) & 0xFFFFFFFF
+    return (31 * (found if unscaled > 0 else -found) + scale) & 0xFFFFFFFF

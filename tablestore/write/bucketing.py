@@ -2,8 +2,8 @@
 section 6).
 
 One stable sort by a small integer code and one gather a batch; slices then share its memory. Batches of
-about 250,000 rows keep the
-gather inside the cache.
+about 250,000 rows keep the gather inside the cache. Where the bucket is no function of the row alone (dynamic
+buckets) others say it and only cut here.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from tablestore.format.types import DataType
 from tablestore.options import TableOptions
 
 BATCH_ROWS = 262_144
+UNAWARE_BUCKET = 0  # the directory of append tables without buckets
 Slice = tuple[bytes, int, pa.RecordBatch]
-_NO_PARTITION = binary_row.encode([], [])
+NO_PARTITION = binary_row.encode([], [])
 
 
 def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -30,26 +31,42 @@ def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(at, BATCH_ROWS)
 
 
-def route(batch: pa.RecordBatch, schema: TableSchema, options: TableOptions) -> Iterator[Slice]:
-    """(partition, bucket, rows in their order) for each bucket the batch touches. `batch` may hold system
-    columns too."""
+def route(
+    batch: pa.RecordBatch, schema: TableSchema, options: TableOptions, *, total: int | None = None
+) -> Iterator[Slice]:
+    """(partition, bucket, rows in their order) for each bucket the batch touches, by the bucket function over
+    `total` buckets (None: the table's). `batch` may hold system columns too."""
     if not batch.num_rows:
         return
     fields = schema.columns(schema.bucket_keys)
     keys = [batch.column(f.name) for f in fields]
     types = [f.type for f in fields]
-    buckets = hashing.bucket_of(keys, types, options.bucket, options.bucket_function)
-    partitions, codes = _partitions(batch, schema)
-    groups = codes * np.int64(options.bucket) + buckets
+    buckets = hashing.bucket_of(keys, types, total or options.bucket, options.bucket_function)
+    partitions, codes = partitions_of(batch, schema)
+    yield from cut(batch, partitions, codes, buckets)
+
+
+def route_to(batch: pa.RecordBatch, schema: TableSchema, bucket: int) -> Iterator[Slice]:
+    """(partition, `bucket`, rows in their order) for each partition the batch touches."""
+    if not batch.num_rows:
+        return
+    partitions, codes = partitions_of(batch, schema)
+    for partition, _, rows in cut(batch, partitions, codes, np.zeros(batch.num_rows, dtype=np.int32)):
+        yield partition, bucket, rows
+
+
+def cut(
+    batch: pa.RecordBatch, partitions: Sequence[bytes], codes: np.ndarray, buckets: np.ndarray
+) -> Iterator[Slice]:
+    """A slice for each (partition, bucket): `codes` index `partitions`, `buckets` are not negative."""
+    total = int(buckets.max()) + 1
+    groups = codes * np.int64(total) + buckets
     first = int(groups[0])
     if not (groups != first).any():
-        yield partitions[first // options.bucket], first % options.bucket, batch
+        yield partitions[first // total], first % total, batch
         return
-    small = (
-        groups.astype(np.uint8 if len(partitions) * options.bucket <= 256 else np.uint16)
-        if _fits(partitions, options)
-        else groups
-    )
+    count = len(partitions) * total
+    small = groups.astype(np.uint8 if count <= 256 else np.uint16) if count <= 65_536 else groups
     order = np.argsort(small, kind="stable")
     sorted_groups = groups[order]
     taken = batch.take(pa.array(order))
@@ -57,18 +74,14 @@ def route(batch: pa.RecordBatch, schema: TableSchema, options: TableOptions) -> 
     ends = np.r_[starts[1:], len(order)]
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         group = int(sorted_groups[start])
-        yield partitions[group // options.bucket], group % options.bucket, taken.slice(start, end - start)
+        yield partitions[group // total], group % total, taken.slice(start, end - start)
 
 
-def _fits(partitions: Sequence[bytes], options: TableOptions) -> bool:
-    return len(partitions) * options.bucket <= 65_536
-
-
-def _partitions(batch: pa.RecordBatch, schema: TableSchema) -> tuple[list[bytes], np.ndarray]:
+def partitions_of(batch: pa.RecordBatch, schema: TableSchema) -> tuple[list[bytes], np.ndarray]:
     """The distinct partitions as serialized rows, and each row's index into them."""
     rows = batch.num_rows
     if not schema.partition_keys:
-        return [_NO_PARTITION], np.zeros(rows, dtype=np.int64)
+        return [NO_PARTITION], np.zeros(rows, dtype=np.int64)
     fields = schema.partition_fields
     columns = [batch.column(f.name) for f in fields]
     codes, distinct = np.zeros(rows, dtype=np.int64), 1

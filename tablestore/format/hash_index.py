@@ -1,0 +1,21 @@
+"""HASH index files: the key hashes of one dynamic bucket as int32 big-endian, one after another (format facts
+section 15). Each hash is there once; their order means nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tablestore.errors import Corrupt
+
+
+def encode(hashes: np.ndarray) -> bytes:
+    """The bytes of an index file."""
+    return hashes.astype(">i4").tobytes()
+
+
+def decode(data: bytes, path: str) -> np.ndarray:
+    """int32 hashes; raises Corrupt naming `path` when the bytes are no whole number of them."""
+    if len(data) % 4:
+        raise Corrupt(path, f"a hash index of {len(data)} bytes: not a multiple of 4")
+    return np.frombuffer(data, dtype=">i4").astype(np.int32)

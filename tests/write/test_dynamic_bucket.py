@@ -1,0 +1,73 @@
+"""Dynamic buckets: where keys go, and that they stay there."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from tablestore.errors import Corrupt, InvalidRequest
+from tablestore.format import hash_index
+from tablestore.write.dynamic_bucket import BucketLimits, PartitionIndex
+
+
+def ints(*values: int) -> np.ndarray:
+    return np.array(values, dtype=np.int32)
+
+
+def one_by_one(limits: BucketLimits, known: dict[int, int], hashes: list[int]) -> list[int]:
+    """The rule for one row after another."""
+    found = []
+    for h in hashes:
+        if h not in known:
+            counts = {b: list(known.values()).count(b) for b in set(known.values())}
+            room = [b for b in sorted(counts) if counts[b] < limits.rows]
+            known[h] = room[0] if room else len(counts)
+        found.append(known[h])
+    return found
+
+
+def test_new_keys_fill_buckets_in_order_and_known_ones_stay(seeds: tuple[int, ...]) -> None:
+    for seed in seeds:
+        rng = random.Random(seed)
+        limits = BucketLimits(rng.randrange(1, 9))
+        index, known = PartitionIndex(limits), {}
+        for _ in range(6):
+            hashes = [rng.randrange(-40, 40) for _ in range(rng.randrange(1, 30))]
+            expected = one_by_one(limits, known, hashes)
+            assert index.assign(ints(*hashes)).tolist() == expected, f"seed {seed}"
+        assert dict(zip(index.hashes.tolist(), index.buckets.tolist(), strict=True)) == known
+
+
+def test_an_index_read_from_files_goes_on_where_it_was() -> None:
+    index = PartitionIndex.of(BucketLimits(3), {1: ints(7, 8), 0: ints(1, 2, 3)})
+    assert index.assign(ints(8, 100, 1, 101, 102)).tolist() == [1, 1, 0, 2, 2]
+    assert index.changed == {1, 2}
+    assert sorted(index.of_bucket(1).tolist()) == [7, 8, 100]
+
+
+def test_above_the_most_buckets_keys_go_to_full_ones_and_stay() -> None:
+    index = PartitionIndex(BucketLimits(2, most=2))
+    first = index.assign(ints(1, 2, 3, 4, 5, 6, 7))
+    assert set(first.tolist()) == {0, 1}
+    assert index.assign(ints(7, 6, 5)).tolist() == first[[6, 5, 4]].tolist()
+
+
+def test_without_a_limit_running_out_of_buckets_is_refused() -> None:
+    index = PartitionIndex(BucketLimits(1))
+    with pytest.raises(InvalidRequest, match="target-row-num"):
+        index.assign(np.arange(40_000, dtype=np.int32))
+
+
+def test_initial_buckets_are_begun_at_once() -> None:
+    index = PartitionIndex(BucketLimits(10, initial=4))
+    assert set(index.assign(np.arange(-20, 20, dtype=np.int32)).tolist()) == {0, 1, 2, 3}
+    assert max(index.counts.values()) <= 10
+
+
+def test_index_files_hold_big_endian_hashes() -> None:
+    assert hash_index.encode(ints(1, -2)) == bytes.fromhex("00000001fffffffe")
+    assert hash_index.decode(bytes.fromhex("00000001fffffffe"), "x").tolist() == [1, -2]
+    with pytest.raises(Corrupt, match="index-1"):
+        hash_index.decode(b"12345", "index-1")
