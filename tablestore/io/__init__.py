@@ -1,2 +1,2 @@
-"""Files: the only package that touches the file system. See `fileio` (protocol and local store) and
-`paths`."""
+"""Files: the only package that touches storage. `fileio` the protocol and the local store, `object_store`
+S3-compatible ones, `routed` the choice between them, `guarded` a catalog's locks, `paths` where files are."""

@@ -14,8 +14,9 @@ from tablestore.format.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.format.text import cast_text, legacy_text
 from tablestore.format.types import DataType
-from tablestore.io.fileio import FileIO, LocalFileIO
+from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, inside, join
+from tablestore.io.routed import file_io_for
 from tablestore.meta.manifests import ManifestStore
 from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.snapshots import SnapshotStore
@@ -38,7 +39,7 @@ class Store:
     @classmethod
     def open(cls, root: str, *, io: FileIO | None = None, env: Env = SYSTEM, branch: str = "main") -> Store:
         """The table at `root`; raises NotFound where there is none."""
-        io = io or LocalFileIO(env)
+        io = io or file_io_for(root, env=env)
         paths = TablePaths(root, branch)
         schemas = SchemaStore(io, paths)
         schema = schemas.latest()
@@ -46,7 +47,7 @@ class Store:
         return cls(io, env, paths, schema, schemas, SnapshotStore(io, paths), ManifestStore(io, paths))
 
     def __reduce__(self) -> Any:
-        return _reopen, (self.paths, self.schema)
+        return _reopen, (self.io, self.paths, self.schema)
 
     def with_schema(self, schema: TableSchema) -> Store:
         """The same table under another schema (time travel, dynamic options)."""
@@ -115,8 +116,7 @@ class Store:
         return join(self.bucket_dir(partition, bucket), inside(file.file_name))
 
 
-def _reopen(paths: TablePaths, schema: TableSchema) -> Store:
-    io = LocalFileIO()
+def _reopen(io: FileIO, paths: TablePaths, schema: TableSchema) -> Store:
     return Store(
         io, SYSTEM, paths, schema, SchemaStore(io, paths), SnapshotStore(io, paths), ManifestStore(io, paths)
     )

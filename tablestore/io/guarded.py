@@ -1,0 +1,49 @@
+"""GuardedFileIO: the FileIO of one table of a catalog that keeps locks or a registry.
+
+Every put-if-absent below the table (snapshots, schemas, tags) runs inside the catalog's lock, and the
+catalog learns of each new file, so that it can follow a changed schema. All else goes straight through.
+It travels with the table wherever its FileIO goes, branches included.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from tablestore.io.fileio import FileIO
+
+
+class Guard(Protocol):
+    """What a catalog does around new files of one table. Picklable."""
+
+    def hold(self) -> AbstractContextManager[None]: ...
+
+    def created(self, io: FileIO, path: str, data: bytes) -> None: ...
+
+
+class GuardedFileIO:
+    """`inner` with a guard around `write_new` below `root`."""
+
+    def __init__(self, inner: FileIO, root: str, guard: Guard) -> None:
+        self._inner, self._root, self._guard = inner, root, guard
+
+    def write_new(self, path: str, data: bytes) -> bool:
+        """Put if absent, under the lock; the catalog's refusal takes the new file back."""
+        if not path.startswith(self._root + "/"):
+            return self._inner.write_new(path, data)
+        with self._guard.hold():
+            made = self._inner.write_new(path, data)
+        if made:
+            self._guard.created(self._inner, path, data)
+        return made
+
+    def __getattr__(self, verb: str) -> Any:
+        if verb.startswith("_"):
+            raise AttributeError(verb)
+        return getattr(self._inner, verb)
+
+    def __reduce__(self) -> Any:
+        return GuardedFileIO, (self._inner, self._root, self._guard)
+
+    def __repr__(self) -> str:
+        return f"GuardedFileIO({self._inner!r}, {self._root!r})"

@@ -1,0 +1,309 @@
+"""ObjectStoreFileIO: tables in an S3-compatible store, through obstore.
+
+A name is taken by one conditional PUT (`If-None-Match: *`): put-if-absent without rename. Not every store
+honours it, and one that does not would lose commits silently, so the first such write to a bucket tries it
+on a probe object; where the promise is broken the write is refused, unless a catalog's lock is held around
+it (`guarded`). Directories are prefixes; an empty one is kept by a hidden marker object. Reads fetch
+ranges (`RangeReader`), writes are multipart: an object appears when it is complete.
+Memory: one read-ahead block a reader, `_PART` × `_PARTS` a writer. Safe to share between threads; a process
+made by fork must not use it after its parent did (the client's threads are gone there): spawn instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.env import SYSTEM, Env
+from tablestore.errors import Unavailable, Unsupported
+from tablestore.io.fileio import FileStatus
+from tablestore.io.ranges import ObjectWriter, RangeReader
+from tablestore.io.s3_options import S3Options
+
+_LOCATION = re.compile(r"([a-z][a-z0-9+.-]*)://([^/]+)/*(.*)")
+_MARKER = ".directory"
+_PART = 8 << 20
+_PARTS = 4
+_BULK = 1000
+_RETRY = {
+    "max_retries": 6,
+    "retry_timeout": timedelta(seconds=90),
+    "backoff": {
+        "init_backoff": timedelta(milliseconds=100),
+        "max_backoff": timedelta(seconds=8),
+        "base": 2,
+    },
+}
+
+
+@functools.cache
+def _client() -> Any:
+    """obstore, loaded with the first object store that is used."""
+    import obstore
+    import obstore.exceptions
+
+    return obstore
+
+
+def open_s3(bucket: str, options: S3Options) -> Any:
+    """The client of one bucket, with retries and backoff."""
+    from obstore.store import S3Store
+
+    plain = {"allow_http": (options.endpoint or "").startswith("http://")}
+    limits = {"connect_timeout": timedelta(seconds=10), "timeout": timedelta(seconds=60)}
+    return S3Store(
+        bucket, client_options={**plain, **limits}, retry_config=_RETRY, **options.client_arguments()
+    )
+
+
+class ObjectStoreFileIO:
+    """Files as objects. `guarded`: the caller holds a lock around every `write_new`."""
+
+    def __init__(
+        self,
+        options: S3Options | None = None,
+        env: Env = SYSTEM,
+        *,
+        guarded: bool = False,
+        open_bucket: Callable[[str, S3Options], Any] = open_s3,
+    ) -> None:
+        self.options, self.guarded = options or S3Options(), guarded
+        self._env, self._open_bucket = env, open_bucket
+        self._lock = threading.Lock()  # protects the two below
+        self._buckets: dict[tuple[int, str], Any] = {}
+        self._atomic: dict[str, bool] = {}
+
+    def __reduce__(self) -> Any:
+        return _reopened, (self.options, self.guarded)
+
+    def __repr__(self) -> str:
+        return f"ObjectStoreFileIO({self.options!r})"
+
+    def with_guard(self) -> ObjectStoreFileIO:
+        """The same store for callers that hold a lock around `write_new`."""
+        return ObjectStoreFileIO(self.options, self._env, guarded=True, open_bucket=self._open_bucket)
+
+    def read(self, path: str) -> bytes:
+        """All bytes of an object."""
+        store, key = self._at(path)
+        with self._trouble(path):
+            return bytes(_client().get(store, key).bytes())
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """A random-access Arrow file. Opening takes one request, which brings the object's tail along."""
+        store, key = self._at(path)
+        client = _client()
+
+        def fetch(start: int, length: int) -> bytes:
+            with self._trouble(path):
+                return bytes(client.get_range(store, key, start=start, length=length))
+
+        with self._trouble(path):
+            size, tail = self._tail(store, key)
+        return pa.PythonFile(RangeReader(fetch, size, tail), mode="r")
+
+    def _tail(self, store: Any, key: str) -> tuple[int, bytes]:
+        """Size of an object and its last bytes, by one request (two for an empty object)."""
+        client = _client()
+        try:
+            got = client.get(store, key, options={"range": {"suffix": RangeReader.TAIL}})
+        except client.exceptions.GenericError:  # an empty object has no range
+            got = client.get(store, key)
+        return int(got.meta["size"]), bytes(got.bytes())
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        """A new object for writing, there once it is closed. The name must be fresh."""
+        store, key = self._at(path)
+        trouble = functools.partial(self._trouble, path)
+        with self._trouble(path):
+            sink = _client().open_writer(store, key, buffer_size=_PART, max_concurrency=_PARTS)
+        return pa.PythonFile(ObjectWriter(sink, trouble), mode="w")
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a whole object."""
+        store, key = self._at(path)
+        with self._trouble(path):
+            self._put(store, key, data, "overwrite")
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Set the content of a hint: an object changes as a whole."""
+        self.write(path, data)
+
+    def write_new(self, path: str, data: bytes) -> bool:
+        """Put if absent: True iff this call made the object (I1).
+
+        A retry inside the client may find its own bytes: they count as made, so data that is not unique
+        may be "made" twice. Raises Unsupported where the store overwrites and no lock is held.
+        """
+        store, key = self._at(path)
+        if not self._creates(path):
+            if not self.guarded:
+                raise Unsupported(
+                    f"commits to {path.rpartition('/')[0]}",
+                    "this store has no put-if-absent: set lock.enabled with a jdbc or hive metastore",
+                )
+            if self._is_object(store, key, path):
+                return False
+            self.write(path, data)
+            return True
+        with self._trouble(path):
+            if self._put(store, key, data, "create"):
+                return True
+        try:
+            return self.read(path) == data
+        except FileNotFoundError:
+            return False  # there a moment ago, removed since
+
+    def _creates(self, path: str) -> bool:
+        """Whether the bucket of `path` honours a conditional PUT; tried once a process."""
+        bucket = _parts(path)[1]
+        with self._lock:
+            known = self._atomic.get(bucket)
+        if known is None:
+            probe = f"{path.rpartition('/')[0]}/.probe-{self._env.uuid()}.tmp"
+            store, key = self._at(probe)
+            with self._trouble(probe):
+                known = self._put(store, key, b"1", "create") and not self._put(store, key, b"2", "create")
+            self.delete(probe)
+            with self._lock:
+                self._atomic[bucket] = known
+        return known
+
+    def _put(self, store: Any, key: str, data: bytes, mode: str) -> bool:
+        """False iff `mode` is create and the object is there; a store that knows no such mode says so."""
+        client = _client()
+        try:
+            client.put(store, key, data, mode=mode, use_multipart=len(data) > _PART and mode != "create")
+        except (client.exceptions.AlreadyExistsError, client.exceptions.PreconditionError):
+            return False
+        except client.exceptions.NotSupportedError:
+            return False
+        return True
+
+    def delete(self, path: str) -> None:
+        """Remove an object; absent is fine."""
+        store, key = self._at(path)
+        with self._trouble(path), contextlib.suppress(FileNotFoundError):
+            _client().delete(store, key)
+
+    def delete_tree(self, path: str) -> None:
+        """Remove all objects below a prefix, a page at a time; absent is fine."""
+        store, key = self._at(path)
+        with self._trouble(path):
+            for page in _client().list(store, prefix=key, chunk_size=_BULK):
+                _client().delete(store, [o["path"] for o in page])
+
+    def delete_empty(self, path: str) -> bool:
+        """Remove the marker of a prefix that holds nothing else; False if it holds something or is not there."""
+        store, key = self._at(path)
+        with self._trouble(path):
+            held = [o["path"] for o in next(iter(_client().list(store, prefix=key, chunk_size=2)), [])]
+        if held != [f"{key}/{_MARKER}"]:
+            return False
+        self.delete(f"{path.rstrip('/')}/{_MARKER}")
+        return True
+
+    def list(self, path: str, *, hidden: bool = False) -> list[FileStatus]:
+        """Entries directly below a prefix by name, with `hidden` also temporary ones; an absent one is empty."""
+        store, key = self._at(path)
+        with self._trouble(path):
+            found = _client().list_with_delimiter(store, prefix=key or None)
+        names = [p.rstrip("/").rpartition("/")[2] for p in found["common_prefixes"]]
+        entries = [FileStatus(n, 0, 0, True) for n in names]
+        for o in found["objects"]:
+            name = o["path"].rpartition("/")[2]
+            if o["path"].rstrip("/") != key:  # not the marker other programs leave for a directory
+                entries.append(FileStatus(name, o["size"], int(o["last_modified"].timestamp() * 1000)))
+        shown = (e for e in entries if e.name != _MARKER and (hidden or not e.name.startswith(".")))
+        return sorted(shown, key=lambda s: s.name)
+
+    def exists(self, path: str) -> bool:
+        """Whether an object of that name is there, or anything below it."""
+        store, key = self._at(path)
+        if key and self._is_object(store, key, path):
+            return True
+        with self._trouble(path):
+            return any(len(page) for page in _client().list(store, prefix=key, chunk_size=1))
+
+    def _is_object(self, store: Any, key: str, path: str) -> bool:
+        try:
+            with self._trouble(path):
+                _client().head(store, key)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def size(self, path: str) -> int:
+        """Bytes of an object."""
+        store, key = self._at(path)
+        with self._trouble(path):
+            return int(_client().head(store, key)["size"])
+
+    def make_dir(self, path: str) -> None:
+        """Keep an empty directory visible by a hidden object in it."""
+        self.write(f"{path.rstrip('/')}/{_MARKER}", b"")
+
+    def move(self, path: str, target: str) -> None:
+        """Move what is below a prefix by copying: not at once, so nobody may write there meanwhile.
+
+        `schema/` is copied last and removed first: a half-moved table is seen at its old place only.
+        """
+        store, key = self._at(path)
+        onto, new = self._at(target)
+        if _parts(path)[:2] != _parts(target)[:2]:
+            raise Unsupported(f"moving {path} to another bucket")
+        with self._trouble(path):
+            keys = [o["path"] for page in _client().list(store, prefix=key, chunk_size=_BULK) for o in page]
+            keys.sort(key=lambda k: k.startswith(f"{key}/schema/"))
+            for k in keys:
+                _client().copy(onto, k, new + k.removeprefix(key), overwrite=True)
+            for at in range(len(keys), 0, -_BULK):
+                _client().delete(store, keys[max(at - _BULK, 0) : at])
+
+    def _at(self, path: str) -> tuple[Any, str]:
+        """The client and key of a path."""
+        _, bucket, key = _parts(path)
+        with self._lock:
+            store = self._buckets.get((os.getpid(), bucket))
+            if store is None:
+                store = self._buckets[os.getpid(), bucket] = self._open_bucket(bucket, self.options)
+        return store, key.rstrip("/")
+
+    @contextlib.contextmanager
+    def _trouble(self, path: str) -> Iterator[None]:
+        """Turn what the client says into `Unavailable`, but for absent objects; no secret is repeated."""
+        errors = _client().exceptions
+        try:
+            yield
+        except FileNotFoundError as e:
+            raise FileNotFoundError(f"{path}: no such object") from e
+        except (errors.UnauthenticatedError, errors.PermissionDeniedError) as e:
+            raise Unavailable(f"{path}: access refused ({self._first_line(e)}); {_KEYS}") from None
+        except errors.BaseError as e:
+            raise Unavailable(f"{path}: {self._first_line(e)}") from None
+
+    def _first_line(self, error: Exception) -> str:
+        return self.options.scrub(str(error).strip().partition("\n")[0])
+
+
+_KEYS = "check s3.access-key, s3.secret-key and s3.region"
+
+
+def _parts(path: str) -> tuple[str, str, str]:
+    """Scheme, bucket and key."""
+    match = _LOCATION.fullmatch(path)
+    if match is None:
+        raise Unavailable(f"{path}: not the name of an object (s3://bucket/…)")
+    return match[1], match[2], match[3]
+
+
+def _reopened(options: S3Options, guarded: bool) -> ObjectStoreFileIO:
+    return ObjectStoreFileIO(options, guarded=guarded)

@@ -1,0 +1,51 @@
+"""Which FileIO a location needs: the local one, an object store, or both side by side.
+
+A table's metadata and data usually share a store, but a checkpoint, a change directory or an external data
+path may lie elsewhere, so options that name an object store give a FileIO that looks at each path's scheme.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tablestore.env import SYSTEM, Env
+from tablestore.io.fileio import FileIO, LocalFileIO
+from tablestore.io.object_store import ObjectStoreFileIO
+from tablestore.io.paths import is_object_location
+from tablestore.io.s3_options import S3Options, is_s3_key
+
+
+def file_io_for(path: str, options: Mapping[str, Any] | None = None, env: Env = SYSTEM) -> FileIO:
+    """The FileIO of a location and of everything its options can reach."""
+    given = options or {}
+    if not is_object_location(path) and not any(is_s3_key(key) for key in given):
+        return LocalFileIO(env)
+    return RoutedFileIO(LocalFileIO(env), ObjectStoreFileIO(S3Options.parse(given), env))
+
+
+class RoutedFileIO:
+    """Each verb goes to the store its path names. Safe to share; picklable."""
+
+    def __init__(self, local: FileIO, objects: ObjectStoreFileIO) -> None:
+        self._local, self._objects = local, objects
+
+    def with_guard(self) -> RoutedFileIO:
+        """The same for callers that hold a lock around `write_new`."""
+        return RoutedFileIO(self._local, self._objects.with_guard())
+
+    def __getattr__(self, verb: str) -> Any:
+        if verb.startswith("_"):
+            raise AttributeError(verb)
+
+        def routed(path: str, *rest: Any, **named: Any) -> Any:
+            there = self._objects if is_object_location(path) else self._local
+            return getattr(there, verb)(path, *rest, **named)
+
+        return routed
+
+    def __reduce__(self) -> Any:
+        return RoutedFileIO, (self._local, self._objects)
+
+    def __repr__(self) -> str:
+        return f"RoutedFileIO({self._objects!r})"

@@ -1,0 +1,115 @@
+"""S3Options: how to reach an S3-compatible store, under Paimon's option names.
+
+`s3.endpoint`, `s3.access-key`, `s3.secret-key`, `s3.session-token`, `s3.region`, `s3.path.style.access`; the
+prefixes `s3a.` and `fs.s3a.` and dots in place of dashes mean the same. What is absent comes from the
+environment (`AWS_…`), as every S3 client does it. Secrets are in no repr, log or error, and a pickle holds
+them packed, so that a dump of it shows none in plain text. Immutable.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tablestore.errors import InvalidOption
+
+PREFIXES = ("s3.", "s3a.", "fs.s3a.")
+_SECRET = ("access_key", "secret_key", "session_token")
+_NAMES = {
+    "endpoint": "endpoint",
+    "access.key": "access_key",
+    "secret.key": "secret_key",
+    "session.token": "session_token",
+    "region": "region",
+    "endpoint.region": "region",
+    "path.style.access": "path_style",
+}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class S3Options:
+    """Endpoint, credentials and addressing of one store."""
+
+    endpoint: str | None = None
+    access_key: str | None = None
+    secret_key: str | None = None
+    session_token: str | None = None
+    region: str | None = None
+    path_style: bool | None = None
+
+    @classmethod
+    def parse(cls, options: Mapping[str, Any]) -> S3Options:
+        """The S3 part of a catalog's options; other keys are passed over. Raises InvalidOption."""
+        found: dict[str, Any] = {}
+        for key, value in options.items():
+            field = _NAMES.get(plain_key(key)) if is_s3_key(key) else None
+            if field is not None and value is not None:
+                found[field] = str(value)
+        if "path_style" in found:
+            found["path_style"] = _flag(found["path_style"])
+        return cls(**found)
+
+    def client_arguments(self) -> dict[str, Any]:
+        """What obstore's S3Store takes. A store of one's own is addressed by path unless told otherwise."""
+        given: dict[str, Any] = {
+            "endpoint": self.endpoint,
+            "access_key_id": self.access_key,
+            "secret_access_key": self.secret_key,
+            "session_token": self.session_token,
+            "region": self.region or ("us-east-1" if self.endpoint else None),
+        }
+        path_style = self.path_style if self.path_style is not None else self.endpoint is not None
+        given["virtual_hosted_style_request"] = not path_style
+        return {k: v for k, v in given.items() if v is not None}
+
+    def scrub(self, text: str) -> str:
+        """`text` without any secret of these options."""
+        for name in _SECRET:
+            secret = getattr(self, name)
+            if secret:
+                text = text.replace(secret, "***")
+        return text
+
+    def __repr__(self) -> str:
+        shown = {k: "***" if k in _SECRET else v for k, v in asdict(self).items() if v is not None}
+        return f"S3Options({', '.join(f'{k}={v!r}' for k, v in shown.items())})"
+
+    def __reduce__(self) -> Any:
+        return unpack, (pack(asdict(self)),)
+
+
+def is_s3_key(key: str) -> bool:
+    """Whether a catalog option belongs to the store rather than to the catalog."""
+    return key.startswith(PREFIXES)
+
+
+def plain_key(key: str) -> str:
+    """`fs.s3a.access-key` → `access.key`."""
+    for prefix in PREFIXES:
+        key = key.removeprefix(prefix)
+    return key.replace("-", ".").lower()
+
+
+def pack(values: Mapping[str, Any]) -> bytes:
+    """A mapping as bytes in which no value can be read by eye. Not encryption: whoever has it can unpack it."""
+    return base64.b85encode(zlib.compress(json.dumps(dict(values)).encode()))
+
+
+def unpack(packed: bytes) -> S3Options:
+    """The options of `pack`."""
+    return S3Options(**unpacked(packed))
+
+
+def unpacked(packed: bytes) -> dict[str, Any]:
+    """The mapping of `pack`."""
+    return json.loads(zlib.decompress(base64.b85decode(packed)))
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise InvalidOption(f"option 's3.path.style.access' is {text!r}; it must be true or false")
+    return text.lower() == "true"
