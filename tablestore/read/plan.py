@@ -16,6 +16,7 @@ from tablestore.format import predicate
 from tablestore.format.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm import quantities
+from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.store import Store
 from tablestore.read import pruning
 from tablestore.read.pruning import FileVerdict, Filters, Pruner
@@ -72,12 +73,15 @@ def plan(
             if complete or pruning.manifest_may_match(m, filters.partition, store.schema)
         }
         entries = store.manifests.live_entries(snapshot, manifest=lambda m: m.file_name in names)
+        deletions = deletion_files(store, snapshot) if store.options.deletion_vectors else {}
     pruner = Pruner(store.schema, store.options, filters, store.partition_values, store.schema_of)
     verdicts = tuple(pruner.prune(entries, min_level=min_level))
     kept = [v.entry for v in verdicts if v.kept]
     for entry in kept:
         require_readable_file(entry.file, store.schema_of(entry.file.schema_id))
-    made = splits(kept, snapshot_id=snapshot.id, schema=store.schema, options=store.options)
+    made = splits(
+        kept, snapshot_id=snapshot.id, schema=store.schema, options=store.options, deletions=deletions
+    )
     found = Plan(store, snapshot, where, made, verdicts, len(manifests), len(manifests) - len(names))
     if log.isEnabledFor(logging.DEBUG):
         log.debug("plan of snapshot %d: %s", snapshot.id, found.explain().summary)

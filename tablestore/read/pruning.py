@@ -202,9 +202,11 @@ class Pruner:
             return ""
         if entry.bucket == POSTPONE_BUCKET:
             return "rows of the postponed bucket are seen once compacted"
-        first_row = bool(self.schema.primary_keys) and self.options.merge_engine is MergeEngine.FIRST_ROW
-        if first_row and entry.file.level == 0:
-            return "first-row tables show level 0 once compacted"
+        if entry.file.level == 0 and self.schema.primary_keys:
+            if self.options.merge_engine is MergeEngine.FIRST_ROW:
+                return "first-row tables show level 0 once compacted"
+            if self.options.deletion_vectors and not self.options.merge_on_read:
+                return "deletion-vector tables show level 0 once compacted"
         if entry.file.level < min_level:
             return f"level {entry.file.level} is below the level {min_level} this scan starts at"
         return ""
@@ -253,6 +255,8 @@ class Pruner:
         lone = self.alone or not self.schema.primary_keys
         if lone or self.options.merge_engine is MergeEngine.FIRST_ROW:
             return [(f,) for f in files]
+        if self.options.deletion_vectors and all(f.level > 0 for f in files):
+            return [(f,) for f in files]  # what a newer file supersedes is marked as deleted
         key = interval.key_order([f.type for f in self.schema.key_fields])
         groups: list[tuple[DataFileMeta, ...]] = []
         for section in interval.partition(files, key):

@@ -8,11 +8,13 @@ also inside Spark's workers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
 
-from tablestore.format import predicate, rowkind
+from tablestore.format import deletion_vector, predicate, rowkind
+from tablestore.format.deletion_vector import DeletionFile, DeletionVector, surviving
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.parquet_schema import KIND
 from tablestore.format.predicate import Predicate
@@ -73,15 +75,30 @@ def _shaped(store: Store, batch: pa.RecordBatch, names: Sequence[str], *, with_k
 def _raw(
     store: Store, split: DataSplit, names: Sequence[str], filters: Filters, kinds: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Files as they are.
+    """Files as they are, without the rows that their deletion vectors name.
 
     At level 0 the row kinds are looked at all the same: some writers never count their deletes.
     """
-    for file in split.files:
-        system = kinds or (file.level == 0 and bool(store.schema.primary_keys))
-        where = None if filters.rows == TRUE else filters.rows
+    keyed = bool(store.schema.primary_keys)
+    for number, file in enumerate(split.files):
+        system = kinds or (keyed and file.level == 0)
+        gone = _vector(store, split, number)
+        where = None if filters.rows == TRUE or gone is not None else filters.rows  # positions count all rows
         batches = read_file(store, split.partition, split.bucket, file, names, where=where, system=system)
+        batches = surviving(batches, gone)
         yield from map(without_retracts, batches) if system else batches
+
+
+def _vectors(split: DataSplit, files: Sequence[DataFileMeta]) -> tuple[DeletionFile | None, ...]:
+    return tuple(split.deletion_file(split.files.index(f)) for f in files)
+
+
+def _vector(store: Store, split: DataSplit, number: int) -> DeletionVector | None:
+    """The deletion vector of one file of a split."""
+    where = split.deletion_file(number)
+    if where is None:
+        return None
+    return deletion_vector.read(store.io, where, rows=split.files[number].row_count)
 
 
 def _merged(
@@ -94,6 +111,10 @@ def _merged(
     where = None if filters.key == TRUE else filters.key
 
     for section in interval.partition(split.files, store.key_order):
+        if len(section) == 1 and all(f.level and f.delete_count == 0 for f in section[0].files):
+            alone = replace(split, files=section[0].files, deletion_files=_vectors(split, section[0].files))
+            yield from _raw(store, alone, names, filters, kinds)
+            continue
         size = merge_reader.batch_rows(len(section))
         readers = [partial(_run, store, split, run.files, needed, where, size) for run in old_to_new(section)]
         yield from merge_reader.merge(readers, keys, function)
@@ -108,6 +129,9 @@ def _run(
     batch_rows: int,
 ) -> Iterator[pa.RecordBatch]:
     for file in files:
-        yield from read_file(
-            store, split.partition, split.bucket, file, names, where=where, batch_rows=batch_rows
+        gone = _vector(store, split, split.files.index(file))
+        asked = where if gone is None else None
+        rows = read_file(
+            store, split.partition, split.bucket, file, names, where=asked, batch_rows=batch_rows
         )
+        yield from surviving(rows, gone)

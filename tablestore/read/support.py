@@ -31,8 +31,6 @@ def require_readable(
         raise Unsupported(f"merge-engine {options.merge_engine.value!r}")
     if keyed and options.sequence_field:
         raise Unsupported("sequence.field")
-    if options.deletion_vectors:
-        raise Unsupported("deletion-vectors.enabled")
     if options.record_expire:
         raise Unsupported("record-level.expire-time")
     if options.external_paths:

@@ -32,7 +32,7 @@ from pyspark.sql.types import StringType, StructType
 from tablestore.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format import rowkind
 from tablestore.format.predicate import Predicate
-from tablestore.read.split import DataSplit
+from tablestore.read.split import DataSplit, apart
 from tablestore.spark.exchange import arrow_schema, for_spark, predicate_of, spark_schema
 from tablestore.spark.frames import written
 from tablestore.spark.ingest import SEQUENCE_SPAN
@@ -108,10 +108,13 @@ class TableReader(DataSourceReader):
         return left
 
     def partitions(self) -> Sequence[InputPartition]:
-        plan = _at(self._options).scan(self._schema.names, self._where).plan()
+        table = _at(self._options)
+        plan = table.scan(self._schema.names, self._where).plan()
         self._where = plan.where
-        merged_only = self._options.get("splits") == "merged"
-        return [SplitPartition(s) for s in plan.splits if not (merged_only and s.raw)]
+        if self._options.get("splits") != "merged":
+            return [SplitPartition(s) for s in plan.splits]
+        parts = [p for s in plan.splits for p in apart(s, table.store.schema, table.store.options)]
+        return [SplitPartition(p) for p in parts if not p.plain]
 
     def read(self, partition: SplitPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         wanted = arrow_schema(self._schema)

@@ -21,7 +21,7 @@ from tablestore.errors import NotFound
 from tablestore.format import rowkind
 from tablestore.format.parquet_schema import KIND
 from tablestore.format.predicate import Predicate, bind
-from tablestore.read.split import DataSplit
+from tablestore.read.split import DataSplit, apart
 from tablestore.spark.exchange import spark_condition, spark_schema
 from tablestore.spark.ingest import SEQUENCE_SPAN
 from tablestore.table.catalog import open_table
@@ -40,10 +40,11 @@ def to_spark(
     scan = table.scan(columns, where)
     names = list(scan.names)
     plan = scan.plan()
-    raw = [s for s in plan.splits if s.raw]
+    splits = [p for s in plan.splits for p in apart(s, table.store.schema, table.store.options)]
+    raw = [s for s in splits if s.plain]
     if not all(_native(table, s) for s in raw):
         raw = []  # then the data source reads everything
-    rest = len(plan.splits) - len(raw)
+    rest = len(splits) - len(raw)
     schema = spark_schema(table.scan().schema)
     parts = []
     if raw:

@@ -6,11 +6,12 @@ import pickle
 from dataclasses import replace
 
 from tablestore.format import binary_row
-from tablestore.format.manifest import EMPTY_STATS, DataFileMeta
+from tablestore.format.deletion_vector import DeletionFile
+from tablestore.format.manifest import ADD, EMPTY_STATS, DataFileMeta, ManifestEntry
 from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.types import INT, STRING, DataField
 from tablestore.options import TableOptions
-from tablestore.read.split import DataSplit, Group, groups_of, pack
+from tablestore.read.split import DataSplit, Group, apart, groups_of, pack, packs_of, splits
 
 SCHEMA: TableSchema = create_schema(
     (DataField(0, "k", INT), DataField(1, "v", STRING)),
@@ -56,20 +57,64 @@ def test_groups_come_in_key_order_not_in_that_of_bytes() -> None:
     ]
 
 
-def test_neighbours_of_one_kind_are_packed_up_to_the_target() -> None:
+def test_neighbours_are_packed_up_to_the_target() -> None:
     some = [Group((file(n, i * 10, i * 10 + 5, size=40),), True) for i, n in enumerate("abcd")]
-    packed = pack(some, target=100, open_cost=1)
+    packed = pack(some, target=100, open_cost=1, by_kind=True)
     assert ["".join(f.file_name for f in g.files) for g in packed] == ["ab", "cd"]
-    assert [len(g.files) for g in pack(some, target=100, open_cost=100)] == [1, 1, 1, 1]
+    assert [len(g.files) for g in pack(some, target=100, open_cost=100, by_kind=True)] == [1, 1, 1, 1]
 
 
-def test_raw_and_merged_groups_are_not_packed_together() -> None:
+def packs(*files: DataFileMeta, options: TableOptions = OPTIONS) -> list[tuple[str, bool]]:
+    return [("".join(f.file_name for f in g.files), g.raw) for g in packs_of(files, SCHEMA, options)]
+
+
+def test_a_pack_of_level_0_is_raw_only_if_it_is_a_single_file() -> None:
+    assert packs(file("a", 0, 9)) == [("a", True)]
+    assert packs(file("a", 0, 9), file("b", 10, 19), file("c", 15, 30)) == [("abc", False)]
+
+
+def test_files_of_one_level_are_raw_together() -> None:
+    assert packs(file("a", 0, 9, level=5), file("b", 10, 19, level=5)) == [("ab", True)]
+    assert packs(file("a", 0, 9, level=5), file("b", 10, 19, level=4)) == [("ab", False)]
+    assert packs(file("a", 0, 9, level=5), file("b", 10, 19, level=5, deletes=1)) == [("ab", False)]
+
+
+def test_overlapping_files_are_raw_where_deletion_vectors_tell_their_rows_apart() -> None:
+    vectors = TableOptions.parse({"bucket": "1", "deletion-vectors.enabled": "true"})
+    files = file("a", 0, 9, level=5), file("b", 5, 19, level=4)
+    assert packs(*files, options=vectors) == [("ab", True)]
+    assert packs(*files, file("c", 7, 8), options=vectors) == [("acb", False)]
+
+
+def test_a_split_names_the_deletion_files_of_its_files() -> None:
+    vectors = TableOptions.parse({"bucket": "1", "deletion-vectors.enabled": "true"})
+    gone = DeletionFile("index/i", 1, 22, 3)
+    entries = [ManifestEntry(ADD, b"", 0, 1, f) for f in (file("a", 0, 9, level=5), file("b", 0, 9, level=4))]
+    (split,) = splits(
+        entries, snapshot_id=1, schema=SCHEMA, options=vectors, deletions={(b"", 0): {"b": gone}}
+    )
+    assert (split.deletion_files, split.plain) == ((None, gone), False)
+    assert pickle.loads(pickle.dumps(split)) == split
+
+
+def test_a_merged_split_is_taken_apart_into_what_needs_a_merge_and_what_does_not() -> None:
+    files = (file("a", 0, 9), file("b", 8, 12), file("c", 20, 24), file("d", 30, 34))
+    split = DataSplit(b"", 0, 1, 7, files, False)
+    found = apart(split, SCHEMA, OPTIONS)
+    assert [("".join(sorted(f.file_name for f in s.files)), s.plain) for s in found] == [
+        ("ab", False),
+        ("cd", True),
+    ]
+
+
+def test_raw_and_merged_groups_are_kept_apart_if_asked() -> None:
     some = [
         Group((file("a", 0, 1),), True),
         Group((file("b", 2, 3),), False),
         Group((file("c", 4, 5),), True),
     ]
-    assert [g.raw for g in pack(some, target=1000, open_cost=1)] == [True, False, True]
+    assert [g.raw for g in pack(some, target=1000, open_cost=1, by_kind=True)] == [True, False, True]
+    assert [g.raw for g in pack(some, target=1000, open_cost=1, by_kind=False)] == [False]
 
 
 def test_a_table_without_key_has_raw_files_only() -> None:

@@ -1,0 +1,47 @@
+"""Where the deletion vectors of a snapshot's data files lie, bucket by bucket.
+
+A data file has at most one live vector. Read from the index manifest alone; the vectors themselves are
+opened by those who read or compact the file. Used by planning, writers, compaction and deletes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tablestore.errors import Corrupt, Unsupported
+from tablestore.format.deletion_vector import DeletionFile
+from tablestore.format.index_manifest import DELETION_VECTORS, IndexEntry
+from tablestore.format.snapshot import Snapshot
+from tablestore.meta.store import Store
+
+Place = tuple[bytes, int]  # partition, bucket
+
+
+def deletion_files(
+    store: Store, snapshot: Snapshot | None, *, partition: Callable[[bytes], bool] = lambda _: True
+) -> dict[Place, dict[str, DeletionFile]]:
+    """Deletion files by data file name, for each bucket that has any."""
+    entries = [e for e in store.manifests.index_entries(snapshot) if partition(e.partition)]
+    return of_entries(store, entries)
+
+
+def of_entries(store: Store, entries: list[IndexEntry]) -> dict[Place, dict[str, DeletionFile]]:
+    """The same of entries that are at hand; those of other index types are passed over."""
+    found: dict[Place, dict[str, DeletionFile]] = {}
+    for e in entries:
+        if e.file.index_type != DELETION_VECTORS:
+            continue
+        path = container_path(store, e)
+        files = found.setdefault((e.partition, e.bucket), {})
+        for r in e.file.dv_ranges or ():
+            if r.data_file in files:
+                raise Corrupt(path, f"{r.data_file} has deletion vectors in two live index files")
+            files[r.data_file] = DeletionFile(path, r.offset, r.length, r.cardinality)
+    return found
+
+
+def container_path(store: Store, entry: IndexEntry) -> str:
+    """Where an index file is; raises Unsupported for files outside the table's index directory."""
+    if entry.file.external_path is not None:
+        raise Unsupported("index files outside the table", entry.file.external_path)
+    return store.paths.index(entry.file.file_name)
