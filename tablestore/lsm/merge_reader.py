@@ -21,6 +21,7 @@ from tablestore.lsm.keys import Component, Key
 from tablestore.lsm.merge_function import Groups, MergeFunction, joined, without_retracts
 
 Reader = Callable[[], Iterator[pa.RecordBatch]]
+Part = tuple[pa.RecordBatch, list[Component]]
 WINDOW_ROWS = 131_072
 _READ_ROWS = 524_288  # rows of all runs that are decoded ahead
 
@@ -40,25 +41,29 @@ def merge(
     less if runs come in that order. With `keep_retracts` a winning −U or −D is delivered, else its key is
     not.
     """
-    ahead = max(1, window_rows // max(1, len(readers)))
-    cursors = [c for c in (_Cursor(reader(), keys, ahead) for reader in readers) if c.fill()]
-    while cursors:
-        bound = _bound(cursors)
-        parts = [p for c in cursors if (p := c.take(bound)) is not None]
+    for parts in windows(readers, keys, window_rows=window_rows):
         rows = _fold(parts, function)
         if not keep_retracts:
             rows = without_retracts(rows)
         if rows.num_rows:
             yield rows
+
+
+def windows(
+    readers: Sequence[Reader], keys: Sequence[DataField], *, window_rows: int = WINDOW_ROWS
+) -> Iterator[list[Part]]:
+    """The rows of all runs, window by window in key order: what each run has in that range of keys."""
+    ahead = max(1, window_rows // max(1, len(readers)))
+    cursors = [c for c in (_Cursor(reader(), keys, ahead) for reader in readers) if c.fill()]
+    while cursors:
+        bound = _bound(cursors)
+        yield [p for c in cursors if (p := c.take(bound)) is not None]
         cursors = [c for c in cursors if c.fill()]
 
 
 def batch_rows(runs: int) -> int:
     """Rows a batch for readers of so many runs: many runs read smaller batches, so memory stays bounded."""
     return min(65_536, max(4_096, _READ_ROWS // max(1, runs)))
-
-
-Part = tuple[pa.RecordBatch, list[Component]]
 
 
 class _Cursor:
