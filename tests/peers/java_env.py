@@ -3,6 +3,7 @@ drivers compiled once."""
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import shutil
 import subprocess
@@ -30,17 +31,20 @@ def class_path() -> str:
     sources = sorted((HERE / "java").glob("*.java"))
     made = [classes / f"{source.stem}.class" for source in sources]
     path = ":".join(map(str, jars))
-    newest = max(source.stat().st_mtime for source in sources)
-    if not all(one.exists() and one.stat().st_mtime >= newest for one in made):
-        classes.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run(
-            ["javac", "-nowarn", "-cp", path, "-d", str(classes), *map(str, sources)],
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode:
-            raise AssertionError(f"the drivers do not compile:\n{done.stderr}")
+    classes.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "classes.turn").open("w") as held:  # two test runs take turns
+        fcntl.flock(held, fcntl.LOCK_EX)
+        newest = max(source.stat().st_mtime for source in sources)
+        if not all(one.exists() and one.stat().st_mtime >= newest for one in made):
+            _compile(sources, path=path, classes=classes)
     return f"{path}:{classes}"
+
+
+def _compile(sources: list[Path], *, path: str, classes: Path) -> None:
+    command = ["javac", "-nowarn", "-cp", path, "-d", str(classes), *map(str, sources)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise AssertionError(f"the drivers do not compile:\n{done.stderr}")
 
 
 def _fat_jar() -> Path:

@@ -1,21 +1,62 @@
-"""JavaPaimon: the client of tests/peers/java/PaimonPeer.java, one JVM for a whole session."""
+"""JavaPaimon: the client of tests/peers/java/PaimonPeer.java, one JVM for a whole session.
+
+A path is a table's directory; everything is opened anew by each call, so foreign commits are seen. Values
+travel in the JSON form of `tests/peers/cells.py`; rows to write may also be an Arrow table (columns by name)
+or tuples. Every reading and writing call takes `branch` and `options` (Paimon's dynamic options).
+
+    java.create(path, {"k": "BIGINT NOT NULL", "a": {"type": "ARRAY", "element": "INT"}}, primary_keys=["k"])
+    java.alter(path, [{"change": "add", "name": "c", "type": "INT", "after": "k"}])
+    java.write(path, [(1, [2, 3])], kinds=["+I"], user="me", identifier=0)
+    java.rows(path) == in_order(cells(ours, types))
+
+Changes of `alter`: add (name, type, comment, after / before / first / last), drop, rename (to), type,
+nullability (nullable), position (after / before / first / last), comment, default (value), set_option (key,
+value), remove_option (key), table_comment (comment); a nested column's name is a list.
+Predicates of `where`: ["=", column, literal], also != < <= > >= starts ends contains; ["in", column, [..]],
+"not in"; ["null", column], "not null"; ["and", p, q], ["or", p, q].
+"""
 
 from __future__ import annotations
 
+import json
 import subprocess
-from typing import Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
+import pyarrow as pa
+
+from tests.peers.cells import cells, in_order
 from tests.peers.java_env import class_path
+
+FLAGS = ("-Duser.timezone=UTC", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx1g")
+Rows = pa.Table | Sequence[Sequence[Any]]
+Predicate = list[Any]
+
+
+class JavaError(AssertionError):
+    """Java Paimon refused or failed; the text is its chain of exceptions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a batch read gave: fields [[name, type text]], rows and kinds in Java order, files planned."""
+
+    fields: list[list[str]]
+    rows: list[list[Any]]
+    kinds: list[str]
+    files_planned: list[str]
+
+    def named(self) -> list[dict[str, Any]]:
+        return [dict(zip((f[0] for f in self.fields), row, strict=True)) for row in self.rows]
 
 
 class JavaPaimon:
-    """Reads, writes and compacts tables with Java Paimon 2.0.0. Paths are table directories; cells are
-    Java's text."""
+    """Reads, writes and maintains tables with Java Paimon 2.0.0. One request at a time."""
 
     def __init__(self) -> None:
-        flags = ["-Duser.timezone=UTC", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx1g"]
         self._process = subprocess.Popen(
-            ["java", *flags, "-cp", class_path(), "PaimonPeer"],
+            ["java", *FLAGS, "-cp", class_path(), "PaimonPeer"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -30,36 +71,263 @@ class JavaPaimon:
         self._process.stdin.close()
         self._process.wait(20)
 
-    def _ask(self, *fields: object) -> list[list[str]]:
-        self._process.stdin.write("\t".join(map(str, fields)) + "\n")
+    def ask(self, op: str, path: str, **arguments: Any) -> Any:
+        """One operation by name; arguments that are None are left out."""
+        request = {"op": op, "path": str(path), **{k: v for k, v in arguments.items() if v is not None}}
+        self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
-        found = []
-        for line in self._process.stdout:
-            line = line.rstrip("\n")
-            if line == "OK":
-                return found
-            if line.startswith("ERROR "):
-                raise AssertionError(f"Java Paimon: {line[6:]}")
-            found.append(line.split("\t"))
-        raise AssertionError("the Java process ended")
+        line = self._process.stdout.readline()
+        if not line:
+            raise JavaError(f"the Java process ended at {op} {path}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise JavaError(f"Java Paimon, {op} {path}: {answer['error']}")
+        return answer["ok"]
 
-    def rows(self, path: str, snapshot: int | None = None) -> list[list[str]]:
-        """Rows of a plain batch read, as text, sorted."""
-        return sorted(self._ask("rows", path, *([] if snapshot is None else [snapshot])))
+    # schema
 
-    def levels(self, path: str) -> list[list[str]]:
+    def create(
+        self,
+        path: str,
+        fields: Mapping[str, Any],
+        *,
+        primary_keys: Sequence[str] = (),
+        partition_keys: Sequence[str] = (),
+        options: Mapping[str, object] | None = None,
+        comment: str = "",
+    ) -> None:
+        """A new table; types as schema files spell them (text, or objects for nested ones; ids may be left
+        out)."""
+        schema = {
+            "fields": [{"name": name, "type": t} for name, t in fields.items()],
+            "primaryKeys": list(primary_keys),
+            "partitionKeys": list(partition_keys),
+            "options": _texts(options),
+            "comment": comment,
+        }
+        self.ask("create", path, schema=schema)
+
+    def alter(self, path: str, changes: Sequence[Mapping[str, Any]], *, branch: str | None = None) -> int:
+        """ALTER TABLE; the new schema's id."""
+        return self.ask("alter", path, changes=list(changes), branch=branch)
+
+    # writing
+
+    def write(
+        self,
+        path: str,
+        rows: Rows,
+        *,
+        kinds: Sequence[str] | None = None,
+        user: str = "java",
+        identifier: int = 0,
+        overwrite: Mapping[str, str] | None = None,
+        watermark: int | None = None,
+        properties: Mapping[str, str] | None = None,
+        write_only: bool = False,
+        expire: bool = False,
+        wait: bool = True,
+        branch: str | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> None:
+        """One commit of rows, in any bucket mode; Java's writer compacts as it sees fit unless `write_only`.
+
+        `overwrite`: the partition spec to replace ({} = the whole table, or what the rows touch when
+        `dynamic-partition-overwrite`). `expire` lets the table's own retention work.
+        """
+        sent = cells(rows) if isinstance(rows, pa.Table) else [list(r) for r in rows]
+        if isinstance(rows, pa.Table):
+            sent = [dict(zip(rows.column_names, row, strict=True)) for row in sent]
+        arguments = {"overwrite": overwrite, "watermark": watermark, "properties": properties}
+        arguments |= {"write_only": write_only, "expire": expire, "wait": wait, "branch": branch}
+        chosen = None if kinds is None else list(kinds)
+        self.ask(
+            "write",
+            path,
+            rows=sent,
+            kinds=chosen,
+            user=user,
+            identifier=identifier,
+            options=_texts(options),
+            **arguments,
+        )
+
+    def compact(
+        self,
+        path: str,
+        *,
+        user: str = "java",
+        identifier: int = 0,
+        full: bool = True,
+        branch: str | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> int:
+        """Compaction of every bucket, or of the small files of an append table without buckets; how many
+        commit messages came of it."""
+        return self.ask(
+            "compact",
+            path,
+            user=user,
+            identifier=identifier,
+            full=full,
+            branch=branch,
+            options=_texts(options),
+        )
+
+    def delete(self, path: str, where: Predicate, *, user: str = "java", identifier: int = 0) -> int:
+        """Deletion vectors for matching rows of an append table; how many rows."""
+        return self.ask("delete", path, where=where, user=user, identifier=identifier)
+
+    def truncate(
+        self, path: str, partitions: Sequence[Mapping[str, str]] | None = None, *, user: str = "java"
+    ) -> None:
+        """Empty the table, or some partitions."""
+        self.ask("truncate", path, partitions=partitions, user=user)
+
+    # reading
+
+    def read(
+        self,
+        path: str,
+        *,
+        columns: Sequence[str] | None = None,
+        where: Predicate | None = None,
+        limit: int | None = None,
+        exact: bool = True,
+        suffix: str | None = None,
+        branch: str | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> Read:
+        """Batch read. `suffix` names a system table ("snapshots", "audit_log"); with `exact` false a filter
+        only prunes."""
+        found = self.ask(
+            "read",
+            path,
+            columns=None if columns is None else list(columns),
+            where=where,
+            limit=limit,
+            exact=exact,
+            suffix=suffix,
+            branch=branch,
+            options=_texts(options),
+        )
+        return Read(**found)
+
+    def rows(self, path: str, snapshot: int | None = None, **arguments: Any) -> list[list[Any]]:
+        """The rows of `read`, sorted by their JSON text."""
+        if snapshot is not None:
+            arguments["options"] = {**(arguments.get("options") or {}), "scan.snapshot-id": snapshot}
+        return in_order(self.read(path, **arguments).rows)
+
+    def stream(
+        self,
+        path: str,
+        start: int | None = 1,
+        *,
+        done: bool = False,
+        branch: str | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> list[dict[str, Any]]:
+        """What a stream delivers until it has caught up, one {"next", "changes": [[kind, cells..]]} a plan;
+        start=None leaves the first snapshot to the scan options. With `done` a consumer's progress is
+        written."""
+        arguments = {"done": done, "branch": branch, "options": _texts(options)}
+        return self.ask("stream", path, **({} if start is None else {"from": start}), **arguments)
+
+    def lookup(
+        self, path: str, keys: Sequence[Sequence[Any]], *, partition: Sequence[Any] = ()
+    ) -> list[list[Any] | None]:
+        """Point lookups by trimmed primary key in one partition. Paimon's local query knows no deletion
+        vectors."""
+        return self.ask("lookup", path, keys=[list(k) for k in keys], partition=list(partition))
+
+    def files(self, path: str, snapshot: int | None = None, *, mode: str = "ALL", branch: str | None = None):
+        """Manifest entries in full, as the golden expectations have them (mode ALL, DELTA or CHANGELOG)."""
+        return self.ask("files", path, snapshot=snapshot, mode=mode, branch=branch)
+
+    def levels(self, path: str) -> list[list[Any]]:
         """Live files: bucket, level, rows, deletes, name; sorted."""
-        return sorted(self._ask("levels", path))
+        found = ([f[k] for k in ("bucket", "level", "rows", "deletes", "name")] for f in self.files(path))
+        return sorted(found, key=str)
 
-    def snapshots(self, path: str) -> list[list[str]]:
-        """id, kind, user, identifier, total records."""
-        return self._ask("snapshots", path)
+    def index_files(self, path: str, snapshot: int | None = None) -> list[dict[str, Any]]:
+        return self.ask("index_files", path, snapshot=snapshot)
 
-    def write(self, path: str, user: str, identifier: int, rows: list[tuple[object, ...]]) -> None:
-        """Commit rows (row kind first) through Java's writer, which compacts as it sees fit."""
-        text = ";".join(",".join("\\N" if c is None else str(c) for c in row) for row in rows)
-        self._ask("write", path, user, identifier, text)
+    def splits(self, path: str, options: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
+        """Batch plan: partition, bucket, raw, files, deletion_files."""
+        return self.ask("splits", path, options=_texts(options))
 
-    def compact(self, path: str, user: str, identifier: int) -> None:
-        """Full compaction of every bucket by Java."""
-        self._ask("compact", path, user, identifier)
+    def snapshots(self, path: str, *, branch: str | None = None) -> list[dict[str, Any]]:
+        """`$snapshots`."""
+        return self.read(path, suffix="snapshots", branch=branch).named()
+
+    def snapshot(self, path: str, number: int | None = None) -> dict[str, Any] | None:
+        """A snapshot file as Java understands it; None = the newest."""
+        found = self.ask("snapshot", path, snapshot=number)
+        return None if found is None else json.loads(found)
+
+    def buckets(self, path: str, rows: Rows, *, hash: bool = True) -> list[list[Any]]:
+        """Of each row [bucket, hex of the partition's BinaryRow, hex of the trimmed key's]; hash=False
+        leaves the bucket out (tables without a bucket function)."""
+        sent = cells(rows) if isinstance(rows, pa.Table) else [list(r) for r in rows]
+        return self.ask("bucket", path, rows=sent, hash=hash)
+
+    # maintenance
+
+    def create_tag(
+        self, path: str, name: str, *, snapshot: int | None = None, retain_ms: int | None = None
+    ) -> None:
+        self.ask("create_tag", path, name=name, snapshot=snapshot, retain_ms=retain_ms)
+
+    def delete_tag(self, path: str, name: str) -> None:
+        self.ask("delete_tag", path, name=name)
+
+    def create_branch(self, path: str, name: str, *, tag: str | None = None) -> None:
+        self.ask("create_branch", path, name=name, tag=tag)
+
+    def delete_branch(self, path: str, name: str) -> None:
+        self.ask("delete_branch", path, name=name)
+
+    def fast_forward(self, path: str, name: str) -> None:
+        self.ask("fast_forward", path, name=name)
+
+    def rollback(self, path: str, *, snapshot: int | None = None, tag: str | None = None) -> None:
+        self.ask("rollback", path, snapshot=snapshot, name=tag)
+
+    def expire(
+        self,
+        path: str,
+        *,
+        max: int | None = None,
+        min: int | None = None,
+        time_ms: int | None = None,
+        options: Mapping[str, object] | None = None,
+        **changelog: int,
+    ) -> int:
+        """Expired snapshots; `changelog_max`, `changelog_min`, `changelog_time_ms` decouple changelogs."""
+        arguments = {"max": max, "min": min, "time_ms": time_ms, **changelog}
+        return self.ask("expire", path, options=_texts(options), **arguments)
+
+    def expire_changelog(self, path: str, **arguments: int) -> int:
+        return self.ask("expire_changelog", path, **arguments)
+
+    def clean_orphans(self, path: str, *, older_than_ms: int, dry_run: bool) -> int:
+        return self.ask("clean_orphans", path, older_than_ms=older_than_ms, dry_run=dry_run)
+
+    def analyze(self, path: str, statistics: Mapping[str, Any], *, user: str = "java") -> None:
+        """Commit statistics (the content of a statistics file)."""
+        self.ask("analyze", path, statistics=json.dumps(statistics), user=user)
+
+    def statistics(self, path: str, options: Mapping[str, object] | None = None) -> dict[str, Any] | None:
+        """Statistics that Java finds."""
+        found = self.ask("statistics", path, options=_texts(options))
+        return None if found is None else json.loads(found)
+
+    def compact_manifests(self, path: str, *, user: str = "java") -> None:
+        self.ask("compact_manifests", path, user=user)
+
+
+def _texts(options: Mapping[str, object] | None) -> dict[str, str] | None:
+    if options is None:
+        return None
+    return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in options.items()}

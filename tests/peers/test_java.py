@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tests.peers.cells import cells, in_order
 from tests.peers.java_env import Missing
 from tests.peers.java_paimon import JavaPaimon
 
 pytestmark = pytest.mark.peer
-NULL = "\\N"
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +38,9 @@ def make(tmp_path: Path, **options: object) -> ts.Table:
     )
 
 
-def text(rows: list[dict]) -> list[list[str]]:
-    return sorted([NULL if c is None else str(c) for c in r.values()] for r in rows)
-
-
-def ours(t: ts.Table, snapshot: int | None = None) -> list[list[str]]:
+def ours(t: ts.Table, snapshot: int | None = None) -> list[list[object]]:
     t = ts.open(t.location)
-    return text((t if snapshot is None else t.at(snapshot=snapshot)).scan().to_arrow().to_pylist())
+    return in_order(cells((t if snapshot is None else t.at(snapshot=snapshot)).scan().to_arrow()))
 
 
 def changes(rng: random.Random, n: int) -> list[tuple[str, int, str, int | None, float]]:
@@ -62,9 +58,10 @@ def as_table(rows: list[tuple]) -> pa.Table:
     return pa.table(columns)
 
 
-def levels(t: ts.Table) -> list[list[str]]:
+def levels(t: ts.Table) -> list[list[object]]:
     found = ts.open(t.location).inspect.levels().to_pylist()
-    return sorted([str(f[c]) for c in ("bucket", "level", "rows", "deletes", "file_name")] for f in found)
+    columns = ("bucket", "level", "rows", "deletes", "file_name")
+    return sorted(([f[c] for c in columns] for f in found), key=str)
 
 
 def test_the_two_engines_take_turns_on_one_table(
@@ -77,13 +74,13 @@ def test_the_two_engines_take_turns_on_one_table(
             rows = changes(rng, rng.randrange(1, 40))
             act = rng.choice(["java write", "our write", "our compact", "java compact", "our full compact"])
             if act == "java write":
-                java.write(t.location, "java", turn, rows)
+                java.write(t.location, [r[1:] for r in rows], kinds=[r[0] for r in rows], identifier=turn)
             elif act == "our write" or turn == 0:
                 ts.open(t.location).write(
                     as_table(rows), row_kind_column="kind", user="python", identifier=turn
                 )
             elif act == "java compact":
-                java.compact(t.location, "java", turn)
+                java.compact(t.location, identifier=turn)
             else:
                 ts.open(t.location).compact(full="full" in act)
             place = f"seed {seed} turn {turn} {act}"
@@ -102,8 +99,8 @@ def test_java_sees_our_snapshots(java: JavaPaimon, tmp_path: Path) -> None:
     found = java.snapshots(t.location)
     mine = ts.open(t.location).inspect.snapshots().to_pylist()
     keys = ("snapshot_id", "commit_kind", "commit_user", "commit_identifier", "total_record_count")
-    assert found == [[str(s[k]) for k in keys] for s in mine]
-    assert [f[1] for f in found] == ["APPEND", "COMPACT", "OVERWRITE"]
+    assert [[s[k] for k in keys] for s in found] == [[s[k] for k in keys] for s in mine]
+    assert [s["commit_kind"] for s in found] == ["APPEND", "COMPACT", "OVERWRITE"]
     assert java.rows(t.location) == []
 
 
@@ -149,18 +146,13 @@ def test_java_reads_every_scalar_type(java: JavaPaimon, tmp_path: Path) -> None:
         "by": [b"\x00\xff", None],
     }
     t.write(pa.table(values))
-    expected = [
-        "1 true -128 -32768 2147483647 1.5 -1234567.89 12345678901234.5678 "
-        "-1234567890123456789012345678.0123456789 ab é中 19724 3723004 2024-01-02T03:04:05.678 "
-        "2024-01-02T03:04:05.678901 2024-01-02T03:04:05.678901234 2024-01-02T03:04:05.678901 [0,-1]",
-        " ".join(["2", *[NULL] * len(types)]),
-    ]
-    found = [" ".join(c.replace("[0, -1]", "[0,-1]") for c in row) for row in java.rows(t.location)]
-    assert found == expected
+    first = [True, -128, -32768, 2147483647, 1.5, "-1234567.89", "12345678901234.5678"]
+    first += ["-1234567890123456789012345678.0123456789", "ab", "é中", "2024-01-02", "01:02:03.004"]
+    first += ["2024-01-02 03:04:05.678", "2024-01-02 03:04:05.678901", "2024-01-02 03:04:05.678901234"]
+    expected = [[1, *first, "2024-01-02 03:04:05.678901Z", {"hex": "00ff"}], [2, *[None] * len(types)]]
+    assert java.rows(t.location) == expected == ours(t)
     t.compact(full=True)
-    assert [
-        " ".join(c.replace("[0, -1]", "[0,-1]") for c in row) for row in java.rows(t.location)
-    ] == expected
+    assert java.rows(t.location) == expected
 
 
 def test_java_reads_partitions_of_odd_values(java: JavaPaimon, tmp_path: Path) -> None:
@@ -173,10 +165,7 @@ def test_java_reads_partitions_of_odd_values(java: JavaPaimon, tmp_path: Path) -
     odd = ["plain", "a/b=c:d%e", "é中[x]", "back\\slash{}^", " ", "", "tab\there"]
     days = pa.array([19723 + i for i in range(len(odd))], pa.int32()).cast(pa.date32())
     t.write(pa.table({"k": pa.array(range(len(odd)), pa.int32()), "p": odd, "day": days}))
-    found = ts.open(t.location).scan().to_arrow().to_pylist()
-    assert sorted(r["p"] for r in found) == sorted(odd)
-    cells = sorted((str(r["k"]), r["p"]) for r in found)
-    assert sorted((row[0], row[1]) for row in java.rows(t.location) if "tab" not in row[1]) == [
-        c for c in cells if "tab" not in c[1]
-    ]
+    found = ours(t)
+    assert sorted(row[1] for row in found) == sorted(odd)
+    assert java.rows(t.location) == found
     assert t.check() == []

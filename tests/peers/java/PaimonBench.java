@@ -3,6 +3,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.Map;
 import org.apache.paimon.data.BinaryString;
 import org.apache.paimon.data.Decimal;
 import org.apache.paimon.data.GenericRow;
@@ -39,6 +40,7 @@ import org.apache.paimon.types.RowType;
  * plan PATH                 the splits of a full scan
  */
 public class PaimonBench {
+    static final Map<String, String> KEEP = Map.of("write-only", "false", "snapshot.num-retained.min", "1000");
     static final int QUANTITY = 4;
     static final int SHIPPED = 10;
     static final int EVERY = 100;
@@ -81,7 +83,8 @@ public class PaimonBench {
             case "scan":
                 return total(sink -> scan(PaimonPeer.open(f[1]), sink));
             case "compact":
-                return PaimonPeer.compact(PaimonPeer.open(f[1]), "bench-compaction", 1);
+                PaimonWrites.compact(PaimonPeer.open(f[1]).copy(KEEP), "bench-compaction", 1, true);
+                return Collections.emptyList();
             case "commits":
                 return commits(PaimonPeer.open(f[1]), Integer.parseInt(f[2]), Integer.parseInt(f[3]));
             case "plan":
