@@ -17,11 +17,15 @@ ROOT = Path(__file__).resolve().parents[1]
 OURS = ("tablestore", "widgets", "datasets", "notebooks", "tests", "pyspark_tablestore")
 
 # A layer may import itself and every layer named here.
-BASE = {"errors", "option_names", "options", "env"}
+OPTIONS = {"option_names", "option_values"}
+OPTION_GROUPS = {"option_storage", "option_merging", "option_writing", "option_reading"}
+BASE = {"errors", "options", "env"} | OPTIONS
 MAY_IMPORT = {
     "errors": set(),
     "option_names": set(),  # the names only, beside options
-    "options": {"errors", "option_names"},
+    "option_values": set(),
+    **{group: {"option_values"} for group in OPTION_GROUPS},
+    "options": {"errors"} | OPTIONS | OPTION_GROUPS,
     "env": {"errors"},
     "io": BASE,
     "format": BASE | {"io"},

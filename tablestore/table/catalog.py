@@ -20,7 +20,7 @@ from tablestore.io.fileio import FileIO, LocalFileIO
 from tablestore.io.paths import TablePaths, checked_name, join, location
 from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.store import Store
-from tablestore.options import TableOptions, as_text, refuse_near_misses
+from tablestore.options import TableOptions, as_text, current_names, refuse_near_misses
 from tablestore.table.identifier import DEFAULT_DATABASE, Identifier
 from tablestore.table.table import Table
 from tablestore.write.support import require_writable
@@ -85,7 +85,7 @@ class Lake:
         Raises AlreadyExists, SchemaMismatch, InvalidOption, Unsupported; nothing is made then.
         """
         identifier = _plain(name)
-        given = as_text(options)
+        given = current_names(as_text(options), keyed=bool(primary_key))
         refuse_near_misses(given)
         if primary_key:
             given.setdefault("bucket", "1")

@@ -28,7 +28,7 @@ from tablestore.format import commit_message, rowkind
 from tablestore.format.predicate import Predicate, all_of, col
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.meta.store import Store
-from tablestore.options import as_text, duration_ms
+from tablestore.options import as_text, current_names, duration_ms, refuse_near_misses
 from tablestore.read import time_travel
 from tablestore.read.check import Violation, check
 from tablestore.read.incremental import changes
@@ -104,9 +104,11 @@ class Table:
 
         Raises InvalidOption for options that say how the stored files are laid out.
         """
-        for key in sorted(_LAYOUT & set(options)):
+        given = current_names(as_text(options), keyed=bool(self.primary_key))
+        refuse_near_misses(given)
+        for key in sorted(_LAYOUT & set(given)):
             raise InvalidOption(f"option {key!r} is part of the table's layout and cannot be set for one use")
-        schema = self.store.schema.with_options(as_text(options))
+        schema = self.store.schema.with_options(given)
         return Table(self.store.with_schema(schema), self.name, at=self._at)
 
     # reading

@@ -1,0 +1,140 @@
+"""How rows of one key become one: merge engine, sequence, changelog, deletion vectors, lookups.
+
+One field each: key, parser, default of Paimon 2.0.0, meaning. Part of `options.TableOptions`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablestore.option_values import (
+    ENDLESS,
+    ChangelogProducer,
+    LookupCompact,
+    MergeEngine,
+    SortOrder,
+    boolean,
+    duration_ms,
+    enum,
+    integer,
+    memory_size,
+    names,
+    opt,
+)
+
+
+@dataclass(frozen=True)
+class MergingOptions:
+    """How rows of one key become one: merge engine, sequence, changelog, deletion vectors, lookups."""
+
+    merge_engine: MergeEngine = opt(
+        "merge-engine", enum(MergeEngine), MergeEngine.DEDUPLICATE, "how rows of one key become one"
+    )
+    changelog_producer: ChangelogProducer = opt(
+        "changelog-producer",
+        enum(ChangelogProducer),
+        ChangelogProducer.NONE,
+        "where changelog files come from",
+    )
+    ignore_delete: bool = opt(
+        "ignore-delete",
+        boolean,
+        False,
+        "drop -U and -D rows",
+        "first-row.ignore-delete",
+        "deduplicate.ignore-delete",
+        "partial-update.ignore-delete",
+    )
+    sequence_field: str | None = opt("sequence.field", str, None, "columns that order rows of one key")
+    rowkind_field: str | None = opt("rowkind.field", str, None, "column that holds the row kind")
+    record_expire: str | None = opt("record-level.expire-time", str, None, "age at which rows vanish")
+    deletion_vectors: bool = opt(
+        "deletion-vectors.enabled", boolean, False, "mark superseded rows instead of merging"
+    )
+    bitmap64: bool = opt("deletion-vectors.bitmap64", boolean, False, "64-bit deletion vectors")
+    merge_on_read: bool = opt(
+        "deletion-vectors.merge-on-read", boolean, False, "deletion-vector tables show level 0, by merging"
+    )
+    dv_target_bytes: int = opt(
+        "deletion-vector.index-file.target-size",
+        memory_size,
+        2 << 20,
+        "size deletion-vector files roll at",
+    )
+    row_deduplicate: bool = opt(
+        "changelog-producer.row-deduplicate", boolean, False, "no -U/+U pairs of equal rows"
+    )
+    row_deduplicate_ignored: str | None = opt(
+        "changelog-producer.row-deduplicate-ignore-fields",
+        str,
+        None,
+        "columns that row-deduplicate does not compare",
+    )
+    full_delta_commits: int | None = opt(
+        "full-compaction.delta-commits", integer, None, "commits between full compactions"
+    )
+    force_lookup: bool = opt("force-lookup", boolean, False, "compact level 0 with lookups all the same")
+    lookup_wait: bool = opt(
+        "lookup-wait", boolean, True, "commits wait for lookups", "changelog-producer.lookup-wait"
+    )
+    lookup_compact: LookupCompact = opt(
+        "lookup-compact", enum(LookupCompact), LookupCompact.RADICAL, "how eagerly level 0 is looked up"
+    )
+    lookup_interval: int | None = opt(
+        "lookup-compact.max-interval", integer, None, "gentle: triggers between forced lookups"
+    )
+    ignore_update_before: bool = opt("ignore-update-before", boolean, False, "drop -U rows")
+    sequence_sort_order: SortOrder = opt(
+        "sequence.field.sort-order",
+        enum(SortOrder),
+        SortOrder.ASCENDING,
+        "whether the greatest or the least sequence wins",
+    )
+    sequence_by_snapshot: bool = opt(
+        "sequence.snapshot-ordering", boolean, False, "snapshots come before sequence numbers"
+    )
+    record_time_field: str | None = opt(
+        "record-level.time-field", str, None, "column that holds the time of a row"
+    )
+    default_aggregate: str | None = opt(
+        "fields.default-aggregate-function", str, None, "aggregate function of columns that name none"
+    )
+    aggregation_removes: bool = opt(
+        "aggregation.remove-record-on-delete", boolean, False, "aggregation: -D removes the row"
+    )
+    partial_update_removes: bool = opt(
+        "partial-update.remove-record-on-delete", boolean, False, "partial-update: -D removes the row"
+    )
+    partial_update_removing_groups: tuple[str, ...] = opt(
+        "partial-update.remove-record-on-sequence-group",
+        names,
+        (),
+        "sequence fields whose -D removes the row",
+    )
+    dv_modifiable: bool = opt(
+        "deletion-vectors.modifiable", boolean, False, "deletion-vectors.enabled may be changed"
+    )
+    delete_makes_changelog: bool = opt(
+        "delete.force-produce-changelog", boolean, False, "DELETE statements write their changelog"
+    )
+    lookup_cache_rows: int = opt("lookup.cache-rows", integer, 10_000, "rows a lookup join caches")
+    lookup_cache_bytes: int = opt(
+        "lookup.cache-max-memory-size", memory_size, 256 << 20, "memory of looked-up files"
+    )
+    lookup_cache_disk_bytes: int = opt(
+        "lookup.cache-max-disk-size", memory_size, ENDLESS, "disk of looked-up files"
+    )
+    lookup_cache_retention_ms: int = opt(
+        "lookup.cache-file-retention", duration_ms, 3_600_000, "age a looked-up file is kept to"
+    )
+    lookup_bloom_filter: bool = opt(
+        "lookup.cache.bloom.filter.enabled", boolean, True, "bloom filters of looked-up files"
+    )
+    lookup_bloom_error: float = opt("lookup.cache.bloom.filter.fpp", float, 0.05, "their share of false hits")
+    lookup_hash_load: float = opt("lookup.hash-load-factor", float, 0.75, "how full their hash tables are")
+    lookup_merge_bytes: int = opt(
+        "lookup.merge-buffer-size", memory_size, 8 << 20, "memory of one key's rows in a lookup"
+    )
+    lookup_merge_rows: int = opt(
+        "lookup.merge-records-threshold", integer, 1024, "rows of one key held in memory"
+    )

@@ -1,0 +1,159 @@
+"""What option values look like: sizes, durations, enums, and how a typed option is declared.
+
+A parser takes the stored text and raises ValueError with the completion of "it must be …".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import field
+from enum import Enum, StrEnum
+from typing import Any
+
+_SIZES = {
+    "": 1,
+    "b": 1,
+    "bytes": 1,
+    "k": 10,
+    "kb": 10,
+    "m": 20,
+    "mb": 20,
+    "g": 30,
+    "gb": 30,
+    "t": 40,
+    "tb": 40,
+}
+_TIMES = {
+    "ms": 1,
+    "milli": 1,
+    "millis": 1,
+    "millisecond": 1,
+    "milliseconds": 1,
+    "s": 1000,
+    "sec": 1000,
+    "second": 1000,
+    "seconds": 1000,
+    "": 1,
+    "m": 60_000,
+    "min": 60_000,
+    "minute": 60_000,
+    "minutes": 60_000,
+    "h": 3_600_000,
+    "hour": 3_600_000,
+    "hours": 3_600_000,
+    "d": 86_400_000,
+    "day": 86_400_000,
+    "days": 86_400_000,
+}
+_AMOUNT = re.compile(r"\s*(\d+)\s*([A-Za-z]*)\s*")
+INFINITE = 2147483647
+ENDLESS = 9223372036854775807
+
+
+class MergeEngine(StrEnum):
+    """How rows of one key become one row."""
+
+    DEDUPLICATE = "deduplicate"
+    PARTIAL_UPDATE = "partial-update"
+    AGGREGATION = "aggregation"
+    FIRST_ROW = "first-row"
+
+
+class LookupCompact(StrEnum):
+    """How eagerly tables that look rows up compact level 0."""
+
+    RADICAL = "radical"
+    GENTLE = "gentle"
+
+
+class SortOrder(StrEnum):
+    """Whether the greatest or the least sequence wins."""
+
+    ASCENDING = "ascending"
+    DESCENDING = "descending"
+
+
+class ChangelogProducer(StrEnum):
+    """Where changelog files come from."""
+
+    NONE = "none"
+    INPUT = "input"
+    FULL_COMPACTION = "full-compaction"
+    LOOKUP = "lookup"
+
+
+def memory_size(text: str) -> int:
+    """Bytes of `128 mb`, `64kb`, `1024`."""
+    if text.strip().lower() == "infinite":
+        return ENDLESS
+    match = _AMOUNT.fullmatch(text)
+    if not match or match[2].lower() not in _SIZES:
+        raise ValueError("a size such as '128 mb'")
+    unit = _SIZES[match[2].lower()]
+    return int(match[1]) << unit if unit > 1 else int(match[1])
+
+
+def duration_ms(text: str) -> int:
+    """Milliseconds of `1 h`, `10 min`, `30s`, `500 ms`; a bare number is milliseconds."""
+    match = _AMOUNT.fullmatch(text)
+    if not match or match[2].lower() not in _TIMES:
+        raise ValueError("a duration such as '10 min'")
+    return int(match[1]) * _TIMES[match[2].lower()]
+
+
+def boolean(text: str) -> bool:
+    """true or false, in any case."""
+    if text.strip().lower() not in ("true", "false"):
+        raise ValueError("true or false")
+    return text.strip().lower() == "true"
+
+
+def mapping(text: str) -> dict[str, str]:
+    """Pairs of `0:avro,3:parquet`."""
+    pairs = [part.split(":", 1) for part in text.split(",") if part.strip()]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError("pairs such as '0:avro,5:parquet'")
+    return {key.strip(): value.strip() for key, value in pairs}
+
+
+def by_level(text: str) -> tuple[tuple[int, str], ...]:
+    """Values by level of `0:avro,3:parquet`."""
+    try:
+        return tuple((int(level), value.lower()) for level, value in mapping(text).items())
+    except ValueError:
+        raise ValueError("pairs of a level and a value such as '0:avro,5:parquet'") from None
+
+
+def names(text: str) -> tuple[str, ...]:
+    """The parts of `a, b`."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def integer(text: str) -> int:
+    """A whole number; `infinite` is the largest one of 32 bits."""
+    if text.strip().lower() == "infinite":
+        return INFINITE
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("a whole number") from None
+
+
+def enum(kind: type[Enum]) -> Callable[[str], Any]:
+    """A parser of the values of `kind`, in any case."""
+
+    def parse(text: str) -> Any:
+        try:
+            return kind(text.strip().lower())
+        except ValueError:
+            raise ValueError("one of " + ", ".join(str(e.value) for e in kind)) from None
+
+    return parse
+
+
+def opt(key: str, parse: Callable[[str], Any], default: Any, meaning: str, *aliases: str) -> Any:
+    """A field of TableOptions: key as stored, parser, default of Paimon 2.0.0, meaning, fallback keys."""
+    return field(
+        default=default, metadata={"key": key, "parse": parse, "meaning": meaning, "aliases": aliases}
+    )
