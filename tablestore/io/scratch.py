@@ -1,0 +1,42 @@
+"""Scratch: Arrow batches that leave memory for a while, in files of this process on the local disk.
+
+A file is written once and then mapped: what is read of it comes from the page cache and may go again. All
+are removed by `close`, or when the process ends in good order. Used where a step over data needs more than
+memory.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+import pyarrow as pa
+
+from tablestore.errors import Unavailable
+
+
+class Scratch:
+    """A folder of Arrow files. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._files = 0
+
+    def keep(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The same rows, backed by a file."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="tablestore-")
+        path = os.path.join(self._folder.name, f"{self._files}.arrow")
+        self._files += 1
+        try:
+            with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+                writer.write_batch(batch)
+            return pa.ipc.open_file(pa.memory_map(path)).get_batch(0)
+        except OSError as e:
+            raise Unavailable(e.errno or 0, f"{path}: {e.strerror or e}") from e
+
+    def close(self) -> None:
+        """Remove the files; batches that are still held stay readable."""
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            folder.cleanup()

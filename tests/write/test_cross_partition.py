@@ -1,0 +1,99 @@
+"""Upserts across partitions, decided batch by batch, against the same one row at a time."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tablestore.errors import Unsupported
+from tablestore.format.types import DataField, parse_type
+from tablestore.io.scratch import Scratch
+from tablestore.write import cross_partition, key_index
+from tablestore.write.cross_partition import BucketRooms
+from tablestore.write.key_index import NOWHERE, KeyIndex
+
+
+def by_rows(engine: str, rows: list[tuple[int, int]], known: dict[int, int]) -> list[list[tuple[str, int]]]:
+    """What each (key, partition) makes: (kind, partition) in order."""
+    made = []
+    for key, partition in rows:
+        was = known.get(key)
+        if was is None:
+            known[key] = partition
+            made.append([("+I", partition)])
+        elif was == partition:
+            made.append([("+I", partition)])
+        elif engine == "moving":
+            known[key] = partition
+            made.append([("-D", was), ("+I", partition)])
+        else:
+            made.append([("+I", was)] if engine == "staying" else [])
+    return made
+
+
+@pytest.mark.parametrize("engine", ["moving", "staying", "dropping"])
+def test_a_batch_does_what_its_rows_would_do_one_by_one(engine: str, seeds: tuple[int, ...]) -> None:
+    for seed in seeds:
+        rng = random.Random(seed)
+        rooms, known, places = BucketRooms(3), {}, {}
+        for _ in range(8):
+            rows = [(rng.randrange(12), rng.randrange(4)) for _ in range(rng.randrange(1, 25))]
+            codes = np.array([k for k, _ in rows])
+            own = np.array([p for _, p in rows], dtype=np.int32)
+            order = np.argsort(codes, kind="stable")
+            starts = np.flatnonzero(np.r_[True, codes[order][1:] != codes[order][:-1]])
+            keys = codes[order[starts]].tolist()
+            before = [places.get(k, (NOWHERE, NOWHERE)) for k in keys]
+            at, bucket = (np.array(c, dtype=np.int32) for c in zip(*before, strict=True))
+            decide = getattr(cross_partition, engine)
+            moves, place, buckets = decide(order, starts, own, at, bucket, rooms)
+            made = [
+                [("-D", o)] * (o != NOWHERE) + [("+I", p)] * (p != NOWHERE)
+                for o, p in zip(moves.old_partition.tolist(), moves.partition.tolist(), strict=True)
+            ]
+            assert made == by_rows(engine, rows, known), f"seed {seed}"
+            places |= dict(zip(keys, zip(place.tolist(), buckets.tolist(), strict=True), strict=True))
+            assert {k: p for k, (p, _) in places.items()} == known
+            written = list(zip(moves.partition.tolist(), moves.bucket.tolist(), strict=True))
+            last = {k: i for i, (k, _) in enumerate(rows)}
+            if engine != "dropping":
+                assert all(written[i] == places[k] for k, i in last.items())
+
+
+def test_keys_are_told_apart_though_their_hashes_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_index, "SEGMENT_KEYS", 64)
+    field = DataField(0, "k", parse_type("INT NOT NULL"))
+    index = KeyIndex([field], Scratch())
+    schema = pa.schema([pa.field("k", pa.int32(), nullable=False)])
+
+    def keys(values: range | list[int]) -> pa.RecordBatch:
+        return pa.record_batch([pa.array(values, pa.int32())], schema=schema)
+
+    def hashes(values: range | list[int]) -> np.ndarray:
+        return np.array([v % 7 for v in values], dtype=np.int32)
+
+    for at in range(0, 300, 30):
+        values = range(at, at + 30)
+        found = index.find(keys(values), hashes(values))
+        assert found.new.all()
+        numbers = np.array(values, dtype=np.int32)
+        index.add(keys(values), hashes(values), numbers, numbers + 1)
+    asked = [5, 299, 300, 64, -3, 0]
+    found = index.find(keys(asked), hashes(asked))
+    assert found.partition.tolist() == [5, 299, NOWHERE, 64, NOWHERE, 0]
+    index.move(found, np.array([1, 5]), np.array([7, 8]), np.array([70, 80]))
+    again = index.find(keys([299, 0, 1]), hashes([299, 0, 1]))
+    assert again.partition.tolist() == [7, 8, 1]
+    assert again.bucket.tolist() == [70, 80, 2]
+
+
+def test_more_keys_than_the_bound_are_refused() -> None:
+    field = DataField(0, "k", parse_type("INT NOT NULL"))
+    index = KeyIndex([field], Scratch(), most=3)
+    schema = pa.schema([pa.field("k", pa.int32(), nullable=False)])
+    batch = pa.record_batch([pa.array([1, 2, 3, 4], pa.int32())], schema=schema)
+    with pytest.raises(Unsupported, match="across partitions"):
+        index.add(batch, index.hashes(batch), np.zeros(4), np.zeros(4))
