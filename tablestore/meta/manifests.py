@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+
+import pyarrow as pa
 
 from tablestore.env import Env
 from tablestore.errors import Corrupt
-from tablestore.format import index_manifest
+from tablestore.format import index_manifest, manifest_columns
 from tablestore.format import manifest as manifest_format
 from tablestore.format.index_manifest import IndexEntry
 from tablestore.format.manifest import (
@@ -31,12 +32,11 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.format.types import DataType
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths
+from tablestore.meta.entries import EMPTY, BucketFilter, Entries, PartitionFilter, concatenated
 from tablestore.options import TableOptions
 
 _CACHED_ENTRIES = 200_000
-T = TypeVar("T")
-PartitionFilter = Callable[[bytes], bool]
-BucketFilter = Callable[[int, int], bool]
+_MANY_ENTRIES, _MANY_FILES = 1_000, 100  # from here on decoding by columns pays for its start
 
 
 class ManifestStore:
@@ -45,7 +45,7 @@ class ManifestStore:
 
     def __init__(self, io: FileIO, paths: TablePaths) -> None:
         self._io, self._paths = io, paths
-        self._entries: OrderedDict[str, list[ManifestEntry]] = OrderedDict()
+        self._tables: OrderedDict[str, pa.Table] = OrderedDict()
         self._cached = 0
 
     def read_list(self, name: str) -> list[ManifestFileMeta]:
@@ -55,16 +55,40 @@ class ManifestStore:
 
     def read_manifest(self, name: str) -> list[ManifestEntry]:
         """The entries of a manifest, in order; the caller must not change the list."""
-        if name in self._entries:
-            self._entries.move_to_end(name)
-            return self._entries[name]
         path = self._paths.manifest(name)
+        if name in self._tables:
+            return manifest_columns.entries(self._tables[name])
         found = manifest_format.decode_entries(self._bytes(path), path)
-        self._entries[name] = found
-        self._cached += len(found)
-        while self._cached > _CACHED_ENTRIES and len(self._entries) > 1:
-            self._cached -= len(self._entries.popitem(last=False)[1])
+        self._remember(name, manifest_columns.of(found))
         return found
+
+    def read_manifests(self, manifests: Sequence[ManifestFileMeta]) -> Entries:
+        """The entries of these manifests, in order; what is not cached is read and decoded together."""
+        new = [m for m in manifests if m.file_name not in self._tables]
+        read = {m.file_name: t for m, t in zip(new, self._decoded(new), strict=True)}
+        parts = [
+            read[m.file_name] if m.file_name in read else self._cached_table(m.file_name) for m in manifests
+        ]
+        for name, table in read.items():
+            self._remember(name, table)
+        return concatenated(parts)
+
+    def _decoded(self, manifests: Sequence[ManifestFileMeta]) -> list[pa.Table]:
+        rows = sum(m.num_added + m.num_deleted for m in manifests)
+        paths = [self._paths.manifest(m.file_name) for m in manifests]
+        if rows >= _MANY_ENTRIES or len(manifests) >= _MANY_FILES:
+            return manifest_columns.decode([(p, self._bytes(p)) for p in paths])
+        return [manifest_columns.of(manifest_format.decode_entries(self._bytes(p), p)) for p in paths]
+
+    def _cached_table(self, name: str) -> pa.Table:
+        self._tables.move_to_end(name)
+        return self._tables[name]
+
+    def _remember(self, name: str, table: pa.Table) -> None:
+        self._tables[name] = table
+        self._cached += table.num_rows
+        while self._cached > _CACHED_ENTRIES and len(self._tables) > 1:
+            self._cached -= self._tables.popitem(last=False)[1].num_rows
 
     def _bytes(self, path: str) -> bytes:
         try:
@@ -76,15 +100,15 @@ class ManifestStore:
         """All manifests of a snapshot's state: base, then delta."""
         return self.read_list(snapshot.base_manifest_list) + self.read_list(snapshot.delta_manifest_list)
 
-    def delta_entries(self, snapshot: Snapshot) -> list[ManifestEntry]:
+    def delta_entries(self, snapshot: Snapshot) -> Entries:
         """What this snapshot changed, in order."""
-        return self._all(self.read_list(snapshot.delta_manifest_list))
+        return self.read_manifests(self.read_list(snapshot.delta_manifest_list))
 
-    def changelog_entries(self, snapshot: Snapshot) -> list[ManifestEntry]:
+    def changelog_entries(self, snapshot: Snapshot) -> Entries:
         """Changelog files of this snapshot."""
         if snapshot.changelog_manifest_list is None:
-            return []
-        return self._all(self.read_list(snapshot.changelog_manifest_list))
+            return EMPTY
+        return self.read_manifests(self.read_list(snapshot.changelog_manifest_list))
 
     def index_entries(self, snapshot: Snapshot | None) -> list[IndexEntry]:
         """Live index files of `snapshot`: HASH indexes and deletion vectors."""
@@ -93,9 +117,6 @@ class ManifestStore:
         path = self._paths.manifest(snapshot.index_manifest)
         return index_manifest.decode(self._bytes(path), path)
 
-    def _all(self, manifests: Iterable[ManifestFileMeta]) -> list[ManifestEntry]:
-        return [e for m in manifests for e in self.read_manifest(m.file_name)]
-
     def live_entries(
         self,
         snapshot: Snapshot | None,
@@ -103,38 +124,20 @@ class ManifestStore:
         partition: PartitionFilter | None = None,
         bucket: BucketFilter | None = None,
         manifest: Callable[[ManifestFileMeta], bool] | None = None,
-    ) -> list[ManifestEntry]:
+    ) -> Entries:
         """ADD entries of `snapshot` that no DELETE has cancelled, in manifest order.
 
         `partition(bytes)`, `bucket(bucket, total_buckets)` keep or drop whole identities; `manifest` may
-        skip a manifest only if
-        all its entries would be dropped by the other two.
+        skip a manifest only if all its entries would be dropped by the other two.
         """
         if snapshot is None:
-            return []
-        chosen = [m for m in self.manifests(snapshot) if manifest is None or manifest(m)]
-        entries: Iterable[ManifestEntry] = self._all(chosen)
+            return EMPTY
+        found = self.read_manifests([m for m in self.manifests(snapshot) if manifest is None or manifest(m)])
         if partition is not None:
-            verdicts: dict[bytes, bool] = {}
-            entries = [e for e in entries if _memo(verdicts, e.partition, partition)]
+            found = found.of_partitions(partition)
         if bucket is not None:
-            entries = [e for e in entries if bucket(e.bucket, e.total_buckets)]
-        return merge_entries(entries)
-
-
-def _memo(known: dict[bytes, bool], key: bytes, decide: PartitionFilter) -> bool:
-    if key not in known:
-        known[key] = decide(key)
-    return known[key]
-
-
-def merge_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """ADDs without the ones a DELETE cancels; each file is added once and deleted once per identity (I6)."""
-    entries = list(entries)
-    gone = {e.identity for e in entries if e.kind == DELETE}
-    if not gone:
-        return entries
-    return [e for e in entries if e.kind == ADD and e.identity not in gone]
+            found = found.of_buckets(bucket)
+        return found.live()
 
 
 def compacted_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:

@@ -1,0 +1,136 @@
+"""Manifest entries as a sequence over columns: objects are made only of those that are looked at.
+
+A plan of 10,000 files decides by columns (`partitions`, `numbers`) and hands a few hundred objects on;
+iterating makes them all, about 15 µs each. Immutable; used by meta, read and write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, overload
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.format import manifest_columns
+from tablestore.format.manifest import ADD, DELETE, ManifestEntry
+
+PartitionFilter = Callable[[bytes], bool]
+BucketFilter = Callable[[int, int], bool]
+_IDENTITY = ("partition", "bucket", "level", "file_name", "extra_files", "embedded_index", "external_path")
+
+
+class Entries(Sequence[ManifestEntry]):
+    """Entries in manifest order. `table` has the columns of `manifest_columns.SCHEMA`."""
+
+    __slots__ = ("_objects", "table")
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+        self._objects: list[ManifestEntry] | None = None
+
+    @classmethod
+    def of(cls, entries: Iterable[ManifestEntry]) -> Entries:
+        """Entries that exist as objects already."""
+        return cls(manifest_columns.of(entries))
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @overload
+    def __getitem__(self, at: int) -> ManifestEntry: ...
+    @overload
+    def __getitem__(self, at: slice) -> Entries: ...
+    def __getitem__(self, at: int | slice) -> ManifestEntry | Entries:
+        if isinstance(at, slice):
+            return self.take(np.arange(len(self))[at])
+        if self._objects is not None:
+            return self._objects[at]
+        rows = len(self)
+        if not -rows <= at < rows:
+            raise IndexError(at)
+        return manifest_columns.entries(self.table.slice(at % rows, 1))[0]
+
+    def __iter__(self) -> Iterator[ManifestEntry]:
+        return iter(self.objects)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self.objects == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Entries({len(self):,})"
+
+    @property
+    def objects(self) -> list[ManifestEntry]:
+        """All entries as objects, made once. The caller must not change the list."""
+        if self._objects is None:
+            self._objects = manifest_columns.entries(self.table)
+        return self._objects
+
+    def take(self, rows: np.ndarray) -> Entries:
+        """The entries at these positions, in this order."""
+        return Entries(self.table.take(pa.array(rows)))
+
+    def filter(self, keep: np.ndarray) -> Entries:
+        """The entries where the boolean `keep` is true."""
+        return self if keep.all() else Entries(self.table.filter(pa.array(keep)))
+
+    def numbers(self, column: str, *, null: int = 0) -> np.ndarray:
+        """An integer column as numpy; NULL as `null`."""
+        values = self.table.column(column)
+        return (values.fill_null(null) if values.null_count else values).to_numpy()
+
+    def partitions(self) -> tuple[list[bytes], np.ndarray]:
+        """The distinct partitions in order of appearance, and each entry's index into them."""
+        encoded = self.table.column("partition").combine_chunks().dictionary_encode()
+        return encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+
+    def of_partitions(self, chosen: PartitionFilter) -> Entries:
+        """Entries of the partitions that `chosen` is true of, asked once a partition."""
+        distinct, codes = self.partitions()
+        verdicts = np.array([bool(chosen(p)) for p in distinct], dtype=bool)
+        return self.filter(verdicts[codes]) if len(distinct) else self
+
+    def of_buckets(self, chosen: BucketFilter) -> Entries:
+        """Entries whose (bucket, total buckets) `chosen` is true of, asked once a pair."""
+        pairs = self.numbers("bucket").astype(np.int64) << 32 | self.numbers("total_buckets") & 0xFFFFFFFF
+        distinct, codes = np.unique(pairs, return_inverse=True)
+        low = (distinct & 0xFFFFFFFF).astype(np.uint32).astype(np.int32).tolist()
+        verdicts = [bool(chosen(b, t)) for b, t in zip((distinct >> 32).tolist(), low, strict=True)]
+        return self.filter(np.array(verdicts, dtype=bool)[codes]) if len(distinct) else self
+
+    def live(self) -> Entries:
+        """ADDs that no DELETE cancels; each file is added once and deleted once per identity (I6)."""
+        kinds = self.numbers("kind")
+        deleting = kinds == DELETE
+        if not deleting.any():
+            return self
+        names = self.table.column("file_name")
+        gone_names = names.filter(pa.array(deleting))
+        suspect = pc.is_in(names, gone_names.combine_chunks()).to_numpy() & (kinds == ADD)
+        keep = kinds == ADD
+        at = np.flatnonzero(suspect)
+        gone = set(self._identities(np.flatnonzero(deleting)))
+        cancelled = [i in gone for i in self._identities(at)]
+        keep[at[np.array(cancelled, dtype=bool)]] = False
+        return self.filter(keep)
+
+    def _identities(self, rows: np.ndarray) -> Iterator[tuple[Any, ...]]:
+        some = self.table.select(list(_IDENTITY)).take(pa.array(rows))
+        columns = [c.to_pylist() for c in some.columns]
+        columns[4] = [tuple(v or ()) for v in columns[4]]
+        return zip(*columns, strict=True)
+
+
+EMPTY = Entries.of(())
+
+
+def concatenated(parts: Sequence[pa.Table]) -> Entries:
+    """The entries of several manifests, in order."""
+    if not parts:
+        return EMPTY
+    whole = parts[0] if len(parts) == 1 else pa.concat_tables(parts)
+    return Entries(whole.combine_chunks())
