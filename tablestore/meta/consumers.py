@@ -1,6 +1,7 @@
 """Consumers: the place a named stream reader has come to, kept in `consumer/consumer-<id>`.
 
-It also keeps the snapshots from there on from expiring.
+It also keeps the snapshots from there on from expiring. A consumer is as old as its file: one that has not
+moved for `consumer.expiration-time` is forgotten by expiry.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 
 from tablestore.errors import Corrupt
 from tablestore.io.paths import checked_name, join
+from tablestore.meta.refs import existing_name
 from tablestore.meta.store import Store
 
 _FILE = re.compile(r"consumer-(.+)")
@@ -17,30 +19,48 @@ _FILE = re.compile(r"consumer-(.+)")
 
 def next_snapshot(store: Store, consumer: str) -> int | None:
     """The next snapshot of this consumer; None for one that is new. Raises Corrupt for a damaged file."""
-    path = _path(store, consumer)
+    path = _path(store, existing_name(consumer, "consumer"))
     try:
         found = json.loads(store.io.read(path))["nextSnapshot"]
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as e:
         raise Corrupt(path, f"not a consumer file: {e!r}") from e
-    if not isinstance(found, int):
+    if isinstance(found, bool) or not isinstance(found, int):
         raise Corrupt(path, f"nextSnapshot is {found!r}")
     return found
 
 
+def names(store: Store) -> dict[str, int]:
+    """Every consumer with the time it last moved, in epoch milliseconds."""
+    listed = store.io.list(store.paths.consumer_dir)
+    return {m[1]: s.modified_ms for s in listed if not s.is_dir and (m := _FILE.fullmatch(s.name))}
+
+
 def all_next(store: Store) -> dict[str, int]:
     """The next snapshot of every consumer. Raises Corrupt for a damaged file."""
-    listed = store.io.list(store.paths.consumer_dir)
-    names = [m[1] for s in listed if not s.is_dir and (m := _FILE.fullmatch(s.name))]
-    found = {name: next_snapshot(store, name) for name in names}
+    found = {name: next_snapshot(store, name) for name in names(store)}
     return {name: n for name, n in found.items() if n is not None}
 
 
 def record(store: Store, consumer: str, snapshot: int) -> None:
     """Let the consumer go on at `snapshot`; what lies before may expire."""
-    store.io.replace(_path(store, consumer), json.dumps({"nextSnapshot": snapshot}).encode())
+    path = _path(store, existing_name(consumer, "consumer"))
+    if not store.io.exists(path):
+        checked_name(consumer, "consumer")
+    store.io.replace(path, json.dumps({"nextSnapshot": snapshot}).encode())
+
+
+def delete(store: Store, consumer: str) -> None:
+    """Forget a consumer; one that is not there is fine."""
+    store.io.delete(_path(store, existing_name(consumer, "consumer")))
+
+
+def expired(store: Store, *, age_ms: int) -> list[str]:
+    """Names of consumers that have not moved for `age_ms`."""
+    oldest = store.env.now_ms() - age_ms
+    return [name for name, moved in names(store).items() if moved < oldest]
 
 
 def _path(store: Store, consumer: str) -> str:
-    return join(store.paths.consumer_dir, f"consumer-{checked_name(consumer, 'consumer')}")
+    return join(store.paths.consumer_dir, f"consumer-{consumer}")

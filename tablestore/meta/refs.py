@@ -1,18 +1,47 @@
-"""Tags and branches: other names under which snapshots of a table stay readable (format facts section 20)."""
+"""Tags and branches: other names under which snapshots of a table stay readable (format facts section 20).
+
+A tag is a copy of a snapshot file under `tag/`, with its age limit if it has one. A branch has schemas,
+snapshots, tags, changelogs and consumers of its own below `branch/branch-<name>`; it shares manifests and
+data files with the table. A branch is there once its `schema-0` is: who makes one writes that last, who
+removes one deletes it first. Names made by others are read as they are, whatever we would allow ourselves.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
 
-from tablestore.errors import NotFound
+from tablestore.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.format import snapshot as snapshot_format
 from tablestore.format.snapshot import Snapshot
-from tablestore.io.paths import checked_name, join
+from tablestore.io.paths import TablePaths, checked_name
+from tablestore.meta import changelogs
 from tablestore.meta.snapshots import SnapshotStore
 from tablestore.meta.store import Store
 
+MAIN = "main"
 _TAG, _BRANCH = re.compile(r"tag-(.+)"), re.compile(r"branch-(.+)")
+_EPOCH = datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A tag: the snapshot it keeps; when it was made (local wall clock) and its time limit, if it has one."""
+
+    name: str
+    snapshot: Snapshot
+    created_ms: int | None = None
+    retained_seconds: float | None = None
+
+    @property
+    def ends_ms(self) -> int | None:
+        """Local wall clock at which its time is over, None for a tag without limit."""
+        if self.created_ms is None or self.retained_seconds is None:
+            return None
+        return self.created_ms + int(self.retained_seconds * 1000)
 
 
 def tag_names(store: Store) -> list[str]:
@@ -21,32 +50,134 @@ def tag_names(store: Store) -> list[str]:
     return [m[1] for s in listed if not s.is_dir and (m := _TAG.fullmatch(s.name))]
 
 
-def tagged(store: Store, name: str) -> Snapshot:
-    """The snapshot a tag keeps; it may have expired otherwise. Raises NotFound naming the nearest tags."""
-    path = join(store.paths.tag_dir, f"tag-{checked_name(name, 'tag')}")
+def tag(store: Store, name: str) -> Tag:
+    """One tag; raises NotFound naming the nearest ones, Corrupt for a damaged file."""
+    path = store.paths.tag(existing_name(name, "tag"))
     try:
-        return snapshot_format.from_json(store.io.read(path), path)
+        data = store.io.read(path)
     except FileNotFoundError:
         raise NotFound.among("tag", name, tag_names(store)) from None
+    return _tag_of(data, path, name)
+
+
+def tagged(store: Store, name: str) -> Snapshot:
+    """The snapshot a tag keeps; it may have expired otherwise."""
+    return tag(store, name).snapshot
+
+
+def all_tags(store: Store) -> list[Tag]:
+    """Every tag, by name; one that is deleted meanwhile is left out."""
+    found = []
+    for name in tag_names(store):
+        try:
+            found.append(tag(store, name))
+        except NotFound:
+            continue
+    return found
 
 
 def tags(store: Store) -> dict[str, Snapshot]:
     """Every tag with the snapshot it keeps, by name."""
-    return {name: tagged(store, name) for name in tag_names(store)}
+    return {t.name: t.snapshot for t in all_tags(store)}
+
+
+def tag_bytes(snapshot: bytes, *, created_ms: int | None, retained_ms: int | None) -> bytes:
+    """The file of a tag: the snapshot's own bytes, with the two times if it has a limit."""
+    if retained_ms is None or created_ms is None:
+        return snapshot
+    body = json.loads(snapshot)
+    made = _EPOCH + timedelta(milliseconds=created_ms)
+    body["tagCreateTime"] = [*made.timetuple()[:6], made.microsecond * 1000]
+    text = json.dumps(body, indent=2, ensure_ascii=False).removesuffix("\n}")
+    return f'{text},\n  "tagTimeRetained": {retained_ms // 1000}.{retained_ms % 1000:03d}000000\n}}'.encode()
+
+
+def _tag_of(data: bytes, path: str, name: str) -> Tag:
+    snapshot = snapshot_format.from_json(data, path)
+    body: dict[str, Any] = json.loads(data)
+    kept = body.get("tagTimeRetained")
+    if kept is not None and (isinstance(kept, bool) or not isinstance(kept, int | float)):
+        raise Corrupt(path, f"tagTimeRetained is {kept!r}")
+    return Tag(name, snapshot, _java_time(body.get("tagCreateTime"), path), kept)
+
+
+def _java_time(parts: Any, path: str) -> int | None:
+    """Milliseconds of [year, month, day, hour, minute, second, nano], trailing zeros left out."""
+    if parts is None:
+        return None
+    try:
+        year, month, day, hour, minute, second, nanos = [*parts, *[0] * (7 - len(parts))]
+        since = datetime(year, month, day, hour, minute, second) - _EPOCH
+    except (TypeError, ValueError) as e:
+        raise Corrupt(path, f"tagCreateTime is {parts!r}: {e}") from e
+    return (since.days * 86_400 + since.seconds) * 1000 + int(nanos) // 1_000_000
+
+
+def existing_name(name: str, what: str) -> str:
+    """A name somebody else may have chosen, refused only where it would leave its directory."""
+    if not isinstance(name, str) or not name or "/" in name or "\\" in name or "\0" in name:
+        raise InvalidRequest(f"{what} name {name!r} cannot be the name of a file")
+    return name
+
+
+def new_branch_name(name: str) -> str:
+    """A name for a branch to be made: as Paimon, not `main` and not digits only."""
+    checked_name(name, "branch")
+    if name == MAIN or name.isdigit():
+        raise InvalidRequest(f"branch name {name!r} cannot be used: not 'main', and not digits only")
+    return name
 
 
 def branches(store: Store) -> dict[str, int]:
     """Names of all branches with the time their directory last changed, in epoch milliseconds."""
-    listed = store.io.list(join(store.paths.root, "branch"))
-    return {m[1]: s.modified_ms for s in listed if (m := _BRANCH.fullmatch(s.name))}
+    there = branch_directories(store)
+    return {n: at for n, at in there.items() if store.io.exists(branch_paths(store, n).schema(0))}
 
 
-def pinned(store: Store) -> list[Snapshot]:
-    """Snapshots that must stay readable besides this branch's own: its tags, and all of other branches."""
-    found = list(tags(store).values())
-    for name in {"main", *branches(store)} - {store.paths.branch}:
-        paths = replace(store.paths, branch=name)
-        snapshots = SnapshotStore(store.io, paths)
-        found += snapshots.all()
-        found += tags(replace(store, paths=paths, snapshots=snapshots)).values()
-    return found
+def branch_directories(store: Store) -> dict[str, int]:
+    """Every directory of a branch, also one whose making or removal was cut short."""
+    listed = store.io.list(store.paths.branch_dir)
+    return {m[1]: s.modified_ms for s in listed if s.is_dir and (m := _BRANCH.fullmatch(s.name))}
+
+
+def branch_paths(store: Store, name: str) -> TablePaths:
+    """Locations of a branch of this table."""
+    return replace(store.paths, branch=existing_name(name, "branch"))
+
+
+def on_branch(store: Store, name: str) -> Store:
+    """The same table looked at through another branch's snapshots and tags, under this one's schema."""
+    paths = branch_paths(store, name)
+    return replace(store, paths=paths, snapshots=SnapshotStore(store.io, paths))
+
+
+def other_branches(store: Store) -> list[Store]:
+    """Every other branch, `main` included, complete or not."""
+    names = {MAIN, *branch_directories(store)} - {store.paths.branch}
+    return [on_branch(store, name) for name in sorted(names)]
+
+
+def pinned(store: Store) -> list[list[Snapshot]]:
+    """What must stay readable besides this branch's own snapshots: its tags, and all of other branches."""
+    return [*([t] for t in tags(store).values()), *histories_elsewhere(store)]
+
+
+def histories_elsewhere(store: Store) -> list[list[Snapshot]]:
+    """What other branches keep, `main` included: their snapshots and tags.
+
+    Each is a history: snapshots of one branch in order, each made on top of the one before.
+    """
+    found = []
+    for other in other_branches(store):
+        found += [other.snapshots.all(), *([t] for t in tags(other).values())]
+    return [history for history in found if history]
+
+
+def changelogs_elsewhere(store: Store) -> list[Snapshot]:
+    """Long-lived changelogs of other branches, `main` included."""
+    return [c for other in other_branches(store) for c in changelogs.all_of(other)]
+
+
+def directory_of(store: Store, name: str) -> str:
+    """Where a branch keeps its own files."""
+    return branch_paths(store, name).refs_dir

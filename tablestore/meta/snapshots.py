@@ -114,8 +114,12 @@ class SnapshotStore:
         """Write the EARLIEST hint."""
         self._write_hint("EARLIEST", snapshot_id)
 
+    def hint_rolled_back(self, snapshot_id: int) -> None:
+        """Write the LATEST hint, also a lower one (rollback only)."""
+        self._write_hint("LATEST", snapshot_id)
+
     def delete(self, snapshot_id: int) -> None:
-        """Remove one snapshot file (expiry only)."""
+        """Remove one snapshot file (expiry and rollback only)."""
         self._io.delete(self._paths.snapshot(snapshot_id))
 
     def _write_hint(self, name: str, snapshot_id: int) -> None:

@@ -1,0 +1,87 @@
+"""Long-lived changelogs: copies of expired snapshots in `changelog/`, so that their changes outlive them.
+
+`changelog/changelog-<n>` holds the JSON of snapshot n, beside hints of its own (format facts section 20).
+Who follows a table reads them for ids below the oldest snapshot. Made by expiry, removed by expiry of
+changelogs and by rollback.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tablestore.errors import Corrupt, NotFound
+from tablestore.format import snapshot as snapshot_format
+from tablestore.format.snapshot import Snapshot
+from tablestore.io.paths import join
+from tablestore.meta.store import Store
+
+_FILE = re.compile(r"changelog-(\d+)")
+
+
+def ids(store: Store) -> list[int]:
+    """Ids of all long-lived changelogs, ascending."""
+    names = (_FILE.fullmatch(s.name) for s in store.io.list(store.paths.changelog_dir))
+    return sorted(int(m[1]) for m in names if m)
+
+
+def get(store: Store, snapshot_id: int) -> Snapshot:
+    """One long-lived changelog; raises NotFound, or Corrupt for a damaged file."""
+    path = store.paths.changelog(snapshot_id)
+    try:
+        found = snapshot_format.from_json(store.io.read(path), path)
+    except FileNotFoundError:
+        raise NotFound(f"no long-lived changelog {snapshot_id}") from None
+    if found.id != snapshot_id:
+        raise Corrupt(path, f"holds id {found.id}")
+    return found
+
+
+def all_of(store: Store) -> list[Snapshot]:
+    """Every long-lived changelog, ascending; one that expires meanwhile is left out."""
+    found = []
+    for snapshot_id in ids(store):
+        try:
+            found.append(get(store, snapshot_id))
+        except NotFound:
+            continue
+    return found
+
+
+def exists(store: Store, snapshot_id: int) -> bool:
+    """Whether the changes of that snapshot are still there, as a snapshot or as a long-lived changelog."""
+    return store.snapshots.exists(snapshot_id) or store.io.exists(store.paths.changelog(snapshot_id))
+
+
+def snapshot_or_changelog(store: Store, snapshot_id: int) -> Snapshot:
+    """The snapshot, or what its changelog kept of it; raises NotFound naming the snapshots there are."""
+    try:
+        return store.snapshots.get(snapshot_id)
+    except NotFound:
+        try:
+            return get(store, snapshot_id)
+        except NotFound:
+            pass
+        raise
+
+
+def earliest_id(store: Store) -> int | None:
+    """The oldest id whose changes can be read, None for a table without snapshots."""
+    kept, oldest = ids(store), store.snapshots.earliest_id()
+    return kept[0] if kept and (oldest is None or kept[0] < oldest) else oldest
+
+
+def keep(store: Store, snapshot_id: int) -> None:
+    """Copy a snapshot file into the long-lived changelogs."""
+    store.io.replace(store.paths.changelog(snapshot_id), store.io.read(store.paths.snapshot(snapshot_id)))
+
+
+def delete(store: Store, snapshot_id: int) -> None:
+    """Remove one long-lived changelog's file."""
+    store.io.delete(store.paths.changelog(snapshot_id))
+
+
+def hint(store: Store, *, earliest: int | None = None, latest: int | None = None) -> None:
+    """Write the hints, as Paimon reads them; −1 means: look at the directory."""
+    for name, value in (("EARLIEST", earliest), ("LATEST", latest)):
+        if value is not None:
+            store.io.replace(join(store.paths.changelog_dir, name), str(value).encode())

@@ -1,0 +1,111 @@
+"""Making, renaming and removing tags, and forgetting those whose time is over.
+
+A tag is one file, put if absent. When one is removed and its snapshot has expired, the files only it kept go
+too, after the tag's file: a kill in between leaves orphans, never a tag with holes.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from tablestore.errors import AlreadyExists, NotFound
+from tablestore.format.snapshot import Snapshot
+from tablestore.io.paths import checked_name
+from tablestore.meta import changelogs, refs
+from tablestore.meta.refs import Tag
+from tablestore.meta.store import Store
+from tablestore.write import reachable
+from tablestore.write.expire import remove
+from tablestore.write.reachable import Files
+
+log = logging.getLogger(__name__)
+
+
+def create(
+    store: Store,
+    name: str,
+    *,
+    snapshot: int | None = None,
+    retained_ms: int | None = None,
+    replace: bool = False,
+) -> Tag:
+    """Tag a snapshot (None: the newest). Raises AlreadyExists, or NotFound for a snapshot nothing keeps."""
+    checked_name(name, "tag")
+    path, data = store.paths.tag(name), _snapshot_bytes(store, snapshot)
+    made = refs.tag_bytes(data, created_ms=store.env.local_now_ms(), retained_ms=retained_ms)
+    if replace:
+        store.io.replace(path, made)
+    elif not store.io.write_new(path, made):
+        raise AlreadyExists(f"tag {name!r} exists, of snapshot {refs.tagged(store, name).id}")
+    found = refs.tag(store, name)
+    log.info("tagged %s snapshot %d as %s", store.paths.root, found.snapshot.id, name)
+    return found
+
+
+def _snapshot_bytes(store: Store, snapshot: int | None) -> bytes:
+    """The file of a snapshot, or of a tag that keeps it."""
+    wanted = store.snapshots.latest_id() if snapshot is None else snapshot
+    if wanted is None:
+        raise NotFound("the table has no snapshot to tag yet")
+    try:
+        store.snapshots.get(wanted)
+        return store.io.read(store.paths.snapshot(wanted))
+    except (NotFound, FileNotFoundError):
+        for tag in refs.all_tags(store):
+            if tag.snapshot.id == wanted and tag.retained_seconds is None:
+                return store.io.read(store.paths.tag(tag.name))
+        raise
+
+
+def rename(store: Store, name: str, target: str) -> Tag:
+    """Give a tag another name; the new one is there before the old one goes."""
+    checked_name(target, "tag")
+    refs.tag(store, name)
+    if not store.io.write_new(store.paths.tag(target), store.io.read(store.paths.tag(name))):
+        raise AlreadyExists(f"tag {target!r} exists")
+    store.io.delete(store.paths.tag(name))
+    return refs.tag(store, target)
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What went with a tag or branch: files nothing else needs."""
+
+    name: str
+    files: tuple[str, ...] = ()
+    bytes: int = 0
+
+    def __repr__(self) -> str:
+        return f"Removed({self.name}: {len(self.files)} files, {self.bytes / 1e6:.1f} MB)"
+
+
+def delete(store: Store, name: str) -> Removed:
+    """Remove a tag, and the files that only it kept readable."""
+    tag = refs.tag(store, name)
+    gone = Files()
+    if not store.snapshots.exists(tag.snapshot.id):
+        gone = only_needed_by(store, [tag.snapshot], without_tag=name)
+    store.io.delete(store.paths.tag(name))
+    remove(store, gone)
+    log.info("deleted tag %s of %s: %d files", name, store.paths.root, len(gone.paths))
+    return Removed(name, gone.paths, gone.bytes)
+
+
+def only_needed_by(store: Store, states: list[Snapshot], *, without_tag: str | None = None) -> Files:
+    """Files of these states that no snapshot, changelog, other tag or other branch needs."""
+    gone = reachable.candidates(store, states, states=True)
+    others = [[t.snapshot] for t in refs.all_tags(store) if t.name != without_tag]
+    histories = [store.snapshots.all(), *others, *refs.histories_elsewhere(store)]
+    outlived = [*changelogs.all_of(store), *refs.changelogs_elsewhere(store)]
+    needed = reachable.used(store, [h for h in histories if h], among=gone, changelogs=outlived)
+    return gone.without(needed)
+
+
+def expire(store: Store) -> list[str]:
+    """Remove the tags whose time is over; their names."""
+    now = store.env.local_now_ms()
+    over = [t.name for t in refs.all_tags(store) if t.ends_ms is not None and t.ends_ms < now]
+    for name in over:
+        delete(store, name)
+    return over
