@@ -35,7 +35,8 @@ MAY_IMPORT = {
     "lsm": BASE | {"io", "format", "meta", "index"},
 }
 MAY_IMPORT["write"] = MAY_IMPORT["read"] = MAY_IMPORT["lsm"] | {"lsm"}
-MAY_IMPORT["table"] = MAY_IMPORT["write"] | {"write", "read"}
+MAY_IMPORT["catalog"] = BASE | {"io", "format", "meta"}
+MAY_IMPORT["table"] = MAY_IMPORT["write"] | {"write", "read", "catalog"}
 MAY_IMPORT["cdc"] = MAY_IMPORT["table"] | {"table"}
 MAY_IMPORT["tiering"] = MAY_IMPORT["cdc"] | {"logstore"}
 MAY_IMPORT["sql"] = MAY_IMPORT["spark"] = MAY_IMPORT["cdc"] | {"cdc", "tiering"}
@@ -50,6 +51,10 @@ EXTRAS = {
     "IPython": set(),
     "rich": set(),
     "pandas": {"table", "spark"},
+    "obstore": set(),  # loaded with the first object store, server or metastore that is used
+    "psycopg": set(),
+    "hmsclient": set(),
+    "thrift": set(),
 }
 
 

@@ -202,7 +202,7 @@ class ObjectStoreFileIO:
                 _client().delete(store, [o["path"] for o in page])
 
     def delete_empty(self, path: str) -> bool:
-        """Remove the marker of a prefix that holds nothing else; False if it holds something or is not there."""
+        """Remove the marker of a prefix that holds nothing else; False if there is more, or no marker."""
         store, key = self._at(path)
         with self._trouble(path):
             held = [o["path"] for o in next(iter(_client().list(store, prefix=key, chunk_size=2)), [])]
@@ -212,7 +212,7 @@ class ObjectStoreFileIO:
         return True
 
     def list(self, path: str, *, hidden: bool = False) -> list[FileStatus]:
-        """Entries directly below a prefix by name, with `hidden` also temporary ones; an absent one is empty."""
+        """Entries directly below a prefix by name, with `hidden` also temporary ones; none if absent."""
         store, key = self._at(path)
         with self._trouble(path):
             found = _client().list_with_delimiter(store, prefix=key or None)

@@ -45,6 +45,16 @@ def location(path: str | os.PathLike[str]) -> str:
     return os.path.abspath(os.path.expanduser(text))
 
 
+def warehouse_location(path: str | os.PathLike[str]) -> str:
+    """The location of a warehouse; raises InvalidRequest for a file and for a table's own directory."""
+    place = location(path)
+    if os.path.isfile(place):
+        raise InvalidRequest(f"{place} is a file; a lake is a directory (it is made if it is not there)")
+    if os.path.exists(os.path.join(place, "schema", "schema-0")):
+        raise InvalidRequest(f"{place} is a table, not a lake: tablestore.open(…) opens it")
+    return place
+
+
 def is_object_location(path: str) -> bool:
     """Whether a location is in an object store."""
     return path.startswith(tuple(f"{s}://" for s in OBJECT_SCHEMES))

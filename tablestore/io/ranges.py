@@ -2,7 +2,7 @@
 
 RangeReader keeps the tail (a footer is there) and one block. A read that continues the one before doubles
 the block up to `MOST`; one that jumps fetches little more than it asks for. Arrow has merged neighbouring
-column chunks into one read before it comes here. A reader serves one thread at a time (Arrow locks around it).
+column chunks into one read before it comes here. A reader serves one thread at a time (Arrow has a lock).
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def plain_key(key: str) -> str:
 
 
 def pack(values: Mapping[str, Any]) -> bytes:
-    """A mapping as bytes in which no value can be read by eye. Not encryption: whoever has it can unpack it."""
+    """A mapping as bytes in which no value can be read by eye. Not encryption: anyone can unpack it."""
     return base64.b85encode(zlib.compress(json.dumps(dict(values)).encode()))
 
 

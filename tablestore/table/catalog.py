@@ -1,24 +1,26 @@
-"""Lake: a warehouse directory as a catalog (`<warehouse>/<db>.db/<table>`). No cache: each call looks at the
-files.
+"""Lake: a catalog as a user holds it. No cache: each call asks the files or the catalog's server.
 
-Creating a table is one put-if-absent of `schema-0`, so two creators cannot both succeed.
+Which catalog it is (file system, SQL, Hive metastore) is told by options; see the package `catalog`.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from tablestore.catalog.opening import open_catalog
+from tablestore.catalog.options import CatalogOptions
 from tablestore.env import SYSTEM, Env
 from tablestore.errors import AlreadyExists, InvalidRequest, NotFound, SchemaMismatch, Unsupported
-from tablestore.format.schema import create_schema
+from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.types import DataField, DataType, as_type, from_arrow
-from tablestore.io.fileio import FileIO, LocalFileIO
-from tablestore.io.paths import TablePaths, checked_name, join, location
-from tablestore.meta.schemas import SchemaStore
+from tablestore.io.fileio import FileIO
+from tablestore.io.paths import checked_name, location
+from tablestore.io.routed import file_io_for
 from tablestore.meta.store import Store
 from tablestore.options import TableOptions, as_text, current_names, refuse_near_misses
 from tablestore.table.identifier import DEFAULT_DATABASE, Identifier
@@ -30,43 +32,60 @@ Columns = pa.Schema | Mapping[str, DataType | str | pa.DataType] | Sequence[Any]
 
 
 class Lake:
-    """A catalog in a directory. Safe to share: it holds no state but its location."""
+    """Databases and tables. Safe to share: it holds no state but its catalog."""
 
-    def __init__(self, warehouse: str, *, io: FileIO | None = None, env: Env = SYSTEM) -> None:
-        self.warehouse = location(warehouse)
-        self._io, self._env = io or LocalFileIO(env), env
+    def __init__(
+        self,
+        warehouse: str | os.PathLike[str] | None = None,
+        *,
+        io: FileIO | None = None,
+        env: Env = SYSTEM,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        given = dict(options or {})
+        if warehouse is not None:
+            given["warehouse"] = os.fspath(warehouse)
+        self._options = CatalogOptions.parse(given)
+        self._catalog = open_catalog(self._options, io=io, env=env)
+        self._env = env
+
+    @property
+    def warehouse(self) -> str:
+        """Where the databases lie."""
+        return self._catalog.warehouse
 
     def databases(self) -> list[str]:
         """Names of the databases, sorted."""
-        return [s.name[:-3] for s in self._io.list(self.warehouse) if s.is_dir and s.name.endswith(".db")]
+        return self._catalog.databases()
 
-    def create_database(self, name: str) -> None:
+    def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
         """Make a database; raises AlreadyExists."""
-        path = self._database(name)
-        if self._io.exists(path):
-            raise AlreadyExists(f"database {name!r} exists")
-        self._io.make_dir(path)
+        try:
+            self._catalog.create_database(checked_name(name, "database"))
+        except AlreadyExists:
+            if not if_not_exists:
+                raise
 
-    def drop_database(self, name: str, *, cascade: bool = False) -> None:
+    def drop_database(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
         """Remove a database; raises InvalidRequest if it holds tables and `cascade` is not set."""
         if name not in self.databases():
+            if if_exists:
+                return
             raise NotFound.among("database", name, self.databases())
         held = self.tables(name)
         if held and not cascade:
             raise InvalidRequest(
                 f"database {name!r} holds {len(held)} tables; drop them, or pass cascade=True"
             )
-        self._io.delete_tree(self._database(name))
+        for table in held:
+            self._catalog.drop_table(name, table)
+        self._catalog.drop_database(name)
 
     def tables(self, database: str | None = None) -> list[str]:
         """Table names of one database, or `db.table` of all."""
         if database is None:
             return [f"{db}.{t}" for db in self.databases() for t in self.tables(db)]
-        path = self._database(database)
-        if not self._io.exists(path):
-            raise NotFound.among("database", database, self.databases())
-        names = [s.name for s in self._io.list(path) if s.is_dir]
-        return [n for n in names if SchemaStore(self._io, TablePaths(join(path, n))).ids()]
+        return self._catalog.tables(checked_name(database, "database"))
 
     def create_table(
         self,
@@ -85,7 +104,8 @@ class Lake:
         Raises AlreadyExists, SchemaMismatch, InvalidOption, Unsupported; nothing is made then.
         """
         identifier = _plain(name)
-        given = current_names(as_text(options), keyed=bool(primary_key))
+        chosen = {**self._options.table_defaults, **as_text(options)}
+        given = current_names(chosen, keyed=bool(primary_key))
         refuse_near_misses(given)
         if primary_key:
             given.setdefault("bucket", "1")
@@ -99,52 +119,79 @@ class Lake:
             time_millis=self._env.now_ms(),
         )
         require_writable(made, TableOptions.parse(given))
-        root = self._root(identifier)
-        schemas = SchemaStore(self._io, TablePaths(root))
-        if (schemas.ids() and not if_not_exists) or (
-            not schemas.ids() and not schemas.commit(made) and not if_not_exists
-        ):
-            raise AlreadyExists(f"table {identifier} exists")
-        log.info("created table %s at %s", identifier, root)
+        try:
+            self._create(identifier, made)
+        except AlreadyExists:
+            if not if_not_exists:
+                raise
         return self.table(name)
+
+    def _create(self, identifier: Identifier, schema: TableSchema) -> None:
+        database, table = identifier.database, identifier.table
+        if self._options.metastore != "filesystem" and database not in self.databases():
+            self.create_database(database, if_not_exists=True)
+        self._catalog.create_table(database, table, schema)
+        log.info("created table %s at %s", identifier, self._catalog.location(database, table))
 
     def table(self, name: str) -> Table:
         """An existing table, anyone's; also `t$branch_b`. Raises NotFound naming the nearest."""
         identifier = Identifier.parse(name)
+        root, io = self._place(identifier)
         try:
-            store = Store.open(self._root(identifier), io=self._io, env=self._env, branch=identifier.branch)
+            store = Store.open(root, io=io, env=self._env, branch=identifier.branch)
         except NotFound:
             raise NotFound.among("table", str(identifier), self.tables()) from None
         table = Table(store, str(identifier))
         return table if identifier.system is None else table.system(identifier.system)
 
+    def _place(self, identifier: Identifier) -> tuple[str, FileIO]:
+        """Where a table is, and how it is reached; raises NotFound for one the catalog does not know."""
+        database, table = identifier.database, identifier.table
+        if self._options.metastore != "filesystem" and not self._catalog.holds(database, table):
+            raise NotFound.among("table", str(identifier), self.tables())
+        return self._catalog.location(database, table), self._catalog.file_io(database, table)
+
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
-        """Remove a table and all its files; raises InvalidRequest for names of branches and system tables."""
+        """Remove a table and all its files (an external table keeps them).
+
+        Raises InvalidRequest for names of branches and system tables.
+        """
         identifier = _plain(name)
-        root = self._root(identifier)
-        if not SchemaStore(self._io, TablePaths(root)).ids():
+        if not self._catalog.holds(identifier.database, identifier.table):
             if if_exists:
                 return
             raise NotFound.among("table", str(identifier), self.tables())
-        self._io.delete_tree(root)
+        self._catalog.drop_table(identifier.database, identifier.table)
+
+    def rename_table(self, name: str, new_name: str) -> None:
+        """Give a table another name; its files move along, so nobody may be writing to it.
+
+        Raises NotFound, AlreadyExists. A `Table` opened under the old name is of no use afterwards.
+        """
+        old, new = _plain(name), _plain(new_name)
+        if not self._catalog.holds(old.database, old.table):
+            raise NotFound.among("table", str(old), self.tables())
+        if new.database not in self.databases():
+            raise NotFound.among("database", new.database, self.databases())
+        self._catalog.rename_table(old.database, old.table, (new.database, new.table))
+
+    def repair_table(self, name: str) -> None:
+        """Enter a table in the catalog whose files are in their place but which the catalog does not know."""
+        identifier = _plain(name)
+        self._catalog.repair_table(identifier.database, identifier.table)
 
     def sql(self, statement: str) -> Any:
         """SQL statements: not in this version."""
         raise Unsupported("Lake.sql", "use the methods of Lake and Table")
 
     def __contains__(self, name: str) -> bool:
-        return bool(SchemaStore(self._io, TablePaths(self._root(_plain(name)))).ids())
+        identifier = _plain(name)
+        return self._catalog.holds(identifier.database, identifier.table)
 
     def __repr__(self) -> str:
         names = self.tables()
         shown = ", ".join(names[:12]) + (f", … {len(names) - 12} more" if len(names) > 12 else "")
         return f"Lake({self.warehouse!r}: {shown or 'no tables yet'})"
-
-    def _database(self, name: str) -> str:
-        return join(self.warehouse, f"{checked_name(name, 'database')}.db")
-
-    def _root(self, identifier: Identifier) -> str:
-        return join(self._database(identifier.database), identifier.table)
 
 
 def _plain(name: str) -> Identifier:
@@ -157,17 +204,54 @@ def _plain(name: str) -> Identifier:
     return identifier
 
 
-def connect(warehouse: str, *, io: FileIO | None = None, env: Env = SYSTEM) -> Lake:
-    """The lake in a directory; the directory is made when the first table is."""
-    return Lake(warehouse, io=io, env=env)
+def connect(
+    warehouse: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    *,
+    io: FileIO | None = None,
+    env: Env = SYSTEM,
+    **options: Any,
+) -> Lake:
+    """The lake in a directory, or the one that catalog options name.
+
+    `connect("warehouse")`, `connect("s3://bucket/lake", s3_endpoint=…)`,
+    `connect(metastore="jdbc", uri="postgresql://…", warehouse=…)`,
+    `connect({"metastore": "hive", "uri": "thrift://…", "warehouse": …, "lock.enabled": True})`.
+    The directory is made when the first table is. Raises InvalidRequest for a file or a table's directory.
+    """
+    if isinstance(warehouse, Mapping):
+        return Lake(io=io, env=env, options={**warehouse, **options})
+    return Lake(warehouse, io=io, env=env, options=options)
 
 
-def open_table(path: str, *, io: FileIO | None = None, env: Env = SYSTEM) -> Table:
-    """The table in a directory, anyone's: the last two components name it (`…/shop.db/orders`)."""
+def open_table(
+    path: str | os.PathLike[str],
+    *,
+    io: FileIO | None = None,
+    env: Env = SYSTEM,
+    options: Mapping[str, Any] | None = None,
+) -> Table:
+    """The table in a directory, anyone's: the last two components name it (`…/shop.db/orders`).
+
+    `options` say how to reach an object store (`s3.endpoint`, …). Commits made so know no catalog's locks.
+    """
     root = location(path)
     head, _, name = root.rpartition("/")
     database = head.rpartition("/")[2].removesuffix(".db") or DEFAULT_DATABASE
-    return Table(Store.open(root, io=io, env=env), f"{database}.{name}")
+    files = io or file_io_for(root, CatalogOptions.parse(options or {}).given, env)
+    try:
+        return Table(Store.open(root, io=files, env=env), f"{database}.{name}")
+    except NotFound:
+        raise NotFound(f"no table at {root}{_hint(files, root)}") from None
+
+
+def _hint(io: FileIO, root: str) -> str:
+    """What a directory is that is no table."""
+    inside = [s.name for s in io.list(root) if s.is_dir]
+    if root.endswith(".db"):
+        return f": it is a database; tablestore.connect({root.rpartition('/')[0]!r}) opens its lake"
+    if any(name.endswith(".db") for name in inside):
+        return f": it is a lake; tablestore.connect({root!r}) opens it"
+    return ""
 
 
 def _names(names: Sequence[str], what: str) -> tuple[str, ...]:

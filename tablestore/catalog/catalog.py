@@ -1,0 +1,167 @@
+"""Catalog: what `Lake` asks of a catalog, and what all catalogs share.
+
+Names come checked (`io.paths.checked_name`). A catalog holds no table state: every call asks its files or its
+server. The truth about a table is in its files; a registry (SQL, Hive) says that it exists and where.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from tablestore.errors import AlreadyExists, NotFound
+from tablestore.format import schema as schema_format
+from tablestore.format.schema import TableSchema
+from tablestore.io.fileio import FileIO
+from tablestore.io.guarded import GuardedFileIO
+from tablestore.io.paths import TablePaths, checked_name, join
+from tablestore.meta.schemas import SchemaStore
+
+
+class Catalog(Protocol):
+    """Databases and tables. Safe to share between threads; picklable."""
+
+    warehouse: str
+    io: FileIO
+
+    def databases(self) -> list[str]:
+        """Names, sorted."""
+
+    def create_database(self, name: str) -> None:
+        """Raises AlreadyExists."""
+
+    def drop_database(self, name: str) -> None:
+        """Remove a database that holds no tables, with its directory."""
+
+    def tables(self, database: str) -> list[str]:
+        """Names of one database, sorted; raises NotFound for an unknown database."""
+
+    def holds(self, database: str, table: str) -> bool:
+        """Whether the catalog knows the table."""
+
+    def location(self, database: str, table: str) -> str:
+        """Directory of the table, or where it would be made."""
+
+    def file_io(self, database: str, table: str) -> FileIO:
+        """The FileIO to open the table with: the catalog's locks come with it."""
+
+    def create_table(self, database: str, table: str, schema: TableSchema) -> None:
+        """Make it known, with `schema` as its first; exactly one of several creators succeeds.
+
+        Raises AlreadyExists; nothing of the loser's stays.
+        """
+
+    def drop_table(self, database: str, table: str) -> None:
+        """Forget the table and remove its files (an external table keeps them)."""
+
+    def rename_table(self, database: str, table: str, onto: tuple[str, str]) -> None:
+        """Give a table another name, its files included; raises AlreadyExists."""
+
+    def repair_table(self, database: str, table: str) -> None:
+        """Make a table known whose files are in place but which the registry does not hold."""
+
+
+class Registry(Protocol):
+    """What a guard needs of a catalog with locks or a registry."""
+
+    def hold(self, database: str, table: str) -> AbstractContextManager[None]: ...
+
+    def schema_added(
+        self, database: str, table: str, schema: TableSchema, old: TableSchema | None
+    ) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TableGuard:
+    """Locks and schema news of one table (see `io.guarded`)."""
+
+    registry: Registry
+    database: str
+    table: str
+    root: str
+
+    def hold(self) -> AbstractContextManager[None]:
+        """The table's lock, nothing if the catalog has none."""
+        return self.registry.hold(self.database, self.table)
+
+    def created(self, io: FileIO, path: str, data: bytes) -> None:
+        """Pass a new schema of the main branch on; if the registry refuses it, it is taken back."""
+        paths = TablePaths(self.root)
+        if path.rpartition("/")[0] != paths.schema_dir:
+            return
+        schema = schema_format.from_json(data, path)
+        old = SchemaStore(io, paths).get(schema.id - 1) if schema.id else None
+        try:
+            self.registry.schema_added(self.database, self.table, schema, old)
+        except BaseException:
+            io.delete(path)
+            raise
+
+
+def guarded(io: FileIO, registry: Registry, database: str, table: str, root: str) -> FileIO:
+    """`io` for one table of a catalog with a registry."""
+    return GuardedFileIO(io, root, TableGuard(registry, database, table, root))
+
+
+def database_dir(warehouse: str, database: str) -> str:
+    """Where Paimon keeps a database."""
+    return join(warehouse, f"{checked_name(database, 'database')}.db")
+
+
+def table_dir(database_location: str, table: str) -> str:
+    """Where a table of a database is, unless it was put elsewhere."""
+    return join(database_location, checked_name(table, "table"))
+
+
+def is_table(io: FileIO, root: str) -> bool:
+    """Whether a directory holds a table: it has a schema."""
+    return bool(SchemaStore(io, TablePaths(root)).ids())
+
+
+def make_first_schema(io: FileIO, root: str, schema: TableSchema, name: str) -> None:
+    """Put schema-0 if the place is free; raises AlreadyExists."""
+    schemas = SchemaStore(io, TablePaths(root))
+    if schemas.ids() or not schemas.commit(schema):
+        raise AlreadyExists(f"table {name} exists")
+
+
+def delete_table_files(io: FileIO, root: str) -> None:
+    """Remove a table's directory so that a stop half-way leaves an emptier table, never half of its rows.
+
+    First the snapshots, last the schemas: what is left after a kill can be dropped again.
+    """
+    paths = TablePaths(root)
+    io.delete_tree(paths.snapshot_dir)
+    for entry in io.list(root):
+        child = join(root, entry.name)
+        if entry.is_dir and child != paths.schema_dir:
+            io.delete_tree(child)
+    io.delete_tree(root)
+
+
+def table_properties(schema: TableSchema) -> dict[str, str]:
+    """What a registry shows of a table: its options and keys."""
+    keys = {
+        "primary-key": schema.primary_keys,
+        "partition": schema.partition_keys,
+        "bucket-key": schema.bucket_keys,
+    }
+    return {**schema.options, **{k: ",".join(names) for k, names in keys.items() if names}}
+
+
+def known_table(catalog: Catalog, database: str, table: str) -> None:
+    """Raises NotFound, naming the nearest table, where the catalog does not know this one."""
+    if not catalog.holds(database, table):
+        there = (
+            [f"{database}.{t}" for t in catalog.tables(database)] if database in catalog.databases() else []
+        )
+        raise NotFound.among("table", f"{database}.{table}", there)
+
+
+@contextlib.contextmanager
+def no_lock() -> Iterator[None]:
+    """What `hold` gives where locks are off."""
+    yield

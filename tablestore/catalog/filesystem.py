@@ -1,0 +1,87 @@
+"""FileSystemCatalog: a warehouse directory, `<warehouse>/<db>.db/<table>`. No registry: the files say it all.
+
+Two creators cannot both succeed, since creating a table is one put-if-absent of `schema-0`. There are no
+locks, so the store itself must offer put-if-absent (a local file system and S3 with conditional PUT do).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablestore.catalog.catalog import (
+    database_dir,
+    delete_table_files,
+    is_table,
+    known_table,
+    make_first_schema,
+    table_dir,
+)
+from tablestore.errors import AlreadyExists, NotFound, Unsupported
+from tablestore.format.schema import TableSchema
+from tablestore.io.fileio import FileIO
+from tablestore.io.paths import join
+
+
+@dataclass(frozen=True, slots=True)
+class FileSystemCatalog:
+    """See `Catalog`. Safe to share: it holds no state but its location."""
+
+    warehouse: str
+    io: FileIO
+
+    def databases(self) -> list[str]:
+        """Directories named `….db`."""
+        return [s.name[:-3] for s in self.io.list(self.warehouse) if s.is_dir and s.name.endswith(".db")]
+
+    def create_database(self, name: str) -> None:
+        path = database_dir(self.warehouse, name)
+        if self.io.exists(path):
+            raise AlreadyExists(f"database {name!r} exists")
+        self.io.make_dir(path)
+
+    def drop_database(self, name: str) -> None:
+        self.io.delete_tree(database_dir(self.warehouse, name))
+
+    def tables(self, database: str) -> list[str]:
+        path = database_dir(self.warehouse, database)
+        if not self.io.exists(path):
+            raise NotFound.among("database", database, self.databases())
+        names = [s.name for s in self.io.list(path) if s.is_dir]
+        return [n for n in names if is_table(self.io, join(path, n))]
+
+    def holds(self, database: str, table: str) -> bool:
+        return is_table(self.io, self.location(database, table))
+
+    def location(self, database: str, table: str) -> str:
+        return table_dir(database_dir(self.warehouse, database), table)
+
+    def file_io(self, database: str, table: str) -> FileIO:
+        return self.io
+
+    def create_table(self, database: str, table: str, schema: TableSchema) -> None:
+        refuse_own_path(schema, "filesystem")
+        make_first_schema(self.io, self.location(database, table), schema, f"{database}.{table}")
+
+    def drop_table(self, database: str, table: str) -> None:
+        delete_table_files(self.io, self.location(database, table))
+
+    def rename_table(self, database: str, table: str, onto: tuple[str, str]) -> None:
+        known_table(self, database, table)
+        target = self.location(*onto)
+        if self.io.exists(target):
+            raise AlreadyExists(f"table {'.'.join(onto)} exists (or something else is at {target})")
+        try:
+            self.io.move(self.location(database, table), target)
+        except FileExistsError:
+            raise AlreadyExists(f"table {'.'.join(onto)} exists") from None
+
+    def repair_table(self, database: str, table: str) -> None:
+        """Nothing to do: a table whose files are in place is known."""
+
+
+def refuse_own_path(schema: TableSchema, metastore: str) -> None:
+    """Raises Unsupported for a table that names its own place; only a Hive metastore keeps such a name."""
+    if "path" in schema.options:
+        raise Unsupported(
+            f"option 'path' with metastore {metastore}", "its tables lie below the warehouse; use hive"
+        )

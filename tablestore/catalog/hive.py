@@ -1,0 +1,301 @@
+"""HiveCatalog: tables registered in a Hive metastore, as Java Paimon's catalog of that name does it.
+
+A table's files are the truth; the metastore says where they are and shows columns and properties to other
+tools. Files come first and the entry second; a changed schema that the metastore refuses is taken back.
+Tables with an option `path` (or `external`) are external: dropping them keeps their files. The lock is the
+metastore's own EXCLUSIVE table lock, polled (each check is a heartbeat); a dead holder's ends with
+`hive.txn.timeout`.
+The metastore folds names to lower case, so others are refused unless `case-sensitive` is set.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import logging
+import socket
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from tablestore.catalog import hive_table, waiting
+from tablestore.catalog.catalog import (
+    database_dir,
+    delete_table_files,
+    guarded,
+    is_table,
+    make_first_schema,
+    no_lock,
+    table_dir,
+)
+from tablestore.catalog.metastore import Metastore, types
+from tablestore.catalog.options import CatalogOptions
+from tablestore.env import Env
+from tablestore.errors import AlreadyExists, InvalidRequest, NotFound, TablestoreError, Unavailable
+from tablestore.format.schema import TableSchema
+from tablestore.io.fileio import FileIO
+from tablestore.io.paths import TablePaths, location
+from tablestore.meta.schemas import SchemaStore
+
+log = logging.getLogger(__name__)
+_BATCH = 300
+_MOST_SECONDS = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class HiveCatalog:
+    """See `Catalog`."""
+
+    warehouse: str
+    io: FileIO
+    options: CatalogOptions
+    server: Metastore
+    locks: bool
+    env: Env
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return HiveCatalog, (self.warehouse, self.io, self.options, self.server, self.locks, Env())
+
+    # databases
+
+    def databases(self) -> list[str]:
+        with self.server.session() as client:
+            return sorted(client.get_all_databases())
+
+    def create_database(self, name: str) -> None:
+        self._require_folded(name)
+        place = _uri(database_dir(self.warehouse, name))
+        with self.server.session() as client:
+            client.create_database(types().Database(name=name, locationUri=place, parameters={}))
+
+    def drop_database(self, name: str) -> None:
+        with self.server.session() as client:
+            place = client.get_database(name).locationUri
+            client.drop_database(name, True, False)
+        if place:
+            self.io.delete_tree(location(place))
+
+    # tables
+
+    def tables(self, database: str) -> list[str]:
+        with self.server.session() as client:
+            client.get_database(database)
+            names = client.get_all_tables(database)
+            found = [
+                t.tableName
+                for at in range(0, len(names), _BATCH)
+                for t in client.get_table_objects_by_name(database, names[at : at + _BATCH])
+                if _is_ours(t)
+            ]
+        return sorted(found)
+
+    def holds(self, database: str, table: str) -> bool:
+        try:
+            return _is_ours(self._entry(database, table))
+        except NotFound:
+            return False
+
+    def location(self, database: str, table: str) -> str:
+        try:
+            return location(self._entry(database, table).sd.location)
+        except NotFound:
+            return self._default_location(database, table)
+
+    def _default_location(self, database: str, table: str) -> str:
+        with self.server.session() as client:
+            place = client.get_database(database).locationUri
+        return table_dir(location(place) if place else database_dir(self.warehouse, database), table)
+
+    def file_io(self, database: str, table: str) -> FileIO:
+        return guarded(self.io, self, database, table, self.location(database, table))
+
+    def create_table(self, database: str, table: str, schema: TableSchema) -> None:
+        for name in (table, *(schema.names if self.options.case_sensitive is not True else ())):
+            self._require_folded(name)
+        external = "path" in schema.options or self.options.external
+        external = external or schema.options.get("external", "").lower() == "true"
+        root = location(schema.options.get("path") or self._default_location(database, table))
+        made = schema.with_options({"path": None}) if "path" in schema.options else schema
+        entry = self._new_entry(database, table, made, root, external)  # refuses before anything is made
+        with self.hold(database, table):
+            self._require_free(database, table)
+            adopted = external and is_table(self.io, root)
+            if adopted:
+                self._require_same(root, made)
+            else:
+                make_first_schema(self.io, root, made, f"{database}.{table}")
+            self._enter(entry, None if adopted else root)
+
+    def _enter(self, entry: Any, made: str | None) -> None:
+        """Add the entry of a table; on failure the files made for it go, if it is sure there is no entry."""
+        try:
+            with self.server.session() as client:
+                client.create_table(entry)
+        except BaseException:
+            if made is not None and not self.holds(entry.dbName, entry.tableName):
+                delete_table_files(self.io, made)
+            raise
+
+    def _require_free(self, database: str, table: str) -> None:
+        with contextlib.suppress(NotFound):
+            kind = "" if _is_ours(self._entry(database, table)) else ", but not of Paimon's format"
+            raise AlreadyExists(f"table {database}.{table} exists{kind}")
+
+    def _require_same(self, root: str, schema: TableSchema) -> None:
+        """An external place that holds a table may only be entered as what it is."""
+        there = SchemaStore(self.io, TablePaths(root)).latest()
+        wanted = (schema.names, schema.primary_keys, schema.partition_keys)
+        if wanted != (there.names, there.primary_keys, there.partition_keys):
+            raise AlreadyExists(f"{root} holds a table with other columns or keys: {', '.join(there.names)}")
+
+    def drop_table(self, database: str, table: str) -> None:
+        with self.hold(database, table):
+            entry = self._entry(database, table)
+            external = entry.tableType == "EXTERNAL_TABLE"
+            with self.server.session() as client:
+                client.drop_table(database, table, False)
+        if not external:
+            delete_table_files(self.io, location(entry.sd.location))
+
+    def rename_table(self, database: str, table: str, onto: tuple[str, str]) -> None:
+        for name in onto:
+            self._require_folded(name)
+        with self.hold(database, table):
+            entry = self._entry(database, table)
+            self._require_free(*onto)
+            source, target = location(entry.sd.location), self._default_location(*onto)
+            moves = entry.tableType != "EXTERNAL_TABLE" and source != target
+            entry.dbName, entry.tableName = onto
+            if moves:
+                if self.io.exists(target):
+                    raise AlreadyExists(f"something else is at {target}")
+                self.io.move(source, target)
+                entry.sd.location = _uri(target)
+            try:
+                self._alter(database, table, entry)
+            except BaseException:
+                if moves:
+                    self.io.move(target, source)
+                raise
+
+    def repair_table(self, database: str, table: str) -> None:
+        root = self._default_location(database, table)
+        schema = SchemaStore(self.io, TablePaths(root)).latest()
+        if self.holds(database, table):
+            self.schema_added(database, table, schema, None)
+        else:
+            self._enter(self._new_entry(database, table, schema, root, False), None)
+
+    def schema_added(self, database: str, table: str, schema: TableSchema, old: TableSchema | None) -> None:
+        """Show a new schema's columns and options in the metastore; raises what it says."""
+        entry = self._entry(database, table)
+        external = entry.tableType == "EXTERNAL_TABLE"
+        shape = hive_table.shape(schema, all_properties=self.options.sync_properties, external=external)
+        for removed in set(old.options if old else ()) - set(schema.options):
+            entry.parameters.pop(removed, None)
+        entry.parameters.update(shape.parameters)
+        entry.sd.cols = _fields(shape)
+        self._alter(database, table, entry)
+
+    def _alter(self, database: str, table: str, entry: Any) -> None:
+        context = types().EnvironmentContext(properties={"DO_NOT_UPDATE_STATS": "true"})
+        with self.server.session() as client:
+            client.alter_table_with_environment_context(database, table, entry, context)
+
+    def _entry(self, database: str, table: str) -> Any:
+        with self.server.session() as client:
+            return client.get_table(database, table)
+
+    def _new_entry(self, database: str, table: str, schema: TableSchema, root: str, external: bool) -> Any:
+        t = types()
+        shape = hive_table.shape(schema, all_properties=self.options.sync_properties, external=external)
+        seconds = self.env.now_ms() // 1000
+        return t.Table(
+            tableName=table,
+            dbName=database,
+            owner=_user(),
+            createTime=seconds,
+            lastAccessTime=seconds,
+            retention=_MOST_SECONDS,
+            sd=t.StorageDescriptor(
+                cols=_fields(shape),
+                location=_uri(root),
+                inputFormat=hive_table.INPUT_FORMAT,
+                outputFormat=hive_table.OUTPUT_FORMAT,
+                serdeInfo=t.SerDeInfo(serializationLib=hive_table.SERDE, parameters={}),
+            ),
+            partitionKeys=[],
+            parameters=dict(shape.parameters),
+            tableType="EXTERNAL_TABLE" if external else "MANAGED_TABLE",
+        )
+
+    def _require_folded(self, name: str) -> None:
+        if name != name.lower():
+            raise InvalidRequest(f"{name!r}: a Hive metastore keeps lower-case names only")
+
+    # locks
+
+    def hold(self, database: str, table: str) -> AbstractContextManager[None]:
+        """The table's EXCLUSIVE lock while the block runs."""
+        return self._held(database, table) if self.locks else no_lock()
+
+    @contextlib.contextmanager
+    def _held(self, database: str, table: str) -> Iterator[None]:
+        t = types()
+        part = t.LockComponent(
+            type=t.LockType.EXCLUSIVE, level=t.LockLevel.TABLE, dbname=database, tablename=table
+        )
+        part.operationType = None  # as the original sends it: an older server knows no such field
+        with self.server.session() as client:
+            asked = client.lock(t.LockRequest(component=[part], user=_user(), hostname=socket.gethostname()))
+        state = [asked.state]
+
+        def acquired() -> bool:
+            if state[0] == t.LockState.WAITING:
+                with self.server.session() as client:
+                    state[0] = client.check_lock(t.CheckLockRequest(lockid=asked.lockid)).state
+            if state[0] not in (t.LockState.WAITING, t.LockState.ACQUIRED):
+                raise Unavailable(f"the metastore gave no lock on {database}.{table}: state {state[0]}")
+            return state[0] == t.LockState.ACQUIRED
+
+        try:
+            waiting.acquire(acquired, self.options.lock, self.env, lambda: self._holder(database, table))
+            yield
+        finally:
+            self._unlock(asked.lockid)
+
+    def _unlock(self, lock_id: int) -> None:
+        try:
+            with self.server.session() as client:
+                client.unlock(types().UnlockRequest(lockid=lock_id))
+        except TablestoreError as e:
+            log.warning("lock %d was not given back, it times out by itself: %s", lock_id, e)
+
+    def _holder(self, database: str, table: str) -> str:
+        t = types()
+        with self.server.session() as client:
+            locks = client.show_locks(t.ShowLocksRequest(dbname=database, tablename=table)).locks or []
+        held = [f"{one.user}@{one.hostname}" for one in locks if one.state == t.LockState.ACQUIRED]
+        return f"{database}.{table} is held by {', '.join(held) or 'nobody by now'}"
+
+
+def _fields(shape: hive_table.HiveShape) -> list[Any]:
+    return [types().FieldSchema(name=c.name, type=c.type, comment=c.comment) for c in shape.columns]
+
+
+def _is_ours(entry: Any) -> bool:
+    sd = entry.sd
+    return (sd.inputFormat, sd.outputFormat) == (hive_table.INPUT_FORMAT, hive_table.OUTPUT_FORMAT)
+
+
+def _uri(path: str) -> str:
+    """A location as other tools resolve it: a plain path would be taken for their default file system's."""
+    return f"file:{path}" if path.startswith("/") else path
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"

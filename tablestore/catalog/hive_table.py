@@ -1,0 +1,115 @@
+"""What a table looks like in a Hive metastore: columns, storage classes and parameters as Paimon writes them.
+
+Pure: from a schema to plain values, which `hive` puts into the server's own objects. The classes named here
+are those of Paimon's Hive connector; the metastore itself never loads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tablestore.catalog.catalog import table_properties
+from tablestore.errors import Unsupported
+from tablestore.format.schema import TableSchema
+from tablestore.format.types import DataField, DataType
+
+INPUT_FORMAT = "org.apache.paimon.hive.mapred.PaimonInputFormat"
+OUTPUT_FORMAT = "org.apache.paimon.hive.mapred.PaimonOutputFormat"
+SERDE = "org.apache.paimon.hive.PaimonSerDe"
+STORAGE_HANDLER = "org.apache.paimon.hive.PaimonStorageHandler"
+_LONGEST_CHAR, _LONGEST_VARCHAR = 255, 65535
+_LONGEST_COMMENT = 4000
+_CUT = "..."
+_SAME = {
+    "BOOLEAN": "boolean",
+    "TINYINT": "tinyint",
+    "SMALLINT": "smallint",
+    "INT": "int",
+    "BIGINT": "bigint",
+    "FLOAT": "float",
+    "DOUBLE": "double",
+    "BINARY": "binary",
+    "VARBINARY": "binary",
+    "DATE": "date",
+    "TIME": "string",
+    "TIMESTAMP": "timestamp",
+    "TIMESTAMP_LTZ": "timestamp",  # before Hive 3 there is no zoned type
+    "VARIANT": "struct<value:binary,metadata:binary>",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HiveColumn:
+    """Name, Hive type and comment."""
+
+    name: str
+    type: str
+    comment: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HiveShape:
+    """The part of a metastore's table that follows the schema."""
+
+    columns: tuple[HiveColumn, ...]
+    parameters: Mapping[str, str]
+
+
+def shape(schema: TableSchema, *, all_properties: bool, external: bool) -> HiveShape:
+    """Columns and parameters of a schema. Raises Unsupported for tables whose partitions Hive would keep."""
+    for option in ("metastore.partitioned-table", "metastore.tag-to-partition"):
+        if schema.options.get(option, "false") != "false":
+            raise Unsupported(f"option {option!r}", "partitions are not entered in the metastore")
+    parameters = {"table_type": "PAIMON", "storage_handler": STORAGE_HANDLER}
+    if external:
+        parameters["EXTERNAL"] = "TRUE"
+    if schema.comment:
+        parameters["comment"] = schema.comment
+    return HiveShape(columns(schema), {**_properties(schema, all_properties), **parameters})
+
+
+def _properties(schema: TableSchema, everything: bool) -> dict[str, str]:
+    if everything:
+        return table_properties(schema)
+    found = {k.removeprefix("hive."): v for k, v in schema.options.items() if k.startswith("hive.")}
+    for key in ("partition.expiration-time", "data-file.path-directory"):
+        if key in schema.options:
+            found[key] = schema.options[key]
+    return found
+
+
+def columns(schema: TableSchema) -> tuple[HiveColumn, ...]:
+    """All columns, partition columns among them: Paimon's partitions are no Hive partitions by default."""
+    return tuple(_column(f) for f in schema.fields)
+
+
+def _column(f: DataField) -> HiveColumn:
+    comment = f.description
+    if comment is not None:
+        comment = comment.replace("\n", " ").replace("\r", " ")
+        if len(comment) > _LONGEST_COMMENT:
+            comment = comment[: _LONGEST_COMMENT - len(_CUT)] + _CUT
+    return HiveColumn(f.name, hive_type(f.type), comment)
+
+
+def hive_type(t: DataType) -> str:
+    """A type in Hive's text."""
+    if t.root in _SAME:
+        return _SAME[t.root]
+    if t.root == "DECIMAL":
+        return f"decimal({t.precision},{t.scale})"
+    if t.root == "CHAR":
+        return f"char({t.precision})" if t.precision <= _LONGEST_CHAR else "string"
+    if t.root == "VARCHAR":
+        return f"varchar({t.precision})" if t.precision <= _LONGEST_VARCHAR else "string"
+    inner = [hive_type(f.type) for f in t.children]
+    if t.root == "ARRAY":
+        return f"array<{inner[0]}>"
+    if t.root == "MULTISET":
+        return f"map<{inner[0]},int>"
+    if t.root == "MAP":
+        return f"map<{inner[0]},{inner[1]}>"
+    if t.root == "ROW":
+        return f"struct<{','.join(f'{f.name}:{i}' for f, i in zip(t.children, inner, strict=True))}>"
+    raise Unsupported(f"type {t.root} in a Hive metastore")

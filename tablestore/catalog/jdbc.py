@@ -1,0 +1,277 @@
+"""JdbcCatalog: databases and tables registered in SQL, table by table as Java Paimon's catalog of that name.
+
+    paimon_tables               (catalog_key, database_name, table_name)
+    paimon_database_properties  (…, property_key, property_value): `exists` = true, `location`
+    paimon_table_properties     a copy of the newest schema's options and keys, for other tools
+    paimon_distributed_locks    (lock_id, acquired_at, expire_time_seconds): a row is a held lock
+
+A table's files come first and its row second, in one lock if locks are on; `repair_table` adds a row that a
+killed creator did not get to. Lock rows whose time is over may be taken by anyone, so a holder's death
+delays others by `lock-acquire-timeout` at most.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from tablestore.catalog import waiting
+from tablestore.catalog.catalog import (
+    database_dir,
+    delete_table_files,
+    guarded,
+    is_table,
+    known_table,
+    make_first_schema,
+    no_lock,
+    table_dir,
+    table_properties,
+)
+from tablestore.catalog.filesystem import refuse_own_path
+from tablestore.catalog.options import CatalogOptions
+from tablestore.catalog.sql import Session, SqlServer, Taken
+from tablestore.env import Env
+from tablestore.errors import AlreadyExists, InvalidOption, NotFound, Unavailable
+from tablestore.format.schema import TableSchema
+from tablestore.io.fileio import FileIO
+from tablestore.io.paths import TablePaths
+from tablestore.meta.schemas import SchemaStore
+
+log = logging.getLogger(__name__)
+_KEY = "catalog_key VARCHAR(255) NOT NULL, database_name VARCHAR(255) NOT NULL"
+_TABLES = (
+    f"CREATE TABLE IF NOT EXISTS paimon_tables ({_KEY}, table_name VARCHAR(255) NOT NULL, "
+    "PRIMARY KEY (catalog_key, database_name, table_name))",
+    f"CREATE TABLE IF NOT EXISTS paimon_database_properties ({_KEY}, property_key VARCHAR(255), "
+    "property_value VARCHAR(1000), PRIMARY KEY (catalog_key, database_name, property_key))",
+    f"CREATE TABLE IF NOT EXISTS paimon_table_properties ({_KEY}, table_name VARCHAR(255) NOT NULL, "
+    "property_key VARCHAR(255) NOT NULL, property_value VARCHAR(1000), "
+    "PRIMARY KEY (catalog_key, database_name, table_name, property_key))",
+    f"CREATE TABLE IF NOT EXISTS paimon_views ({_KEY}, view_name VARCHAR(255) NOT NULL, "
+    "view_schema TEXT NOT NULL, PRIMARY KEY (catalog_key, database_name, view_name))",
+)
+_LOCKS = (
+    "CREATE TABLE IF NOT EXISTS paimon_distributed_locks (lock_id VARCHAR({length}) NOT NULL, "
+    "acquired_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL, "
+    "expire_time_seconds BIGINT DEFAULT 0 NOT NULL, PRIMARY KEY (lock_id))"
+)
+_OF_DATABASE = "catalog_key = ? AND database_name = ?"
+_OF_TABLE = f"{_OF_DATABASE} AND table_name = ?"
+_VALUE_LENGTH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class JdbcCatalog:
+    """See `Catalog`."""
+
+    warehouse: str
+    io: FileIO
+    options: CatalogOptions
+    server: SqlServer
+    locks: bool
+    env: Env
+
+    def prepare(self) -> JdbcCatalog:
+        """Make the registry's tables where they are missing; two makers do not disturb each other."""
+        wanted = (*_TABLES, _LOCKS.format(length=self.options.lock_key_length)) if self.locks else _TABLES
+        with self.server.session() as session:
+            for statement in wanted:
+                try:
+                    session.run(statement)
+                except (Taken, Unavailable):  # PostgreSQL: another one made it at this moment
+                    session.run(statement)
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return JdbcCatalog, (self.warehouse, self.io, self.options, self.server, self.locks, Env())
+
+    # databases
+
+    def databases(self) -> list[str]:
+        with self.server.session() as session:
+            found = {
+                name
+                for table in ("paimon_tables", "paimon_database_properties", "paimon_views")
+                for (name,) in session.rows(
+                    f"SELECT DISTINCT database_name FROM {table} WHERE catalog_key = ?", self._key
+                )
+            }
+        return sorted(found)
+
+    def create_database(self, name: str) -> None:
+        location = database_dir(self.warehouse, name)
+        if name in self.databases():
+            raise AlreadyExists(f"database {name!r} exists")
+        insert = "INSERT INTO paimon_database_properties VALUES (?, ?, ?, ?)"
+        try:
+            with self.server.session() as session:
+                session.run(insert, self._key, name, "exists", "true")
+                session.run(insert, self._key, name, "location", location)
+        except Taken:
+            raise AlreadyExists(f"database {name!r} exists") from None
+
+    def drop_database(self, name: str) -> None:
+        with self.server.session() as session:
+            for table in ("tables", "table_properties", "views", "database_properties"):
+                session.run(f"DELETE FROM paimon_{table} WHERE {_OF_DATABASE}", self._key, name)
+        self.io.delete_tree(database_dir(self.warehouse, name))
+
+    # tables
+
+    def tables(self, database: str) -> list[str]:
+        select = f"SELECT table_name FROM paimon_tables WHERE {_OF_DATABASE}"
+        with self.server.session() as session:
+            found = sorted(name for (name,) in session.rows(select, self._key, database))
+        if not found and database not in (there := self.databases()):
+            raise NotFound.among("database", database, there)
+        return found
+
+    def holds(self, database: str, table: str) -> bool:
+        with self.server.session() as session:
+            return self._row(session, database, table)
+
+    def location(self, database: str, table: str) -> str:
+        return table_dir(database_dir(self.warehouse, database), table)
+
+    def file_io(self, database: str, table: str) -> FileIO:
+        return guarded(self.io, self, database, table, self.location(database, table))
+
+    def create_table(self, database: str, table: str, schema: TableSchema) -> None:
+        refuse_own_path(schema, "jdbc")
+        root, name = self.location(database, table), f"{database}.{table}"
+        with self.hold(database, table):
+            if self.holds(database, table):
+                raise AlreadyExists(f"table {name} exists")
+            if is_table(self.io, root):
+                raise AlreadyExists(
+                    f"{root} holds a table that the catalog does not know: repair_table adds it"
+                )
+            make_first_schema(self.io, root, schema, name)
+            self._register_new(database, table, schema)
+
+    def _register_new(self, database: str, table: str, schema: TableSchema) -> None:
+        """Add the row of a table whose files were just made; on failure they go, if surely no row is."""
+        try:
+            self._register(database, table, schema)
+        except Taken:  # someone repaired what is being made here
+            log.info("%s.%s was registered meanwhile", database, table)
+        except BaseException:
+            if not self.holds(database, table):
+                delete_table_files(self.io, self.location(database, table))
+            raise
+
+    def drop_table(self, database: str, table: str) -> None:
+        with self.hold(database, table):
+            with self.server.session() as session:
+                for rows in ("tables", "table_properties"):
+                    session.run(f"DELETE FROM paimon_{rows} WHERE {_OF_TABLE}", self._key, database, table)
+            delete_table_files(self.io, self.location(database, table))
+
+    def rename_table(self, database: str, table: str, onto: tuple[str, str]) -> None:
+        source, target = self.location(database, table), self.location(*onto)
+        first, second = sorted({(database, table), onto}) if (database, table) != onto else (onto, None)
+        with self.hold(*first), self.hold(*second) if second else no_lock():
+            known_table(self, database, table)
+            if self.holds(*onto) or self.io.exists(target):
+                raise AlreadyExists(f"table {'.'.join(onto)} exists")
+            self._move_rows((database, table), onto)
+            try:
+                self.io.move(source, target)
+            except BaseException:
+                self._move_rows(onto, (database, table))
+                raise
+
+    def repair_table(self, database: str, table: str) -> None:
+        schema = SchemaStore(self.io, TablePaths(self.location(database, table))).latest()
+        with self.hold(database, table), contextlib.suppress(Taken):
+            self._register(database, table, schema)
+
+    def _row(self, session: Session, database: str, table: str) -> bool:
+        select = f"SELECT table_name FROM paimon_tables WHERE {_OF_TABLE}"
+        return bool(session.rows(select, self._key, database, table))
+
+    def _register(self, database: str, table: str, schema: TableSchema) -> None:
+        with self.server.session() as session:
+            session.run("INSERT INTO paimon_tables VALUES (?, ?, ?)", self._key, database, table)
+        self.schema_added(database, table, schema, None)
+
+    def _move_rows(self, old: tuple[str, str], new: tuple[str, str]) -> None:
+        with self.server.session() as session:
+            for rows in ("tables", "table_properties"):
+                update = f"UPDATE paimon_{rows} SET database_name = ?, table_name = ? WHERE {_OF_TABLE}"
+                try:
+                    session.run(update, *new, self._key, *old)
+                except Taken:
+                    raise AlreadyExists(f"table {'.'.join(new)} exists") from None
+
+    def schema_added(self, database: str, table: str, schema: TableSchema, old: TableSchema | None) -> None:
+        """Copy a new schema's options for other tools. The files are the truth: trouble is only logged."""
+        if not self.options.sync_properties:
+            return
+        delete = f"DELETE FROM paimon_table_properties WHERE {_OF_TABLE}"
+        insert = "INSERT INTO paimon_table_properties VALUES (?, ?, ?, ?, ?)"
+        try:
+            with self.server.session() as session:
+                session.run(delete, self._key, database, table)
+                for key, value in table_properties(schema).items():
+                    session.run(insert, self._key, database, table, key, value[:_VALUE_LENGTH])
+        except (Taken, Unavailable) as e:
+            log.warning("properties of %s.%s were not copied to the catalog: %s", database, table, e)
+
+    # locks
+
+    def hold(self, database: str, table: str) -> AbstractContextManager[None]:
+        """The table's lock while the block runs."""
+        return self._held(f"{self._key}.{database}.{table}") if self.locks else no_lock()
+
+    @contextlib.contextmanager
+    def _held(self, lock_id: str) -> Iterator[None]:
+        if len(lock_id) > self.options.lock_key_length:
+            raise InvalidOption(
+                f"the lock key {lock_id!r} has {len(lock_id)} characters; raise lock-key-max-length"
+            )
+        options = self.options.lock
+        waiting.acquire(lambda: self._take(lock_id), options, self.env, lambda: self._holder(lock_id))
+        with self.server.session() as session:
+            select = "SELECT acquired_at FROM paimon_distributed_locks WHERE lock_id = ?"
+            taken_at = session.rows(select, lock_id)
+        try:
+            yield
+        finally:
+            self._release(lock_id, taken_at)
+
+    def _take(self, lock_id: str) -> bool:
+        seconds = max(self.options.lock.acquire_ms // 1000, 1)
+        insert = "INSERT INTO paimon_distributed_locks (lock_id, expire_time_seconds) VALUES (?, ?)"
+        with self.server.session() as session:
+            session.run(
+                f"DELETE FROM paimon_distributed_locks WHERE {self.server.expired} AND lock_id = ?", lock_id
+            )
+            try:
+                return session.run(insert, lock_id, seconds) == 1
+            except Taken:
+                return False
+
+    def _release(self, lock_id: str, taken_at: list[tuple[object, ...]]) -> None:
+        """Give the lock back, unless its time was over and another has it now."""
+        delete = "DELETE FROM paimon_distributed_locks WHERE lock_id = ? AND acquired_at = ?"
+        try:
+            with self.server.session() as session:
+                for (at,) in taken_at:
+                    session.run(delete, lock_id, at)
+        except Unavailable as e:
+            log.warning("lock %s was not given back, it expires by itself: %s", lock_id, e)
+
+    def _holder(self, lock_id: str) -> str:
+        select = "SELECT acquired_at, expire_time_seconds FROM paimon_distributed_locks WHERE lock_id = ?"
+        with self.server.session() as session:
+            for at, seconds in session.rows(select, lock_id):
+                return f"{lock_id} is held since {at} UTC for at most {seconds} s"
+        return f"{lock_id} went from hand to hand"
+
+    @property
+    def _key(self) -> str:
+        return self.options.catalog_key

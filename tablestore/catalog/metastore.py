@@ -1,0 +1,98 @@
+"""A Hive metastore over Thrift: short sessions, and its errors as ours.
+
+The client is hmsclient's generated code: it needs thrift and click only, where pyiceberg's same stubs bring
+all of pyiceberg along. Plain transport: no SASL. A session is one connection, so nothing is shared between
+threads or processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from tablestore.errors import AlreadyExists, InvalidOption, InvalidRequest, NotFound, Unavailable, Unsupported
+
+_TIMEOUT_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Metastore:
+    """One metastore, or several that share a database: the first that answers is used."""
+
+    servers: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def parse(cls, uri: str) -> Metastore:
+        """`thrift://host:9083[,thrift://…]`. Raises InvalidOption."""
+        found = []
+        for one in uri.split(","):
+            parts = urlsplit(one.strip())
+            if parts.scheme != "thrift" or not parts.hostname:
+                raise InvalidOption(f"option 'uri' of a hive metastore is {uri!r}; write thrift://host:9083")
+            found.append((parts.hostname, parts.port or 9083))
+        return cls(tuple(found))
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[Any]:
+        """A Thrift client; its errors become NotFound, AlreadyExists, InvalidRequest or Unavailable."""
+        t = types()
+        transport, client = self._connect()
+        try:
+            yield client
+        except (t.NoSuchObjectException, t.UnknownDBException, t.UnknownTableException) as e:
+            raise NotFound(f"the metastore does not know it: {e.message}") from e
+        except t.AlreadyExistsException as e:
+            raise AlreadyExists(str(e.message)) from e
+        except (t.InvalidObjectException, t.InvalidOperationException) as e:
+            raise InvalidRequest(f"the metastore refuses: {e.message}") from e
+        except (t.MetaException, _thrift().Thrift.TException, OSError) as e:
+            raise Unavailable(f"{self}: {getattr(e, 'message', None) or e}") from e
+        finally:
+            transport.close()
+
+    def _connect(self) -> tuple[Any, Any]:
+        thrift, failed = _thrift(), []
+        for host, port in self.servers:
+            socket = thrift.transport.TSocket.TSocket(host, port)
+            socket.setTimeout(_TIMEOUT_MS)
+            transport = thrift.transport.TTransport.TBufferedTransport(socket)
+            try:
+                transport.open()
+            except thrift.transport.TTransport.TTransportException as e:
+                failed.append(str(e))
+                continue
+            protocol = thrift.protocol.TBinaryProtocol.TBinaryProtocol(transport)
+            return transport, _stubs().ThriftHiveMetastore.Client(protocol)
+        raise Unavailable(f"{self}: {'; '.join(failed)}")
+
+    def __str__(self) -> str:
+        return ",".join(f"thrift://{host}:{port}" for host, port in self.servers)
+
+
+def types() -> Any:
+    """The metastore's own structures."""
+    return _stubs().ttypes
+
+
+def _stubs() -> Any:
+    try:
+        import hmsclient.genthrift.hive_metastore
+        import hmsclient.genthrift.hive_metastore.ThriftHiveMetastore
+        import hmsclient.genthrift.hive_metastore.ttypes
+    except ImportError:
+        raise Unsupported(
+            "metastore hive", "hmsclient is missing: pip install 'tablestore-workbench[hive]'"
+        ) from None
+    return hmsclient.genthrift.hive_metastore
+
+
+def _thrift() -> Any:
+    import thrift.protocol.TBinaryProtocol
+    import thrift.Thrift
+    import thrift.transport.TSocket
+    import thrift.transport.TTransport
+
+    return thrift

@@ -1,0 +1,53 @@
+"""Which catalog a set of options means."""
+
+from __future__ import annotations
+
+from tablestore.catalog.catalog import Catalog
+from tablestore.catalog.filesystem import FileSystemCatalog
+from tablestore.catalog.hive import HiveCatalog
+from tablestore.catalog.jdbc import JdbcCatalog
+from tablestore.catalog.metastore import Metastore
+from tablestore.catalog.options import CatalogOptions
+from tablestore.catalog.sql import server_of
+from tablestore.env import Env
+from tablestore.errors import InvalidOption
+from tablestore.io.fileio import FileIO
+from tablestore.io.paths import is_object_location, join, warehouse_location
+from tablestore.io.routed import RoutedFileIO, file_io_for
+
+_OWN_DATABASE = "paimon-catalog.sqlite"
+
+
+def open_catalog(options: CatalogOptions, *, io: FileIO | None = None, env: Env) -> Catalog:
+    """The catalog, its registry prepared. Raises InvalidOption, Unsupported, Unavailable."""
+    if options.warehouse is None:
+        raise InvalidOption("option 'warehouse' is missing: the directory that holds the databases")
+    warehouse = warehouse_location(options.warehouse)
+    files = io or file_io_for(warehouse, options.given, env)
+    if options.metastore == "filesystem":
+        if options.lock.enabled:
+            raise InvalidOption(
+                "option 'lock.enabled' with metastore filesystem, which keeps no locks: use jdbc or hive"
+            )
+        return FileSystemCatalog(warehouse, files)
+    locks = options.lock.enabled
+    if locks is None:
+        locks = is_object_location(warehouse)
+    if locks and isinstance(files, RoutedFileIO):
+        files = files.with_guard()
+    if options.metastore == "hive":
+        if options.uri is None:
+            raise InvalidOption("option 'uri' is missing: the metastore's address, thrift://host:9083")
+        return HiveCatalog(warehouse, files, options, Metastore.parse(options.uri), locks, env)
+    uri = options.uri or _own_database(warehouse, files)
+    return JdbcCatalog(
+        warehouse, files, options, server_of(uri, options.user, options.password), locks, env
+    ).prepare()
+
+
+def _own_database(warehouse: str, io: FileIO) -> str:
+    """A SQLite file in a local warehouse, where no server is named."""
+    if is_object_location(warehouse):
+        raise InvalidOption("option 'uri' is missing: the SQL database of the catalog, e.g. postgresql://…")
+    io.make_dir(warehouse)
+    return f"sqlite:{join(warehouse, _OWN_DATABASE)}"

@@ -1,0 +1,169 @@
+"""SQL servers behind the jdbc catalog: SQLite files and PostgreSQL, seen as one small session.
+
+Statements are written with `?`; values are always parameters. A SQLite session is one short connection, a
+PostgreSQL one is kept by its thread. Taken keys raise `Taken`, trouble raises `Unavailable` without any
+password in it. Safe to share and picklable (the password travels packed).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from tablestore.errors import InvalidOption, TablestoreError, Unavailable, Unsupported
+from tablestore.io.s3_options import pack, unpacked
+
+_SQLITE = re.compile(r"(?:jdbc:)?sqlite:(?://)?(.+)")
+_BUSY_SECONDS = 60.0
+_kept = threading.local()  # connections of this thread: {url: connection}
+
+
+class Taken(TablestoreError):
+    """A row with this key is there."""
+
+
+class Session(Protocol):
+    """One connection, one statement after another, each its own transaction."""
+
+    def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]: ...
+
+    def run(self, statement: str, *values: Any) -> int:
+        """How many rows changed; raises Taken."""
+
+
+class SqlServer(Protocol):
+    """A database. `expired`, an SQL condition, tells locks whose time is over."""
+
+    expired: str
+
+    def session(self) -> contextlib.AbstractContextManager[Session]: ...
+
+
+def server_of(uri: str, user: str | None = None, password: str | None = None) -> SqlServer:
+    """The server a URI names, in JDBC's spelling or without `jdbc:`. Raises InvalidOption, Unsupported."""
+    match = _SQLITE.fullmatch(uri)
+    if match:
+        path = unquote(match[1].partition("?")[0])
+        if ":memory:" in path:
+            raise InvalidOption("option 'uri' names a SQLite database in memory, which no other process sees")
+        return Sqlite("/" + path.lstrip("/") if path.startswith("/") else path)
+    plain = uri.removeprefix("jdbc:")
+    if plain.startswith(("postgresql://", "postgres://")):
+        return Postgres.parse(plain, user, password)
+    raise Unsupported(f"metastore uri {plain.partition(':')[0]}:…", "sqlite: and postgresql: only")
+
+
+@dataclass(frozen=True, slots=True)
+class Sqlite:
+    """A database file."""
+
+    path: str
+
+    expired = "strftime('%s', 'now') - strftime('%s', acquired_at) > expire_time_seconds"
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[Session]:
+        """A connection of its own: waiting writers queue for up to a minute."""
+        try:
+            connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
+        except sqlite3.Error as e:
+            raise Unavailable(f"{self.path}: {e}") from e
+        try:
+            yield _Cursor(connection, self.path, sqlite3.IntegrityError, sqlite3.Error)
+        finally:
+            connection.close()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Postgres:
+    """A PostgreSQL database; needs psycopg."""
+
+    url: str
+    user: str | None = None
+    password: str | None = None
+
+    expired = "EXTRACT(EPOCH FROM (CURRENT_TIMESTAMP - acquired_at)) > expire_time_seconds"
+
+    @classmethod
+    def parse(cls, url: str, user: str | None, password: str | None) -> Postgres:
+        """Take user and password out of the URL, where they may stand in front or behind."""
+        parts = urlsplit(url)
+        query = dict(parse_qsl(parts.query))
+        user = user or query.pop("user", None) or (unquote(parts.username) if parts.username else None)
+        password = password or query.pop("password", None) or _unquoted(parts.password)
+        host = parts.netloc.rpartition("@")[2]
+        rest = "&".join(f"{k}={v}" for k, v in query.items())
+        return cls(f"postgresql://{host}{parts.path}" + (f"?{rest}" if rest else ""), user, password)
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[Session]:
+        """The connection of this thread, made anew if it broke."""
+        psycopg = _psycopg()
+        kept: dict[str, Any] = _kept.__dict__.setdefault("connections", {})
+        connection = kept.get(self.url)
+        if connection is None or connection.closed or connection.broken:
+            connection = kept[self.url] = self._connect(psycopg)
+        yield _Cursor(connection, self.url, psycopg.errors.UniqueViolation, psycopg.Error, mark="%s")
+
+    def _connect(self, psycopg: Any) -> Any:
+        who = {k: v for k, v in (("user", self.user), ("password", self.password)) if v}
+        try:
+            return psycopg.connect(self.url, autocommit=True, connect_timeout=10, **who)
+        except psycopg.Error as e:
+            raise Unavailable(f"{self.url}: {self._scrubbed(e)}") from None
+
+    def _scrubbed(self, error: Exception) -> str:
+        text = str(error).strip()
+        return text.replace(self.password, "***") if self.password else text
+
+    def __repr__(self) -> str:
+        return f"Postgres({self.url!r}, user={self.user!r})"
+
+    def __reduce__(self) -> Any:
+        return _postgres, (pack({"url": self.url, "user": self.user, "password": self.password}),)
+
+
+class _Cursor:
+    """A Session over a DB-API connection."""
+
+    def __init__(self, connection: Any, name: str, taken: Any, trouble: Any, mark: str = "?") -> None:
+        self._connection, self._name, self._mark = connection, name, mark
+        self._taken, self._trouble = taken, trouble
+
+    def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._execute(statement, values).fetchall()
+
+    def run(self, statement: str, *values: Any) -> int:
+        return self._execute(statement, values).rowcount
+
+    def _execute(self, statement: str, values: Sequence[Any]) -> Any:
+        try:
+            return self._connection.execute(statement.replace("?", self._mark), tuple(values))
+        except self._taken as e:
+            raise Taken(f"{self._name}: {e}") from e
+        except self._trouble as e:
+            raise Unavailable(f"{self._name}: {e}") from e
+
+
+def _psycopg() -> Any:
+    try:
+        import psycopg
+    except ImportError:
+        raise Unsupported(
+            "metastore uri postgresql:…", "psycopg is missing: pip install 'tablestore-workbench[postgres]'"
+        ) from None
+    return psycopg
+
+
+def _postgres(packed: bytes) -> Postgres:
+    return Postgres(**unpacked(packed))
+
+
+def _unquoted(text: str | None) -> str | None:
+    return unquote(text) if text else None
