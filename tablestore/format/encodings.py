@@ -9,7 +9,7 @@ encoding wrongly, and mostly in silence.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,18 +30,37 @@ class Encodings:
 
 
 def choose(rows: pa.Table) -> Encodings:
-    """Encodings for a file that begins with `rows`. Columns that come dictionary-encoded stay so."""
+    """Encodings for a file that begins with `rows`. Columns that come dictionary-encoded stay so; what nested
+    columns hold has a dictionary until it grows too large.
+    """
     sample = _sample(rows)
     dictionary: list[str] = []
     other: dict[str, str] = {}
     for f in rows.schema:
         if pa.types.is_boolean(f.type):
             continue
+        if pa.types.is_nested(f.type):
+            dictionary += [leaf for leaf, kind in _leaves(f.name, f.type) if not pa.types.is_boolean(kind)]
+            continue
         if pa.types.is_dictionary(f.type) or _few_values(sample.column(f.name)):
             dictionary.append(f.name)
         elif _stored_as_integer(f.type):
             other[f.name] = "DELTA_BINARY_PACKED"
     return Encodings(tuple(dictionary), other)
+
+
+def _leaves(path: str, t: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    """Parquet's paths of the values in a nested column, with their types."""
+    if pa.types.is_map(t):
+        yield from _leaves(f"{path}.key_value.key", t.key_type)
+        yield from _leaves(f"{path}.key_value.value", t.item_type)
+    elif pa.types.is_list(t):
+        yield from _leaves(f"{path}.list.element", t.value_type)
+    elif pa.types.is_struct(t):
+        for f in t:
+            yield from _leaves(f"{path}.{f.name}", f.type)
+    else:
+        yield path, t
 
 
 def _sample(rows: pa.Table) -> pa.Table:

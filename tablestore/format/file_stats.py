@@ -1,24 +1,32 @@
-"""Statistics of a data file: Parquet footer → raw values → the manifest's SimpleStats (format facts 5). Pure.
+"""Statistics of a data file: what was seen of each column → the manifest's SimpleStats (format facts 5).
 
-Serves the writer, which has just made the footer, and the reader, which skips row groups.
+Parquet tells it in its footer, which readers use to skip row groups as well; for ORC and Avro a `Collector`
+looks at the batches that pass. Which bounds are kept differs by format as in Java: no bounds of binary
+columns in ORC, of timestamps above microseconds in Parquet; nothing at all of nested columns there. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tablestore.format import stats
+from tablestore.format import binary_row, stats
 from tablestore.format.manifest import SimpleStats
+from tablestore.format.parquet_schema import KEY_PREFIX, SYSTEM_COLUMNS
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats, StatsMode
 from tablestore.format.types import DataField, DataType
 from tablestore.options import TableOptions
 
 _KEY_MODE = StatsMode(counts=True, bounds=True, length=128)
+_NO_BOUNDS = ("ARRAY", "MAP", "MULTISET", "ROW", "VARIANT")
+_LONGEST_IN_ORC = 1024  # bytes of text up to which ORC keeps bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +36,156 @@ class FileStats:
     key: SimpleStats
     value: SimpleStats
     columns: tuple[str, ...] | None
+
+
+def modes(
+    columns: Sequence[DataField],
+    schema: TableSchema,
+    options: TableOptions,
+    *,
+    mode: str,
+    form: str,
+    keyed: bool,
+) -> dict[str, StatsMode]:
+    """The stats mode of each physical column, by name.
+
+    In keyed Avro files key and system columns are like others; elsewhere they keep bounds of 128 characters,
+    as do the value columns that stand for them in files without `_KEY_` columns.
+    """
+    alike = keyed and form == "avro"
+    thin = keyed and not any(f.name.startswith(KEY_PREFIX) for f in columns)
+    keys = frozenset(schema.trimmed_primary_keys) if thin else frozenset()
+    limit, counted = options.stats_first_columns, 0
+    found: dict[str, StatsMode] = {}
+    for f in columns:
+        own = schema.options.get(f"fields.{f.name}.stats-mode")
+        system = f.name.startswith(KEY_PREFIX) or f.name in SYSTEM_COLUMNS or f.name in keys
+        if own is None and system and not alike:
+            found[f.name] = _KEY_MODE
+            continue
+        beyond = own is None and 0 <= limit <= counted
+        found[f.name] = StatsMode.parse("none" if beyond else (own or mode).lower())
+        counted += 1
+    return found
+
+
+def for_manifest(
+    columns: Sequence[DataField],
+    schema: TableSchema,
+    found: Mapping[str, ColumnStats | None],
+    wanted: Mapping[str, StatsMode],
+    *,
+    dense: bool,
+    keyed: bool,
+) -> FileStats:
+    """Statistics of the value columns as the table's stats modes want them; None: nothing is known."""
+    kept = {f.name: _kept(found[f.name], wanted[f.name]) for f in columns}
+    names = {f.name for f in columns}
+    key_columns = [
+        (f, KEY_PREFIX + f.name if KEY_PREFIX + f.name in names else f.name)
+        for f in (schema.key_fields if keyed else ())
+    ]
+    values = columns[-len(schema.fields) :] if keyed else columns
+    stored = [f for f in values if not (dense and _is_none(kept[f.name]))]
+    return FileStats(
+        stats.encode([kept[name] for _, name in key_columns], [f.type for f, _ in key_columns]),
+        stats.encode([kept[f.name] for f in stored], [f.type for f in stored]),
+        None if len(stored) == len(values) else tuple(f.name for f in stored),
+    )
+
+
+def _is_none(known: ColumnStats) -> bool:
+    return known.min is None and known.max is None and known.null_count is None
+
+
+def _kept(known: ColumnStats | None, mode: StatsMode) -> ColumnStats:
+    if known is None or not mode.counts:
+        return ColumnStats(None, None, None, 0)
+    low, high = (known.min, known.max) if mode.bounds else (None, None)
+    if mode.length is not None:
+        low, high = stats.truncated(low, high, mode.length)
+    return ColumnStats(low, high, known.null_count, known.rows)
+
+
+class Collector:
+    """Minimum, maximum and null count of columns over the batches that pass; one value a column in memory."""
+
+    def __init__(self, columns: Iterable[DataField], *, form: str) -> None:
+        self._columns = tuple(columns)
+        self._orc = form == "orc"
+        self._rows = 0
+        self._nulls = {f.name: 0 for f in self._columns}
+        self._bounds: dict[str, tuple[Any, Any]] = {}
+        self._with_nan: set[str] = set()
+
+    def update(self, batch: pa.RecordBatch) -> None:
+        """Look at the rows of a batch."""
+        self._rows += batch.num_rows
+        for f in self._columns:
+            column = batch.column(f.name)
+            self._nulls[f.name] += column.null_count
+            if f.type.root not in _NO_BOUNDS and not (self._orc and f.type.is_binary):
+                self._note(f, column)
+
+    def _note(self, f: DataField, column: pa.Array) -> None:
+        if pa.types.is_floating(column.type):
+            nan = pc.is_nan(column)
+            if pc.any(nan).as_py():
+                self._with_nan.add(f.name)
+                column = column.filter(pc.invert(nan))
+        found = pc.min_max(column)
+        if not found["min"].is_valid:
+            return
+        low, high = binary_row.raw_values(pa.array([found["min"], found["max"]], column.type), f.type)
+        known = self._bounds.get(f.name)
+        self._bounds[f.name] = (low, high) if known is None else (min(known[0], low), max(known[1], high))
+
+    def found(self) -> dict[str, ColumnStats | None]:
+        """What was seen, by column."""
+        return {f.name: self._of(f) for f in self._columns}
+
+    def _of(self, f: DataField) -> ColumnStats:
+        low, high = self._bounds.get(f.name, (None, None))
+        if f.name in self._with_nan:
+            low, high = (None, None) if self._orc else (math.nan if low is None else low, math.nan)
+        elif isinstance(low, float):
+            low, high = (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
+        if self._orc and f.type.is_string and low is not None:
+            low, high = (None if len(v.encode()) > _LONGEST_IN_ORC else v for v in (low, high))
+        return ColumnStats(low, high, self._nulls[f.name], self._rows)
+
+
+class FooterStats:
+    """The same of a Parquet file, from its footer; what no footer tells (NaN) is noted from the batches."""
+
+    def __init__(self, columns: Iterable[DataField]) -> None:
+        self._columns = tuple(columns)
+        self._floats = [f.name for f in self._columns if f.type.root in ("FLOAT", "DOUBLE")]
+        self._with_nan: set[str] = set()
+
+    def update(self, batch: pa.RecordBatch) -> None:
+        """Look for NaN, which makes bounds unknown, as in Java."""
+        for name in self._floats:
+            if name not in self._with_nan and pc.any(pc.is_nan(batch.column(name))).as_py():
+                self._with_nan.add(name)
+
+    def found(self, footer: pq.FileMetaData) -> dict[str, ColumnStats | None]:
+        """What the footer says, by column; None for nested ones."""
+        positions = leaf_positions(footer)
+        return {f.name: self._of(footer, positions, f) for f in self._columns}
+
+    def _of(self, footer: pq.FileMetaData, positions: Mapping[str, int], f: DataField) -> ColumnStats | None:
+        if f.type.root in _NO_BOUNDS:
+            return None
+        known = of_column(footer, positions[f.name], f.type)
+        if f.name in self._with_nan or (binary_row.is_timestamp(f.type) and f.type.precision > 6):
+            return ColumnStats(None, None, known.null_count, known.rows)
+        return known
+
+
+def leaf_positions(footer: pq.FileMetaData) -> dict[str, int]:
+    """Positions of a footer's columns by their paths; a plain column's path is its name."""
+    return {footer.schema.column(i).path: i for i in range(len(footer.schema))}
 
 
 def of_column(footer: pq.FileMetaData, column: int, t: DataType, *, group: int | None = None) -> ColumnStats:
@@ -64,30 +222,3 @@ def _raw(value: Any, t: DataType) -> Any:
         return value.decode() if t.is_string else None
     except UnicodeDecodeError:
         return None
-
-
-def for_manifest(schema: TableSchema, options: TableOptions, found: Mapping[str, ColumnStats]) -> FileStats:
-    """Statistics of the value columns, by name, as the table's stats modes want them."""
-    modes = {f.name: _mode(schema, options, f) for f in schema.fields}
-    kept = [f for f in schema.fields if modes[f.name].counts or not options.stats_dense]
-    return FileStats(
-        _encoded(dict.fromkeys(schema.key_fields, _KEY_MODE), found),
-        _encoded({f: modes[f.name] for f in kept}, found),
-        None if len(kept) == len(schema.fields) else tuple(f.name for f in kept),
-    )
-
-
-def _mode(schema: TableSchema, options: TableOptions, f: DataField) -> StatsMode:
-    return StatsMode.parse(schema.options.get(f"fields.{f.name}.stats-mode", options.stats_mode).lower())
-
-
-def _encoded(modes: Mapping[DataField, StatsMode], found: Mapping[str, ColumnStats]) -> SimpleStats:
-    cells = [_kept(found[f.name], mode) for f, mode in modes.items()]
-    return stats.encode(cells, [f.type for f in modes])
-
-
-def _kept(known: ColumnStats, mode: StatsMode) -> ColumnStats:
-    low, high = (known.min, known.max) if mode.bounds else (None, None)
-    if mode.length is not None:
-        low, high = stats.truncated(low, high, mode.length)
-    return ColumnStats(low, high, known.null_count if mode.counts else None, known.rows)

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from tablestore.format import datafile, evolution, orc_avro
+from tablestore.format import datafile, evolution
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.predicate import Predicate
 from tablestore.meta.store import Store
-from tablestore.read.support import file_format, require_readable_file
+from tablestore.read.support import require_readable_file
 
 BATCH_ROWS = 65_536
 
@@ -56,17 +56,13 @@ def stored(
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of a file in columns of its own schema, whatever its format."""
-    own = store.schema_of(file.schema_id)
-    size = file.file_size
-    if file_format(file.file_name) == "parquet":
-        return datafile.read(
-            store.io,
-            path,
-            own,
-            columns,
-            file_size=size,
-            batch_rows=batch_rows,
-            predicate=where,
-            system=system,
-        )
-    return orc_avro.read(store.io, path, own, columns, file_size=size, batch_rows=batch_rows, system=system)
+    return datafile.read(
+        store.io,
+        path,
+        store.schema_of(file.schema_id),
+        columns,
+        file_size=file.file_size,
+        batch_rows=batch_rows,
+        predicate=where,
+        system=system,
+    )

@@ -1,8 +1,7 @@
 """What this version can read, decided from schema and options before a byte of data is read.
 
-Readable: tables without primary key, and primary-key tables with merge engine deduplicate (fixed or dynamic
-buckets; of postponed buckets, like in Paimon, what is compacted) or first-row. What a writer supports is
-narrower: it asks its own questions.
+Readable: tables without primary key, and primary-key tables of every merge engine (of postponed buckets, like
+in Paimon, what is compacted). What a writer supports is narrower: it asks its own questions.
 """
 
 from __future__ import annotations
@@ -10,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tablestore.errors import Unsupported
+from tablestore.format.file_spec import FORMATS, file_format
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.format.types import to_arrow
-from tablestore.options import MergeEngine, TableOptions
+from tablestore.options import TableOptions
 
-FORMATS = ("parquet", "orc", "avro")
-_ENGINES = (MergeEngine.DEDUPLICATE, MergeEngine.FIRST_ROW)
 
 
 def require_readable(
@@ -26,13 +24,6 @@ def require_readable(
 
     Of the column types only those of `columns` (None: all) and of the keys matter.
     """
-    keyed = bool(schema.primary_keys)
-    if keyed and options.merge_engine not in _ENGINES:
-        raise Unsupported(f"merge-engine {options.merge_engine.value!r}")
-    if keyed and options.sequence_field:
-        raise Unsupported("sequence.field")
-    if options.record_expire:
-        raise Unsupported("record-level.expire-time")
     if options.external_paths:
         raise Unsupported("data-file.external-paths")
     if schema.options.get("data-evolution.enabled", "").lower() == "true":
@@ -52,8 +43,3 @@ def require_readable_file(file: DataFileMeta, schema: TableSchema) -> None:
         raise Unsupported("data files that hold some columns only", file.file_name)
     if file.external_path is not None:
         raise Unsupported("data files outside the table", file.external_path)
-
-
-def file_format(name: str) -> str:
-    """The format a data file's name tells: its last suffix."""
-    return name.rsplit(".", 1)[-1].lower() if "." in name else ""

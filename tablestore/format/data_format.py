@@ -1,0 +1,92 @@
+"""What all data file formats share: the encoder that a writer drives, and errors with the file's name.
+
+An encoder takes physical columns in order and knows nothing of keys or manifests. It opens its file at the
+first row. Not thread-safe. Implemented by `parquet_data`, `orc_data` and `avro_data`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from tablestore.errors import Corrupt, InvalidOption, SchemaMismatch, TablestoreError, Unavailable
+from tablestore.format.stats import ColumnStats
+from tablestore.format.types import DataField
+
+
+class Encoder(Protocol):
+    """One file in the making."""
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes of the file so far; what is not yet encoded is estimated."""
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append rows of the physical columns; text may come in dictionaries."""
+
+    def close(self) -> int:
+        """Finish the file; its size in bytes."""
+
+    def column_stats(self) -> Mapping[str, ColumnStats | None]:
+        """What is known of each column once the file is closed; None: nothing."""
+
+    def abort(self) -> None:
+        """Let go of the file without finishing it; the caller deletes it."""
+
+
+def codec(name: str, allowed: Mapping[str, str], *, form: str) -> str:
+    """What a format calls the codec that `file.compression` names; raises InvalidOption for others."""
+    if name not in allowed:
+        names = ", ".join(allowed)
+        raise InvalidOption(
+            f"option 'file.compression' is {name!r}; for {form} files it must be one of {names}"
+        )
+    return allowed[name]
+
+
+def unavailable(path: str, error: OSError) -> Unavailable:
+    """What a store says while a file is written, with the remedy if there is one."""
+    remedy = " (free some space, then retry: nothing was committed)" if error.errno == errno.ENOSPC else ""
+    return Unavailable(error.errno or 0, f"{path}: {error.strerror or error}{remedy}")
+
+
+@contextlib.contextmanager
+def complaints(path: str, form: str) -> Iterator[None]:
+    """Turn whatever a decoder trips over in a missing or damaged file into Corrupt."""
+    try:
+        yield
+    except FileNotFoundError as e:
+        raise Corrupt(path, "the file is missing") from e
+    except TablestoreError:
+        raise
+    except Exception as e:  # damaged bytes surface as anything
+        raise Corrupt(path, f"not a readable {form} file: {e!r}") from e
+
+
+def require_columns(wanted: Sequence[str], there: Sequence[str], path: str) -> None:
+    """Raise Corrupt for a column the file does not have."""
+    for name in wanted:
+        if name not in there:
+            raise Corrupt(path, f"it has no column {name!r}; columns: {', '.join(there)}")
+
+
+def require_size(size: int, expected: int | None, path: str) -> None:
+    """Raise Corrupt when the file has another size than the manifest says."""
+    if expected is not None and size != expected:
+        raise Corrupt(path, f"it has {size:,} bytes; the manifest says {expected:,}")
+
+
+def require_filled(rows: pa.RecordBatch, columns: Sequence[DataField]) -> None:
+    """Raise SchemaMismatch for a null in a NOT NULL column."""
+    for f, column in zip(columns, rows.columns, strict=True):
+        if column.null_count and not f.type.nullable:
+            raise SchemaMismatch(f"rows do not fit the table's columns: column {f.name!r} is NOT NULL")
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """The array with its dictionary resolved, if it has one."""
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array

@@ -1,0 +1,63 @@
+"""FileSpec: in which format, with which codec and statistics data files of one kind are written (facts 9).
+
+A kind is a level of the LSM tree, or changelog files. Names tell the format: its suffix is the last one, or
+the one before that of a compression. Pure. Used by the writers of data files and by whoever opens one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablestore.errors import InvalidOption
+from tablestore.options import TableOptions
+
+FORMATS = ("parquet", "orc", "avro")
+_COMPRESSION_SUFFIXES = {"gzip": "gz", "bzip2": "bz2", "zstd": "zst", "none": ""}
+_LAST_SUFFIXES = frozenset({"gz", "bz2", "deflate", "snappy", "lz4", "zst"})
+
+
+@dataclass(frozen=True, slots=True)
+class FileSpec:
+    """How files of one kind are written. `suffix` ends their names."""
+
+    format: str
+    compression: str
+    zstd_level: int
+    block_bytes: int | None
+    stats_mode: str
+    suffix: str
+    indexed: bool
+
+    @classmethod
+    def of(cls, options: TableOptions, *, level: int = 0, changelog: bool = False) -> FileSpec:
+        """The form of files at `level`, or of changelog files; raises InvalidOption for unknown formats."""
+        formats = dict(options.file_format_per_level)
+        codecs = dict(options.file_compression_per_level)
+        modes = dict(options.stats_mode_per_level)
+        form = formats.get(level, options.file_format)
+        codec = codecs.get(level, options.file_compression)
+        mode = modes.get(level, options.stats_mode)
+        if changelog:
+            form = options.changelog_file_format or form
+            codec = options.changelog_file_compression or codec
+            mode = options.changelog_file_stats_mode or mode
+        if form not in FORMATS:
+            allowed = ", ".join(FORMATS)
+            raise InvalidOption(f"option 'file.format' is {form!r}; it must be one of {allowed}")
+        suffix = _suffix(form, options)
+        return cls(form, codec, options.zstd_level, options.row_group_bytes, mode, suffix, not changelog)
+
+
+def _suffix(form: str, options: TableOptions) -> str:
+    if not options.suffix_with_compression:
+        return f".{form}"
+    named = _COMPRESSION_SUFFIXES.get(options.file_compression, options.file_compression)
+    return f".{named}.{form}" if named else f".{form}"
+
+
+def file_format(name: str) -> str:
+    """The format a data file's name tells: its last suffix, or the one before that of a compression."""
+    parts = name.lower().split(".")
+    if len(parts) > 2 and parts[-1] in _LAST_SUFFIXES:
+        return parts[-2]
+    return parts[-1] if len(parts) > 1 else ""

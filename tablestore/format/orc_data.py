@@ -1,0 +1,199 @@
+"""ORC data files: an encoder, and batches in the exact types of the table schema (format facts 3).
+
+ORC keeps a TIME as an integer and timestamps in nanoseconds, so Arrow reads only years 1677 to 2262: others
+are refused, also when writing. Text of CHAR columns comes back without trailing blanks, as in Java. Memory
+holds one stripe. Used by `datafile`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.orc as orc
+
+from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.format.data_format import (
+    codec,
+    complaints,
+    plain,
+    require_columns,
+    require_filled,
+    require_size,
+    unavailable,
+)
+from tablestore.format.file_spec import FileSpec
+from tablestore.format.file_stats import Collector
+from tablestore.format.rebuild import rebuilt
+from tablestore.format.schema import TableSchema
+from tablestore.format.stats import ColumnStats
+from tablestore.format.types import DataField, DataType
+from tablestore.io.fileio import FileIO
+
+_CODECS = {
+    "zstd": "zstd",
+    "snappy": "snappy",
+    "lz4": "lz4",
+    "zlib": "zlib",
+    "none": "uncompressed",
+    "uncompressed": "uncompressed",
+}
+_STRIPE_BYTES = 64 << 20
+_FIRST_GUESS = 0.25  # encoded bytes per Arrow byte, until a stripe tells
+
+
+def require_storable(t: DataType) -> None:
+    """Raise Unsupported for what ORC files of Paimon do not hold."""
+    if t.root in ("VARIANT", "VECTOR", "BLOB"):
+        raise Unsupported(f"{t.root} columns in ORC files", "file.format = parquet holds them")
+    for f in t.children:
+        require_storable(f.type)
+
+
+class OrcEncoder:
+    """Hands rows to the ORC writer, which keeps one stripe in memory."""
+
+    def __init__(self, io: FileIO, path: str, columns: Sequence[DataField], spec: FileSpec) -> None:
+        for f in columns:
+            require_storable(f.type)
+        self._io, self._path = io, path
+        self._codec = codec(spec.compression, _CODECS, form="ORC")
+        self._stripe_bytes = spec.block_bytes or _STRIPE_BYTES
+        self._columns = tuple(columns)
+        self._physical = pa.schema([pa.field(f.name, _stored(f.arrow.type)) for f in columns])
+        self._stats = Collector(columns, form="orc")
+        self._sink: Any = None
+        self._writer: orc.ORCWriter | None = None
+        self._arrow_bytes = 0
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes of the file so far; the stripe in memory is estimated."""
+        if self._sink is None:
+            return 0
+        encoded = self._sink.tell()
+        return int(max(encoded, _FIRST_GUESS * self._arrow_bytes))
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append rows of the physical columns."""
+        rows = pa.RecordBatch.from_arrays([plain(c) for c in rows.columns], names=rows.schema.names)
+        require_filled(rows, self._columns)
+        self._stats.update(rows)
+        for f, column in zip(self._columns, rows.columns, strict=True):
+            _require_nanos(column, f)
+        stored = [rebuilt(c, f.type) for c, f in zip(rows.columns, self._physical, strict=True)]
+        self._arrow_bytes += rows.nbytes
+        try:
+            if self._writer is None:
+                self._open()
+            assert self._writer is not None
+            self._writer.write(pa.Table.from_arrays(stored, schema=self._physical))
+        except pa.ArrowInvalid as e:
+            raise SchemaMismatch(f"rows do not fit the table's columns: {e}") from e
+        except OSError as e:
+            raise unavailable(self._path, e) from e
+
+    def _open(self) -> None:
+        self._sink = self._io.open_output(self._path)
+        self._writer = orc.ORCWriter(
+            self._sink, compression=self._codec, stripe_size=self._stripe_bytes, file_version="0.12"
+        )
+
+    def close(self) -> int:
+        """Finish the file; its size in bytes."""
+        assert self._writer is not None, "a data file holds at least one row"
+        try:
+            self._writer.close()
+            size = self._sink.tell()
+            self._sink.close()
+        except OSError as e:
+            raise unavailable(self._path, e) from e
+        return size
+
+    def column_stats(self) -> Mapping[str, ColumnStats | None]:
+        """What was seen of each column."""
+        return self._stats.found()
+
+    def abort(self) -> None:
+        """Let go of the file."""
+        if self._writer is not None:
+            with contextlib.suppress(OSError, pa.ArrowException):
+                self._writer.close()
+        if self._sink is not None:
+            with contextlib.suppress(OSError):
+                self._sink.close()
+        self._writer = None
+
+
+def _stored(t: pa.DataType) -> pa.DataType:
+    """The Arrow type of a column as ORC files have it: a TIME is an integer."""
+    if pa.types.is_time(t):
+        return pa.int32()
+    if pa.types.is_list(t):
+        return pa.list_(pa.field("element", _stored(t.value_type)))
+    if pa.types.is_map(t):
+        return pa.map_(_stored(t.key_type), _stored(t.item_type))
+    if pa.types.is_struct(t):
+        return pa.struct([pa.field(f.name, _stored(f.type)) for f in t.fields])
+    return t
+
+
+def _require_nanos(column: pa.Array, f: DataField) -> None:
+    """Raise Unsupported for a timestamp that could not be read back."""
+    if not pa.types.is_timestamp(column.type) or column.type.unit == "ns":
+        return
+    try:
+        column.cast(pa.timestamp("ns", column.type.tz))
+    except pa.ArrowInvalid:
+        why = f"column {f.name!r}, {pc.min_max(column)}; file.format = parquet or avro holds them"
+        raise Unsupported("timestamps outside 1677-09-21..2262-04-11 in ORC files", why) from None
+
+
+def read(
+    io: FileIO,
+    path: str,
+    schema: TableSchema,
+    wanted: pa.Schema,
+    *,
+    file_size: int | None = None,
+    batch_rows: int,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of the columns `wanted` of a file written with `schema`, stripe by stripe."""
+    padded = {f.name for f in schema.fields if f.type.root == "CHAR"}
+    with complaints(path, "ORC"):
+        source = io.open_input(path)
+    with contextlib.closing(source):
+        with complaints(path, "ORC"):
+            require_size(source.size(), file_size, path)
+            file = orc.ORCFile(source)
+            require_columns(wanted.names, file.schema.names, path)
+        for i in range(file.nstripes):
+            with complaints(path, "ORC"):
+                rows = _typed(_stripe(file, i, wanted, path), wanted, padded)
+            for start in range(0, rows.num_rows, batch_rows):
+                yield rows.slice(start, batch_rows)
+
+
+def _stripe(file: orc.ORCFile, i: int, wanted: pa.Schema, path: str) -> pa.RecordBatch:
+    try:
+        return file.read_stripe(i, columns=wanted.names)
+    except pa.ArrowInvalid as e:
+        if "out of range for nanosecond" in str(e):
+            names = ", ".join(n for n in wanted.names if _holds_timestamp(wanted.field(n).type))
+            why = f"one of the columns {names} of {path}: {e}"
+            raise Unsupported("timestamps outside 1677-09-21..2262-04-11 in ORC files", why) from e
+        raise
+
+
+def _holds_timestamp(t: pa.DataType) -> bool:
+    return pa.types.is_timestamp(t) or any(_holds_timestamp(t.field(i).type) for i in range(t.num_fields))
+
+
+def _typed(rows: pa.RecordBatch, wanted: pa.Schema, padded: set[str]) -> pa.RecordBatch:
+    """The table's types. ORC pads CHAR columns (`padded`) and cannot tell blanks that were given."""
+    arrays = [rebuilt(rows.column(f.name), f.type) for f in wanted]
+    arrays = [pc.utf8_rtrim(a, " ") if f.name in padded else a for a, f in zip(arrays, wanted, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=wanted)

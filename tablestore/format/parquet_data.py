@@ -1,0 +1,302 @@
+"""Parquet data files: an encoder, and batches in the exact types of the table schema (format facts 3 and 9).
+
+One row group per so many bytes of Arrow data, so memory stays bounded whatever the file's size. Timestamps
+above microseconds are written as INT64 nanoseconds. Used by `datafile`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tablestore.errors import Corrupt, SchemaMismatch, Unsupported
+from tablestore.format import encodings, file_stats
+from tablestore.format.data_format import codec, complaints, plain, require_columns, require_size, unavailable
+from tablestore.format.file_spec import FileSpec
+from tablestore.format.parquet_schema import KEY_PREFIX, arrow_with_ids
+from tablestore.format.predicate import Predicate, may_match
+from tablestore.format.schema import TableSchema
+from tablestore.format.stats import ColumnStats
+from tablestore.format.types import DataField
+from tablestore.io.fileio import FileIO
+
+_CODECS = {
+    "zstd": "zstd",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "lz4": "lz4",
+    "lz4_raw": "lz4",
+    "brotli": "brotli",
+    "none": "none",
+    "uncompressed": "none",
+}
+_ROW_GROUP_BYTES = 64 << 20
+_ROW_GROUP_ROWS = 1 << 20
+_FIRST_GUESS = 0.2  # encoded bytes per Arrow byte, until the first row group tells
+
+
+class ParquetEncoder:
+    """Collects rows up to a row group, then encodes them."""
+
+    def __init__(self, io: FileIO, path: str, columns: Sequence[DataField], spec: FileSpec) -> None:
+        self._io, self._path, self._spec = io, path, spec
+        self._codec = codec(spec.compression, _CODECS, form="Parquet")
+        self._physical = arrow_with_ids(columns)
+        self._limit = spec.block_bytes or _ROW_GROUP_BYTES
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_bytes = self._pending_rows = self._flushed_bytes = 0
+        self._sink: Any = None
+        self._writer: pq.ParquetWriter | None = None
+        self._footers: list[pq.FileMetaData] = []
+        self._stats = file_stats.FooterStats(columns)
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes of the file so far; what is not yet encoded is estimated."""
+        encoded = self._sink.tell() if self._sink is not None else 0
+        ratio = encoded / self._flushed_bytes if self._flushed_bytes else _FIRST_GUESS
+        return int(encoded + ratio * self._pending_bytes)
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append rows of the physical columns."""
+        self._stats.update(rows)
+        pieces = max(-(-_bytes(rows) // self._limit), -(-rows.num_rows // _ROW_GROUP_ROWS), 1)
+        step = -(-rows.num_rows // pieces)
+        for start in range(0, rows.num_rows, max(step, 1)):
+            self._append(rows.slice(start, step))
+
+    def _append(self, batch: pa.RecordBatch) -> None:
+        size = _bytes(batch)
+        full = (
+            self._pending_bytes + size > self._limit or self._pending_rows + batch.num_rows > _ROW_GROUP_ROWS
+        )
+        if self._pending and full:
+            self._flush()
+        self._pending.append(batch)
+        self._pending_bytes += size
+        self._pending_rows += batch.num_rows
+
+    def _flush(self) -> None:
+        """Encode what is pending as one row group."""
+        try:
+            rows = self._pending_table()
+            if self._writer is None:
+                self._writer = self._open(rows)
+            self._writer.write_table(rows, row_group_size=rows.num_rows)
+        except pa.ArrowInvalid as e:
+            raise SchemaMismatch(f"rows do not fit the table's columns: {e}") from e
+        except OSError as e:
+            raise unavailable(self._path, e) from e
+        self._flushed_bytes += self._pending_bytes
+        self._pending, self._pending_bytes, self._pending_rows = [], 0, 0
+
+    def _pending_table(self) -> pa.Table:
+        if self._writer is None:
+            texts = {f.name for f in self._pending[0].schema if pa.types.is_dictionary(f.type)}
+            kinds = [pa.dictionary(pa.int32(), f.type) if f.name in texts else f.type for f in self._physical]
+            self._physical = pa.schema([f.with_type(t) for f, t in zip(self._physical, kinds, strict=True)])
+        batches = [
+            pa.RecordBatch.from_arrays(
+                [_conform(c, f.type) for c, f in zip(b.columns, self._physical, strict=True)],
+                schema=self._physical,
+            )
+            for b in self._pending
+        ]
+        rows = pa.Table.from_batches(batches, schema=self._physical)
+        if any(pa.types.is_dictionary(f.type) for f in self._physical):
+            # one dictionary a row group, or Parquet falls back to plain text
+            rows = rows.unify_dictionaries()
+        return rows
+
+    def _open(self, first: pa.Table) -> pq.ParquetWriter:
+        chosen = encodings.choose(first)
+        self._sink = self._io.open_output(self._path)
+        return pq.ParquetWriter(
+            self._sink,
+            self._physical,
+            compression=self._codec,
+            compression_level=self._spec.zstd_level if self._codec == "zstd" else None,
+            use_dictionary=list(chosen.dictionary),
+            column_encoding=dict(chosen.other),
+            store_schema=False,
+            store_decimal_as_integer=True,
+            write_time_adjusted_to_utc=True,
+            metadata_collector=self._footers,
+        )
+
+    def close(self) -> int:
+        """Finish the file; its size in bytes."""
+        if self._pending:
+            self._flush()
+        assert self._writer is not None, "a data file holds at least one row"
+        try:
+            self._writer.close()
+            size = self._sink.tell()
+            self._sink.close()
+        except OSError as e:
+            raise unavailable(self._path, e) from e
+        return size
+
+    def column_stats(self) -> Mapping[str, ColumnStats | None]:
+        """What the footer says."""
+        return self._stats.found(self._footers[0])
+
+    def abort(self) -> None:
+        """Let go of the file. May be called at any time, also after a failure."""
+        if self._writer is not None:
+            self._writer.is_open = False  # or it writes a footer when it is collected
+        self._pending, self._writer = [], None
+        if self._sink is not None:
+            with contextlib.suppress(OSError):  # what cannot be flushed is deleted next
+                self._sink.close()
+
+
+def _bytes(rows: pa.RecordBatch) -> int:
+    """Bytes of the rows in memory; key columns are the same buffers as the value columns."""
+    return sum(
+        c.nbytes for n, c in zip(rows.schema.names, rows.columns, strict=True) if not n.startswith(KEY_PREFIX)
+    )
+
+
+def _conform(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The array in the type its column has in this file; plain and dictionary forms of text may mix."""
+    if array.type == wanted:
+        return array
+    if pa.types.is_dictionary(wanted):
+        return plain(array).cast(wanted.value_type).dictionary_encode()
+    return plain(array).cast(wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """One row group: rows, bytes in the file, bytes before compression."""
+
+    rows: int
+    bytes: int
+    raw_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FooterSummary:
+    """What a file's footer says of it as a whole."""
+
+    rows: int
+    created_by: str
+    columns: tuple[str, ...]
+    groups: tuple[RowGroup, ...]
+
+
+def row_groups(io: FileIO, path: str) -> FooterSummary:
+    """The footer of a Parquet data file; raises Corrupt."""
+    with complaints(path, "Parquet"), contextlib.closing(io.open_input(path)) as source:
+        footer = pq.ParquetFile(source).metadata
+        groups = []
+        for g in range(footer.num_row_groups):
+            part = footer.row_group(g)
+            size = sum(part.column(c).total_compressed_size for c in range(part.num_columns))
+            groups.append(RowGroup(part.num_rows, size, part.total_byte_size))
+        return FooterSummary(footer.num_rows, footer.created_by, tuple(footer.schema.names), tuple(groups))
+
+
+def read(
+    io: FileIO,
+    path: str,
+    schema: TableSchema,
+    wanted: pa.Schema,
+    *,
+    file_size: int | None = None,
+    batch_rows: int,
+    predicate: Predicate | None = None,
+    dictionary: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of the columns `wanted` of a file written with `schema`, as `datafile.read` describes them."""
+    with complaints(path, "Parquet"):
+        source = io.open_input(path)
+    with contextlib.closing(source):
+        with complaints(path, "Parquet"):
+            require_size(source.size(), file_size, path)
+            first = pq.ParquetFile(source)
+            footer = first.metadata
+            require_columns(wanted.names, first.schema_arrow.names, path)
+            _refuse_shredded(first.schema_arrow, schema, wanted, path)
+            positions = file_stats.leaf_positions(footer)
+            groups = [
+                g for g in range(footer.num_row_groups) if _may_match(footer, g, positions, schema, predicate)
+            ]
+            texts = _dictionary_columns(footer, groups, positions, schema, wanted) if dictionary else []
+            file = pq.ParquetFile(source, metadata=footer, read_dictionary=texts)
+            batches = file.iter_batches(
+                batch_rows, row_groups=groups, columns=wanted.names, use_threads=False
+            )
+        while groups:
+            with complaints(path, "Parquet"):
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                batch = _typed(batch, wanted, path)
+            yield batch
+
+
+def _refuse_shredded(there: pa.Schema, schema: TableSchema, wanted: pa.Schema, path: str) -> None:
+    for name in wanted.names:
+        field = schema.by_name.get(name)
+        if field is not None and field.type.root == "VARIANT":
+            kind = there.field(name).type
+            if pa.types.is_struct(kind) and kind.get_field_index("typed_value") >= 0:
+                raise Unsupported("shredded VARIANT columns", f"column {name!r} of {path}")
+
+
+def _may_match(
+    footer: pq.FileMetaData,
+    group: int,
+    positions: dict[str, int],
+    schema: TableSchema,
+    predicate: Predicate | None,
+) -> bool:
+    if predicate is None:
+        return True
+    found = {
+        name: file_stats.of_column(footer, positions[name], schema.by_name[name].type, group=group)
+        for name in predicate.columns
+        if name in positions
+    }
+    return may_match(predicate, found)
+
+
+def _dictionary_columns(
+    footer: pq.FileMetaData,
+    groups: Sequence[int],
+    positions: dict[str, int],
+    schema: TableSchema,
+    wanted: pa.Schema,
+) -> list[str]:
+    """Text columns, keys apart, of which every row group has a dictionary."""
+
+    def held(position: int) -> bool:
+        return all(footer.row_group(g).column(position).has_dictionary_page for g in groups)
+
+    texts = [f.name for f in wanted if pa.types.is_string(f.type) and f.name not in schema.primary_keys]
+    return [name for name in texts if held(positions[name])]
+
+
+def _typed(batch: pa.RecordBatch, wanted: pa.Schema, path: str) -> pa.RecordBatch:
+    """The batch with the table's exact types: other writers store some of them otherwise."""
+    if batch.schema.equals(wanted):
+        return batch
+    columns, fields = [], []
+    for f in wanted:
+        array = batch.column(f.name)
+        kept = pa.types.is_dictionary(array.type) and array.type.value_type == f.type
+        if not kept and array.type != f.type:
+            try:
+                array = array.cast(f.type)
+            except pa.ArrowException as e:
+                raise Corrupt(path, f"column {f.name!r} holds {array.type}, not {f.type}: {e}") from e
+        columns.append(array)
+        fields.append(f.with_type(array.type) if kept else f)
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
