@@ -89,6 +89,29 @@ class Unavailable(TablestoreError, OSError):
     """The store did not answer as it should; the same call may succeed later."""
 
 
+class CannotMerge(TablestoreError):
+    """Rows of one key do not become one row: `column`, `key` and `reason` say where and why; `table` is added
+    by who reads or writes it."""
+
+    def __init__(self, column: str, key: dict[str, Any], reason: str, type_name: str | None = None) -> None:
+        self.column, self.key, self.reason, self.table = column, key, reason, ""
+        self._type = type_name
+        super().__init__(column, key, reason, type_name)
+
+    def within(self, table: str) -> CannotMerge:
+        """The same error, saying which table."""
+        self.table = self.table or table
+        return self
+
+    def __str__(self) -> str:
+        at = f"key {', '.join(f'{k} = {v!r}' for k, v in self.key.items())}"
+        where = f"{self.table}: {at}" if self.table else at
+        text = f"{where} cannot be merged: column {self.column!r}: {self.reason}"
+        if "overflow" in self.reason:
+            text += f"; ALTER the column, now {self._type}, to a wider type"
+        return text + " (dynamic option 'tablestore.merge.on-error' = 'skip' reads the other keys)"
+
+
 class Corrupt(TablestoreError):
     """A file of the table does not hold what the format says."""
 

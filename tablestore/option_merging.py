@@ -47,7 +47,9 @@ class MergingOptions:
     )
     sequence_field: str | None = opt("sequence.field", str, None, "columns that order rows of one key")
     rowkind_field: str | None = opt("rowkind.field", str, None, "column that holds the row kind")
-    record_expire: str | None = opt("record-level.expire-time", str, None, "age at which rows vanish")
+    record_expire_ms: int | None = opt(
+        "record-level.expire-time", duration_ms, None, "age at which compaction drops rows"
+    )
     deletion_vectors: bool = opt(
         "deletion-vectors.enabled", boolean, False, "mark superseded rows instead of merging"
     )
@@ -110,6 +112,12 @@ class MergingOptions:
         names,
         (),
         "sequence fields whose -D removes the row",
+    )
+    on_merge_error: str = opt(
+        "tablestore.merge.on-error",
+        str.lower,
+        "fail",
+        "skip: reads leave out keys that cannot be merged, instead of failing",
     )
     dv_modifiable: bool = opt(
         "deletion-vectors.modifiable", boolean, False, "deletion-vectors.enabled may be changed"

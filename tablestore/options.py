@@ -94,6 +94,11 @@ class TableOptions(ReadingOptions, WritingOptions, MergingOptions, StorageOption
         return tuple(n.strip() for n in (self.sequence_field or "").split(",") if n.strip())
 
     @property
+    def skips_unmergeable(self) -> bool:
+        """Whether keys that cannot be merged are left out of reads."""
+        return self.on_merge_error == "skip"
+
+    @property
     def needs_lookup(self) -> bool:
         """Whether compaction of level 0 looks keys up in the levels above (primary-key tables)."""
         producer, engine = self.changelog_producer, self.merge_engine

@@ -111,6 +111,25 @@ def key_codes(columns: Sequence[pa.Array], types: Sequence[DataType]) -> np.ndar
     return codes(components(columns, types))
 
 
+def order_codes(
+    columns: Sequence[pa.Array], types: Sequence[DataType], *, descending: bool = False
+) -> np.ndarray:
+    """int64 codes of any comparable columns, NULL first also when `descending`; codes compare within these
+    rows."""
+    parts: list[Component] = []
+    for column, t in zip(columns, types, strict=True):
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if column.null_count:
+            parts.append(column.is_valid().cast(pa.int8()).to_numpy(zero_copy_only=False).astype(np.int64))
+            if t.is_string or t.is_binary:
+                column = column.fill_null("" if t.is_string else b"")
+        for part in _of(column, t):
+            numbers = part if isinstance(part, np.ndarray) else _ranks(part)
+            parts.append(~numbers if descending else numbers)
+    return codes(parts)
+
+
 def _ranks(column: pa.Array) -> np.ndarray:
     """Dense ranks of text or binary values in byte order."""
     return pc.rank(column, tiebreaker="dense").to_numpy(zero_copy_only=False).astype(np.int64)
@@ -213,3 +232,8 @@ def less(a: Key, b: Key) -> bool:
         if x != y:
             return bool(x < y)
     return False
+
+
+def equal(a: Component, b: Component) -> np.ndarray:
+    """Row by row, whether a component is the same in both."""
+    return a == b if isinstance(a, np.ndarray) else _bools(pc.equal(a, b))

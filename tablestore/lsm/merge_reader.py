@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from tablestore.format.parquet_schema import SEQUENCE
 from tablestore.format.types import DataField
 from tablestore.lsm import keys as key_columns
 from tablestore.lsm.keys import Component, Key
-from tablestore.lsm.merge_function import Groups, MergeFunction, joined, without_retracts
+from tablestore.lsm.merge_function import MergeFunction, grouped, joined, without_retracts
 
 Reader = Callable[[], Iterator[pa.RecordBatch]]
 Part = tuple[pa.RecordBatch, list[Component]]
@@ -36,10 +35,9 @@ def merge(
 ) -> Iterator[pa.RecordBatch]:
     """kv rows of all runs folded by `function`, in key order, as batches of any size.
 
-    One reader a sorted run, best old to new: rows of a key are ordered by sequence number, and a window is
-    sorted once
-    less if runs come in that order. With `keep_retracts` a winning −U or −D is delivered, else its key is
-    not.
+    One reader a sorted run, best old to new: rows of a key are ordered by `sequence.field` and sequence
+    number, and a window is sorted once less if runs come in that order. With `keep_retracts` a winning −U or
+    −D is delivered, else its key is not.
     """
     for parts in windows(readers, keys, window_rows=window_rows):
         rows = _fold(parts, function)
@@ -124,19 +122,5 @@ def _fold(parts: Sequence[Part], function: MergeFunction) -> pa.RecordBatch:
 
 
 def fold_rows(rows: pa.RecordBatch, codes: np.ndarray, function: MergeFunction) -> pa.RecordBatch:
-    """Rows with these key codes folded, in key order; order inside a key is by sequence number."""
-    return function.merge(rows, grouped(codes, rows.column(SEQUENCE)))
-
-
-def grouped(codes: np.ndarray, sequence: pa.Array) -> Groups:
-    """Rows ordered by (key, sequence). One stable sort if equal keys come oldest first, else one more."""
-    order = np.argsort(codes, kind="stable")
-    ordered = codes[order]
-    repeats = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1  # places that go on with the key before
-    if len(repeats):
-        numbers = sequence.to_numpy(zero_copy_only=False)
-        if (numbers[order[repeats]] < numbers[order[repeats - 1]]).any():
-            order = np.lexsort((numbers, codes))
-    first = np.ones(len(order), dtype=bool)
-    first[repeats] = False
-    return Groups(order, np.flatnonzero(first))
+    """Rows with these key codes folded, in key order; order inside a key is the function's."""
+    return function.merge(rows, grouped(codes, function.sequence.numbers(rows)))

@@ -2,7 +2,7 @@
 
 Rows whose keys arrive strictly increasing are flushed as they are: no sort, no gather, no copy. Otherwise one
 stable sort of key codes orders them, and rows are gathered in pieces that fit the cache.
-Sequence numbers of a key may come in any order. Belongs to one thread.
+Sequence numbers and `sequence.field` values of a key may come in any order. Belongs to one thread.
 """
 
 from __future__ import annotations
@@ -13,11 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tablestore.format.parquet_schema import SEQUENCE
 from tablestore.format.types import DataField
 from tablestore.lsm import keys as key_columns
-from tablestore.lsm.merge_function import Groups, MergeFunction, joined, take
-from tablestore.lsm.merge_reader import grouped
+from tablestore.lsm.merge_function import (
+    ARRIVAL,
+    Groups,
+    MergeFunction,
+    SequenceOrder,
+    grouped,
+    joined,
+    take,
+)
 
 _PIECE_ROWS = 65_536
 
@@ -47,7 +53,7 @@ class SortedRows:
             first = last
 
     def raw(self) -> Iterator[pa.RecordBatch]:
-        """Every row, in the order of key and sequence number."""
+        """Every row, in the order in which it is folded."""
         if self.groups is None:
             yield from self.batches
             return
@@ -59,8 +65,8 @@ class SortedRows:
 class WriteBuffer:
     """kv batches of one bucket and the bytes they hold."""
 
-    def __init__(self, keys: Sequence[DataField]) -> None:
-        self._keys = keys
+    def __init__(self, keys: Sequence[DataField], sequence: SequenceOrder = ARRIVAL) -> None:
+        self._keys, self._sequence = keys, sequence
         self._batches: list[pa.RecordBatch] = []
         self._settled = 0  # leading batches that own their memory
         self.bytes = 0
@@ -90,4 +96,4 @@ class WriteBuffer:
         if key_columns.strictly_increasing(parts):
             return SortedRows(batches, None)
         rows = joined(batches)
-        return SortedRows((rows,), grouped(key_columns.codes(parts), rows.column(SEQUENCE)))
+        return SortedRows((rows,), grouped(key_columns.codes(parts), self._sequence.numbers(rows)))

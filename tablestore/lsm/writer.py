@@ -17,13 +17,16 @@ import pyarrow as pa
 from tablestore.env import Env
 from tablestore.errors import SchemaMismatch, Unavailable
 from tablestore.format.commit_message import CommitMessage
+from tablestore.format.index_manifest import IndexFileMeta
 from tablestore.format.manifest import APPEND_SOURCE, DataFileMeta
 from tablestore.format.parquet_schema import kv_schema
 from tablestore.format.schema import TableSchema
 from tablestore.io.fileio import FileIO
 from tablestore.lsm import interval
 from tablestore.lsm.bucket_files import BucketFiles, FileNames, RollingWriter, write_all
-from tablestore.lsm.compaction import CompactionOptions, PickContext, pick
+from tablestore.lsm.compaction import CompactionOptions, PickContext, full, pick
+from tablestore.lsm.decision import Decision
+from tablestore.lsm.deletions import BucketDeletions
 from tablestore.lsm.memory import MemoryPool
 from tablestore.lsm.merge_function import merge_function
 from tablestore.lsm.rewriter import CompactResult, Rewriter
@@ -36,7 +39,11 @@ _MOST_BYTES = 1 << 30  # text columns of one batch must stay below 2 GiB
 
 
 class MergeTreeWriter:
-    """Writes one bucket. `levels` are its live files, `next_sequence` is above every live sequence number."""
+    """Writes one bucket. `levels` are its live files, `next_sequence` is above every live sequence number.
+
+    `deletions` are its deletion vectors, of tables that have them; with `produce` compactions write the
+    changelog that their producer asks for.
+    """
 
     def __init__(
         self,
@@ -55,6 +62,8 @@ class MergeTreeWriter:
         compact: bool,
         changelog: bool,
         schema_of: Callable[[int], TableSchema],
+        deletions: BucketDeletions | None = None,
+        produce: bool = True,
     ) -> None:
         self._env, self._place = env, (partition, bucket, total_buckets)
         self._files = BucketFiles(env, io, directory, schema, options, schema_of)
@@ -63,11 +72,13 @@ class MergeTreeWriter:
         self._key = interval.key_order([f.type for f in schema.key_fields])
         self._function = merge_function(schema, options)
         self._options = CompactionOptions.of(options)
-        self._rewriter = Rewriter(self._files) if compact else None
+        self._deletions = deletions
+        self._rewriter = Rewriter(self._files, deletions=deletions, produce=produce) if compact else None
+        self._new_index: list[IndexFileMeta] = []
         self._changelog = changelog
         self._levels, self._next_sequence = levels, next_sequence
         self._last_full_ms = PickContext.at(0, levels).last_full_ms
-        self._buffer = WriteBuffer(schema.key_fields)
+        self._buffer = WriteBuffer(schema.key_fields, self._function.sequence)
         self._pool = pool
         self._new: list[DataFileMeta] = []
         self._new_changelog: list[DataFileMeta] = []
@@ -128,7 +139,9 @@ class MergeTreeWriter:
         rows = self._buffer.drain()
         self._pool.report(self, 0)
         if self._changelog:
-            changelog = RollingWriter(self._files, self._names.changelog, level=0, source=APPEND_SOURCE)
+            changelog = RollingWriter(
+                self._files, self._names.changelog, level=0, source=APPEND_SOURCE, changelog=True
+            )
             self._new_changelog += write_all(changelog, rows.raw())
         data = RollingWriter(self._files, self._names.data, level=0, source=APPEND_SOURCE)
         new = write_all(data, rows.folded(self._function))
@@ -142,9 +155,18 @@ class MergeTreeWriter:
 
     def _compact(self) -> bool:
         """Carry out one pick; False when there is nothing to do."""
-        assert self._rewriter is not None
         levels = self._levels
         decision = pick(levels, self._options, PickContext(self._env.local_now_ms(), self._last_full_ms))
+        return self._carry_out(decision)
+
+    def _compact_fully(self) -> None:
+        """Bring everything to the top level."""
+        worn = self._deletions.names() if self._deletions is not None else frozenset()
+        self._carry_out(full(self._levels, self._options, worn=lambda f: f.file_name in worn))
+
+    def _carry_out(self, decision: Decision) -> bool:
+        assert self._rewriter is not None
+        levels = self._levels
         if decision.unit is None:
             return False
         result = self._rewriter.run(decision.unit, levels)
@@ -156,12 +178,16 @@ class MergeTreeWriter:
         self._files.delete(f.file_name for f in between)
         return bool(result.before)
 
-    def prepare(self) -> CommitMessage:
-        """Flush, compact while a rule fires, and hand over what is to be committed; the writer may go on
-        then."""
+    def prepare(self, *, fully: bool = False) -> CommitMessage:
+        """Flush, compact while a rule fires (with `fully`, everything), and hand over what is to be
+        committed; the writer may go on then."""
         self.flush()
+        if fully and self._rewriter is not None:
+            self._compact_fully()
         while self._rewriter is not None and self._compact():
             pass
+        new_index, replaced = self._deletions.flush() if self._deletions is not None else ((), ())
+        self._new_index += new_index
         partition, bucket, total_buckets = self._place
         message = CommitMessage(
             partition,
@@ -171,14 +197,20 @@ class MergeTreeWriter:
             changelog_files=tuple(self._new_changelog),
             compact_before=self._compacted.before,
             compact_after=self._compacted.after,
+            compact_changelog=self._compacted.changelog,
+            compact_new_index=new_index,
+            compact_deleted_index=replaced,
         )
+        self._new_index = []
         self._new, self._new_changelog, self._compacted = [], [], CompactResult()
         return message
 
     def abort(self) -> None:
         """Drop what is buffered and delete every file made since the last `prepare`."""
         self._pool.release(self)
-        self._buffer = WriteBuffer(self._files.schema.key_fields)
+        self._buffer = WriteBuffer(self._files.schema.key_fields, self._function.sequence)
         made = [*self._new, *self._new_changelog, *self._compacted.written]
         self._new, self._new_changelog, self._compacted = [], [], CompactResult()
         self._files.delete(f.file_name for f in made)
+        if self._deletions is not None:
+            self._deletions.delete(self._new_index)

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablestore.errors import Unsupported
 from tablestore.format import rowkind
-from tablestore.format.schema import TableSchema
 from tablestore.format.types import BIGINT, INT
 from tablestore.lsm import merge_reader
-from tablestore.lsm.merge_function import Deduplicate, merge_function
+from tablestore.lsm.merge_function import Deduplicate
 from tablestore.lsm.merge_reader import merge
-from tablestore.options import TableOptions
 from tests.lsm.rows import RAW, Row, comparable, key_fields, kv_batch, merged_model, rows_of, same
 
 KEYS = key_fields([BIGINT])
-SCHEMA = TableSchema(0, KEYS, 0, primary_keys=("k0",))
 
 
 @st.composite
@@ -137,17 +132,6 @@ def test_memory_is_one_batch_a_run():
         seen += batch.num_rows
         assert live[0] <= 2 * (seen // 10 + 2)
     assert seen == 1000
-
-
-@pytest.mark.parametrize("engine", ["partial-update", "aggregation", "first-row"])
-def test_engines_that_are_not_there_are_refused_by_name(engine):
-    with pytest.raises(Unsupported, match=f"merge-engine = {engine}"):
-        merge_function(SCHEMA, TableOptions.parse({"merge-engine": engine}))
-
-
-def test_sequence_field_is_refused():
-    with pytest.raises(Unsupported, match=r"sequence\.field"):
-        merge_function(SCHEMA, TableOptions.parse({"sequence.field": "ts"}))
 
 
 def test_rows_without_a_take_keep_their_types():

@@ -1,0 +1,76 @@
+"""Merge engine aggregation: every column that is no key has a function of its own.
+
+`sequence.field` columns keep the last value, the others what `fields.<column>.aggregate-function` says, else
+the default function, else last_non_null_value. Rows that take away retract, column by column; with
+`aggregation.remove-record-on-delete` a −D starts the row anew with its own values, and removes it if it is
+the last. The result is +I with the last row's sequence number. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.format import rowkind
+from tablestore.format.schema import TableSchema
+from tablestore.lsm.merge.functions import LAST_NON_NULL, Aggregator, aggregator, function_name
+from tablestore.lsm.merge.groups import Groups, SequenceOrder, kinds_of
+from tablestore.lsm.merge.result import Outcome, Several
+from tablestore.lsm.merge.walk import ADD, RETRACT, SET
+from tablestore.options import TableOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """Columns merged by their functions."""
+
+    schema: TableSchema
+    functions: tuple[Aggregator, ...]
+    removes: bool
+    sequence: SequenceOrder
+    tolerant: bool = False
+
+    @classmethod
+    def of(
+        cls, schema: TableSchema, options: TableOptions, sequence: SequenceOrder, *, tolerant: bool = False
+    ) -> Aggregation:
+        """The engine of a table; raises InvalidOption for functions that do not fit."""
+        functions = []
+        for field in schema.fields:
+            if field.name in schema.primary_keys and field.name not in options.sequence_fields:
+                continue
+            name = function_name(schema.options, field.name) or LAST_NON_NULL
+            name = "last_value" if field.name in options.sequence_fields else name
+            functions.append(aggregator(field, name, schema.options))
+        return cls(schema, tuple(functions), options.aggregation_removes, sequence, tolerant)
+
+    def columns(self, names: Iterable[str]) -> tuple[str, ...]:
+        """What must be read for `names`: the sequence fields as well."""
+        return tuple(dict.fromkeys((*names, *self.sequence.names)))
+
+    def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
+        """One row a key."""
+        several = Several.of(groups)
+        outcome = Outcome.last_rows(rows, several)
+        if len(several.which):
+            self._fold(rows, several, outcome)
+        return outcome.batch(self.schema, tolerant=self.tolerant)
+
+    def _fold(self, rows: pa.RecordBatch, several: Several, outcome: Outcome) -> None:
+        walk = several.walk
+        kinds = kinds_of(rows)[walk.rows]
+        taken = rowkind.retracts(kinds)
+        removed = (kinds == rowkind.DELETE) & self.removes
+        walk = walk.acting(np.where(removed, SET, np.where(taken, RETRACT, ADD)))
+        refused = walk.any(taken & ~removed)
+        for function in self.functions:
+            if function.field.name not in rows.schema.names:
+                continue
+            if not function.takes_retracts and refused.any():
+                outcome.failures.add_all(np.flatnonzero(refused), function.field.name, function.remedy)
+            outcome.apply(function, rows.column(function.field.name), walk)
+        last = walk.ends - 1
+        outcome.kinds = np.where(removed[last], rowkind.DELETE, rowkind.INSERT)

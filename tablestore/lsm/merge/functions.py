@@ -1,0 +1,281 @@
+"""Aggregate functions by name: a column and its `fields.<column>.…` options → the aggregator of the column.
+
+Everything that can be wrong with the options is said here, at creation: unknown names, types that a function
+does not take, options that exclude each other. Pure. Used by the engines and by `validate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.errors import InvalidOption, Unsupported
+from tablestore.format.types import MAX_LENGTH, DataField, DataType
+from tablestore.lsm.merge import sketches
+from tablestore.lsm.merge.choose import Extreme, FirstNonNullValue, FirstValue, LastNonNullValue, LastValue
+from tablestore.lsm.merge.lists import (
+    Collect,
+    MergeMap,
+    MergeMapWithKeyTime,
+    NestedPartialUpdate,
+    NestedUpdate,
+)
+from tablestore.lsm.merge.numbers import Product, Sum
+from tablestore.lsm.merge.texts import ListAgg
+from tablestore.lsm.merge.walk import Failures, Walk
+
+DEFAULT_FUNCTION = "fields.default-aggregate-function"
+LAST_NON_NULL = "last_non_null_value"
+_NUMERIC = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
+_RETRACTABLE = (
+    "sum",
+    "product",
+    "last_value",
+    LAST_NON_NULL,
+    "collect",
+    "merge_map",
+    "nested_update",
+)
+
+
+class Chooser(Protocol):
+    """An aggregator whose answer is one of the rows."""
+
+    def choose(self, column: pa.Array, t: DataType, walk: Walk) -> np.ndarray: ...
+
+
+class Folder(Protocol):
+    """An aggregator that makes new values."""
+
+    def fold(self, name: str, column: pa.Array, t: DataType, walk: Walk, failures: Failures) -> pa.Array: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregator:
+    """The function of one column."""
+
+    field: DataField
+    name: str
+    body: Chooser | Folder
+    ignores_retracts: bool = False
+
+    @property
+    def takes_retracts(self) -> bool:
+        """Whether a −U or −D can be merged."""
+        return self.ignores_retracts or self.name in _RETRACTABLE
+
+    @property
+    def remedy(self) -> str:
+        """What to say to whom a retract is refused."""
+        return (
+            f"aggregate function {self.name!r} of column {self.field.name!r} takes no -U or -D rows; "
+            f"'fields.{self.field.name}.ignore-retract' = 'true' would leave them out"
+        )
+
+
+class FieldOptions:
+    """`fields.<column>.<name>` of one column."""
+
+    def __init__(self, options: Mapping[str, str], column: str) -> None:
+        self._options, self.column = options, column
+
+    def key(self, name: str) -> str:
+        """The key as it is stored."""
+        return f"fields.{self.column}.{name}"
+
+    def text(self, name: str) -> str | None:
+        """Its value."""
+        return self._options.get(self.key(name))
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """A list of field names."""
+        return tuple(part.strip() for part in (self.text(name) or "").split(",") if part.strip())
+
+    def flag(self, name: str) -> bool:
+        """true or false; absent is false."""
+        text = (self.text(name) or "false").strip().lower()
+        if text not in ("true", "false"):
+            raise InvalidOption(f"option {self.key(name)!r} is {text!r}; it must be true or false")
+        return text == "true"
+
+    def count(self, name: str) -> int:
+        """A whole number; absent is no limit."""
+        text = self.text(name)
+        try:
+            return 2**31 - 1 if text is None else int(text)
+        except ValueError:
+            raise InvalidOption(f"option {self.key(name)!r} is {text!r}; it must be a whole number") from None
+
+
+def function_name(options: Mapping[str, str], column: str) -> str | None:
+    """The function a column is given, its own or the default one; None if there is none."""
+    return options.get(f"fields.{column}.aggregate-function") or options.get(DEFAULT_FUNCTION)
+
+
+def aggregator(field: DataField, name: str, options: Mapping[str, str]) -> Aggregator:
+    """The aggregator of that name for a column; raises InvalidOption that names what is wrong."""
+    make = _MAKERS.get(name)
+    if make is None:
+        near = get_close_matches(name, _MAKERS, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(_MAKERS))}"
+        raise InvalidOption(f"aggregate function {name!r} of column {field.name!r} is unknown; {hint}")
+    own = FieldOptions(options, field.name)
+    ignores = own.flag("ignore-retract")
+    if ignores and options.get("aggregation.remove-record-on-delete", "").lower() == "true":
+        raise InvalidOption(
+            f"'aggregation.remove-record-on-delete' and {own.key('ignore-retract')!r} exclude each other"
+        )
+    body = make(field, own)
+    if ignores and isinstance(body, Collect):
+        body = replace(body, late_first=True)
+    return Aggregator(field, name, body, ignores)
+
+
+def _require(field: DataField, name: str, fits: bool, wanted: str) -> None:
+    if not fits:
+        raise InvalidOption(
+            f"aggregate function {name!r} is for {wanted}; column {field.name!r} is {field.type}"
+        )
+
+
+def _of_any(body: Chooser) -> Callable[[DataField, FieldOptions], Chooser]:
+    return lambda field, options: body
+
+
+def _numeric(name: str, body: Folder) -> Callable[[DataField, FieldOptions], Folder]:
+    def make(field: DataField, options: FieldOptions) -> Folder:
+        _require(field, name, field.type.root in _NUMERIC, "numbers")
+        return body
+
+    return make
+
+
+def _extreme(name: str, *, greatest: bool, boolean: bool) -> Callable[[DataField, FieldOptions], Chooser]:
+    def make(field: DataField, options: FieldOptions) -> Chooser:
+        fits = field.type.root == "BOOLEAN" if boolean else field.type.is_scalar
+        _require(field, name, fits, "BOOLEAN" if boolean else "types that can be compared")
+        return Extreme(greatest)
+
+    return make
+
+
+def _listagg(field: DataField, options: FieldOptions) -> Folder:
+    t = field.type
+    _require(field, "listagg", t.root == "VARCHAR" and t.precision == MAX_LENGTH, "STRING")
+    delimiter = options.text("list-agg-delimiter")
+    return ListAgg("," if delimiter is None else delimiter, options.flag("distinct"))
+
+
+def _collect(field: DataField, options: FieldOptions) -> Folder:
+    _require(field, "collect", field.type.root == "ARRAY", "ARRAY")
+    return Collect(options.flag("distinct"))
+
+
+def _merge_map(field: DataField, options: FieldOptions) -> Folder:
+    _require(field, "merge_map", field.type.root == "MAP", "MAP")
+    return MergeMap()
+
+
+def _merge_map_with_keytime(field: DataField, options: FieldOptions) -> Folder:
+    t = field.type
+    fits = t.root == "MAP" and t.children[1].type.root == "ROW" and len(t.children[1].type.children) > 1
+    _require(field, "merge_map_with_keytime", fits, "MAP of ROW with two fields or more")
+    names = [f.name for f in t.children[1].type.children]
+    time = options.text("ts-field")
+    if time is not None and time not in names:
+        raise InvalidOption(
+            f"option {options.key('ts-field')!r} names {time!r}; there are {', '.join(names)}"
+        )
+    at = len(names) - 1 if time is None else names.index(time)
+    found = t.children[1].type.children[at]
+    _require(found, "merge_map_with_keytime", found.type.is_string, "a time kept as STRING")
+    return MergeMapWithKeyTime(at)
+
+
+def _nested_fields(field: DataField, options: FieldOptions, key: str) -> tuple[int, ...]:
+    names = [f.name for f in field.type.element.children]
+    for name in options.names(key):
+        if name not in names:
+            raise InvalidOption(f"option {options.key(key)!r} names {name!r}; there are {', '.join(names)}")
+    return tuple(names.index(name) for name in options.names(key))
+
+
+def _null_keys(options: FieldOptions) -> str:
+    text = (options.text("nested-key-null-strategy") or "merge").lower()
+    if text not in ("merge", "ignore", "error"):
+        key = options.key("nested-key-null-strategy")
+        raise InvalidOption(f"option {key!r} is {text!r}; it must be merge, ignore or error")
+    return text
+
+
+def _is_table(field: DataField) -> bool:
+    return field.type.root == "ARRAY" and field.type.element.root == "ROW"
+
+
+def _nested_update(field: DataField, options: FieldOptions) -> Folder:
+    _require(field, "nested_update", _is_table(field), "ARRAY of ROW")
+    key = _nested_fields(field, options, "nested-key")
+    sequence = _nested_fields(field, options, "nested-sequence-field")
+    for other in ("nested-key-null-strategy", "nested-sequence-field"):
+        if options.text(other) and not key:
+            raise InvalidOption(f"option {options.key(other)!r} needs {options.key('nested-key')!r}")
+    for at in sequence:
+        found = field.type.element.children[at]
+        _require(found, "nested-sequence-field", found.type.is_scalar, "types that can be compared")
+    return NestedUpdate(key, sequence, options.count("count-limit"), _null_keys(options))
+
+
+def _nested_partial_update(field: DataField, options: FieldOptions) -> Folder:
+    _require(field, "nested_partial_update", _is_table(field), "ARRAY of ROW")
+    key = _nested_fields(field, options, "nested-key")
+    if not key:
+        raise InvalidOption(f"'nested_partial_update' needs the option {options.key('nested-key')!r}")
+    return NestedPartialUpdate(key, _null_keys(options))
+
+
+def _bytes(
+    name: str, union: sketches.Union, *, library: bool = True
+) -> Callable[[DataField, FieldOptions], Folder]:
+    def make(field: DataField, options: FieldOptions) -> Folder:
+        _require(field, name, field.type.root == "VARBINARY", "VARBINARY")
+        if library:
+            sketches.require_library(name)
+        return sketches.BytesUnion(union)
+
+    return make
+
+
+def _rbm64(field: DataField, options: FieldOptions) -> Folder:
+    why = "its bytes are the private form of one Java library, which this engine does not read"
+    raise Unsupported("aggregate function rbm64", why)
+
+
+_MAKERS: dict[str, Callable[[DataField, FieldOptions], Chooser | Folder]] = {
+    "sum": _numeric("sum", Sum()),
+    "product": _numeric("product", Product()),
+    "max": _extreme("max", greatest=True, boolean=False),
+    "min": _extreme("min", greatest=False, boolean=False),
+    "bool_or": _extreme("bool_or", greatest=True, boolean=True),
+    "bool_and": _extreme("bool_and", greatest=False, boolean=True),
+    "last_value": _of_any(LastValue()),
+    LAST_NON_NULL: _of_any(LastNonNullValue()),
+    "first_value": _of_any(FirstValue()),
+    "first_non_null_value": _of_any(FirstNonNullValue()),
+    "first_not_null_value": _of_any(FirstNonNullValue()),
+    "primary-key": _of_any(LastValue()),
+    "listagg": _listagg,
+    "collect": _collect,
+    "merge_map": _merge_map,
+    "merge_map_with_keytime": _merge_map_with_keytime,
+    "nested_update": _nested_update,
+    "nested_partial_update": _nested_partial_update,
+    "rbm32": _bytes("rbm32", sketches.rbm32, library=False),
+    "rbm64": _rbm64,
+    "theta_sketch": _bytes("theta_sketch", sketches.theta),
+    "hll_sketch": _bytes("hll_sketch", sketches.hll),
+}

@@ -1,0 +1,136 @@
+"""Rows of equal keys as groups, and the few things every merge engine does with batches of rows.
+
+A merge function is given rows and their `Groups` and mostly chooses positions; `take` gathers, so column
+types cannot drift. As in the format, a key with a single row is passed through as it is, whatever its kind.
+Pure; memory is the batch and what is gathered from it. Used by the engines, the write buffer, the merge
+reader and the rewriter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.format import rowkind
+from tablestore.format.parquet_schema import KIND, SEQUENCE
+from tablestore.format.types import DataField
+from tablestore.lsm import keys as key_columns
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Rows in merge order: `order[i]` is the row at place i, group g is places starts[g] up to
+    starts[g + 1]."""
+
+    order: np.ndarray
+    starts: np.ndarray
+
+    @property
+    def ends(self) -> np.ndarray:
+        """Place after the last row of each group."""
+        return np.append(self.starts[1:], len(self.order))
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceOrder:
+    """What orders rows of one key: these columns (`sequence.field`), then the sequence number.
+
+    NULL is smallest, so it always loses, also when `descending`: then smaller values come later.
+    """
+
+    fields: tuple[DataField, ...] = ()
+    descending: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Columns that must be read to merge."""
+        return tuple(f.name for f in self.fields)
+
+    def numbers(self, rows: pa.RecordBatch) -> list[np.ndarray]:
+        """int64 columns, most significant first, that order these rows as they are to be merged."""
+        last = rows.column(SEQUENCE).to_numpy(zero_copy_only=False)
+        if not self.fields:
+            return [last]
+        columns, types = [rows.column(n) for n in self.names], [f.type for f in self.fields]
+        return [key_columns.order_codes(columns, types, descending=self.descending), last]
+
+
+ARRIVAL = SequenceOrder()
+
+
+class MergeFunction(Protocol):
+    """Fold rows of equal key to at most one row a key, in key order; the row's kind says whether the key is
+    there."""
+
+    @property
+    def sequence(self) -> SequenceOrder:
+        """The order of rows in which this function expects each group."""
+        ...
+
+    def columns(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The columns that rows must have for `names` to come out right, `names` first."""
+        ...
+
+    def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch: ...
+
+
+def grouped(codes: np.ndarray, numbers: Sequence[np.ndarray]) -> Groups:
+    """Rows ordered by key code, then by `numbers`. One stable sort if equal keys come oldest first, else one
+    more."""
+    order = np.argsort(codes, kind="stable")
+    ordered = codes[order]
+    repeats = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1  # places that go on with the key before
+    if len(repeats) and _disordered(numbers, order[repeats - 1], order[repeats]):
+        order = np.lexsort((*reversed(numbers), codes))
+    first = np.ones(len(order), dtype=bool)
+    first[repeats] = False
+    return Groups(order, np.flatnonzero(first))
+
+
+def _disordered(numbers: Sequence[np.ndarray], before: np.ndarray, after: np.ndarray) -> bool:
+    """Whether any row comes before one that it should follow."""
+    equal = np.ones(len(before), dtype=bool)
+    for values in numbers:
+        if (equal & (values[after] < values[before])).any():
+            return True
+        equal &= values[after] == values[before]
+    return False
+
+
+def take(rows: pa.RecordBatch, places: np.ndarray) -> pa.RecordBatch:
+    """Rows at these places, in their order. Places must be within the rows: they are not checked again."""
+    index = pa.array(places)
+    columns = [pc.take(column, index, boundscheck=False) for column in rows.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+
+def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Batches as one; text that is dictionary-encoded in some of them only becomes plain."""
+    if len(batches) == 1:
+        return batches[0]
+    if any(b.schema.types != batches[0].schema.types for b in batches):
+        batches = [plain(b) for b in batches]
+    return pa.concat_batches(batches)
+
+
+def plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch without dictionary-encoded columns."""
+    columns = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in batch.columns]
+    fields = [f.with_type(c.type) for f, c in zip(batch.schema, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def kinds_of(rows: pa.RecordBatch) -> np.ndarray:
+    """int8 kinds of kv rows."""
+    return rows.column(KIND).to_numpy(zero_copy_only=False)
+
+
+def without_retracts(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Only rows that are there: −U and −D dropped."""
+    gone = rowkind.retracts(kinds_of(rows))
+    return rows.filter(pa.array(~gone)) if gone.any() else rows

@@ -1,0 +1,368 @@
+"""Merge engine partial-update: newer values that are not NULL replace older ones.
+
+A sequence group is a set of columns that one or more sequence columns guard: only rows whose sequence is not
+smaller than the one held change them, and then NULL counts too. A group whose sequence is NULL is left alone.
+Columns of a group may aggregate, then late rows count as older ones.
+
+    row            column outside    in a group: plain, aggregated, its sequence
+    add            newer if no NULL  wins: replaced, newer, taken     late: −, older, −
+    retract        −                 wins: NULL, retracted, taken     late: −, retracted, −
+    −D, removing   the row starts anew with its values and is gone if nothing follows
+
+A retract as the first row of a key starts the row with its values. Without groups retracts need an option.
+The result is +I with the last row's sequence number; −D if no add was met. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.errors import InvalidOption
+from tablestore.format import rowkind
+from tablestore.format.parquet_schema import SEQUENCE
+from tablestore.format.schema import TableSchema
+from tablestore.format.types import DataField
+from tablestore.lsm import keys
+from tablestore.lsm.merge.choose import LastNonNullValue, LastValue, present
+from tablestore.lsm.merge.functions import LAST_NON_NULL, Aggregator, aggregator, function_name
+from tablestore.lsm.merge.groups import Groups, SequenceOrder, kinds_of
+from tablestore.lsm.merge.result import Outcome, Several
+from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Walk
+from tablestore.options import TableOptions
+
+RETRACT_CHOICES = (
+    "merge-engine partial-update takes no -U or -D rows here; set 'ignore-delete' to drop them, "
+    "'partial-update.remove-record-on-delete' to remove rows, or sequence groups to retract their columns"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceGroup:
+    """`fields.<sequence>.sequence-group = <guarded>`; `removes`: a −D of this group removes the row."""
+
+    sequence: tuple[DataField, ...]
+    guarded: tuple[str, ...]
+    removes: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its sequence columns."""
+        return tuple(f.name for f in self.sequence)
+
+
+@dataclass(frozen=True, slots=True)
+class PartialUpdate:
+    """Columns merged by presence, sequence groups and functions."""
+
+    schema: TableSchema
+    groups: tuple[SequenceGroup, ...]
+    functions: Mapping[str, Aggregator]
+    ignore_delete: bool
+    removes: bool
+    sequence: SequenceOrder
+    tolerant: bool = False
+
+    @classmethod
+    def of(
+        cls, schema: TableSchema, options: TableOptions, sequence: SequenceOrder, *, tolerant: bool = False
+    ) -> PartialUpdate:
+        """The engine of a table; raises InvalidOption for options that do not fit."""
+        groups = sequence_groups(schema, options)
+        guarded = {name for group in groups for name in group.guarded}
+        sequences = {name for group in groups for name in group.names}
+        functions = {}
+        for field in schema.fields:
+            name = function_name(schema.options, field.name)
+            if name is None or field.name in sequences or field.name in schema.primary_keys:
+                continue
+            if name != LAST_NON_NULL and field.name not in guarded:
+                raise InvalidOption(
+                    f"aggregate function {name!r} of column {field.name!r} needs a sequence group: "
+                    f"'fields.<sequence column>.sequence-group' = '{field.name},…'"
+                )
+            functions[field.name] = aggregator(field, name, schema.options)
+        _refuse_conflicts(options, groups)
+        removes = options.partial_update_removes
+        return cls(schema, groups, functions, options.ignore_delete, removes, sequence, tolerant)
+
+    def columns(self, names: Iterable[str]) -> tuple[str, ...]:
+        """What must be read for `names`: what orders the rows, guards these columns or removes rows."""
+        asked = tuple(names)
+        guards = [
+            name
+            for g in self.groups
+            if g.removes or not {*g.names, *g.guarded}.isdisjoint(asked)
+            for name in g.names
+        ]
+        return tuple(dict.fromkeys((*asked, *self.sequence.names, *guards)))
+
+    def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
+        """One row a key."""
+        several = Several.of(groups)
+        if len(several.which):
+            several = _starting_rows_twice(several, kinds_of(rows)) if self.groups else several
+        outcome = Outcome.last_rows(rows, several)
+        if len(several.which):
+            self._fold(rows, several, outcome)
+        return outcome.batch(self.schema, tolerant=self.tolerant)
+
+    def _fold(self, rows: pa.RecordBatch, several: Several, outcome: Outcome) -> None:
+        walk = several.walk
+        kinds = kinds_of(rows)[walk.rows]
+        taken = rowkind.retracts(kinds)
+        first = np.zeros(len(taken), dtype=bool)
+        first[walk.starts] = True
+        starts_anew = first & taken
+        removed = np.zeros(len(taken), dtype=bool)
+        if self.groups:
+            guards = _Guards.of(self, rows, walk, kinds, starts_anew)
+            removed = guards.removed
+        elif self.removes:
+            removed = kinds == rowkind.DELETE
+        elif not self.ignore_delete:
+            outcome.failures.add_all(np.flatnonzero(walk.any(taken)), "*", RETRACT_CHOICES)
+        plain = np.where(starts_anew | removed, SET, np.where(taken, SKIP, ADD))
+        self._outside(rows, walk.acting(plain), outcome)
+        for number, group in enumerate(self.groups):
+            self._inside(rows, walk, guards, number, group, outcome)
+        self._require_values(rows, walk, plain, outcome)
+        self._finish(rows, walk, taken, removed, outcome)
+
+    def _outside(self, rows: pa.RecordBatch, walk: Walk, outcome: Outcome) -> None:
+        """Columns outside every group keep their newest value that is not NULL."""
+        inside = {name for g in self.groups for name in (*g.names, *g.guarded)}
+        for field in self.schema.fields:
+            if field.name in inside or field.name in self.schema.primary_keys:
+                continue
+            if field.name in rows.schema.names:
+                column = rows.column(field.name)
+                outcome.chosen[field.name] = LastNonNullValue().choose(column, field.type, walk)
+
+    def _inside(
+        self,
+        rows: pa.RecordBatch,
+        walk: Walk,
+        guards: _Guards,
+        number: int,
+        group: SequenceGroup,
+        outcome: Outcome,
+    ) -> None:
+        """The columns of one group, and its sequence."""
+        sequence = walk.acting(guards.sequence_actions(number))
+        plain = walk.acting(guards.plain_actions(number))
+        functions = walk.acting(guards.function_actions(number))
+        for name in (*group.names, *group.guarded):
+            if name not in rows.schema.names:
+                continue
+            column, field = rows.column(name), self.schema.by_name[name]
+            function = self.functions.get(name)
+            if name in group.names:
+                outcome.chosen[name] = LastValue().choose(column, field.type, sequence)
+            elif function is None:
+                outcome.chosen[name] = LastValue().choose(column, field.type, plain)
+            else:
+                if not function.takes_retracts:
+                    refused = walk.any(functions.actions == RETRACT)
+                    outcome.failures.add_all(np.flatnonzero(refused), name, function.remedy)
+                outcome.apply(function, column, functions)
+
+    def _require_values(self, rows: pa.RecordBatch, walk: Walk, plain: np.ndarray, outcome: Outcome) -> None:
+        """A NULL in a NOT NULL column, from a writer that did not look, is an error."""
+        for field in self.schema.fields:
+            if field.type.nullable or field.name not in rows.schema.names:
+                continue
+            column = rows.column(field.name)
+            if not column.null_count:
+                continue
+            looked_at = (plain == SET) | ((plain == ADD) & (not self.groups))
+            missing = looked_at & ~present(column, walk.rows)
+            groups = np.flatnonzero(walk.any(missing))
+            outcome.failures.add_all(groups, field.name, f"NULL in a column of type {field.type}")
+
+    def _finish(
+        self, rows: pa.RecordBatch, walk: Walk, taken: np.ndarray, removed: np.ndarray, outcome: Outcome
+    ) -> None:
+        """Row kinds and sequence numbers."""
+        last = walk.ends - 1
+        gone = removed[last] | ~walk.any(~taken)
+        outcome.kinds = np.where(gone, rowkind.DELETE, rowkind.INSERT)
+        if self.ignore_delete and taken.any():
+            numbers = rows.column(SEQUENCE).to_numpy(zero_copy_only=False)
+            counted = walk.last(~taken)
+            outcome.sequences = np.where(counted < 0, 0, numbers[walk.rows[counted]])
+
+
+def _starting_rows_twice(several: Several, kinds: np.ndarray) -> Several:
+    """A retract that is the first row of its key both starts the row and retracts from it: it comes twice."""
+    walk = several.walk
+    twice = rowkind.retracts(kinds[walk.rows[walk.starts]])
+    if not twice.any():
+        return several
+    rows = np.insert(walk.rows, walk.starts[twice], walk.rows[walk.starts[twice]])
+    starts = walk.starts + np.concatenate([[0], np.cumsum(twice)[:-1]])
+    return Several(several.groups, several.which, Walk(rows, starts, np.zeros(len(rows), dtype=np.int8)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Guards:
+    """What each row is to each sequence group (left alone, late, winning), and whether it removes the row."""
+
+    taken: np.ndarray
+    starts_anew: np.ndarray
+    removed: np.ndarray
+    given: tuple[np.ndarray, ...]
+    wins: tuple[np.ndarray, ...]
+
+    @classmethod
+    def of(
+        cls, engine: PartialUpdate, rows: pa.RecordBatch, walk: Walk, kinds: np.ndarray, starts: np.ndarray
+    ) -> _Guards:
+        taken = rowkind.retracts(kinds)
+        given, codes = [], []
+        for group in engine.groups:
+            there, numbers = _sequence_codes(rows, group, walk.rows)
+            given.append(there if not engine.ignore_delete else there & ~taken)
+            codes.append(numbers)
+        removers = [n for n, g in enumerate(engine.groups) if g.removes and g.names[0] in rows.schema.names]
+        deletes = (kinds == rowkind.DELETE) & (not engine.ignore_delete)
+        wins, removed = _winners(walk, codes, given, removers, deletes, starts)
+        return cls(taken, starts & ~removed, removed, tuple(given), wins)
+
+    def sequence_actions(self, number: int) -> np.ndarray:
+        """What the rows do to a group's sequence."""
+        return self._started(np.where(self.given[number] & self.wins[number], ADD, SKIP))
+
+    def plain_actions(self, number: int) -> np.ndarray:
+        """What the rows do to a guarded column without function: winners replace, winning retracts clear."""
+        won = self.given[number] & self.wins[number]
+        return self._started(np.where(won, np.where(self.taken, RETRACT, ADD), SKIP))
+
+    def function_actions(self, number: int) -> np.ndarray:
+        """What the rows do to a guarded column with a function: late ones count as well."""
+        given, wins = self.given[number], self.wins[number]
+        adds = np.where(wins, ADD, OLDER)
+        return self._started(np.where(given, np.where(self.taken, RETRACT, adds), SKIP))
+
+    def _started(self, actions: np.ndarray) -> np.ndarray:
+        return np.where(self.removed | self.starts_anew, SET, actions)
+
+
+def _sequence_codes(
+    rows: pa.RecordBatch, group: SequenceGroup, places: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Whether a row has a sequence for the group, and a code that orders it, NULL first, from 1 on."""
+    if group.names[0] not in rows.schema.names:
+        return np.zeros(len(places), dtype=bool), np.zeros(len(places), dtype=np.int64)
+    columns = [rows.column(name) for name in group.names]
+    there = np.zeros(len(places), dtype=bool)
+    for column in columns:
+        there |= present(column, places)
+    index = pa.array(places)
+    taken = [column.take(index) for column in columns]
+    codes = keys.order_codes(taken, [f.type for f in group.sequence])
+    low = int(codes.min(initial=0))
+    if (int(codes.max(initial=0)) - low + 2) * (len(codes) + 1) < 2**62:
+        return there, codes - low + 1
+    return there, np.unique(codes, return_inverse=True)[1].reshape(-1).astype(np.int64) + 1
+
+
+def _winners(
+    walk: Walk,
+    codes: list[np.ndarray],
+    given: list[np.ndarray],
+    removers: list[int],
+    deletes: np.ndarray,
+    starts: np.ndarray,
+) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+    """For each sequence group whether a row's sequence is not below the one held, and which rows remove."""
+    removed = np.zeros(len(walk.rows), dtype=bool)
+    if len(removers) > 1 and deletes.any():
+        return _winners_in_turn(walk, codes, given, removers, deletes)
+    for n in removers:
+        removed = _not_below(walk, codes[n], given[n], starts) & given[n] & deletes
+    anew = removed | starts
+    return tuple(_not_below(walk, c, g, anew) for c, g in zip(codes, given, strict=True)), removed
+
+
+def _not_below(walk: Walk, codes: np.ndarray, given: np.ndarray, anew: np.ndarray) -> np.ndarray:
+    """Whether each code is at least the greatest before it, counting from the last row that starts anew."""
+    begins = anew.copy()
+    begins[walk.starts] = True
+    part = np.cumsum(begins)
+    held = np.where(given | anew, codes, 0)
+    span = int(codes.max(initial=0)) + 1
+    return held >= np.maximum.accumulate(part * span + held) - part * span
+
+
+def _winners_in_turn(
+    walk: Walk,
+    codes: list[np.ndarray],
+    given: list[np.ndarray],
+    removers: list[int],
+    deletes: np.ndarray,
+) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+    """The same row by row over all keys at once: where several groups remove rows, each changes what the
+    others hold."""
+    removed = np.zeros(len(walk.rows), dtype=bool)
+    wins = [np.zeros(len(walk.rows), dtype=bool) for _ in codes]
+    held = np.zeros((len(codes), len(walk.starts)), dtype=np.int64)
+    for groups, places in walk.rounds():
+        for n, numbers in enumerate(codes):
+            wins[n][places] = numbers[places] >= held[n, groups]
+        gone = np.zeros(len(places), dtype=bool)
+        for n in removers:
+            gone |= deletes[places] & given[n][places] & wins[n][places]
+        removed[places] = gone
+        for n, numbers in enumerate(codes):
+            taken = gone | (given[n][places] & wins[n][places])
+            held[n, groups] = np.where(taken, numbers[places], held[n, groups])
+    return tuple(wins), removed
+
+
+def sequence_groups(schema: TableSchema, options: TableOptions) -> tuple[SequenceGroup, ...]:
+    """The groups that the options of a table define; raises InvalidOption naming what does not fit."""
+    found: list[SequenceGroup] = []
+    used: dict[str, str] = {}
+    for key, value in schema.options.items():
+        if not (key.startswith("fields.") and key.endswith(".sequence-group")):
+            continue
+        sequence = _columns(schema, key, key[len("fields.") : -len(".sequence-group")])
+        guarded = _columns(schema, key, value)
+        for name in (*sequence, *guarded):
+            if used.setdefault(name, key) != key:
+                raise InvalidOption(f"column {name!r} is in two sequence groups: {used[name]!r} and {key!r}")
+        removes = not set(sequence).isdisjoint(options.partial_update_removing_groups)
+        found.append(SequenceGroup(schema.columns(sequence), guarded, removes))
+    known = {name for group in found for name in group.names}
+    for name in options.partial_update_removing_groups:
+        if name not in known:
+            key = "partial-update.remove-record-on-sequence-group"
+            raise InvalidOption(f"option {key!r} names {name!r}, which is the sequence of no group")
+    return tuple(found)
+
+
+def _columns(schema: TableSchema, key: str, text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    for name in names:
+        if name not in schema.by_name:
+            raise InvalidOption(f"option {key!r} names {name!r}, which is no column")
+        if name in schema.primary_keys:
+            raise InvalidOption(f"option {key!r} names {name!r}: primary keys cannot be in a sequence group")
+    return names
+
+
+def _refuse_conflicts(options: TableOptions, groups: tuple[SequenceGroup, ...]) -> None:
+    removing = "partial-update.remove-record-on-delete"
+    clashes = {
+        ("ignore-delete", removing): options.ignore_delete and options.partial_update_removes,
+        ("ignore-delete", "partial-update.remove-record-on-sequence-group"): options.ignore_delete
+        and bool(options.partial_update_removing_groups),
+        ("fields.….sequence-group", removing): bool(groups) and options.partial_update_removes,
+    }
+    for (one, other), both in clashes.items():
+        if both:
+            raise InvalidOption(f"options {one!r} and {other!r} exclude each other")

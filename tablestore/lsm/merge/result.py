@@ -1,0 +1,121 @@
+"""From what each column of each key ends with to one batch: lone rows as they are, the others put together.
+
+Called by the engines that compute (partial-update, aggregation). A key that cannot be merged is an error that
+names it, or, for readers who ask for it, left out. Memory: the gathered rows.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.errors import CannotMerge
+from tablestore.format.parquet_schema import KIND, SEQUENCE
+from tablestore.format.schema import TableSchema
+from tablestore.lsm.merge.functions import Aggregator
+from tablestore.lsm.merge.groups import Groups, take
+from tablestore.lsm.merge.walk import Failures, Walk
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """The groups of more than one row: which they are, and a walk over their rows with nothing to do yet."""
+
+    groups: Groups
+    which: np.ndarray
+    walk: Walk
+
+    @classmethod
+    def of(cls, groups: Groups) -> Several:
+        """Those of `groups`."""
+        lengths = groups.ends - groups.starts
+        which = np.flatnonzero(lengths > 1)
+        rows = groups.order
+        if len(which) < len(lengths):
+            rows = rows[np.repeat(lengths > 1, lengths)]
+        starts = np.concatenate([[0], np.cumsum(lengths[which])[:-1]]) if len(which) else which
+        return cls(groups, which, Walk(rows, starts.astype(np.int64), np.zeros(len(rows), dtype=np.int8)))
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What the groups of several rows end with; columns not named keep their last row's value."""
+
+    rows: pa.RecordBatch
+    several: Several
+    kinds: np.ndarray
+    sequences: np.ndarray
+    failures: Failures
+    chosen: dict[str, np.ndarray]
+    folded: dict[str, pa.Array]
+
+    @classmethod
+    def last_rows(cls, rows: pa.RecordBatch, several: Several) -> Outcome:
+        """The groups end with their last row, until something else is said."""
+        last = several.walk.rows[several.walk.ends - 1] if len(several.which) else several.which
+        kinds = rows.column(KIND).to_numpy(zero_copy_only=False)[last]
+        numbers = rows.column(SEQUENCE).to_numpy(zero_copy_only=False)[last]
+        return cls(rows, several, kinds, numbers, Failures(), {}, {})
+
+    def apply(self, function: Aggregator, column: pa.Array, walk: Walk) -> None:
+        """Let an aggregator say what its column ends with."""
+        name, t = function.field.name, function.field.type
+        if function.ignores_retracts:
+            walk = walk.without_retracts()
+        if hasattr(function.body, "choose"):
+            self.chosen[name] = function.body.choose(column, t, walk)
+            return
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        self.folded[name] = function.body.fold(name, column, t, walk, self.failures)
+
+    def batch(self, schema: TableSchema, *, tolerant: bool) -> pa.RecordBatch:
+        """One row a group. Raises CannotMerge for the first key that fails; with `tolerant` it is left
+        out."""
+        which, groups = self.several.which, self.several.groups
+        last = groups.order[groups.ends - 1]
+        columns = [self._column(name, last) for name in self.rows.schema.names]
+        fields = [f.with_type(c.type) for f, c in zip(self.rows.schema, columns, strict=True)]
+        made = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+        if not self.failures.found:
+            return made
+        if not tolerant:
+            raise self._error(schema, made)
+        keep = np.ones(made.num_rows, dtype=bool)
+        keep[which[sorted(self.failures.found)]] = False
+        log.warning(
+            "%d keys cannot be merged and are left out: %s", int((~keep).sum()), self._error(schema, made)
+        )
+        return made.filter(pa.array(keep))
+
+    def _column(self, name: str, last: np.ndarray) -> pa.Array:
+        column, which = self.rows.column(name), self.several.which
+        if name in (SEQUENCE, KIND):
+            values = column.to_numpy(zero_copy_only=False)[last].copy()
+            values[which] = self.sequences if name == SEQUENCE else self.kinds
+            return pa.array(values, column.type)
+        if name in self.chosen:
+            index = last.copy()
+            index[which] = self.chosen[name]
+            missing = index < 0
+            return column.take(pa.array(index, mask=missing if missing.any() else None))
+        if name in self.folded:
+            if pa.types.is_dictionary(column.type):
+                column = column.dictionary_decode()
+            index = last.copy()
+            index[which] = len(column) + np.arange(len(which))
+            return pa.concat_arrays([column, self.folded[name]]).take(pa.array(index))
+        return column.take(pa.array(last))
+
+    def _error(self, schema: TableSchema, made: pa.RecordBatch) -> CannotMerge:
+        group = min(self.failures.found)
+        column, reason = self.failures.found[group]
+        row = take(made, self.several.which[group : group + 1])
+        key = {f.name: row.column(f.name)[0].as_py() for f in schema.key_fields if f.name in row.schema.names}
+        field = schema.by_name.get(column)
+        return CannotMerge(column, key, reason, None if field is None else str(field.type))

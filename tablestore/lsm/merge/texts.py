@@ -1,0 +1,71 @@
+"""listagg: values of a key joined into one text.
+
+Blank values are skipped, late ones go in front. Whole columns at once: tokens in order of their groups become
+a list array, which Arrow joins. With `distinct` tokens are compared one by one, key by key, for keys with
+several rows. Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.format.types import DataType, to_arrow
+from tablestore.lsm.merge.walk import OLDER, SET, SKIP, Failures, Walk
+
+# What Java calls white space: no-break spaces are none.
+_BLANK = (
+    r"^[\t\n\x0B\f\r\x1C-\x1F \x{1680}\x{2000}-\x{2006}\x{2008}-\x{200A}\x{2028}\x{2029}\x{205F}\x{3000}]*$"
+)
+
+
+def _is_blank(texts: pa.Array) -> np.ndarray:
+    return pc.fill_null(pc.match_substring_regex(texts, _BLANK), True).to_numpy(zero_copy_only=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ListAgg:
+    """Joins with `delimiter`; `distinct` adds only tokens that are not there yet."""
+
+    delimiter: str = ","
+    distinct: bool = False
+
+    def fold(self, name: str, column: pa.Array, t: DataType, walk: Walk, failures: Failures) -> pa.Array:
+        """One text a group; NULL if all are blank."""
+        texts = column.take(pa.array(walk.rows))
+        live = (walk.actions != SKIP) & walk.since_set()
+        blank = _is_blank(texts)
+        kept = np.flatnonzero(live & ~blank)
+        late = walk.actions[kept] == OLDER
+        kept = kept[np.lexsort((np.where(late, -kept, kept), ~late, walk.group_of[kept]))]
+        groups = walk.group_of[kept]
+        counts = np.bincount(groups, minlength=len(walk.starts))
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        lists = pa.ListArray.from_arrays(pa.array(offsets), texts.take(pa.array(kept)))
+        if self.distinct:
+            joined = pa.array([self._joined(tokens) for tokens in lists.to_pylist()], pa.string())
+        else:
+            joined = pc.binary_join(lists, self.delimiter)
+        return self._blank_starts(joined.cast(to_arrow(t)), counts, texts, live & blank, walk)
+
+    def _joined(self, values: list[str]) -> str | None:
+        """Values of one key: the first as it is, of the others the tokens that are new."""
+        if not values:
+            return None
+        tokens, seen = [values[0]], set(values[0].split(self.delimiter))
+        for token in (token for value in values[1:] for token in value.split(self.delimiter)):
+            if token.strip() and token not in seen:
+                seen.add(token)
+                tokens.append(token)
+        return self.delimiter.join(tokens)
+
+    def _blank_starts(
+        self, joined: pa.Array, counts: np.ndarray, texts: pa.Array, blank: np.ndarray, walk: Walk
+    ) -> pa.Array:
+        """A row that starts anew with a blank text keeps it until a text comes."""
+        sets = walk.last(blank & (walk.actions == SET))
+        places = np.where(counts > 0, len(texts) + np.arange(len(counts)), sets)
+        return pa.concat_arrays([texts, joined]).take(pa.array(places, mask=places < 0))

@@ -1,0 +1,99 @@
+"""What merge options may say together, and which rows an engine takes: decided before a byte is written.
+
+The original accepts some rows that every later read then fails on (a −D for `max`, for partial-update without
+a delete option); here the batch is refused, with the option that would allow it. Pure. Called when a table
+is created, altered or opened for writing, and for each batch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tablestore.errors import InvalidOption, InvalidRequest
+from tablestore.format import rowkind
+from tablestore.format.schema import TableSchema
+from tablestore.lsm.merge.aggregation import Aggregation
+from tablestore.lsm.merge.expire import RecordExpire
+from tablestore.lsm.merge.partial_update import RETRACT_CHOICES, PartialUpdate
+from tablestore.lsm.merge.winners import FIRST_ROW_RETRACT, FirstRow
+from tablestore.lsm.merge_function import MergeFunction, merge_function
+from tablestore.options import ChangelogProducer, MergeEngine, TableOptions
+
+
+def validate(schema: TableSchema, options: TableOptions) -> None:
+    """Raise InvalidOption naming the first merge option that does not fit the table or another option."""
+    _require_columns(schema)
+    _require_sequence(schema, options)
+    if options.rowkind_field and options.rowkind_field not in schema.by_name:
+        raise InvalidOption(f"option 'rowkind.field' names {options.rowkind_field!r}, which is no column")
+    if options.on_merge_error not in ("fail", "skip"):
+        raise InvalidOption(
+            f"option 'tablestore.merge.on-error' is {options.on_merge_error!r}; it must be fail or skip"
+        )
+    RecordExpire.of(schema, options)
+    if not schema.primary_keys:
+        return
+    producers = (ChangelogProducer.NONE, ChangelogProducer.LOOKUP)
+    if options.merge_engine is MergeEngine.FIRST_ROW and options.changelog_producer not in producers:
+        raise InvalidOption("merge-engine first-row goes with changelog-producer none or lookup only")
+    merge_function(schema, options)
+
+
+def _require_columns(schema: TableSchema) -> None:
+    """`fields.<columns>.…` name columns."""
+    for key in schema.options:
+        parts = key.split(".")
+        if parts[0] != "fields" or len(parts) < 2 or parts[1] == "default-aggregate-function":
+            continue
+        for name in parts[1].split(","):
+            if name not in schema.by_name:
+                raise InvalidOption(f"option {key!r} names {name!r}, which is no column")
+
+
+def _require_sequence(schema: TableSchema, options: TableOptions) -> None:
+    names = options.sequence_fields
+    for name in names:
+        if name not in schema.by_name:
+            raise InvalidOption(f"option 'sequence.field' names {name!r}, which is no column")
+        if f"fields.{name}.aggregate-function" in schema.options:
+            raise InvalidOption(f"column {name!r} is a sequence.field and cannot have an aggregate function")
+        if names.count(name) > 1:
+            raise InvalidOption(f"option 'sequence.field' names {name!r} twice")
+        if not schema.by_name[name].type.is_scalar:
+            raise InvalidOption(
+                f"sequence.field {name!r} is {schema.by_name[name].type}: it cannot be compared"
+            )
+    if not names:
+        return
+    if options.merge_engine is MergeEngine.FIRST_ROW:
+        raise InvalidOption("sequence.field and merge-engine first-row exclude each other")
+    if schema.primary_keys and not set(schema.partition_keys) <= set(schema.primary_keys):
+        raise InvalidOption("sequence.field needs every partition column in the primary key")
+
+
+def require_acceptable(function: MergeFunction, options: TableOptions, kinds: np.ndarray) -> None:
+    """Raise InvalidRequest if the engine takes no −U or −D and there is one; nothing was written then."""
+    taken = rowkind.retracts(kinds)
+    if options.ignore_delete or not taken.any():
+        return
+    problem = _problem(function, deletes_only=not (kinds == rowkind.UPDATE_BEFORE).any())
+    if problem:
+        rows = f"{int(taken.sum())} of {len(kinds)} rows take away"
+        raise InvalidRequest(f"{problem}; {rows}, nothing was written")
+
+
+def _problem(function: MergeFunction, *, deletes_only: bool) -> str | None:
+    if isinstance(function, FirstRow):
+        return FIRST_ROW_RETRACT
+    if isinstance(function, PartialUpdate):
+        if not function.groups:
+            return None if function.removes else RETRACT_CHOICES
+        guarded = {name for group in function.groups for name in group.guarded}
+        functions = [f for name, f in function.functions.items() if name in guarded]
+    elif isinstance(function, Aggregation):
+        if function.removes and deletes_only:
+            return None
+        functions = list(function.functions)
+    else:
+        return None
+    return next((f.remedy for f in functions if not f.takes_retracts), None)

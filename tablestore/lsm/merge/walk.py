@@ -1,0 +1,94 @@
+"""A walk over the rows of keys that have several: what each row does to one column, and to the row.
+
+Every row of a group, in merge order, acts on the value so far:
+
+    SKIP     nothing                          ADD      the value is newer
+    OLDER    the value is older (late rows)   RETRACT  the value is taken back
+    SET      the row starts anew with this value, NULL included
+
+Engines say what the rows do, aggregators (`choose`, `numbers`, `texts`, `lists`) what comes of it. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+SKIP, ADD, OLDER, RETRACT, SET = np.arange(5, dtype=np.int8)
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """`rows[i]` is the row of the batch at place i, `actions[i]` what it does; group g starts at place
+    starts[g]."""
+
+    rows: np.ndarray
+    starts: np.ndarray
+    actions: np.ndarray
+
+    @property
+    def ends(self) -> np.ndarray:
+        """Place after the last row of each group."""
+        return np.append(self.starts[1:], len(self.rows))
+
+    @property
+    def group_of(self) -> np.ndarray:
+        """The group of each place."""
+        return np.repeat(np.arange(len(self.starts)), self.ends - self.starts)
+
+    def acting(self, actions: np.ndarray) -> Walk:
+        """The same rows doing something else."""
+        return Walk(self.rows, self.starts, actions)
+
+    def without_retracts(self) -> Walk:
+        """The same rows, with what they take back ignored."""
+        return self.acting(np.where(self.actions == RETRACT, SKIP, self.actions))
+
+    def last(self, mask: np.ndarray) -> np.ndarray:
+        """The last place of each group where `mask` holds, −1 if there is none."""
+        return np.maximum.reduceat(np.where(mask, np.arange(len(mask)), -1), self.starts)
+
+    def first(self, mask: np.ndarray) -> np.ndarray:
+        """The first place of each group where `mask` holds, the number of places if there is none."""
+        return np.minimum.reduceat(np.where(mask, np.arange(len(mask)), len(mask)), self.starts)
+
+    def any(self, mask: np.ndarray) -> np.ndarray:
+        """For each group whether `mask` holds somewhere."""
+        return np.logical_or.reduceat(mask, self.starts)
+
+    def since_set(self) -> np.ndarray:
+        """For each place whether no later row of its group starts anew."""
+        sets = self.actions == SET
+        if not sets.any():
+            return np.ones(len(sets), dtype=bool)
+        return np.arange(len(sets)) >= self.last(sets)[self.group_of]
+
+    def rounds(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(groups, places): the first row of every group, then the second of those that have one, and so on.
+
+        For what must go row by row: as many steps as the longest group has rows.
+        """
+        lengths = self.ends - self.starts
+        by_length = np.argsort(-lengths, kind="stable")
+        counts = -lengths[by_length]
+        for step in range(int(lengths.max(initial=0))):
+            active = by_length[: np.searchsorted(counts, -step, side="left")]
+            yield active, self.starts[active] + step
+
+
+@dataclass(slots=True)
+class Failures:
+    """Groups that cannot be merged: the column and the reason of each, the first one of a group counts."""
+
+    found: dict[int, tuple[str, str]] = field(default_factory=dict)
+
+    def add(self, group: int, column: str, reason: str) -> None:
+        """Note that this group fails."""
+        self.found.setdefault(int(group), (column, reason))
+
+    def add_all(self, groups: np.ndarray, column: str, reason: str) -> None:
+        """Note that these groups fail for one reason."""
+        for group in groups:
+            self.add(int(group), column, reason)

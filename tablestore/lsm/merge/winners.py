@@ -1,0 +1,78 @@
+"""Merge engines that pick a whole row: deduplicate keeps the last of each key, first-row the first.
+
+Only places are computed, then every row is gathered once. With `ignore_delete` rows that only take away do
+not count: a key that has nothing else vanishes. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.format import rowkind
+from tablestore.format.schema import TableSchema
+from tablestore.lsm.merge.groups import ARRIVAL, Groups, SequenceOrder, kinds_of, take
+from tablestore.lsm.merge.result import Outcome, Several
+
+FIRST_ROW_RETRACT = "merge-engine first-row takes no -U or -D rows; 'ignore-delete' = 'true' would drop them"
+
+
+@dataclass(frozen=True, slots=True)
+class Deduplicate:
+    """The last row wins. If it takes the key away, it stays as the winner: who reads drops it, who compacts
+    may need it."""
+
+    ignore_delete: bool = False
+    sequence: SequenceOrder = ARRIVAL
+
+    def columns(self, names: Iterable[str]) -> tuple[str, ...]:
+        """What must be read for `names`: the sequence fields as well."""
+        return tuple(dict.fromkeys((*names, *self.sequence.names)))
+
+    def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
+        """The winner of each key."""
+        last = groups.ends - 1
+        if self.ignore_delete:
+            adds = ~rowkind.retracts(kinds_of(rows))[groups.order]
+            if not adds.all():
+                found = np.maximum.reduceat(np.where(adds, np.arange(len(adds)), -1), groups.starts)
+                found = np.where(groups.starts == last, last, found)  # lone rows pass
+                last = found[found >= 0]
+        return take(rows, groups.order[last])
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRow:
+    """The first row wins; rows that take away are refused, or left out with `ignore_delete`."""
+
+    schema: TableSchema
+    ignore_delete: bool = False
+    tolerant: bool = False
+    sequence: SequenceOrder = ARRIVAL
+
+    def columns(self, names: Iterable[str]) -> tuple[str, ...]:
+        """What must be read for `names`: no more."""
+        return tuple(names)
+
+    def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
+        """The winner of each key."""
+        adds = ~rowkind.retracts(kinds_of(rows))[groups.order]
+        if adds.all():
+            return take(rows, groups.order[groups.starts])
+        if not self.ignore_delete and not self.tolerant:
+            self._refuse(rows, groups)
+        found = np.minimum.reduceat(np.where(adds, np.arange(len(adds)), len(adds)), groups.starts)
+        found = np.where(groups.starts == groups.ends - 1, groups.starts, found)
+        return take(rows, groups.order[found[found < len(adds)]])
+
+    def _refuse(self, rows: pa.RecordBatch, groups: Groups) -> None:
+        """Raise CannotMerge if a key of several rows has one that takes away."""
+        several = Several.of(groups)
+        taken = rowkind.retracts(kinds_of(rows))[several.walk.rows]
+        if taken.any():
+            outcome = Outcome.last_rows(rows, several)
+            outcome.failures.add_all(np.flatnonzero(several.walk.any(taken)), "*", FIRST_ROW_RETRACT)
+            outcome.batch(self.schema, tolerant=False)
