@@ -79,9 +79,9 @@ class Entries(Sequence[ManifestEntry]):
         return self if keep.all() else Entries(self.table.filter(pa.array(keep)))
 
     def numbers(self, column: str, *, null: int = 0) -> np.ndarray:
-        """An integer column as numpy; NULL as `null`."""
+        """An integer column as int64; NULL as `null`."""
         values = self.table.column(column)
-        return (values.fill_null(null) if values.null_count else values).to_numpy()
+        return (values.fill_null(null) if values.null_count else values).to_numpy().astype(np.int64)
 
     def partitions(self) -> tuple[list[bytes], np.ndarray]:
         """The distinct partitions in order of appearance, and each entry's index into them."""
@@ -96,7 +96,7 @@ class Entries(Sequence[ManifestEntry]):
 
     def of_buckets(self, chosen: BucketFilter) -> Entries:
         """Entries whose (bucket, total buckets) `chosen` is true of, asked once a pair."""
-        pairs = self.numbers("bucket").astype(np.int64) << 32 | self.numbers("total_buckets") & 0xFFFFFFFF
+        pairs = self.numbers("bucket") << 32 | self.numbers("total_buckets") & 0xFFFFFFFF
         distinct, codes = np.unique(pairs, return_inverse=True)
         low = (distinct & 0xFFFFFFFF).astype(np.uint32).astype(np.int32).tolist()
         verdicts = [bool(chosen(b, t)) for b, t in zip((distinct >> 32).tolist(), low, strict=True)]

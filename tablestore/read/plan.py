@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -17,11 +18,12 @@ from tablestore.format.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm import quantities
 from tablestore.meta.deletion_files import deletion_files
+from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.read import pruning
 from tablestore.read.pruning import FileVerdict, Filters, Pruner
 from tablestore.read.split import DataSplit, splits
-from tablestore.read.support import require_readable, require_readable_file
+from tablestore.read.support import require_readable, require_readable_files
 from tablestore.read.time_travel import expiring
 
 log = logging.getLogger(__name__)
@@ -36,9 +38,18 @@ class Plan:
     snapshot: Snapshot | None
     where: Predicate | None
     splits: tuple[DataSplit, ...]
-    verdicts: tuple[FileVerdict, ...]
+    looked_at: Entries | None = None
+    pruner: Pruner | None = None
+    min_level: int = 0
     manifests: int = 0
     manifests_skipped: int = 0
+
+    @cached_property
+    def verdicts(self) -> tuple[FileVerdict, ...]:
+        """Every file that was looked at, whether it is read and why not; made when they are asked for."""
+        if self.pruner is None or self.looked_at is None:
+            return ()
+        return tuple(self.pruner.prune(self.looked_at, min_level=self.min_level))
 
     def explain(self) -> Explanation:
         """Why each file is read or skipped, for people and as a table."""
@@ -63,7 +74,7 @@ def plan(
     wanted = None if columns is None else (*columns, *(where.columns if where is not None else ()))
     require_readable(store.schema, store.options, wanted)
     if snapshot is None:
-        return Plan(store, None, where, (), ())
+        return Plan(store, None, where, ())
     filters = Filters.of(where, store.schema)
     with expiring(store, snapshot.id):
         manifests = store.manifests.manifests(snapshot)
@@ -75,14 +86,13 @@ def plan(
         entries = store.manifests.live_entries(snapshot, manifest=lambda m: m.file_name in names)
         deletions = deletion_files(store, snapshot) if store.options.deletion_vectors else {}
     pruner = Pruner(store.schema, store.options, filters, store.partition_values, store.schema_of)
-    verdicts = tuple(pruner.prune(entries, min_level=min_level))
-    kept = [v.entry for v in verdicts if v.kept]
-    for entry in kept:
-        require_readable_file(entry.file, store.schema_of(entry.file.schema_id))
+    kept = entries.filter(pruner.keep(entries, min_level=min_level))
+    require_readable_files(kept, store.schema_of)
     made = splits(
         kept, snapshot_id=snapshot.id, schema=store.schema, options=store.options, deletions=deletions
     )
-    found = Plan(store, snapshot, where, made, verdicts, len(manifests), len(manifests) - len(names))
+    skipped = len(manifests) - len(names)
+    found = Plan(store, snapshot, where, made, entries, pruner, min_level, len(manifests), skipped)
     if log.isEnabledFor(logging.DEBUG):
         log.debug("plan of snapshot %d: %s", snapshot.id, found.explain().summary)
     return found

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tablestore.errors import Corrupt, Unsupported
@@ -24,6 +25,7 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.text import cast_text
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm import interval
+from tablestore.meta.entries import Entries
 from tablestore.options import MergeEngine, TableOptions
 from tablestore.read.file_stats import stats_by_name
 
@@ -171,6 +173,33 @@ class Pruner:
             return found
         return self._by_column_stats(found)
 
+    def keep(self, entries: Entries, *, min_level: int = 0) -> np.ndarray:
+        """Which entries `prune` keeps, decided by columns as far as that goes: True for a file to be read."""
+        kept = self._visible(entries, min_level)
+        if self.filters.partition != TRUE:
+            distinct, codes = entries.partitions()
+            chosen = selected_partitions(distinct, self.filters.partition, self.decode_partition, self.schema)
+            kept &= np.array([chosen[p] for p in distinct], dtype=bool)[codes]
+        if self.filters.rows == TRUE:
+            return kept
+        totals = entries.numbers("total_buckets")
+        buckets = buckets_of(self.filters.whole, self.schema, self.options)
+        for total in np.unique(totals).tolist():
+            wanted = buckets(total)
+            if wanted is not None:
+                there = np.isin(entries.numbers("bucket"), np.array(sorted(wanted), dtype=np.int64))
+                kept &= (totals != total) | there
+        rest = np.flatnonzero(kept)
+        if len(rest):
+            kept[rest] = [v.kept for v in self.prune(entries.take(rest), min_level=min_level)]
+        return kept
+
+    def _visible(self, entries: Entries, min_level: int) -> np.ndarray:
+        pairs = entries.numbers("bucket") << 32 | entries.numbers("level")
+        distinct, codes = np.unique(pairs, return_inverse=True)
+        shown = [not self._invisible(p >> 32, p & 0xFFFFFFFF, min_level) for p in distinct.tolist()]
+        return np.array(shown, dtype=bool)[codes]
+
     def _alone(
         self,
         entry: ManifestEntry,
@@ -179,7 +208,7 @@ class Pruner:
         min_level: int,
     ) -> FileVerdict:
         """What can be said of a file without looking at its neighbours."""
-        hidden = self._invisible(entry, min_level)
+        hidden = self._invisible(entry.bucket, entry.file.level, min_level)
         if hidden:
             return FileVerdict(entry, False, "invisible", hidden)
         if not chosen[entry.partition]:
@@ -197,18 +226,18 @@ class Pruner:
                 return FileVerdict(entry, False, "key range", why)
         return FileVerdict(entry, True)
 
-    def _invisible(self, entry: ManifestEntry, min_level: int) -> str:
+    def _invisible(self, bucket: int, level: int, min_level: int) -> str:
         if self.alone:
             return ""
-        if entry.bucket == POSTPONE_BUCKET:
+        if bucket == POSTPONE_BUCKET:
             return "rows of the postponed bucket are seen once compacted"
-        if entry.file.level == 0 and self.schema.primary_keys:
+        if level == 0 and self.schema.primary_keys:
             if self.options.merge_engine is MergeEngine.FIRST_ROW:
                 return "first-row tables show level 0 once compacted"
             if self.options.deletion_vectors and not self.options.merge_on_read:
                 return "deletion-vector tables show level 0 once compacted"
-        if entry.file.level < min_level:
-            return f"level {entry.file.level} is below the level {min_level} this scan starts at"
+        if level < min_level:
+            return f"level {level} is below the level {min_level} this scan starts at"
         return ""
 
     def _partition_stats(self, entry: ManifestEntry) -> dict[str, stats.ColumnStats]:

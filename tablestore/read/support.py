@@ -6,15 +6,18 @@ in Paimon, what is compacted). What a writer supports is narrower: it asks its o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow.compute as pc
 
 from tablestore.errors import Unsupported
 from tablestore.format.file_spec import FORMATS, file_format
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.format.types import to_arrow
+from tablestore.meta.entries import Entries
 from tablestore.options import TableOptions
-
 
 
 def require_readable(
@@ -24,8 +27,6 @@ def require_readable(
 
     Of the column types only those of `columns` (None: all) and of the keys matter.
     """
-    if options.external_paths:
-        raise Unsupported("data-file.external-paths")
     if schema.options.get("data-evolution.enabled", "").lower() == "true":
         raise Unsupported("data-evolution.enabled")
     if options.file_format not in FORMATS:
@@ -35,11 +36,22 @@ def require_readable(
         to_arrow(schema.by_name[name].type)
 
 
+def require_readable_files(files: Entries, schema_of: Callable[[int], TableSchema]) -> None:
+    """`require_readable_file` of many; only those that look unusual are looked at one by one."""
+    names, rare = files.table.column("file_name"), np.zeros(len(files), dtype=bool)
+    plain = pc.match_substring_regex(names, rf"\.({'|'.join(FORMATS)})$")
+    for unusual in (
+        pc.invert(plain),
+        pc.is_valid(files.table.column("write_cols")),
+    ):
+        rare |= unusual.to_numpy()
+    for entry in files.filter(rare) if rare.any() else ():
+        require_readable_file(entry.file, schema_of(entry.file.schema_id))
+
+
 def require_readable_file(file: DataFileMeta, schema: TableSchema) -> None:
     """Raise Unsupported for a data file in a form this version does not read; `schema` is the file's own."""
     if file_format(file.file_name) not in FORMATS:
         raise Unsupported(f"data files such as {file.file_name!r}", f"formats read: {', '.join(FORMATS)}")
     if file.write_cols is not None and not set(schema.names) <= set(file.write_cols):
         raise Unsupported("data files that hold some columns only", file.file_name)
-    if file.external_path is not None:
-        raise Unsupported("data files outside the table", file.external_path)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import pickle
+import random
 from dataclasses import replace
+
+import pytest
 
 from tablestore.format import binary_row
 from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifest import ADD, EMPTY_STATS, DataFileMeta, ManifestEntry
 from tablestore.format.schema import TableSchema, create_schema
-from tablestore.format.types import INT, STRING, DataField
+from tablestore.format.types import BIGINT, DECIMAL, INT, STRING, DataField
+from tablestore.lsm import interval
+from tablestore.meta.entries import Entries
 from tablestore.options import TableOptions
-from tablestore.read.split import DataSplit, Group, apart, groups_of, pack, packs_of, splits
+from tablestore.read.split import DataSplit, apart, splits
 
 SCHEMA: TableSchema = create_schema(
     (DataField(0, "k", INT), DataField(1, "v", STRING)),
@@ -33,8 +38,30 @@ def file(
     )
 
 
+def made(
+    *files: DataFileMeta,
+    schema: TableSchema = SCHEMA,
+    target: str = "128 mb",
+    cost: str = "1 b",
+    by_kind: bool = False,
+    **options: str,
+) -> list[tuple[str, bool]]:
+    """(names of the files, raw) of each split of one bucket."""
+    names = {k.replace("_", "-") + ".enabled": v for k, v in options.items()}
+    chosen = {"bucket": "1", "source.split.target-size": target, "source.split.open-file-cost": cost}
+    found = splits(
+        Entries.of(ManifestEntry(ADD, b"", 0, 1, f) for f in files),
+        snapshot_id=1,
+        schema=schema,
+        options=TableOptions.parse({**chosen, **names}),
+        by_kind=by_kind,
+    )
+    return [("".join(f.file_name for f in s.files), s.raw) for s in found]
+
+
 def groups(*files: DataFileMeta) -> list[tuple[str, bool]]:
-    return [("".join(sorted(f.file_name for f in g.files)), g.raw) for g in groups_of(files, SCHEMA, OPTIONS)]
+    """What must stay together, nothing else packed."""
+    return [("".join(sorted(names)), raw) for names, raw in made(*files, target="1 b")]
 
 
 def test_a_file_that_overlaps_no_other_is_read_as_it_is() -> None:
@@ -58,14 +85,13 @@ def test_groups_come_in_key_order_not_in_that_of_bytes() -> None:
 
 
 def test_neighbours_are_packed_up_to_the_target() -> None:
-    some = [Group((file(n, i * 10, i * 10 + 5, size=40),), True) for i, n in enumerate("abcd")]
-    packed = pack(some, target=100, open_cost=1, by_kind=True)
-    assert ["".join(f.file_name for f in g.files) for g in packed] == ["ab", "cd"]
-    assert [len(g.files) for g in pack(some, target=100, open_cost=100, by_kind=True)] == [1, 1, 1, 1]
+    some = [file(n, i * 10, i * 10 + 5, size=40, level=5) for i, n in enumerate("abcd")]
+    assert made(*some, target="100 b") == [("ab", True), ("cd", True)]
+    assert [names for names, _ in made(*some, target="100 b", cost="100 b")] == ["a", "b", "c", "d"]
 
 
-def packs(*files: DataFileMeta, options: TableOptions = OPTIONS) -> list[tuple[str, bool]]:
-    return [("".join(f.file_name for f in g.files), g.raw) for g in packs_of(files, SCHEMA, options)]
+def packs(*files: DataFileMeta, **options: str) -> list[tuple[str, bool]]:
+    return made(*files, **options)
 
 
 def test_a_pack_of_level_0_is_raw_only_if_it_is_a_single_file() -> None:
@@ -80,18 +106,23 @@ def test_files_of_one_level_are_raw_together() -> None:
 
 
 def test_overlapping_files_are_raw_where_deletion_vectors_tell_their_rows_apart() -> None:
-    vectors = TableOptions.parse({"bucket": "1", "deletion-vectors.enabled": "true"})
     files = file("a", 0, 9, level=5), file("b", 5, 19, level=4)
-    assert packs(*files, options=vectors) == [("ab", True)]
-    assert packs(*files, file("c", 7, 8), options=vectors) == [("acb", False)]
+    assert packs(*files, deletion_vectors="true") == [("ab", True)]
+    assert [raw for _, raw in packs(*files, file("c", 7, 8), deletion_vectors="true")] == [False]
 
 
 def test_a_split_names_the_deletion_files_of_its_files() -> None:
     vectors = TableOptions.parse({"bucket": "1", "deletion-vectors.enabled": "true"})
     gone = DeletionFile("index/i", 1, 22, 3)
-    entries = [ManifestEntry(ADD, b"", 0, 1, f) for f in (file("a", 0, 9, level=5), file("b", 0, 9, level=4))]
+    entries = [
+        ManifestEntry(ADD, b"\0" * 12, 0, 1, f) for f in (file("a", 0, 9, level=5), file("b", 0, 9, level=4))
+    ]
     (split,) = splits(
-        entries, snapshot_id=1, schema=SCHEMA, options=vectors, deletions={(b"", 0): {"b": gone}}
+        Entries.of(entries),
+        snapshot_id=1,
+        schema=SCHEMA,
+        options=vectors,
+        deletions={(b"\0" * 12, 0): {"b": gone}},
     )
     assert (split.deletion_files, split.plain) == ((None, gone), False)
     assert pickle.loads(pickle.dumps(split)) == split
@@ -108,19 +139,51 @@ def test_a_merged_split_is_taken_apart_into_what_needs_a_merge_and_what_does_not
 
 
 def test_raw_and_merged_groups_are_kept_apart_if_asked() -> None:
-    some = [
-        Group((file("a", 0, 1),), True),
-        Group((file("b", 2, 3),), False),
-        Group((file("c", 4, 5),), True),
-    ]
-    assert [g.raw for g in pack(some, target=1000, open_cost=1, by_kind=True)] == [True, False, True]
-    assert [g.raw for g in pack(some, target=1000, open_cost=1, by_kind=False)] == [False]
+    some = file("a", 0, 1), file("b", 2, 3, deletes=1), file("c", 4, 5)
+    assert made(*some, by_kind=True) == [("a", True), ("b", False), ("c", True)]
+    assert made(*some) == [("abc", False)]
 
 
 def test_a_table_without_key_has_raw_files_only() -> None:
     plain = replace(SCHEMA, primary_keys=())
-    found = groups_of([file("a", 0, 9, deletes=None), file("b", 0, 9)], plain, TableOptions.parse({}))
-    assert [g.raw for g in found] == [True, True]
+    found = made(file("a", 0, 9, deletes=None), file("b", 0, 9), schema=plain, target="1 b")
+    assert found == [("a", True), ("b", True)]
+
+
+@pytest.mark.parametrize("names", ["k", "km", "s", "ks"])
+def test_sections_of_many_buckets_are_those_of_each_bucket(names: str, seeds: list[int]) -> None:
+    types = {"k": BIGINT.not_null(), "m": DECIMAL(12, 2).not_null(), "s": STRING.not_null()}
+    fields = tuple(DataField(i, n, types[n]) for i, n in enumerate(names))
+    schema = replace(SCHEMA, fields=fields, primary_keys=tuple(names))
+    kinds = [f.type for f in fields]
+    for seed in seeds:
+        rng = random.Random(seed)
+
+        def key(rng: random.Random = rng) -> bytes:
+            values = [f"{rng.randrange(300):b}" if n == "s" else rng.randrange(-150, 150) for n in names]
+            return binary_row.encode(values, kinds)
+
+        order = interval.key_order(kinds)
+        entries = []
+        for i in range(300):
+            low, high = sorted((key(), key()), key=order)
+            meta = replace(file(f"f{i}", 0, 1, level=rng.randrange(3)), min_key=low, max_key=high)
+            if rng.random() < 0.7:
+                meta = replace(meta, max_key=low)
+            entries.append(ManifestEntry(ADD, b"", rng.randrange(4), 4, meta))
+        found = splits(
+            Entries.of(entries),
+            snapshot_id=1,
+            schema=schema,
+            options=TableOptions.parse({"source.split.target-size": "1 b"}),
+        )
+        for bucket in range(4):
+            files = [e.file for e in entries if e.bucket == bucket]
+            expected = [
+                [f.file_name for run in section for f in run.files]
+                for section in interval.partition(files, order)
+            ]
+            assert [[f.file_name for f in s.files] for s in found if s.bucket == bucket] == expected
 
 
 def test_a_split_travels_to_other_processes() -> None:
