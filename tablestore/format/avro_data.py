@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import bz2
 import contextlib
+import hashlib
 import io as bytes_io
 import json
-import secrets
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -64,9 +64,15 @@ class AvroEncoder:
         self._codec = codec(spec.compression, _CODECS, form="Avro")
         self._compress = _compressor(self._codec, spec.zstd_level)
         self._schema = file_schema(columns)
-        self._sync = secrets.token_bytes(16)
+        self._sync = hashlib.blake2b(path.encode(), digest_size=16).digest()  # its name is unique
         self._stats = Collector(columns, form="avro")
         self._sink: Any = None
+
+    @staticmethod
+    def require(columns: Sequence[DataField], spec: FileSpec) -> None:
+        """Raise Unsupported or InvalidOption for what cannot be written."""
+        codec(spec.compression, _CODECS, form="Avro")
+        file_schema(columns)
 
     @property
     def bytes_written(self) -> int:
@@ -92,6 +98,9 @@ class AvroEncoder:
         self._sink.write(_long(rows.num_rows) + _long(len(data)))
         self._sink.write(data)
         self._sink.write(self._sync)
+
+    def flush(self) -> None:
+        """Nothing: rows are written as they come."""
 
     def close(self) -> int:
         """Finish the file; its size in bytes."""

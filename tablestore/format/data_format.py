@@ -28,6 +28,9 @@ class Encoder(Protocol):
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows of the physical columns; text may come in dictionaries."""
 
+    def flush(self) -> None:
+        """Encode what is held, as far as the format allows."""
+
     def close(self) -> int:
         """Finish the file; its size in bytes."""
 

@@ -39,6 +39,7 @@ from tablestore.io.fileio import FileIO
 from tablestore.options import TableOptions
 
 __all__ = ["DataFileWriter", "FooterSummary", "RowGroup", "WrittenFile", "read", "row_groups"]
+INDEX_SUFFIX = ".index"
 _ENCODERS = {"parquet": ParquetEncoder, "orc": OrcEncoder, "avro": AvroEncoder}
 
 
@@ -60,6 +61,8 @@ class WrittenFile:
     min_sequence: int
     max_sequence: int
     delete_count: int
+    extra_files: tuple[str, ...] = ()
+    embedded_index: bytes | None = None
 
 
 @dataclass(slots=True)
@@ -141,6 +144,10 @@ class DataFileWriter:
         cells = [plain(batch.column(f.name).slice(row, 1)) for f in self._schema.key_fields]
         return binary_row.encode_many(cells, [f.type for f in self._schema.key_fields])[0]
 
+    def flush(self) -> None:
+        """Encode what is held, as far as the format allows."""
+        self._encoder.flush()
+
     def close(self) -> WrittenFile:
         """Finish the file. It must hold at least one row."""
         assert self._seen.rows, "a data file holds at least one row"
@@ -172,6 +179,16 @@ class DataFileWriter:
         """Give up: nothing of the file stays. May be called at any time, also after a failure."""
         self._encoder.abort()
         self._io.delete(self._path)
+
+
+def require_storable(schema: TableSchema, options: TableOptions) -> None:
+    """Raise Unsupported for a column that a format of the table's files does not hold, InvalidOption for
+    formats and codecs that cannot be written."""
+    levels = {level for level, _ in (*options.file_format_per_level, *options.file_compression_per_level)}
+    specs = {FileSpec.of(options, level=level) for level in {0, *levels}}
+    specs |= {FileSpec.of(options, level=level, changelog=True) for level in {0, *levels}}
+    for spec in specs:
+        _ENCODERS[spec.format].require(schema.fields, spec)
 
 
 def read(

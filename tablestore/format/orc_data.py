@@ -69,6 +69,13 @@ class OrcEncoder:
         self._writer: orc.ORCWriter | None = None
         self._arrow_bytes = 0
 
+    @staticmethod
+    def require(columns: Sequence[DataField], spec: FileSpec) -> None:
+        """Raise Unsupported or InvalidOption for what cannot be written."""
+        codec(spec.compression, _CODECS, form="ORC")
+        for f in columns:
+            require_storable(f.type)
+
     @property
     def bytes_written(self) -> int:
         """Bytes of the file so far; the stripe in memory is estimated."""
@@ -101,6 +108,9 @@ class OrcEncoder:
         self._writer = orc.ORCWriter(
             self._sink, compression=self._codec, stripe_size=self._stripe_bytes, file_version="0.12"
         )
+
+    def flush(self) -> None:
+        """Nothing: a stripe is written when it is full."""
 
     def close(self) -> int:
         """Finish the file; its size in bytes."""

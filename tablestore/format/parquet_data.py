@@ -55,6 +55,11 @@ class ParquetEncoder:
         self._footers: list[pq.FileMetaData] = []
         self._stats = file_stats.FooterStats(columns)
 
+    @staticmethod
+    def require(columns: Sequence[DataField], spec: FileSpec) -> None:
+        """Raise Unsupported or InvalidOption for what cannot be written."""
+        codec(spec.compression, _CODECS, form="Parquet")
+
     @property
     def bytes_written(self) -> int:
         """Bytes of the file so far; what is not yet encoded is estimated."""
@@ -128,6 +133,11 @@ class ParquetEncoder:
             write_time_adjusted_to_utc=True,
             metadata_collector=self._footers,
         )
+
+    def flush(self) -> None:
+        """Encode what is pending as a row group."""
+        if self._pending:
+            self._flush()
 
     def close(self) -> int:
         """Finish the file; its size in bytes."""

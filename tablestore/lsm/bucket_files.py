@@ -1,23 +1,27 @@
 """Data files of one bucket: fresh names, rolled writing, reading in the current schema.
 
-Nothing points to a file until its metadata are committed, so a failed or aborted writer deletes what it made.
-Used by the writer and the rewriter of a bucket; belongs to one thread.
+Nothing points to a file until its metadata are committed, so a failed or aborted writer deletes what it made,
+file indexes included. Used by the writers and rewriters of a bucket; belongs to one thread.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
 
 from tablestore.env import Env
-from tablestore.errors import TablestoreError, Unsupported
+from tablestore.errors import TablestoreError
 from tablestore.format import datafile, evolution
-from tablestore.format.datafile import DataFileWriter, WrittenFile
+from tablestore.format.datafile import INDEX_SUFFIX, DataFileWriter, WrittenFile
+from tablestore.format.file_spec import FileSpec
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
+from tablestore.io import external_paths
+from tablestore.io.external_paths import ExternalPaths
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import inside, join
 from tablestore.lsm.merge_function import joined
@@ -28,7 +32,7 @@ _ROLL_ROWS = 65_536  # rows between two looks at the size of the file
 _FEW_ROWS = 16_384  # batches below this are joined before they are written
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BucketFiles:
     """Where the files of one bucket are and how they are read. `schema` is the one that new files are
     written in."""
@@ -39,42 +43,100 @@ class BucketFiles:
     schema: TableSchema
     options: TableOptions
     schema_of: Callable[[int], TableSchema]
+    _placed: dict[str, str] = field(default_factory=dict, init=False, compare=False, repr=False)
 
-    def path(self, name: str) -> str:
-        """Where a file of that name is; raises Corrupt for names that leave the bucket."""
+    def path(self, file: str | DataFileMeta) -> str:
+        """Where a file is; raises Corrupt for names that leave the bucket and the table's external paths."""
+        if isinstance(file, str):
+            return external_paths.local(self._placed[file]) if file in self._placed else self._inside(file)
+        if file.external_path is None:
+            return self._inside(file.file_name)
+        return external_paths.checked(file.external_path, file.file_name, self._roots)
+
+    def _inside(self, name: str) -> str:
         return join(self.directory, inside(name))
 
-    def read(self, file: DataFileMeta, *, batch_rows: int = _ROLL_ROWS) -> Iterator[pa.RecordBatch]:
-        """kv batches of a file in the current schema; text stays dictionary-encoded where the file has it
-        so."""
-        if file.external_path is not None:
-            raise Unsupported("data files outside the table", file.external_path)
+    @cached_property
+    def _roots(self) -> frozenset[str]:
+        ids = range(self.schema.id + 1)
+        return external_paths.allowed_roots([self.schema.options, *(self.schema_of(i).options for i in ids)])
+
+    @cached_property
+    def _external(self) -> ExternalPaths:
+        return ExternalPaths.of(self.options)
+
+    @cached_property
+    def _first_root(self) -> int:
+        return int(self.env.uuid()[:8], 16)
+
+    def place(self, name: str) -> str | None:
+        """Choose where the new file `name` goes; its external path, None inside the table."""
+        if not self._external.used:
+            return None
+        levels = 1 + len(self.schema.partition_keys) + len(self.options.data_directory.strip("/").split("/"))
+        tail = self.directory.split("/")[-levels if self.options.data_directory else 1 - levels :]
+        number = self._first_root + len(self._placed)
+        self._placed[name] = self._external.place(number, "/".join(tail), name)
+        return self._placed[name]
+
+    def read(
+        self,
+        file: DataFileMeta,
+        *,
+        batch_rows: int = _ROLL_ROWS,
+        columns: Sequence[str] | None = None,
+        system: bool = True,
+        extra: Sequence[str] = (),
+    ) -> Iterator[pa.RecordBatch]:
+        """kv batches of a file in the current schema (value columns only without `system`).
+
+        Of `columns`, if given; `extra` are stored row-tracking columns that follow. Text stays
+        dictionary-encoded where the file has it so.
+        """
         own = self.schema_of(file.schema_id)
-        mapping = evolution.projection(own, self.schema, self.schema.names)
+        mapping = evolution.projection(own, self.schema, self.schema.names if columns is None else columns)
         batches = datafile.read(
             self.io,
-            self.path(file.file_name),
+            self.path(file),
             own,
-            mapping.file_columns,
+            (*mapping.file_columns, *extra),
             file_size=file.file_size,
             batch_rows=batch_rows,
             dictionary=True,
+            system=system,
         )
         for batch in batches:
-            yield evolution.evolve(batch, mapping)
+            if not extra:
+                yield evolution.evolve(batch, mapping)
+                continue
+            values = evolution.evolve(batch.drop_columns(list(extra)), mapping)
+            for name in extra:
+                values = values.append_column(batch.schema.field(name), batch.column(name))
+            yield values
 
-    def delete(self, names: Iterable[str]) -> None:
-        """Remove files that nothing points to. What cannot be removed is logged and left behind as an
-        orphan."""
-        for name in names:
+    def delete(self, files: Iterable[str | DataFileMeta]) -> None:
+        """Remove files that nothing points to, with their indexes. What cannot be removed is logged and left
+        behind as an orphan."""
+        for file in files:
             try:
-                self.io.delete(self.path(name))
+                path = self.path(file)
+                self.io.delete(path)
+                if isinstance(file, DataFileMeta):
+                    for name in file.extra_files:
+                        self.io.delete(join(path.rsplit("/", 1)[0], inside(name)))
+                elif self._indexed:
+                    self.io.delete(path + INDEX_SUFFIX)
             except (OSError, TablestoreError) as e:
+                name = file if isinstance(file, str) else file.file_name
                 log.warning("could not delete %s/%s: %s", self.directory, name, e)
+
+    @cached_property
+    def _indexed(self) -> bool:
+        return any(key.startswith("file-index.") for key in self.schema.options)
 
 
 class FileNames:
-    """`data-<uuid>-<n>.parquet` and `changelog-<uuid>-<n>.parquet` with one counter for both."""
+    """`data-<uuid>-<n>` and `changelog-<uuid>-<n>` with one counter for both; the format's suffix follows."""
 
     def __init__(self, files: BucketFiles) -> None:
         self._options, self._uuid, self._next = files.options, files.env.uuid(), 0
@@ -89,21 +151,41 @@ class FileNames:
 
     def _name(self, prefix: str) -> str:
         number, self._next = self._next, self._next + 1
-        return f"{prefix}{self._uuid}-{number}.{self._options.file_format}"
+        return f"{prefix}{self._uuid}-{number}"
 
 
 class RollingWriter:
-    """Writes kv batches in key order into as many files as the target size asks for."""
+    """Writes rows in order into as many files as the target size asks for: kv batches in key order, or with
+    `keyed` false the rows of an append table.
 
-    def __init__(self, files: BucketFiles, name: Callable[[], str], *, level: int, source: int) -> None:
+    An append file counts its sequence numbers from `first_sequence` on, file after file; `extra` are
+    row-tracking columns behind the table's. `changelog`: the files have the form of changelog files.
+    """
+
+    def __init__(
+        self,
+        files: BucketFiles,
+        name: Callable[[], str],
+        *,
+        level: int,
+        source: int,
+        keyed: bool = True,
+        first_sequence: int | None = None,
+        extra: Sequence[str] = (),
+        changelog: bool = False,
+    ) -> None:
+        assert keyed or first_sequence is not None, "append files count from a first sequence number"
         self._files, self._name, self._level, self._source = files, name, level, source
-        self._target = files.options.target_bytes(keyed=True)
+        self._keyed, self._extra, self._next_sequence = keyed, tuple(extra), first_sequence or 0
+        self._spec = FileSpec.of(files.options, level=level, changelog=changelog)
+        self._target = files.options.target_bytes(keyed=keyed)
         self._writer: DataFileWriter | None = None
         self._path_name = ""
+        self._external: str | None = None
         self._done: list[DataFileMeta] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows whose keys follow those before."""
+        """Append rows that follow those before."""
         for start in range(0, batch.num_rows, _ROLL_ROWS):
             if self._writer is None:
                 self._open()
@@ -112,11 +194,24 @@ class RollingWriter:
             if self._writer.bytes_written >= self._target:
                 self._finish()
 
+    def flush(self) -> None:
+        """Let the open file encode what it holds, as far as its format allows."""
+        if self._writer is not None:
+            self._writer.flush()
+
     def _open(self) -> None:
         files = self._files
-        self._path_name = self._name()
-        path = files.path(self._path_name)
-        self._writer = DataFileWriter(files.io, path, files.schema, files.options)
+        self._path_name = self._name() + self._spec.suffix
+        self._external = files.place(self._path_name)
+        self._writer = DataFileWriter(
+            files.io,
+            files.path(self._path_name),
+            files.schema,
+            files.options,
+            spec=self._spec,
+            keyed=self._keyed,
+            extra=self._extra,
+        )
 
     def _finish(self) -> None:
         assert self._writer is not None
@@ -125,6 +220,11 @@ class RollingWriter:
         self._writer = None
 
     def _meta(self, written: WrittenFile) -> DataFileMeta:
+        low, high = written.min_sequence, written.max_sequence
+        if not self._keyed:
+            first, self._next_sequence = self._next_sequence, self._next_sequence + written.rows
+            if not self._extra:
+                low, high = first, self._next_sequence - 1
         return DataFileMeta(
             file_name=self._path_name,
             file_size=written.size,
@@ -133,14 +233,17 @@ class RollingWriter:
             max_key=written.max_key,
             key_stats=written.key_stats,
             value_stats=written.value_stats,
-            min_sequence=written.min_sequence,
-            max_sequence=written.max_sequence,
+            min_sequence=low,
+            max_sequence=high,
             schema_id=self._files.schema.id,
             level=self._level,
+            extra_files=written.extra_files,
             creation_time_ms=self._files.env.local_now_ms(),
             delete_count=written.delete_count,
+            embedded_index=written.embedded_index,
             file_source=self._source,
             value_stats_cols=written.value_stats_cols,
+            external_path=self._external,
         )
 
     def close(self) -> tuple[DataFileMeta, ...]:
@@ -158,7 +261,7 @@ class RollingWriter:
                 log.warning("could not delete %s/%s: %s", self._files.directory, self._path_name, e)
             self._writer = None
             self._files.delete([self._path_name])  # opening it may have failed half-way
-        self._files.delete(f.file_name for f in self._done)
+        self._files.delete(self._done)
         self._done = []
 
 

@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import Any
 
 from tablestore.env import SYSTEM, Env
-from tablestore.errors import Corrupt
 from tablestore.format import binary_row
 from tablestore.format.binary_row import Raw
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.format.text import cast_text, legacy_text
 from tablestore.format.types import DataType
+from tablestore.io import external_paths
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, inside, join
 from tablestore.io.routed import file_io_for
@@ -107,12 +107,16 @@ class Store:
         """Directory of a bucket's files."""
         return self.paths.bucket_dir(self.partition_pairs(partition), bucket)
 
+    @cached_property
+    def external_roots(self) -> frozenset[str]:
+        """Where data files outside the table may lie: what this and earlier schemas' options name."""
+        older = (self.schemas.get(i).options for i in self.schemas.ids())
+        return external_paths.allowed_roots([self.schema.options, *older])
+
     def file_path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
         """Where a data or changelog file is; raises Corrupt for names that leave the bucket."""
         if file.external_path is not None:
-            raise Corrupt(
-                file.external_path, "external paths are outside the table and not read by this version"
-            )
+            return external_paths.checked(file.external_path, file.file_name, self.external_roots)
         return join(self.bucket_dir(partition, bucket), inside(file.file_name))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from tablestore.errors import Corrupt, Unsupported
 from tablestore.format import stats
 from tablestore.format.manifest import DataFileMeta
+from tablestore.format.parquet_schema import SYSTEM_COLUMNS
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types import DataType
@@ -22,9 +23,10 @@ def own_stats(file: DataFileMeta, schema: TableSchema) -> dict[str, ColumnStats]
     names = file.value_stats_cols
     if names is None:
         names = file.write_cols if file.write_cols is not None else schema.names
-    if any(n not in schema.by_name for n in names):
+    known = SYSTEM_COLUMNS | dict(schema.by_name)
+    if any(n not in known for n in names):
         return {}
-    types = [schema.by_name[n].type.as_nullable() for n in names]
+    types = [known[n].type.as_nullable() for n in names]
     try:
         found = stats.decode(file.value_stats, types, file.row_count)
     except (Corrupt, Unsupported):  # absent, or of types that have none

@@ -3,50 +3,88 @@
 from __future__ import annotations
 
 from tablestore.errors import InvalidOption, InvalidRequest, Unsupported
+from tablestore.format.datafile import require_storable
 from tablestore.format.schema import TableSchema
 from tablestore.format.types import to_arrow
+from tablestore.io.external_paths import ExternalPaths
+from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.lsm.merge.validate import validate
 from tablestore.options import ChangelogProducer, MergeEngine, TableOptions
+from tablestore.write.bucket_mode import DYNAMIC_BUCKET, key_is_global
 
 
 def require_writable(schema: TableSchema, options: TableOptions) -> None:
     """Raise Unsupported naming the first feature of the table that this version does not write."""
     for f in schema.fields:
         to_arrow(f.type)
-    if not schema.primary_keys:
-        raise Unsupported("writing tables without a primary key", "pass primary_key=[…]")
-    if options.bucket < 1:
-        raise Unsupported(f"writing tables with bucket = {options.bucket}", "only a fixed number of buckets")
     refused = {
-        f"merge-engine = {options.merge_engine.value}": options.merge_engine is not MergeEngine.DEDUPLICATE,
+        "merge-engine = first-row": options.merge_engine is MergeEngine.FIRST_ROW,
         f"changelog-producer = {options.changelog_producer.value}": options.changelog_producer
         in (ChangelogProducer.LOOKUP, ChangelogProducer.FULL_COMPACTION),
-        "sequence.field": bool(options.sequence_field),
         "deletion-vectors.enabled": options.deletion_vectors,
-        "row-tracking.enabled": options.row_tracking,
-        "record-level.expire-time": options.record_expire is not None,
-        "data-file.external-paths": options.external_paths is not None,
-        f"file.format = {options.file_format}": options.file_format != "parquet",
-        f"changelog-file.format = {options.changelog_file_format}": options.changelog_file_format
-        not in (None, "parquet"),
-        f"bucket-function.type = {options.bucket_function}": options.bucket_function
-        not in ("default", "mod"),
     }
-    for key in ("file.format.per.level", "file.compression.per.level", "file-index.bloom-filter.columns"):
-        refused[key] = bool(schema.options.get(key))
     for feature, asked in refused.items():
         if asked:
             raise Unsupported(f"writing tables with {feature}")
+    require_storable(schema, options)
+    ExternalPaths.of(options)
     _require_keys(schema, options)
 
 
 def _require_keys(schema: TableSchema, options: TableOptions) -> None:
+    require_buckets(schema, options)
+    validate(schema, options)
+    if options.compaction_trigger < 1 or options.num_levels < 2:
+        raise InvalidRequest("num-sorted-run.compaction-trigger must be at least 1 and num-levels at least 2")
+
+
+def require_buckets(schema: TableSchema, options: TableOptions) -> None:
+    """Raise InvalidOption for a bucket mode that the table's keys do not allow."""
+    keyed, given = bool(schema.primary_keys), "bucket-key" in schema.options
+    if options.bucket_function not in ("default", "mod", "hive"):
+        raise InvalidOption(
+            f"option 'bucket-function.type' is {options.bucket_function!r}; mod, hive or default"
+        )
+    if options.bucket == 0 or options.bucket < POSTPONE_BUCKET:
+        raise InvalidOption(f"option 'bucket' is {options.bucket}; a number of buckets, -1 or -2")
+    if options.bucket == POSTPONE_BUCKET and not keyed:
+        raise InvalidOption("option 'bucket' is -2: only tables with a primary key have postponed buckets")
+    if options.bucket > 0 and not keyed and not given:
+        raise InvalidOption(f"option 'bucket' is {options.bucket}: an append table needs 'bucket-key' too")
+    if options.bucket == DYNAMIC_BUCKET and given:
+        raise InvalidOption("option 'bucket-key' needs a number of buckets in 'bucket'")
+    if given or keyed:
+        _require_bucket_keys(schema, keyed=keyed)
+    if options.row_tracking and (keyed or options.bucket != DYNAMIC_BUCKET):
+        raise InvalidOption("option 'row-tracking.enabled' is for tables without primary key and buckets")
+    if keyed and not key_is_global(schema) and options.sequence_field:
+        missing = ", ".join(k for k in schema.partition_keys if k not in schema.primary_keys)
+        raise InvalidOption(
+            f"option 'sequence.field' needs all partition columns in the primary key: {missing}"
+        )
+
+
+def _require_bucket_keys(schema: TableSchema, *, keyed: bool) -> None:
     for key in schema.bucket_keys:
-        if key not in schema.trimmed_primary_keys:
+        if keyed and key not in schema.trimmed_primary_keys:
             raise InvalidOption(
                 f"option 'bucket-key' names {key!r}; "
                 "it must be part of the primary key and no partition column"
             )
-    if options.rowkind_field and options.rowkind_field not in schema.by_name:
-        raise InvalidOption(f"option 'rowkind.field' names {options.rowkind_field!r}, which is no column")
-    if options.compaction_trigger < 1 or options.num_levels < 2:
-        raise InvalidRequest("num-sorted-run.compaction-trigger must be at least 1 and num-levels at least 2")
+        if key not in schema.by_name or key in schema.partition_keys:
+            raise InvalidOption(
+                f"option 'bucket-key' names {key!r}; it must be a column and no partition column"
+            )
+        if schema.by_name[key].type.children:
+            raise InvalidOption(f"option 'bucket-key' names {key!r}, whose type is nested")
+
+
+def warning_of(schema: TableSchema, options: TableOptions) -> str | None:
+    """What its creator should know of a table that is accepted all the same."""
+    if schema.primary_keys and not key_is_global(schema) and options.bucket > 0:
+        missing = ", ".join(k for k in schema.partition_keys if k not in schema.primary_keys)
+        return (
+            f"the primary key lacks the partition columns {missing}: with a fixed number of buckets it is "
+            "unique in each partition only; with 'bucket' = -1 rows move between partitions"
+        )
+    return None

@@ -1,0 +1,108 @@
+"""Data files outside the table's directory: `data-file.external-paths` (format facts 1).
+
+New files go in turn under the roots that the option names, in the same `<partition>/bucket-<n>` tail as in
+the table; the manifest keeps the whole path. A path from a manifest is followed only below a root that the
+table's options name or, in an older schema, named: anything else points outside the table. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from urllib.parse import urlparse
+
+from tablestore.errors import Corrupt, InvalidOption, Unsupported
+from tablestore.io.paths import inside, join
+from tablestore.options import TableOptions
+
+OPTION = "data-file.external-paths"
+_STRATEGIES = ("none", "round-robin", "specific-fs", "weight-robin")
+
+
+@dataclass(frozen=True)
+class ExternalPaths:
+    """Roots that new files go to, each as often as it is listed here; empty: they stay inside the table."""
+
+    roots: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, options: TableOptions) -> ExternalPaths:
+        """The roots that the options choose; raises InvalidOption for ones that cannot be used."""
+        strategy = options.external_strategy
+        if not options.external_paths or strategy == "none":
+            return cls()
+        if strategy not in _STRATEGIES:
+            raise Unsupported(f"{OPTION}.strategy = {strategy}", f"known: {', '.join(_STRATEGIES)}")
+        roots = roots_of(options.external_paths)
+        for root in roots:
+            if not urlparse(root).scheme:
+                raise InvalidOption(
+                    f"option {OPTION!r} names {root!r}; write it with a scheme: 'file:{root}'"
+                )
+        if strategy == "specific-fs":
+            wanted = options.external_specific_fs
+            roots = tuple(r for r in roots if urlparse(r).scheme == wanted)
+            if not roots:
+                raise InvalidOption(f"option {OPTION!r} names no root of '{OPTION}.specific-fs' = {wanted!r}")
+        if strategy == "weight-robin" and len(roots) > 1:
+            roots = _weighted(roots, options.external_weights)
+        return cls(roots)
+
+    def place(self, number: int, tail: str, name: str) -> str:
+        """The whole path of the new file `name` of the bucket `tail`; `number` chooses the root."""
+        return join(_normal(self.roots[number % len(self.roots)]), tail, inside(name))
+
+    @cached_property
+    def used(self) -> bool:
+        """Whether files go outside the table."""
+        return bool(self.roots)
+
+
+def _weighted(roots: tuple[str, ...], weights: tuple[str, ...]) -> tuple[str, ...]:
+    """Each root as often as its weight says."""
+    if len(weights) != len(roots) or not all(w.isdigit() and 0 < int(w) <= 1000 for w in weights):
+        raise InvalidOption(f"option '{OPTION}.weights' must be one whole number from 1 to 1000 a root")
+    return tuple(root for root, weight in zip(roots, weights, strict=True) for _ in range(int(weight)))
+
+
+def roots_of(text: str) -> tuple[str, ...]:
+    """The roots that the option lists."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def allowed_roots(options: Iterable[Mapping[str, str]]) -> frozenset[str]:
+    """Normal forms of every root that some schema's options name."""
+    return frozenset(_normal(root) for some in options for root in roots_of(some.get(OPTION, "")))
+
+
+def checked(path: str, name: str, roots: Iterable[str]) -> str:
+    """Where the file of a manifest's external path is; raises Corrupt unless it is `name` below a root."""
+    normal = _normal(path)
+    parts = normal.split("/")
+    below = any(normal.startswith(f"{root.rstrip('/')}/") for root in roots)
+    if not below or ".." in parts or parts[-1] != inside(name):
+        raise Corrupt(
+            path, f"the external path of {name} points outside the table: no root that '{OPTION}' names"
+        )
+    return local(normal)
+
+
+def local(path: str) -> str:
+    """The path as the store takes it: plain for local files."""
+    return path.removeprefix("file:")
+
+
+def _normal(path: str) -> str:
+    """One spelling for `file:/x`, `file:///x` and `/x`, as Paimon writes it."""
+    scheme, colon, rest = path.partition(":")
+    if not colon or "/" in scheme:
+        return "file:" + _squeezed(path)
+    if scheme == "file":
+        return "file:" + _squeezed(rest)
+    host, _, tail = rest.lstrip("/").partition("/")
+    return f"{scheme}://{host}{_squeezed('/' + tail)}" if tail else f"{scheme}://{host}"
+
+
+def _squeezed(path: str) -> str:
+    return "/" + "/".join(p for p in path.split("/") if p)
