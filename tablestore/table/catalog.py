@@ -128,7 +128,7 @@ class Lake:
 
     def _create(self, identifier: Identifier, schema: TableSchema) -> None:
         database, table = identifier.database, identifier.table
-        if self._options.metastore != "filesystem" and database not in self.databases():
+        if database not in self.databases():
             self.create_database(database, if_not_exists=True)
         self._catalog.create_table(database, table, schema)
         log.info("created table %s at %s", identifier, self._catalog.location(database, table))

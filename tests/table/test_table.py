@@ -246,5 +246,5 @@ def test_unsupported_doors_say_so(lake: ts.Lake, orders: ts.Table) -> None:
         lake.sql("SELECT 1")
     with pytest.raises(Unsupported, match=r"\$audit_log"):
         lake.table("shop.orders$audit_log")
-    with pytest.raises(Unsupported, match="s3://"):
-        ts.connect("s3://bucket/lake")
+    with pytest.raises(Unsupported, match="hdfs://"):
+        ts.connect("hdfs://host/lake")

@@ -1,0 +1,138 @@
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.paimon.catalog.Catalog;
+import org.apache.paimon.catalog.CatalogContext;
+import org.apache.paimon.catalog.CatalogFactory;
+import org.apache.paimon.catalog.Identifier;
+import org.apache.paimon.data.BinaryString;
+import org.apache.paimon.data.GenericRow;
+import org.apache.paimon.disk.IOManager;
+import org.apache.paimon.options.Options;
+import org.apache.paimon.schema.Schema;
+import org.apache.paimon.schema.SchemaChange;
+import org.apache.paimon.table.FileStoreTable;
+import org.apache.paimon.table.sink.StreamTableCommit;
+import org.apache.paimon.table.sink.StreamTableWrite;
+import org.apache.paimon.table.source.ReadBuilder;
+import org.apache.paimon.table.source.Split;
+import org.apache.paimon.types.DataTypes;
+
+/**
+ * A catalog of Java Paimon, made from the options in the arguments (key=value), in the line protocol of PaimonPeer.
+ * Tables it creates have k INT (the key) and v STRING, one bucket; tables it writes have them too.
+ *
+ * databases | createdb NAME | dropdb NAME | tables DB | create DB T [key=value,…] | drop DB T | rename DB T DB2 T2
+ * rows DB T | write DB T IDENTIFIER k:v,… | options DB T | add DB T column | set DB T key value | unset DB T key
+ */
+public class PaimonCatalog {
+    static Catalog catalog;
+
+    public static void main(String[] args) throws Exception {
+        Options options = new Options();
+        for (String arg : args) {
+            int at = arg.indexOf('=');
+            options.set(arg.substring(0, at), arg.substring(at + 1));
+        }
+        options.set("cache-enabled", "false");
+        catalog = CatalogFactory.createCatalog(CatalogContext.create(options));
+        PaimonPeer.loop(PaimonCatalog::serve);
+    }
+
+    static List<String> serve(String[] f) throws Exception {
+        Identifier id = f.length > 2 ? Identifier.create(f[1], f[2]) : null;
+        switch (f[0]) {
+            case "databases":
+                return sorted(catalog.listDatabases());
+            case "createdb":
+                catalog.createDatabase(f[1], false);
+                return Collections.emptyList();
+            case "dropdb":
+                catalog.dropDatabase(f[1], false, true);
+                return Collections.emptyList();
+            case "tables":
+                return sorted(catalog.listTables(f[1]));
+            case "create":
+                return create(id, f.length > 3 ? f[3] : "");
+            case "drop":
+                catalog.dropTable(id, false);
+                return Collections.emptyList();
+            case "rename":
+                catalog.renameTable(id, Identifier.create(f[3], f[4]), false);
+                return Collections.emptyList();
+            case "rows":
+                return rows(table(id));
+            case "write":
+                return write(table(id), Long.parseLong(f[3]), f[4]);
+            case "options":
+                return pairs(catalog.getTable(id).options());
+            case "add":
+                return alter(id, SchemaChange.addColumn(f[3], DataTypes.STRING()));
+            case "set":
+                return alter(id, SchemaChange.setOption(f[3], f[4]));
+            case "unset":
+                return alter(id, SchemaChange.removeOption(f[3]));
+            default:
+                throw new IllegalArgumentException("unknown request " + f[0]);
+        }
+    }
+
+    static FileStoreTable table(Identifier id) throws Exception {
+        return (FileStoreTable) catalog.getTable(id);
+    }
+
+    static List<String> alter(Identifier id, SchemaChange change) throws Exception {
+        catalog.alterTable(id, change, false);
+        return Collections.emptyList();
+    }
+
+    static List<String> create(Identifier id, String options) throws Exception {
+        Schema.Builder schema = Schema.newBuilder()
+                .column("k", DataTypes.INT().notNull(), "the key").column("v", DataTypes.STRING())
+                .primaryKey("k").option("bucket", "1").comment("made by Java");
+        for (String pair : options.isEmpty() ? new String[0] : options.split(",")) {
+            schema.option(pair.substring(0, pair.indexOf('=')), pair.substring(pair.indexOf('=') + 1));
+        }
+        catalog.createTable(id, schema.build(), false);
+        return Collections.emptyList();
+    }
+
+    static List<String> rows(FileStoreTable table) throws Exception {
+        List<String> found = new ArrayList<>();
+        ReadBuilder reading = table.newReadBuilder();
+        for (Split split : reading.newScan().plan().splits()) {
+            reading.newRead().createReader(split).forEachRemaining(
+                    row -> found.add(row.getInt(0) + "\t" + (row.isNullAt(1) ? "\\N" : row.getString(1))));
+        }
+        return sorted(found);
+    }
+
+    static List<String> write(FileStoreTable table, long identifier, String rows) throws Exception {
+        try (StreamTableWrite write = table.newWrite("java"); StreamTableCommit commit = table.newCommit("java")) {
+            write.withIOManager(IOManager.create(System.getProperty("java.io.tmpdir")));
+            for (String row : rows.split(",")) {
+                String[] cells = row.split(":");
+                GenericRow values = new GenericRow(table.rowType().getFieldCount());
+                values.setField(0, Integer.parseInt(cells[0]));
+                values.setField(1, BinaryString.fromString(cells[1]));
+                write.write(values);
+            }
+            commit.commit(identifier, write.prepareCommit(true, identifier));
+        }
+        return Collections.emptyList();
+    }
+
+    static List<String> pairs(Map<String, String> options) {
+        List<String> found = new ArrayList<>();
+        new TreeMap<>(options).forEach((k, v) -> found.add(k + "\t" + v));
+        return found;
+    }
+
+    static List<String> sorted(List<String> names) {
+        List<String> found = new ArrayList<>(names);
+        Collections.sort(found);
+        return found;
+    }
+}

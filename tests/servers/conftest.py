@@ -1,0 +1,51 @@
+"""Servers as fixtures, one of each for a whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.servers import hive as hive_server
+from tests.servers import postgres as postgres_server
+from tests.servers import s3 as s3_servers
+from tests.servers.s3 import S3Server
+
+
+@pytest.fixture(scope="session")
+def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with s3_servers.moto(tmp_path_factory.mktemp("moto")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def versitygw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with s3_servers.versitygw(tmp_path_factory.mktemp("versitygw")) as server:
+        yield server
+
+
+@pytest.fixture(params=["moto", "versitygw"])
+def s3(request: pytest.FixtureRequest) -> S3Server:
+    """Both S3 servers, one after the other."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    with postgres_server.postgres() as uri:
+        yield uri
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def sql_uri(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A SQL database for a catalog: a SQLite file, then PostgreSQL."""
+    if request.param == "sqlite":
+        return f"jdbc:sqlite:{tmp_path / 'catalog.sqlite'}"
+    return request.getfixturevalue("postgres")
+
+
+@pytest.fixture(scope="session")
+def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with hive_server.metastore(tmp_path_factory.mktemp("hive")) as uri:
+        yield uri

@@ -1,0 +1,80 @@
+"""JavaCatalog: a catalog of Java Paimon 2.0.0 in a process of its own (tests/peers/java/PaimonCatalog.java)."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Self
+
+import pyspark
+
+from tests.peers import java_env, require
+
+DRIVERS = ("org.xerial:sqlite-jdbc:3.46.1.3", "org.postgresql:postgresql:42.7.4")
+
+
+class JavaCatalog:
+    """One catalog; a request is a list of words, its answer a list of lines cut at tabs."""
+
+    def __init__(self, *, hive: bool = False, **options: str) -> None:
+        try:
+            path = java_env.class_path()
+        except java_env.Missing as e:
+            require(False, f"needs Java Paimon: {e}")
+        more = [str(Path(pyspark.__file__).parent / "jars" / "*")] if hive else [_jar(a) for a in DRIVERS]
+        flags = ["-Duser.timezone=UTC", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m"]
+        given = [
+            f"{k.replace('_', '-') if k != 'lock_enabled' else 'lock.enabled'}={v}"
+            for k, v in options.items()
+        ]
+        self._process = subprocess.Popen(
+            ["java", *flags, "-cp", ":".join([path, *more]), "PaimonCatalog", *given],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._process.stdin.close()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stderr.close()
+
+    def ask(self, *words: object) -> list[list[str]]:
+        """What it answers; AssertionError with its own words if it refuses."""
+        try:
+            self._process.stdin.write("\t".join(map(str, words)) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise AssertionError(f"the Java process ended: {self._process.stderr.read()[-2000:]}") from None
+        found = []
+        for line in self._process.stdout:
+            line = line.rstrip("\n")
+            if line == "OK":
+                return found
+            if line.startswith("ERROR "):
+                raise AssertionError(f"Java Paimon: {line[6:]}")
+            found.append(line.split("\t"))
+        raise AssertionError(f"the Java process ended: {self._process.stderr.read()[-2000:]}")
+
+    def names(self, *words: object) -> list[str]:
+        """An answer of one word a line."""
+        return [line[0] for line in self.ask(*words)]
+
+
+def _jar(artifact: str) -> str:
+    group, name, version = artifact.split(":")
+    jar = Path.home() / ".m2/repository" / group.replace(".", "/") / name / version / f"{name}-{version}.jar"
+    if not jar.exists():
+        command = ["mvn", "-q", "-B", "dependency:get", f"-Dartifact={artifact}", "-Dtransitive=false"]
+        subprocess.run(command, capture_output=True, timeout=600)
+        require(jar.exists(), f"needs {artifact} from Maven")
+    return str(jar)

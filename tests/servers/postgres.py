@@ -1,0 +1,60 @@
+"""PostgreSQL from Debian's packages, as an ordinary user (it refuses root)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.peers import require
+from tests.servers.process import free_port, listens, running
+
+
+@contextlib.contextmanager
+def postgres() -> Iterator[str]:
+    """Its URI; no password is asked for. The data are gone afterwards."""
+    programs = _programs()
+    require(programs, "needs PostgreSQL (apt: postgresql)")
+    folder = Path(tempfile.mkdtemp(prefix="workbench-postgres-"))
+    port = free_port()
+    try:
+        user = _give_away(folder)
+        data = folder / "data"
+        made = [*user, f"{programs}/initdb", "-D", str(data), "-U", "postgres", "-A", "trust"]
+        subprocess.run(
+            [*made, "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"],
+            check=True,
+            capture_output=True,
+            cwd=folder,
+        )
+        command = [*user, f"{programs}/postgres", "-D", str(data), "-h", "127.0.0.1", "-p", str(port)]
+        command += ["-k", str(folder), "-c", "fsync=off", "-c", "shared_buffers=64MB"]
+        with running(command, ready=lambda: listens(port), log=folder.with_suffix(".log")):
+            yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.with_suffix(".log").unlink(missing_ok=True)
+
+
+def _programs() -> str | None:
+    """Directory of `postgres` and `initdb`."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=str)
+    if found:
+        return str(found[-1].parent)
+    on_path = shutil.which("initdb")
+    return str(Path(on_path).parent) if on_path else None
+
+
+def _give_away(folder: Path) -> list[str]:
+    """The prefix that runs a command as somebody who may own a database."""
+    if os.geteuid() != 0:
+        return []
+    require(shutil.which("setpriv"), "needs setpriv to run PostgreSQL as another user")
+    nobody = pwd.getpwnam("nobody")
+    os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+    return ["setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups"]

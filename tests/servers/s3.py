@@ -1,0 +1,98 @@
+"""S3 servers: moto (pip only, always there) and versitygw (a real one, stricter, where it can be had).
+
+versitygw is built once by Go, if Go is there, into the cache of tools; TABLESTORE_VERSITYGW names a binary of
+one's own. Without either its tests are skipped: it is the second opinion, not the promise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.peers import require
+from tests.servers.process import free_port, listens, running
+
+CACHE = Path.home() / ".cache" / "tablestore-workbench" / "tools"
+VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
+KEY, SECRET = "workbench", "a-secret-of-tests"
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """A running server; `bucket()` makes a new one and gives its URI."""
+
+    name: str
+    endpoint: str
+    bucket: Callable[[], str]
+
+    @property
+    def options(self) -> dict[str, str]:
+        """How to reach it, as `connect` takes it."""
+        return {"s3.endpoint": self.endpoint, "s3.access-key": KEY, "s3.secret-key": SECRET}
+
+
+@contextlib.contextmanager
+def moto(folder: Path) -> Iterator[S3Server]:
+    """moto's server, in memory."""
+    require(importlib.util.find_spec("moto"), "needs moto")
+    import boto3
+
+    port = free_port()
+    endpoint = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    with running(command, ready=lambda: listens(port), log=folder / "moto.log"):
+        client = boto3.client(
+            "s3",
+            endpoint_url=endpoint,
+            aws_access_key_id=KEY,
+            aws_secret_access_key=SECRET,
+            region_name="us-east-1",
+        )
+
+        def bucket() -> str:
+            name = f"lake-{uuid.uuid4().hex[:12]}"
+            client.create_bucket(Bucket=name)
+            return f"s3://{name}"
+
+        yield S3Server("moto", endpoint, bucket)
+
+
+@contextlib.contextmanager
+def versitygw(folder: Path) -> Iterator[S3Server]:
+    """versitygw over a directory, whose folders are its buckets."""
+    binary, port, data = _binary(), free_port(), folder / "buckets"
+    data.mkdir()
+    where = ["--port", f"127.0.0.1:{port}", "--access", KEY, "--secret", SECRET, "posix", str(data)]
+    with running([str(binary), *where], ready=lambda: listens(port), log=folder / "versitygw.log"):
+
+        def bucket() -> str:
+            name = f"lake-{uuid.uuid4().hex[:12]}"
+            (data / name).mkdir()
+            return f"s3://{name}"
+
+        yield S3Server("versitygw", f"http://127.0.0.1:{port}", bucket)
+
+
+def _binary() -> Path:
+    named = os.environ.get("TABLESTORE_VERSITYGW")
+    binary = Path(named) if named else CACHE / "versitygw"
+    if not binary.exists():
+        if shutil.which("go") is None:
+            pytest.skip("versitygw is not here and Go, which builds it, neither")
+        environment = {**os.environ, "GOBIN": str(CACHE), "GOFLAGS": "-modcacherw"}
+        done = subprocess.run(
+            ["go", "install", VERSITYGW], env=environment, capture_output=True, text=True, timeout=900
+        )
+        if done.returncode:
+            pytest.skip(f"Go cannot build versitygw: {done.stderr[-200:]}")
+    return binary
