@@ -2,28 +2,51 @@
 
 Without a changelog producer the rows that APPEND commits added are the changes, as they were written; with
 one, the changelog files of every snapshot. Nothing is merged. COMPACT changes no row; what an OVERWRITE
-replaced is not told, as in Paimon.
+replaced is told only where the `streaming-read-overwrite` options ask for it. Snapshots that expired are
+looked for among the long-lived changelogs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from tablestore.errors import InvalidRequest, NotFound
 from tablestore.format import predicate, rowkind
-from tablestore.format.manifest import ADD, ManifestEntry
+from tablestore.format.manifest import ADD, DELETE, ManifestEntry
 from tablestore.format.parquet_schema import KIND
 from tablestore.format.predicate import Predicate
 from tablestore.format.snapshot import APPEND, OVERWRITE, Snapshot
+from tablestore.meta import changelogs
+from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.options import ChangelogProducer
 from tablestore.read.file_read import read_file
+from tablestore.read.plan import Plan
 from tablestore.read.pruning import TRUE, Filters, Pruner
-from tablestore.read.split_read import ROWKIND
+from tablestore.read.split import DataSplit, splits
+from tablestore.read.split_read import ROWKIND, read_split
 from tablestore.read.support import require_readable, require_readable_file
 from tablestore.read.time_travel import expiring
+
+AUTO, DELTA, CHANGELOG, DIFF = "auto", "delta", "changelog", "diff"
+MODES = (AUTO, DELTA, CHANGELOG, DIFF)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The changes after snapshot `since` up to `until`: what was added, or changelogs, or what suits."""
+
+    since: int
+    until: int | None
+    mode: str = AUTO
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSplit(DataSplit):
+    """Files whose rows are changes, read one by one as they are; never `raw` for other engines."""
 
 
 def changes(
@@ -33,17 +56,18 @@ def changes(
     until: int | None = None,
     columns: Sequence[str] | None = None,
     where: Predicate | None = None,
+    mode: str = AUTO,
 ) -> pa.Table:
     """Everything that changed after snapshot `since` up to `until` (None: the newest), `rowkind` first.
 
     Raises NotFound when a snapshot in between has expired, InvalidRequest for a range that runs backwards.
     """
     names = tuple(columns if columns is not None else store.schema.names)
-    batches = [
+    batches = (
         batch
         for snapshot in snapshots_between(store, since, until)
-        for batch in snapshot_changes(store, snapshot, names, where)
-    ]
+        for batch in snapshot_changes(store, snapshot, names, where, mode=mode)
+    )
     return pa.Table.from_batches(batches, change_schema(store, names))
 
 
@@ -61,29 +85,35 @@ def snapshots_between(store: Store, since: int, until: int | None = None) -> Ite
         raise NotFound(f"no snapshot {end} yet; the newest is {latest}")
     if since > end:
         raise InvalidRequest(f"changes go forward: snapshot {since} comes after {end}")
-    earliest = store.snapshots.earliest_id() or 1
+    earliest = changelogs.earliest_id(store) or 1
     if since + 1 < earliest and since < end:
         raise NotFound(
             f"the changes of snapshot {since + 1} have expired; the oldest is {earliest}: read it whole first"
         )
     for snapshot_id in range(since + 1, end + 1):
-        yield store.snapshots.get(snapshot_id)
+        yield changelogs.snapshot_or_changelog(store, snapshot_id)
 
 
-def changed_entries(store: Store, snapshot: Snapshot) -> list[ManifestEntry]:
+def changed_entries(store: Store, snapshot: Snapshot, *, mode: str = AUTO) -> list[ManifestEntry]:
     """The files that hold the changes of one snapshot, in the order of their manifests."""
     keyed = bool(store.schema.primary_keys)
-    if keyed and store.options.changelog_producer is not ChangelogProducer.NONE:
-        if snapshot.commit_kind == OVERWRITE:
-            return []
-        entries = store.manifests.changelog_entries(snapshot)
+    if mode == AUTO:
+        has = keyed and store.options.changelog_producer is not ChangelogProducer.NONE
+        mode = CHANGELOG if has else DELTA
+    if mode == CHANGELOG:
+        entries = [] if snapshot.commit_kind == OVERWRITE else store.manifests.changelog_entries(snapshot)
     else:
         entries = store.manifests.delta_entries(snapshot) if snapshot.commit_kind == APPEND else []
     return [e for e in entries if e.kind == ADD]
 
 
 def snapshot_changes(
-    store: Store, snapshot: Snapshot, columns: Sequence[str] | None = None, where: Predicate | None = None
+    store: Store,
+    snapshot: Snapshot,
+    columns: Sequence[str] | None = None,
+    where: Predicate | None = None,
+    *,
+    mode: str = AUTO,
 ) -> Iterator[pa.RecordBatch]:
     """Changes of one snapshot; `where` is asked of each changed row, before and after images alike."""
     names = tuple(columns if columns is not None else store.schema.names)
@@ -91,24 +121,57 @@ def snapshot_changes(
     filters = Filters.of(bound, store.schema)
     require_readable(store.schema, store.options, (*names, *filters.rows.columns))
     with expiring(store, snapshot.id):
-        yield from _changes(store, snapshot, names, filters)
+        if tells_overwrite(store, snapshot):
+            yield from _overwritten(store, snapshot, names, bound)
+            return
+        entries = _checked(store, _kept(store, changed_entries(store, snapshot, mode=mode), filters))
+        keyed = bool(store.schema.primary_keys)
+        for e in sorted(entries, key=lambda e: e.file.min_sequence if keyed else 0):
+            yield from _file_changes(store, e, names, filters)
 
 
-def _changes(
-    store: Store, snapshot: Snapshot, names: Sequence[str], filters: Filters
+def tells_overwrite(store: Store, snapshot: Snapshot) -> bool:
+    """Whether followers are told what this OVERWRITE replaced."""
+    if snapshot.commit_kind != OVERWRITE:
+        return False
+    options = store.options
+    keyed = bool(store.schema.primary_keys)
+    return options.streaming_read_overwrite if keyed else options.streaming_read_append_overwrite
+
+
+def _overwritten(
+    store: Store, snapshot: Snapshot, names: Sequence[str], where: Predicate | None
 ) -> Iterator[pa.RecordBatch]:
-    entries = changed_entries(store, snapshot)
+    """−D for the rows that were replaced, then the rows that came."""
+    entries = store.manifests.delta_entries(snapshot)
+    schema = change_schema(store, names)
+    for kind, row_kind in ((DELETE, rowkind.DELETE), (ADD, rowkind.INSERT)):
+        some = _checked(store, [e for e in entries if e.kind == kind])
+        made = splits(Entries.of(some), snapshot_id=snapshot.id, schema=store.schema, options=store.options)
+        for split in made:
+            for batch in read_split(store, split, names, where):
+                kinds = pa.repeat(pa.scalar(rowkind.TEXTS[row_kind]), batch.num_rows)
+                yield pa.RecordBatch.from_arrays([kinds, *batch.columns], schema=schema)
+
+
+def _checked(store: Store, entries: list[ManifestEntry]) -> list[ManifestEntry]:
     for e in entries:
         require_readable_file(e.file, store.schema_of(e.file.schema_id))
+    return entries
+
+
+def _file_changes(
+    store: Store, entry: ManifestEntry, names: Sequence[str], filters: Filters
+) -> Iterator[pa.RecordBatch]:
     needed = tuple(dict.fromkeys((*names, *(n for n in store.schema.names if n in filters.rows.columns))))
     schema = change_schema(store, names)
     keyed = bool(store.schema.primary_keys)
-    for e in sorted(_kept(store, entries, filters), key=lambda e: e.file.min_sequence if keyed else 0):
-        only = None if filters.rows == TRUE else filters.rows
-        for batch in read_file(store, e.partition, e.bucket, e.file, needed, where=only, system=keyed):
-            rows = batch if only is None else batch.filter(predicate.mask(only, batch))
-            if rows.num_rows:
-                yield _with_kinds(rows, names, schema)
+    only = None if filters.rows == TRUE else filters.rows
+    rows = read_file(store, entry.partition, entry.bucket, entry.file, needed, where=only, system=keyed)
+    for batch in rows:
+        kept = batch if only is None else batch.filter(predicate.mask(only, batch))
+        if kept.num_rows:
+            yield _with_kinds(kept, names, schema)
 
 
 def _kept(store: Store, entries: list[ManifestEntry], filters: Filters) -> list[ManifestEntry]:
@@ -123,3 +186,49 @@ def _with_kinds(rows: pa.RecordBatch, names: Sequence[str], schema: pa.Schema) -
     else:
         kinds = pa.repeat(pa.scalar(rowkind.TEXTS[rowkind.INSERT]), rows.num_rows)
     return pa.RecordBatch.from_arrays([kinds, *(rows.column(n) for n in names)], schema=schema)
+
+
+def plan_range(
+    store: Store, wanted: Range, where: Predicate | None = None, *, columns: Sequence[str] | None = None
+) -> Plan:
+    """The plan of a batch read of changes: a split a file, in the order of snapshots."""
+    bound = None if where is None else predicate.bind(where, store.schema)
+    asked = None if columns is None else (*columns, *(bound.columns if bound is not None else ()))
+    require_readable(store.schema, store.options, asked)
+    filters = Filters.of(bound, store.schema)
+    pruner = Pruner(store.schema, store.options, filters, store.partition_values, store.schema_of, alone=True)
+    made: list[ChangeSplit] = []
+    looked_at: list[ManifestEntry] = []
+    last: Snapshot | None = None
+    for last in snapshots_between(store, wanted.since, wanted.until):
+        with expiring(store, last.id):
+            entries = changed_entries(store, last, mode=wanted.mode)
+        looked_at += entries
+        for e in _checked(store, _kept(store, entries, filters)):
+            made.append(ChangeSplit(e.partition, e.bucket, e.total_buckets, last.id, (e.file,), False))
+    return Plan(store, last, bound, tuple(made), looked_at=Entries.of(looked_at), pruner=pruner)
+
+
+def read_changes(
+    store: Store,
+    split: ChangeSplit,
+    columns: Sequence[str] | None = None,
+    where: Predicate | None = None,
+    *,
+    with_kinds: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one split of `plan_range`: all of them with their kinds, else those that are there."""
+    names = tuple(columns if columns is not None else store.schema.names)
+    bound = None if where is None else predicate.bind(where, store.schema)
+    filters = Filters.of(bound, store.schema)
+    for file in split.files:
+        entry = ManifestEntry(ADD, split.partition, split.bucket, split.total_buckets, file)
+        with expiring(store, split.snapshot_id):
+            for batch in _file_changes(store, entry, names, filters):
+                yield batch if with_kinds else present(batch)
+
+
+def present(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Changes without the rows that are gone (−U, −D), and without the kinds."""
+    kept = rowkind.parse(batch.column(0)).to_numpy(zero_copy_only=False)
+    return batch.filter(pa.array(~rowkind.retracts(kept))).remove_column(0)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -19,11 +18,11 @@ from tablestore.errors import Corrupt, NotFound
 from tablestore.format import stats
 from tablestore.format.manifest import ADD, ManifestEntry, SimpleStats
 from tablestore.format.snapshot import Snapshot
-from tablestore.io.paths import join
 from tablestore.meta import consumers, refs
 from tablestore.meta.store import Store
 from tablestore.read import inspect_files, time_travel
 from tablestore.read.inspect_files import braced, made
+from tablestore.read.time_travel import local_ms
 
 _MS = pa.timestamp("ms")
 SNAPSHOTS = pa.schema(
@@ -185,7 +184,7 @@ class Inspect:
 
     def tags(self) -> pa.Table:
         """Tags by name."""
-        return made(TAGS, (self._tag_row(n, s) for n, s in sorted(refs.tags(self._store).items())))
+        return made(TAGS, (_tag_row(t) for t in refs.all_tags(self._store)))
 
     def branches(self) -> pa.Table:
         """Branches with the time their directory last changed."""
@@ -225,26 +224,21 @@ class Inspect:
         times = (s.changelog_record_count, s.watermark, s.commit_user, s.commit_identifier, properties)
         return s.id, s.commit_kind, local_ms(s.time_millis), *counts, *times
 
-    def _tag_row(self, name: str, s: Snapshot) -> tuple[Any, ...]:
-        path = join(self._store.paths.tag_dir, f"tag-{name}")
-        body = _json(self._store.io.read(path), path)
-        kept = body.get("tagTimeRetained")
-        created = _java_time(body.get("tagCreateTime"))
-        return (
-            name,
-            s.id,
-            s.schema_id,
-            local_ms(s.time_millis),
-            s.total_record_count,
-            created,
-            kept and f"PT{kept:g}S",
-        )
+
+def _tag_row(tag: refs.Tag) -> tuple[Any, ...]:
+    s, kept = tag.snapshot, tag.retained_seconds
+    times = (local_ms(s.time_millis), s.total_record_count, tag.created_ms)
+    return tag.name, s.id, s.schema_id, *times, None if kept is None else java_duration(kept)
 
 
-def local_ms(millis: int) -> int:
-    """The local wall clock of an instant, as milliseconds without a zone."""
-    offset = datetime.fromtimestamp(millis / 1000).astimezone().utcoffset()
-    return millis + int((offset.total_seconds() if offset else 0) * 1000)
+def java_duration(seconds: float) -> str:
+    """Seconds as Java prints a Duration: PT24H, PT1M0.5S."""
+    whole, nanos = divmod(round(seconds * 1_000_000_000), 1_000_000_000)
+    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
+    fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
+    parts = [f"{hours}H" if hours else "", f"{minutes}M" if minutes else ""]
+    parts.append(f"{rest}{fraction}S" if rest or nanos or not whole else "")
+    return "PT" + "".join(parts)
 
 
 def _snapshot_row(s: Snapshot) -> tuple[Any, ...]:
@@ -284,12 +278,3 @@ def _json(data: bytes, path: str) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise Corrupt(path, "not a JSON object")
     return body
-
-
-def _java_time(parts: list[int] | None) -> int | None:
-    """Milliseconds of [year, month, day, hour, minute, second, nano], trailing zeros left out."""
-    if not parts:
-        return None
-    year, month, day, hour, minute, second, nanos = [*parts, *[0] * (7 - len(parts))]
-    since = datetime(year, month, day, hour, minute, second) - datetime(1970, 1, 1)
-    return (since.days * 86_400 + since.seconds) * 1000 + nanos // 1_000_000

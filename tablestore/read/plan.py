@@ -63,12 +63,13 @@ def plan(
     *,
     columns: Sequence[str] | None = None,
     min_level: int = 0,
+    made_since: int | None = None,
     complete: bool = False,
 ) -> Plan:
     """The plan of a batch read of `snapshot` under the schema of `store`; `where` may be unbound.
 
     Raises Unsupported, naming the feature, before a byte of data is read. `columns` are those that will be
-    asked for (None: all).
+    asked for (None: all); `made_since` (local wall clock, ms) leaves out files made before.
     """
     where = None if where is None else predicate.bind(where, store.schema)
     wanted = None if columns is None else (*columns, *(where.columns if where is not None else ()))
@@ -85,6 +86,8 @@ def plan(
         }
         entries = store.manifests.live_entries(snapshot, manifest=lambda m: m.file_name in names)
         deletions = deletion_files(store, snapshot) if store.options.deletion_vectors else {}
+    if made_since is not None:
+        entries = entries.filter(entries.numbers("creation_time_ms") >= made_since)
     pruner = Pruner(store.schema, store.options, filters, store.partition_values, store.schema_of)
     kept = entries.filter(pruner.keep(entries, min_level=min_level))
     require_readable_files(kept, store.schema_of)

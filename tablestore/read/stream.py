@@ -2,8 +2,8 @@
 
 Each item tells where to go on (`cursor`); an item counts as done when the next one is asked for, or `done()`
 is called. A named consumer keeps that place with the table, and snapshots it has not read from expiring.
-Delivery is at least once: after a crash the item that was not done comes again. Rows have the columns of the
-schema at the start.
+Snapshots that expired go on being delivered where their changelogs live longer. Delivery is at least once:
+after a crash the item that was not done comes again. Rows have the columns of the schema at the start.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tablestore.errors import InvalidRequest, NotFound
 from tablestore.format import predicate, rowkind
 from tablestore.format.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
-from tablestore.meta import consumers
+from tablestore.meta import changelogs, consumers
 from tablestore.meta.store import Store
 from tablestore.options import ChangelogProducer
-from tablestore.read import time_travel
-from tablestore.read.incremental import change_schema, changed_entries, snapshot_changes
+from tablestore.read import scan_mode, time_travel
+from tablestore.read.incremental import change_schema, changed_entries, snapshot_changes, tells_overwrite
 from tablestore.read.plan import plan
 from tablestore.read.split_read import read_split
 from tablestore.read.support import require_readable
@@ -60,7 +60,7 @@ class Change:
 def stream(
     store: Store,
     *,
-    start: Start = "latest-full",
+    start: Start | None = None,
     until: int | None = None,
     timeout: float | None = None,
     follow: bool = True,
@@ -72,14 +72,16 @@ def stream(
     """Steps of a table, waiting for snapshots to come.
 
     `start`: "latest-full" (state, then changes), "latest" (later changes only), "earliest", a snapshot id
-    (its changes first), a cursor, {"timestamp": moment}, {"snapshot": id, "full": True}. A consumer that is
-    known goes on where it was, whatever `start` says. Ends after snapshot `until`, after `timeout` seconds
-    without a new one, or, unless `follow`, when there is none. Raises NotFound when the next snapshot has
-    expired.
+    (its changes first), a cursor, {"timestamp": moment}, {"snapshot": id, "full": True}; None means what
+    `scan.mode` and its companions say, else "latest-full". A consumer (by default that of `consumer-id`) that
+    is known goes on where it was, whatever `start` says, unless `consumer.ignore-progress`. Ends after
+    snapshot `until`, after `timeout` seconds without a new one, at `scan.bounded.watermark`, or, unless
+    `follow`, when there is none. Raises NotFound when the next snapshot has expired.
     """
     names = tuple(columns if columns is not None else store.schema.names)
     bound = None if where is None else predicate.bind(where, store.schema)
     require_readable(store.schema, store.options, names if bound is None else (*names, *bound.columns))
+    consumer = store.options.consumer_id if consumer is None else consumer
     follower = _Follower(store, names, bound, until, timeout, follow, consumer, poll_seconds)
     return follower.run(start)
 
@@ -114,9 +116,8 @@ class _Follower:
     consumer: str | None
     poll_seconds: float | None
 
-    def run(self, start: Start) -> Iterator[Change]:
-        known = None if self.consumer is None else consumers.next_snapshot(self.store, self.consumer)
-        first, full = (known, None) if known is not None else self._begin(start)
+    def run(self, start: Start | None) -> Iterator[Change]:
+        first, full, made_since = self._first(start)
         if (
             full is None and first is None
         ):  # a full start of a table without snapshots: its first one, once it is there
@@ -124,18 +125,38 @@ class _Follower:
                 return
             full = self.store.snapshots.latest()
         if full is not None:
-            yield from self._step(full.id, self._state(full), full=True)
+            yield from self._step(full.id, self._state(full, made_since), full=True)
+            if self._ended(full):
+                return
             first = full.id + 1
         assert first is not None
         self._note(first)
         while (self.until is None or first <= self.until) and self._wait(first):
             found = self._get(first)
+            if self._ended(found):
+                return
             with time_travel.expiring(self.store, first):
-                changed = bool(changed_entries(self.store, found))
+                changed = tells_overwrite(self.store, found) or bool(changed_entries(self.store, found))
             if changed:
                 yield from self._step(first, self._changes(found), full=False)
             first += 1
             self._note(first)
+
+    def _first(self, start: Start | None) -> tuple[int | None, Snapshot | None, int | None]:
+        """(next snapshot, snapshot whose state comes first, made since); all None if there is none yet."""
+        known = None
+        if self.consumer is not None and not self.store.options.consumer_ignore_progress:
+            known = consumers.next_snapshot(self.store, self.consumer)
+        if known is not None:
+            return known, None, None
+        if start is None and scan_mode.mode_of(self.store) != "latest-full":
+            return scan_mode.following(self.store)
+        return *self._begin("latest-full" if start is None else start), None
+
+    def _ended(self, snapshot: Snapshot) -> bool:
+        """Whether the bound that `scan.bounded.watermark` sets is passed."""
+        bound = self.store.options.scan_bounded_watermark
+        return bound is not None and snapshot.watermark is not None and snapshot.watermark > bound
 
     def _begin(self, start: Start) -> tuple[int | None, Snapshot | None]:
         """(next snapshot, snapshot whose state comes first); neither if the table has none yet."""
@@ -156,7 +177,7 @@ class _Follower:
         if start == "latest":
             return (latest or 0) + 1, None
         if start == "earliest":
-            return snapshots.earliest_id() or 1, None
+            return changelogs.earliest_id(self.store) or 1, None
         raise InvalidRequest(
             f"stream start {start!r} is none of latest-full, latest, earliest, a snapshot id, a cursor"
         )
@@ -186,7 +207,7 @@ class _Follower:
 
     def _get(self, snapshot: int) -> Snapshot:
         try:
-            return self.store.snapshots.get(snapshot)
+            return changelogs.snapshot_or_changelog(self.store, snapshot)
         except NotFound:
             raise self._gone(snapshot) from None
 
@@ -199,10 +220,10 @@ class _Follower:
             else self.poll_seconds
         )
         end = None if self.timeout is None else env.monotonic() + self.timeout
-        while not snapshots.exists(snapshot):
+        while not changelogs.exists(self.store, snapshot):
             latest = snapshots.latest_id()
             if latest is not None and (latest >= snapshot or latest < snapshot - 1):
-                if snapshots.exists(snapshot):  # it came between the two looks
+                if changelogs.exists(self.store, snapshot):  # it came between the two looks
                     return True
                 raise self._gone(snapshot)
             left = None if end is None else end - env.monotonic()
@@ -219,7 +240,7 @@ class _Follower:
             f"snapshot {snapshot}, the next of this stream, {why}; {there}: start again with latest-full"
         )
 
-    def _state(self, snapshot: Snapshot) -> Callable[[], Iterator[pa.RecordBatch]]:
+    def _state(self, snapshot: Snapshot, made_since: int | None) -> Callable[[], Iterator[pa.RecordBatch]]:
         """Reads what of a snapshot its later changes will not tell."""
         producer, least = self.store.options.changelog_producer, 0
         if self.store.schema.primary_keys and producer is ChangelogProducer.LOOKUP:
@@ -229,7 +250,14 @@ class _Follower:
         schema = change_schema(self.store, self.names)
 
         def read() -> Iterator[pa.RecordBatch]:
-            found = plan(self.store, snapshot, self.where, columns=self.names, min_level=least)
+            found = plan(
+                self.store,
+                snapshot,
+                self.where,
+                columns=self.names,
+                min_level=least,
+                made_since=None if made_since is None else time_travel.local_ms(made_since),
+            )
             for split in found.splits:
                 for batch in read_split(self.store, split, self.names, found.where):
                     kinds = pa.repeat(pa.scalar(rowkind.TEXTS[rowkind.INSERT]), batch.num_rows)

@@ -14,7 +14,7 @@ from typing import Any
 
 from tablestore.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.format.snapshot import Snapshot
-from tablestore.meta import refs
+from tablestore.meta import changelogs, refs
 from tablestore.meta.store import Store
 
 Moment = int | datetime | str
@@ -62,7 +62,7 @@ def expiring(store: Store, snapshot_id: int) -> Iterator[None]:
     try:
         yield
     except Corrupt as e:
-        if store.io.exists(e.path) or store.snapshots.exists(snapshot_id):
+        if store.io.exists(e.path) or changelogs.exists(store, snapshot_id):
             raise
         if any(kept.id == snapshot_id for kept in refs.tags(store).values()):
             raise
@@ -90,11 +90,17 @@ def at_or_before(store: Store, millis: int) -> Snapshot:
 
 
 def first_after(store: Store, millis: int) -> int:
-    """Id of the first snapshot committed at that time or later; of the next one to come if there is none."""
-    for found in store.snapshots.all():
+    """Id of the first snapshot or long-lived changelog of that time or later; if there is none, of the next
+    snapshot to come."""
+    for found in (*changelogs.all_of(store), *store.snapshots.all()):
         if found.time_millis >= millis:
             return found.id
     return (store.snapshots.latest_id() or 0) + 1
+
+
+def earliest_change(store: Store) -> int | None:
+    """The oldest id whose changes can still be read, None for a table without snapshots."""
+    return changelogs.earliest_id(store)
 
 
 def first_with_watermark(store: Store, watermark: int) -> Snapshot:
@@ -102,7 +108,9 @@ def first_with_watermark(store: Store, watermark: int) -> Snapshot:
     for found in store.snapshots.all():
         if found.watermark is not None and found.watermark >= watermark:
             return found
-    raise NotFound(f"no snapshot has reached watermark {watermark}")
+    known = [s.watermark for s in store.snapshots.all() if s.watermark is not None]
+    there = f"the highest is {max(known)}" if known else "none has a watermark"
+    raise NotFound(f"no snapshot has reached watermark {watermark}; {there}")
 
 
 def millis_of(moment: Moment) -> int:
@@ -119,6 +127,12 @@ def millis_of(moment: Moment) -> int:
                 f"timestamp {moment!r} is no ISO text such as '2026-01-31 12:00:00'"
             ) from None
     return (moment.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
+
+
+def local_ms(millis: int) -> int:
+    """The local wall clock of an instant, as milliseconds without a zone."""
+    offset = datetime.fromtimestamp(millis / 1000).astimezone().utcoffset()
+    return millis + int((offset.total_seconds() if offset else 0) * 1000)
 
 
 def _iso(millis: int) -> str:

@@ -158,7 +158,7 @@ def test_tags_branches_and_consumers_are_listed() -> None:
     assert set(names) == {"t1", "kept"}
     assert names["t1"]["create_time"] is None
     assert names["kept"]["create_time"] is not None
-    assert names["kept"]["time_retained"] == "PT86400S"
+    assert names["kept"]["time_retained"] == "PT24H"
     assert java.branches()["branch_name"].to_pylist() == ["b1"]
     python = Inspect(golden.python("pk_branch_consumer"))
     assert python.consumers().to_pylist() == [{"consumer_id": "c1", "next_snapshot_id": 2}]
