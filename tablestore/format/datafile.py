@@ -170,7 +170,7 @@ class DataFileWriter:
             key_stats=found.key,
             value_stats=found.value,
             value_stats_cols=found.columns,
-            min_sequence=seen.min_sequence if seen.max_sequence >= 0 else 0,
+            min_sequence=seen.min_sequence if SEQUENCE in self._sources else 0,
             max_sequence=seen.max_sequence,
             delete_count=seen.deletes,
         )

@@ -8,19 +8,25 @@ window of its runs.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tablestore.errors import InvalidRequest
+from tablestore.errors import InvalidRequest, Unsupported
 from tablestore.format import commit_message, predicate
 from tablestore.format.commit_message import CommitMessage
+from tablestore.format.index_manifest import IndexFileMeta
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.predicate import Predicate
+from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm import compact_task
 from tablestore.lsm.decision import Decision
+from tablestore.lsm.deletions import BucketDeletions
+from tablestore.lsm.memory import MemoryPool
 from tablestore.meta.store import Store
 from tablestore.read.pruning import selected_partitions
+from tablestore.table import append_compaction, postpone
+from tablestore.write.bucket_mode import BucketMode
 from tablestore.write.commit import CommitRequest, Committed, Committer
 from tablestore.write.support import require_writable
 from tablestore.write.table_write import discard, refused_leaves_nothing
@@ -39,7 +45,8 @@ class Pick:
     @property
     def text(self) -> str:
         """One line: where, what, why."""
-        where = "/".join(t for t in (self.partition, f"bucket-{self.bucket}") if t)
+        bucket = "bucket-postpone" if self.bucket == POSTPONE_BUCKET else f"bucket-{self.bucket}"
+        where = "/".join(t for t in (self.partition, bucket) if t)
         what = self.decision.unit.text if self.decision.unit else "nothing"
         return f"{where}: {what}, because {self.decision.reason.text}"
 
@@ -93,24 +100,46 @@ def _chooses(store: Store, partition: PartitionChoice) -> Callable[[bytes], bool
 
 
 def _buckets(store: Store, partition: PartitionChoice, bucket: int | None) -> list[CommitMessage]:
-    """Live files of each chosen bucket, as the `new_files` of a message."""
+    """Live files of each chosen bucket, as the `new_files` of a message; its index files as `new_index`.
+
+    Rows that wait in postponed buckets are no part of it."""
     if bucket is not None and (isinstance(bucket, bool) or not isinstance(bucket, int) or bucket < 0):
         raise InvalidRequest(f"bucket {bucket!r} must be a bucket's number, from 0 on")
     chosen = _chooses(store, partition)
+    latest = store.snapshots.latest()
     entries = store.manifests.live_entries(
-        store.snapshots.latest(),
+        latest,
         partition=chosen,
         bucket=None if bucket is None else lambda b, _: b == bucket,
     )
     files: dict[tuple[bytes, int, int], list[DataFileMeta]] = defaultdict(list)
     for e in entries:
-        files[e.partition, e.bucket, e.total_buckets].append(e.file)
-    return [CommitMessage(p, b, total, new_files=tuple(some)) for (p, b, total), some in files.items()]
+        if e.bucket != POSTPONE_BUCKET:
+            files[e.partition, e.bucket, e.total_buckets].append(e.file)
+    indexes: dict[tuple[bytes, int], list[IndexFileMeta]] = defaultdict(list)
+    for i in store.manifests.index_entries(latest) if store.options.deletion_vectors else ():
+        indexes[i.partition, i.bucket].append(i.file)
+    return [
+        CommitMessage(p, b, total, new_files=tuple(some), new_index=tuple(indexes[p, b]))
+        for (p, b, total), some in files.items()
+    ]
+
+
+def _deletions(store: Store, task: CommitMessage) -> BucketDeletions | None:
+    """The deletion vectors of a task's bucket, on tables that have them."""
+    if not store.options.deletion_vectors:
+        return None
+    return BucketDeletions(store.env, store.io, store.paths.index, task.new_index, store.options.bitmap64)
 
 
 def _decide(store: Store, task: CommitMessage, full: bool) -> Decision:
     return compact_task.decide(
-        store.schema, store.options, task.new_files, full=full, now_ms=store.env.local_now_ms()
+        store.schema,
+        store.options,
+        task.new_files,
+        full=full,
+        now_ms=store.env.local_now_ms(),
+        deletions=_deletions(store, task),
     )
 
 
@@ -127,24 +156,33 @@ def _run(store: Store, task: CommitMessage, full: bool) -> tuple[Decision, Commi
         directory=store.bucket_dir(task.partition, task.bucket),
         files=task.new_files,
         full=full,
+        deletions=_deletions(store, task),
     )
 
 
 def compact(
-    store: Store, *, full: bool, dry_run: bool, partition: PartitionChoice, bucket: int | None
+    store: Store,
+    *,
+    full: bool,
+    dry_run: bool,
+    partition: PartitionChoice,
+    bucket: int | None,
+    pool: MemoryPool | None = None,
 ) -> Compaction:
-    """Pick (and, without `dry_run`, rewrite and commit) in every chosen bucket."""
+    """Pick (and, without `dry_run`, rewrite and commit) in every chosen bucket. Rows that wait in postponed
+    buckets are given theirs first; `pool` is the memory for that."""
     require_writable(store.schema, store.options)
+    if BucketMode.of(store.schema, store.options) is BucketMode.POSTPONE:
+        done = _postponed(store, _chooses(store, partition), dry_run, pool)
+        if done is not None:
+            return done
     picks, messages = [], []
     try:
         for task in _buckets(store, partition, bucket):
-            if dry_run:
-                decision, message = _decide(store, task, full), None
-            else:
-                decision, message = _run(store, task, full)
-            picks.append(Pick(store.partition_text(task.partition), task.bucket, decision))
-            if message is not None:
-                messages.append(message)
+            for decision, message in _done(store, task, full, dry_run):
+                picks.append(Pick(store.partition_text(task.partition), task.bucket, decision))
+                if message is not None:
+                    messages.append(message)
     except BaseException:
         discard(store, messages)
         raise
@@ -153,9 +191,44 @@ def compact(
     with refused_leaves_nothing(store, messages):
         request = CommitRequest(store.env.uuid())
         committed = Committer(store).commit(messages, request) if messages else Committed()
+    return _finished(picks, committed, messages)
+
+
+def _finished(picks: list[Pick], committed: Committed, messages: list[CommitMessage]) -> Compaction:
     read = sum(f.file_size for m in messages for f in m.compact_before)
     written = sum(f.file_size for m in messages for f in _new(m))
     return Compaction(tuple(picks), committed, read, written)
+
+
+def _done(
+    store: Store, task: CommitMessage, full: bool, dry_run: bool
+) -> Iterator[tuple[Decision, CommitMessage | None]]:
+    """Each pick in one bucket, carried out unless it is a dry run."""
+    if store.schema.primary_keys:
+        yield (_decide(store, task, full), None) if dry_run else _run(store, task, full)
+        return
+    for decision, unit in append_compaction.decide(store, task, task.new_index, full=full):
+        yield decision, None if dry_run or unit is None else append_compaction.run(store, unit)
+
+
+def _postponed(
+    store: Store, chosen: Callable[[bytes], bool], dry_run: bool, pool: MemoryPool | None
+) -> Compaction | None:
+    """The compaction of rows that wait in postponed buckets; None if there are none."""
+    entries = store.manifests.live_entries(store.snapshots.latest(), partition=chosen)
+    files = postpone.waiting(entries)
+    if not files:
+        return None
+    buckets = postpone.totals(store, entries, files)
+    picks = [
+        Pick(store.partition_text(p), POSTPONE_BUCKET, decision)
+        for p, decision in postpone.decisions(files, buckets)
+    ]
+    if dry_run:
+        return Compaction(tuple(picks))
+    memory = pool or MemoryPool(store.options.write_buffer_bytes)
+    committed, messages = postpone.compact(store, files, buckets, memory)
+    return _finished(picks, committed, messages)
 
 
 def _new(message: CommitMessage) -> list[DataFileMeta]:
@@ -167,7 +240,15 @@ def _new(message: CommitMessage) -> list[DataFileMeta]:
 def tasks(store: Store, *, full: bool) -> list[bytes]:
     """Tasks for `run_task`, one for each bucket in which something would happen, largest first."""
     require_writable(store.schema, store.options)
-    found = [t for t in _buckets(store, None, None) if _decide(store, t, full).unit is not None]
+    if BucketMode.of(store.schema, store.options) is BucketMode.POSTPONE:
+        raise Unsupported("compaction of postponed buckets by an engine's tasks", "use Table.compact")
+    found = []
+    for task in _buckets(store, None, None):
+        if store.schema.primary_keys:
+            found += [task] if _decide(store, task, full).unit is not None else []
+        else:
+            units = append_compaction.decide(store, task, task.new_index, full=full)
+            found += [unit for _, unit in units if unit is not None]
     found.sort(key=lambda t: -sum(f.file_size for f in t.new_files))
     return [commit_message.encode(t) for t in found]
 
@@ -175,5 +256,9 @@ def tasks(store: Store, *, full: bool) -> list[bytes]:
 def run_task(store: Store, task: bytes, *, full: bool) -> bytes | None:
     """Compact one bucket; the commit message as bytes, None if nothing was to be done. Nothing is committed
     here."""
-    _, message = _run(store, commit_message.decode(task), full)
+    wanted = commit_message.decode(task)
+    if store.schema.primary_keys:
+        _, message = _run(store, wanted, full)
+    else:
+        message = append_compaction.run(store, wanted)
     return None if message is None else commit_message.encode(message)

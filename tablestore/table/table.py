@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -36,9 +36,10 @@ from tablestore.read.inspect import Inspect
 from tablestore.read.split import DataSplit
 from tablestore.read.split_read import read_split
 from tablestore.read.stream import Change, stream
-from tablestore.table import compaction, lookup
+from tablestore.table import compaction, lookup, overwriting, rescale
 from tablestore.table.compaction import Compaction
 from tablestore.table.engine import spark_engine
+from tablestore.table.located_keys import located_keys
 from tablestore.table.scan import Scan
 from tablestore.table.writer import EngineWriter, Writer, shared_pool, write_all
 from tablestore.write import positions
@@ -196,15 +197,18 @@ class Table:
 
     def _writer(self, request: CommitRequest) -> Writer:
         self._require_present()
-        return Writer(self._table_write(), lambda target: self._commit(target, request))
+        target = self._table_write(user=request.user)
+        return Writer(target, lambda target: self._commit(target, request))
 
     def _table_write(self, **options: Any) -> TableWrite:
         o = self.store.options
         defaults = {"pool": shared_pool(o.write_buffer_bytes), "compact": not o.write_only}
+        defaults["located"] = partial(located_keys, self.store)
         return TableWrite(self.store, **{**defaults, **options})
 
     def _commit(self, target: TableWrite, request: CommitRequest) -> Committed:
         messages = target.prepare()
+        request = replace(request, unchanged_since=target.keys_known_at)
         with refused_leaves_nothing(self.store, messages):
             committed = Committer(self.store).commit(messages, request)
         if committed.replayed:
@@ -240,7 +244,9 @@ class Table:
         self._require_present()
         pool = shared_pool(buffer_bytes or self.store.options.write_buffer_bytes)
         return EngineWriter(
-            self._table_write(compact=compact, changelog=changelog, sequence_base=sequence_base, pool=pool)
+            self._table_write(
+                compact=compact, changelog=changelog, sequence_base=sequence_base, pool=pool, user=user
+            )
         )
 
     def commit(
@@ -260,33 +266,49 @@ class Table:
         self._expire_after_commit()
         return committed
 
-    def overwrite(self, data: Any, *, partition: Mapping[str, Any] | None = None) -> Committed:
+    def overwrite(
+        self, data: Any, *, partition: Mapping[str, Any] | None = None, dynamic: bool | None = None
+    ) -> Committed:
         """Replace the partitions the data touch (or the one named, or an unpartitioned table) by `data`, in
-        one OVERWRITE snapshot."""
+        one OVERWRITE snapshot.
+
+        `partition` may name some of the partition columns only. `dynamic` true replaces only what the data
+        touch, of the named one too; it defaults to `dynamic-partition-overwrite` where none is named.
+        """
         self._require_present()
-        target = self._table_write(compact=False, changelog=False, ignore_live=True)
-        try:
-            write_all(target, data, None)
-            messages = target.prepare()
-        except BaseException:
-            target.abort()
-            raise
-        dynamic = (
-            self.store.options.dynamic_partition_overwrite and partition is None and bool(self.partition_by)
+        store = self.store
+        if dynamic is None:
+            dynamic = store.options.dynamic_partition_overwrite and partition is None
+        committed = overwriting.overwrite(
+            store,
+            self._overwriting,
+            lambda target: write_all(target, data, None),
+            self._request(None, BATCH_IDENTIFIER),
+            named=self._partition_filter(partition) if partition else None,
+            dynamic=dynamic and bool(self.partition_by),
         )
-        touched = {m.partition for m in messages}
-        chosen = touched.__contains__ if dynamic else self._partition_filter(partition)
-        outside = [m for m in messages if not chosen(m.partition)]
-        if outside:
-            discard(self.store, messages)
-            where = self.store.partition_text(outside[0].partition)
-            raise SchemaMismatch(
-                f"the data hold rows of partition {where!r}, which is not the one that is overwritten"
-            )
-        request = self._request(None, BATCH_IDENTIFIER)
-        with refused_leaves_nothing(self.store, messages):
-            committed = Committer(self.store).overwrite(messages, request, chosen)
         self._expire_after_commit()
+        return committed
+
+    def _overwriting(self) -> TableWrite:
+        compacts = overwriting.compacts_at_once(self.store.options)
+        return self._table_write(compact=compacts, changelog=False, ignore_live=True)
+
+    def rescale(self, bucket: int, *, partition: Mapping[str, Any] | None = None) -> Committed:
+        """Give the table `bucket` buckets and rewrite its rows (those of one partition), in one OVERWRITE.
+
+        Partitions that are not rewritten keep their buckets; they are read as before and refuse new rows.
+        """
+        self._require_present()
+        rescale.require_rescalable(self.store, bucket)
+        if bucket != self.store.options.bucket:
+            self.alter(options={"bucket": bucket})
+        table = self.refresh()
+        where = all_of(*(col(k) == v for k, v in partition.items())) if partition else None
+        request = self._request(None, BATCH_IDENTIFIER)
+        named = self._partition_filter(partition) if partition else None
+        committed = rescale.rewrite(table.store, table._overwriting, request, where=where, named=named)
+        table._expire_after_commit()
         return committed
 
     def truncate(self, *, partition: Mapping[str, Any] | None = None) -> Committed:

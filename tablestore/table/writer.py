@@ -63,7 +63,10 @@ class Writer:
         if kind is not None:
             self._target.abort()
         else:
-            self.committed = self._commit(self._target)
+            try:
+                self.committed = self._commit(self._target)
+            finally:
+                self._target.close()
 
 
 class EngineWriter:

@@ -126,6 +126,8 @@ class Committer:
                     raise _PublishedElsewhere(
                         f"identifier {request.identifier} of {request.user} was published meanwhile"
                     )
+                if kind != COMPACT:
+                    self._require_unchanged(latest, request)
                 if anew or changes is None:
                     changes = provide(latest)
                 snapshot = self._attempt(kind, latest, changes, following)
@@ -151,6 +153,17 @@ class Committer:
         millis = int((self._store.env.monotonic() - started) * 1000)
         _log(self._store, snapshot, changes.entries, tries, millis)
         return snapshot.id
+
+    def _require_unchanged(self, latest: Snapshot | None, request: CommitRequest) -> None:
+        """Raise CommitConflict if rows were changed after the snapshot that the request was made from."""
+        if latest is None or request.unchanged_since is None:
+            return
+        for snapshot_id in range(request.unchanged_since + 1, latest.id + 1):
+            there = self._store.snapshots.exists(snapshot_id)
+            later = self._store.snapshots.get(snapshot_id) if there else None
+            if later is None or later.commit_kind in (APPEND, OVERWRITE):
+                text = f"snapshot {snapshot_id} changed rows that this commit was made from; do it again"
+                raise CommitConflict(text, snapshot=snapshot_id)
 
     def _attempt(
         self, kind: str, latest: Snapshot | None, changes: Changes, following: NextSnapshot

@@ -16,6 +16,7 @@ from typing import Any
 
 from tablestore.format.index_manifest import IndexEntry
 from tablestore.format.manifest import ADD, DELETE, ManifestEntry
+from tablestore.io.paths import POSTPONE_BUCKET
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,11 @@ class Conflict:
 def bucket_counts(
     live: Iterable[ManifestEntry], delta: Iterable[ManifestEntry], partition_text: Callable[[bytes], str]
 ) -> Conflict | None:
-    """Rule (a): the documented error before a rescale, or None."""
-    totals: dict[bytes, int] = {e.partition: e.total_buckets for e in live}
+    """Rule (a): the documented error before a rescale, or None. Rows that wait in postponed buckets have no
+    number of buckets yet."""
+    totals = {e.partition: e.total_buckets for e in live if e.bucket != POSTPONE_BUCKET}
     for e in delta:
-        had = totals.get(e.partition)
+        had = totals.get(e.partition) if e.bucket != POSTPONE_BUCKET else None
         if e.kind == ADD and had is not None and had != e.total_buckets:
             where = f"partition {partition_text(e.partition)!r}" if e.partition.strip(b"\0") else "the table"
             text = (

@@ -91,7 +91,7 @@ class CrossPartitionRouting:
     """Routes rows to where their keys are or go. `located` reads where they are: (partition, bucket, batch
     with the columns of key and partition), each key once."""
 
-    def __init__(self, store: Store, located: LocatedKeys) -> None:
+    def __init__(self, store: Store, located: LocatedKeys, *, fresh: bool = False) -> None:
         self._store, self._schema = store, store.schema
         self._keys = store.schema.columns(store.schema.primary_keys)
         self._scratch = Scratch()
@@ -100,6 +100,8 @@ class CrossPartitionRouting:
         self._ids: dict[bytes, int] = {}
         self._values: list[pa.RecordBatch] = []  # one row of partition columns for each id
         self._located: LocatedKeys | None = located
+        latest = store.snapshots.latest_id() or 0  # before the keys are read: what comes later is a conflict
+        self.known_at: int | None = None if fresh else latest
 
     def route(self, batch: pa.RecordBatch) -> Iterator[Slice]:
         """The slices of a batch, retractions of rows that move included."""

@@ -24,13 +24,18 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
-    """Who commits, and what travels with it."""
+    """Who commits, and what travels with it.
+
+    With `unchanged_since` n the commit is refused if a snapshot after n changed rows: it was made from all
+    that snapshot n holds.
+    """
 
     user: str
     identifier: int = BATCH_IDENTIFIER
     position: str | None = None
     properties: Mapping[str, str] | None = None
     watermark: int | None = None
+    unchanged_since: int | None = None
 
     @property
     def streaming(self) -> bool:

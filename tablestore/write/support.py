@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tablestore.errors import InvalidOption, InvalidRequest, Unsupported
+from tablestore.errors import InvalidOption, InvalidRequest
 from tablestore.format.datafile import require_storable
 from tablestore.format.schema import TableSchema
 from tablestore.format.types import to_arrow
 from tablestore.io.external_paths import ExternalPaths
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.merge.validate import validate
-from tablestore.options import ChangelogProducer, MergeEngine, TableOptions
+from tablestore.options import TableOptions
 from tablestore.write.bucket_mode import DYNAMIC_BUCKET, key_is_global
 
 
@@ -17,15 +17,6 @@ def require_writable(schema: TableSchema, options: TableOptions) -> None:
     """Raise Unsupported naming the first feature of the table that this version does not write."""
     for f in schema.fields:
         to_arrow(f.type)
-    refused = {
-        "merge-engine = first-row": options.merge_engine is MergeEngine.FIRST_ROW,
-        f"changelog-producer = {options.changelog_producer.value}": options.changelog_producer
-        in (ChangelogProducer.LOOKUP, ChangelogProducer.FULL_COMPACTION),
-        "deletion-vectors.enabled": options.deletion_vectors,
-    }
-    for feature, asked in refused.items():
-        if asked:
-            raise Unsupported(f"writing tables with {feature}")
     require_storable(schema, options)
     ExternalPaths.of(options)
     _require_keys(schema, options)

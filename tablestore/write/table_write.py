@@ -1,42 +1,69 @@
-"""TableWrite: batches of one table → one LSM writer a bucket → commit messages. Nothing is visible until
+"""TableWrite: batches of one table → a writer for each bucket → commit messages. Nothing is visible until
 they are committed.
 
-Memory: all writers of a process share one pool of `write-buffer-size`; when it is full the largest flushes.
-Belongs to one thread.
+How rows find their bucket is the routing's matter, what a bucket's writer does with them depends on the kind
+of table: sort and merge (primary key), append, or put aside (postponed buckets). Memory: all writers of a
+process share one pool of `write-buffer-size`; when it is full the largest flushes. Belongs to one thread.
 Sequence numbers: without a base each bucket goes on from its live maximum; with `sequence_base` (a task of
-an engine) rows are
-numbered from there in the order in which they are written, and no manifest is read.
+an engine) rows are numbered from there in the order in which they are written, and no manifest is read.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import CommitConflict, SchemaMismatch
+from tablestore.errors import CommitConflict, SchemaMismatch, Unsupported
 from tablestore.format import rowkind
 from tablestore.format.commit_message import CommitMessage
+from tablestore.format.index_manifest import IndexFileMeta
 from tablestore.format.manifest import DataFileMeta
+from tablestore.io.paths import POSTPONE_BUCKET, inside, join
+from tablestore.lsm.append_writer import AppendWriter, require_inserts
+from tablestore.lsm.bucket_files import BucketFiles
+from tablestore.lsm.deletions import BucketDeletions
 from tablestore.lsm.memory import MemoryPool
+from tablestore.lsm.postpone_writer import PostponeWriter, postponed_options
 from tablestore.lsm.sorted_run import Levels
 from tablestore.lsm.writer import MergeTreeWriter
+from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.store import Store
-from tablestore.options import ChangelogProducer
-from tablestore.write import bucketing
+from tablestore.options import ChangelogProducer, TableOptions
+from tablestore.write import full_compaction
+from tablestore.write.bucket_mode import BucketMode
 from tablestore.write.conform import as_batches, conform
+from tablestore.write.cross_partition import CrossPartitionRouting, LocatedKeys
+from tablestore.write.dynamic_bucket import DynamicRouting
+from tablestore.write.routing import Place, Routing, by_rows_alone
 from tablestore.write.support import require_writable
 
 KIND, SEQUENCE = "_VALUE_KIND", "_SEQUENCE_NUMBER"
 
 
+class BucketWriter(Protocol):
+    """Writes one bucket: rows in, a commit message out."""
+
+    def append(
+        self, values: pa.RecordBatch, kinds: pa.Array | None = None, sequences: pa.Array | None = None
+    ) -> None: ...
+    def prepare(self) -> CommitMessage: ...
+    def abort(self) -> None: ...
+
+
 class TableWrite:
     """Writers of one table for one commit. `compact`: let writers compact; `changelog`: write the input
-    changelog, if it has one."""
+    changelog, if it has one.
+
+    `located` reads where keys are, which upserts across partitions need; `user` is who will commit, which
+    names of postponed files tell. `ignore_live`: as if the table were empty, for overwriting.
+    """
 
     def __init__(
         self,
@@ -47,22 +74,38 @@ class TableWrite:
         changelog: bool = True,
         sequence_base: int | None = None,
         ignore_live: bool = False,
+        user: str | None = None,
+        located: LocatedKeys | None = None,
     ) -> None:
         require_writable(store.schema, store.options)
         self._store, self._pool, self._compact = store, pool, compact
         self._changelog = changelog and store.options.changelog_producer is ChangelogProducer.INPUT
         self._sequence = sequence_base
-        self._writers: dict[tuple[bytes, int], MergeTreeWriter] = {}
-        self._live = (
-            None if ignore_live or (sequence_base is not None and not compact) else self._live_files()
+        self._mode = BucketMode.of(store.schema, store.options)
+        self._user = user or store.env.uuid()
+        self._routing = _routing(
+            store, self._mode, engine=sequence_base is not None, fresh=ignore_live, at=located
         )
+        self._writers: dict[Place, BucketWriter] = {}
+        self._fresh = ignore_live
+        self._snapshot = store.snapshots.latest()
+        blind = ignore_live or self._mode in (BucketMode.UNAWARE, BucketMode.POSTPONE)
+        self._live = None if blind or (sequence_base is not None and not compact) else self._live_files()
         self.rows = 0
 
-    def _live_files(self) -> dict[tuple[bytes, int], list[DataFileMeta]]:
-        files: dict[tuple[bytes, int], list[DataFileMeta]] = defaultdict(list)
-        for e in self._store.manifests.live_entries(self._store.snapshots.latest()):
+    def _live_files(self) -> dict[Place, list[DataFileMeta]]:
+        files: dict[Place, list[DataFileMeta]] = defaultdict(list)
+        for e in self._store.manifests.live_entries(self._snapshot):
             files[e.partition, e.bucket].append(e.file)
         return files
+
+    @cached_property
+    def _indexes(self) -> dict[Place, list[IndexFileMeta]]:
+        """Live index files by bucket."""
+        found: dict[Place, list[IndexFileMeta]] = defaultdict(list)
+        for e in self._store.manifests.index_entries(self._snapshot) if self._live is not None else ():
+            found[e.partition, e.bucket].append(e.file)
+        return found
 
     def write(self, data: Any, kinds: pa.Array | None = None) -> None:
         """Add rows; `kinds` are int8 row kinds of a single batch (absent: `rowkind.field`, else +I).
@@ -83,59 +126,150 @@ class TableWrite:
         if options.ignore_delete:
             keep = pa.array(~rowkind.retracts(kinds.to_numpy(zero_copy_only=False)))
             batch, kinds = batch.filter(keep), kinds.filter(keep)
+        if not self._store.schema.primary_keys:
+            require_inserts(kinds)
         self.rows += batch.num_rows
         batch = batch.append_column(KIND, kinds)
         if self._sequence is not None:
             numbers = np.arange(self._sequence, self._sequence + batch.num_rows)
             self._sequence += batch.num_rows
             batch = batch.append_column(SEQUENCE, pa.array(numbers))
-        for piece in bucketing.pieces(batch):
-            for partition, bucket, rows in bucketing.route(piece, self._store.schema, options):
-                self._append(partition, bucket, rows)
+        for partition, bucket, rows in self._routing.route(batch):
+            self._append(partition, bucket, rows)
 
     def _append(self, partition: bytes, bucket: int, rows: pa.RecordBatch) -> None:
         sequences = rows.column(SEQUENCE) if self._sequence is not None else None
         values = rows.select(list(self._store.schema.names))
         self._writer(partition, bucket).append(values, rows.column(KIND), sequences)
 
-    def _writer(self, partition: bytes, bucket: int) -> MergeTreeWriter:
-        if (partition, bucket) not in self._writers:
-            store, files = self._store, (self._live or {}).get((partition, bucket), [])
-            self._writers[partition, bucket] = MergeTreeWriter(
-                store.env,
-                store.io,
-                store.schema,
-                store.options,
-                partition=partition,
-                bucket=bucket,
-                total_buckets=store.options.bucket,
-                directory=store.bucket_dir(partition, bucket),
-                levels=Levels.of(files, store.options.num_levels, store.key_order),
-                pool=self._pool,
-                next_sequence=max((f.max_sequence for f in files), default=-1) + 1,
-                compact=self._compact,
-                changelog=self._changelog,
-                schema_of=store.schema_of,
-            )
-        return self._writers[partition, bucket]
+    def _writer(self, partition: bytes, bucket: int) -> BucketWriter:
+        place = partition, bucket
+        if place not in self._writers:
+            if self._mode is BucketMode.POSTPONE:
+                self._writers[place] = self._postponed(partition)
+            elif self._store.schema.primary_keys:
+                self._writers[place] = self._merging(partition, bucket)
+            else:
+                self._writers[place] = self._appending(partition, bucket)
+        return self._writers[place]
+
+    def _merging(self, partition: bytes, bucket: int) -> MergeTreeWriter:
+        store, files = self._store, (self._live or {}).get((partition, bucket), [])
+        return MergeTreeWriter(
+            store.env,
+            store.io,
+            store.schema,
+            store.options,
+            partition=partition,
+            bucket=bucket,
+            total_buckets=store.options.bucket,
+            directory=store.bucket_dir(partition, bucket),
+            levels=Levels.of(files, store.options.num_levels, store.key_order),
+            pool=self._pool,
+            next_sequence=max((f.max_sequence for f in files), default=-1) + 1,
+            compact=self._compact,
+            changelog=self._changelog,
+            schema_of=store.schema_of,
+            deletions=self._deletions(partition, bucket),
+            produce=not self._fresh,
+        )
+
+    def _deletions(self, partition: bytes, bucket: int) -> BucketDeletions | None:
+        """What compaction marks as deleted, on tables that work so."""
+        store = self._store
+        if not store.options.deletion_vectors or not self._compact:
+            return None
+        live, bitmap64 = self._indexes[partition, bucket], store.options.bitmap64
+        return BucketDeletions(store.env, store.io, store.paths.index, live, bitmap64)
+
+    def _appending(self, partition: bytes, bucket: int) -> AppendWriter:
+        store, live = self._store, (self._live or {}).get((partition, bucket), [])
+        marked = self._live is not None and (partition, bucket) in self._marked
+        combining = self._compact and self._mode is BucketMode.FIXED and not marked
+        return AppendWriter(
+            self._files(partition, bucket, store.options),
+            place=(partition, bucket, store.options.bucket),
+            pool=self._pool,
+            next_sequence=max((f.max_sequence for f in live), default=-1) + 1,
+            live=live if combining else None,
+        )
+
+    @cached_property
+    def _marked(self) -> Container[Place]:
+        """Buckets in which deletion vectors mark rows."""
+        return deletion_files(self._store, self._store.snapshots.latest())
+
+    def _postponed(self, partition: bytes) -> PostponeWriter:
+        number = int(self._store.env.jitter() * (2**31 - 1))
+        options = postponed_options(self._store.schema, self._store.options, user=self._user, number=number)
+        files = self._files(partition, POSTPONE_BUCKET, options)
+        return PostponeWriter(files, partition=partition, pool=self._pool)
+
+    def _files(self, partition: bytes, bucket: int, options: TableOptions) -> BucketFiles:
+        store = self._store
+        directory = store.bucket_dir(partition, bucket)
+        return BucketFiles(store.env, store.io, directory, store.schema, options, store.schema_of)
+
+    @property
+    def keys_known_at(self) -> int | None:
+        """The snapshot from which it is known where keys lie, if that was asked (0: the empty table)."""
+        return self._routing.known_at if isinstance(self._routing, CrossPartitionRouting) else None
 
     def prepare(self) -> list[CommitMessage]:
         """Flush everything; one message for each bucket that changed. Writing may go on afterwards."""
         messages: list[CommitMessage] = []
         try:
-            for writer in self._writers.values():
-                messages.append(writer.prepare())
+            fully = self._fully()
+            for place, writer in self._writers.items():
+                messages.append(writer.prepare(fully=True) if fully(place) else writer.prepare())
+            indexes = self._routing.prepare()
         except BaseException:
             self.abort()
             discard(self._store, messages)
             raise
-        return [m for m in messages if not m.empty]
+        found = []
+        for m in messages:
+            change = indexes.get((m.partition, m.bucket))
+            if change is not None:
+                m = replace(m, new_index=(*m.new_index, *change.new), deleted_index=change.deleted)
+            found.append(m)
+        return [m for m in found if not m.empty]
+
+    def _fully(self) -> Callable[[Place], bool]:
+        """Which buckets are compacted fully now; writers of those that wait are opened."""
+        store, every = self._store, full_compaction.interval(self._store.options)
+        compacts = self._compact and self._live is not None and bool(store.schema.primary_keys)
+        if not compacts or every is None:
+            return lambda _: False
+        due = full_compaction.due(store, self._snapshot, every)
+        top = store.options.num_levels - 1
+        for place, files in (self._live or {}).items():
+            if due(place) and any(f.level < top for f in files):
+                self._writer(*place)
+        return due
 
     def abort(self) -> None:
         """Delete what was written: nothing of it was committed."""
         writers, self._writers = list(self._writers.values()), {}
         for writer in writers:
             writer.abort()
+        self._routing.close()
+
+    def close(self) -> None:
+        """Let go of what was needed to write; what was prepared stays."""
+        self._routing.close()
+
+
+def _routing(store: Store, mode: BucketMode, *, engine: bool, fresh: bool, at: LocatedKeys | None) -> Routing:
+    """How rows of the table find their buckets."""
+    if mode in (BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION):
+        if engine:
+            why = "only one writer may assign buckets: use Table.write, or a fixed number of buckets"
+            raise Unsupported("writers of an engine's tasks on tables with dynamic buckets", why)
+        if mode is BucketMode.DYNAMIC:
+            return DynamicRouting(store, fresh=fresh)
+        return CrossPartitionRouting(store, tuple if fresh or at is None else at, fresh=fresh)
+    return by_rows_alone(store.schema, store.options)
 
 
 def kinds_column(batch: pa.RecordBatch, column: str) -> tuple[pa.RecordBatch, pa.Array]:
@@ -167,3 +301,8 @@ def discard(store: Store, messages: Iterable[CommitMessage], *, compactions_only
             files += [*m.new_files, *m.changelog_files]
         for file in files:
             store.io.delete(store.file_path(m.partition, m.bucket, file))
+            for extra in file.extra_files:
+                store.io.delete(join(store.bucket_dir(m.partition, m.bucket), inside(extra)))
+        indexes = m.compact_new_index if compactions_only else (*m.new_index, *m.compact_new_index)
+        for index in indexes:
+            store.io.delete(store.paths.index(index.file_name))

@@ -1,0 +1,93 @@
+"""RowStream: rows of one bucket → files, in the order in which they come. No sort, no merge.
+
+Rows wait in memory until the pool is full or enough for a file's next part have come; what is then handed to
+the open file is encoded at once, so that the pool bounds what a process holds however many buckets it
+writes. A file is finished when it has reached the target size, or at `finish`. Used by writers of append
+tables and of postponed buckets. Belongs to one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from tablestore.errors import Unavailable
+from tablestore.format.manifest import DataFileMeta
+from tablestore.lsm.bucket_files import RollingWriter
+from tablestore.lsm.memory import MemoryPool
+
+_HELD_BYTES = 32 << 20  # buffered rows that are handed over though the pool has room
+
+
+class RowStream:
+    """Writes batches through rolling writers that `open_writer` makes, one for each `finish`."""
+
+    def __init__(self, open_writer: Callable[[], RollingWriter], *, pool: MemoryPool) -> None:
+        self._open, self._pool = open_writer, pool
+        self._writer: RollingWriter | None = None
+        self._batches: list[pa.RecordBatch] = []
+        self._bytes = self._settled = 0
+        self._failure: BaseException | None = None
+        pool.register(self)
+
+    def append(self, batch: pa.RecordBatch) -> None:
+        """Add rows. May hand over rows of this or another stream of the pool."""
+        self._require_whole()
+        if batch.num_rows:
+            self._batches.append(batch)
+            self._bytes += batch.nbytes
+            if self._bytes > _HELD_BYTES:
+                self.flush()
+            else:
+                self._pool.report(self, self._bytes)
+
+    def settle(self) -> None:
+        """Let go of batches of which only slices are held."""
+        slices = self._batches[self._settled :]
+        if len(slices) == 1:
+            slices = [slices[0].slice(0, 0), *slices]  # joining one batch alone would not copy it
+        if slices:
+            self._batches[self._settled :] = [pa.concat_batches(slices)]
+            self._settled = len(self._batches)
+
+    def flush(self) -> None:
+        """Hand what is held to the open file. If that fails the rows are gone: then only `abort` is left."""
+        self._require_whole()
+        batches, self._batches, self._bytes, self._settled = self._batches, [], 0, 0
+        self._pool.report(self, 0)
+        if not batches:
+            return
+        try:
+            if self._writer is None:
+                self._writer = self._open()
+            self._writer.write(pa.Table.from_batches(batches).combine_chunks().to_batches()[0])
+            self._writer.flush()
+        except BaseException as e:
+            self._failure = e
+            raise
+
+    def _require_whole(self) -> None:
+        if self._failure is not None:
+            text = f"a flush of this writer failed and lost its rows; abort and write again: {self._failure}"
+            raise Unavailable(0, text) from self._failure
+
+    def finish(self) -> tuple[DataFileMeta, ...]:
+        """Write everything and close; the files in order. The stream may go on with new ones."""
+        self.flush()
+        writer, self._writer = self._writer, None
+        if writer is None:
+            return ()
+        try:
+            return writer.close()
+        except BaseException:
+            writer.abort()
+            raise
+
+    def abort(self) -> None:
+        """Drop what is held and delete the files that are not finished."""
+        self._pool.release(self)
+        self._batches, self._bytes, self._settled = [], 0, 0
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.abort()

@@ -1,0 +1,96 @@
+"""Compaction of append tables: which files of a bucket are combined, and doing it.
+
+A task is a commit message whose `new_files` are the files to combine and whose `new_index` are the index
+files that mark rows of them, so it travels as bytes like any other. Rows that are marked deleted are left
+out, their vectors dropped: an index file is written anew with what it holds of other files.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+
+from tablestore.format.commit_message import CommitMessage
+from tablestore.format.deletion_vector import DeletionVector
+from tablestore.format.index_manifest import DELETION_VECTORS, IndexFileMeta
+from tablestore.lsm import append_compaction
+from tablestore.lsm.append_compaction import AppendCompaction
+from tablestore.lsm.append_rewriter import combine
+from tablestore.lsm.bucket_files import BucketFiles, FileNames
+from tablestore.lsm.decision import Decision
+from tablestore.lsm.deletions import BucketDeletions
+from tablestore.meta.store import Store
+from tablestore.write.bucket_mode import BucketMode
+
+log = logging.getLogger(__name__)
+
+
+def decide(
+    store: Store, bucket: CommitMessage, index: Iterable[IndexFileMeta], *, full: bool
+) -> list[tuple[Decision, CommitMessage | None]]:
+    """What a compaction of a bucket's live files (`new_files`) would do, each portion with its task; a single
+    "no" if it is nothing."""
+    ranges = {
+        r.data_file: (f, r) for f in index if f.index_type == DELETION_VECTORS for r in f.dv_ranges or ()
+    }
+    rows = {f.file_name: f.row_count for f in bucket.new_files}
+    options = AppendCompaction.of(
+        store.options,
+        deleted={
+            n: rows.get(n, 0) if r.cardinality is None else r.cardinality for n, (_, r) in ranges.items()
+        },
+        vectors={n: f.file_name for n, (f, _) in ranges.items()},
+    )
+    files = bucket.new_files
+    if BucketMode.of(store.schema, store.options) is BucketMode.UNAWARE:
+        decisions = append_compaction.pack(files, options, all_small=full)
+    else:
+        decisions = [(append_compaction.full if full else append_compaction.pick)(files, options)]
+    return [(d, _task(bucket, d, ranges)) for d in decisions]
+
+
+def _task(
+    bucket: CommitMessage, decision: Decision, ranges: Mapping[str, Sequence[object]]
+) -> CommitMessage | None:
+    if decision.unit is None:
+        return None
+    files = decision.unit.files
+    index = {ranges[f.file_name][0].file_name: ranges[f.file_name][0] for f in files if f.file_name in ranges}
+    return CommitMessage(
+        bucket.partition,
+        bucket.bucket,
+        bucket.total_buckets,
+        new_files=files,
+        new_index=tuple(index.values()),
+    )
+
+
+def run(store: Store, task: CommitMessage) -> CommitMessage:
+    """Combine the files of a task; the message to commit. Nothing is left behind if it fails."""
+    options = store.options
+    directory = store.bucket_dir(task.partition, task.bucket)
+    files = BucketFiles(store.env, store.io, directory, store.schema, options, store.schema_of)
+    deletions = BucketDeletions(store.env, store.io, store.paths.index, task.new_index, options.bitmap64)
+    vectors: dict[str, DeletionVector] = {}
+    for file in task.new_files:
+        vector = deletions.of(file.file_name)
+        if vector is not None:
+            vectors[file.file_name] = vector
+    names = FileNames(files)
+    after = combine(files, names.data, task.new_files, vectors=vectors, tracked=options.row_tracking)
+    try:
+        deletions.drop(vectors)
+        new_index, replaced = deletions.flush()
+    except BaseException:
+        files.delete(after)
+        raise
+    log.info("combined %d files of %s into %d", len(task.new_files), directory, len(after))
+    return CommitMessage(
+        task.partition,
+        task.bucket,
+        task.total_buckets,
+        compact_before=task.new_files,
+        compact_after=after,
+        compact_new_index=new_index,
+        compact_deleted_index=replaced,
+    )

@@ -1,0 +1,113 @@
+"""Postponed buckets: rows wait in bucket-postpone until a compaction gives them real buckets.
+
+The compaction reads the waiting files in the order of their commits and writes the rows as a writer of fixed
+buckets would, which merges them with what is there. One COMPACT snapshot takes the waiting files away and
+adds the new ones, so no reader ever sees a row twice or not at all. A partition keeps its number of buckets;
+a new one gets `postpone.target-row-num-per-bucket` or `postpone.default-bucket-num`. Memory: one batch and
+the write buffers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+from tablestore.errors import Corrupt
+from tablestore.format.commit_message import CommitMessage
+from tablestore.format.manifest import DataFileMeta, ManifestEntry
+from tablestore.format.parquet_schema import KIND
+from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.lsm.bucket_files import BucketFiles
+from tablestore.lsm.decision import CompactUnit, Decision, Reason
+from tablestore.lsm.memory import MemoryPool
+from tablestore.meta.store import Store
+from tablestore.options import TableOptions
+from tablestore.write.commit import CommitRequest, Committed, Committer
+from tablestore.write.overwrite import as_compaction
+from tablestore.write.table_write import TableWrite, discard, refused_leaves_nothing
+
+log = logging.getLogger(__name__)
+Waiting = dict[bytes, list[DataFileMeta]]
+
+
+def waiting(entries: Iterable[ManifestEntry]) -> Waiting:
+    """Files of postponed buckets, by partition, oldest commit first."""
+    found: Waiting = defaultdict(list)
+    for e in entries:
+        if e.bucket == POSTPONE_BUCKET:
+            found[e.partition].append(e.file)
+    return found
+
+
+def totals(store: Store, entries: Iterable[ManifestEntry], files: Waiting) -> dict[bytes, int]:
+    """How many buckets each partition with waiting files has or gets. Raises Corrupt where two are known."""
+    known: dict[bytes, int] = {}
+    for e in entries:
+        if e.bucket != POSTPONE_BUCKET and known.setdefault(e.partition, e.total_buckets) != e.total_buckets:
+            text = f"partition {store.partition_text(e.partition)!r} mixes bucket counts"
+            raise Corrupt(store.paths.root, f"{text} {known[e.partition]} and {e.total_buckets}")
+    return {p: known.get(p) or _first_total(store.options, some) for p, some in files.items()}
+
+
+def _first_total(options: TableOptions, files: Iterable[DataFileMeta]) -> int:
+    if options.postpone_bucket_rows is None:
+        return options.postpone_buckets
+    return max(-(-sum(f.row_count for f in files) // options.postpone_bucket_rows), 1)
+
+
+def decisions(files: Waiting, buckets: dict[bytes, int]) -> list[tuple[bytes, Decision]]:
+    """What a compaction does with each partition's waiting files."""
+    found = []
+    for partition, some in files.items():
+        rows = sum(f.row_count for f in some)
+        text = f"{rows:,} rows wait for their place in {buckets[partition]} buckets"
+        found.append((partition, Decision(CompactUnit(0, tuple(some)), Reason("postponed", text))))
+    return found
+
+
+def compact(
+    store: Store, files: Waiting, buckets: dict[bytes, int], pool: MemoryPool
+) -> tuple[Committed, list[CommitMessage]]:
+    """Give the waiting rows their buckets, in one commit; what was committed."""
+    messages: list[CommitMessage] = []
+    try:
+        for total in sorted(set(buckets.values())):
+            some = {p: f for p, f in files.items() if buckets[p] == total}
+            messages += _placed(store, some, total, pool)
+    except BaseException:
+        discard(store, messages)
+        raise
+    for partition, some in files.items():
+        gone = CommitMessage(partition, POSTPONE_BUCKET, POSTPONE_BUCKET, compact_before=tuple(some))
+        messages.append(gone)
+    with refused_leaves_nothing(store, messages):
+        return Committer(store).commit(messages, CommitRequest(store.env.uuid())), messages
+
+
+def _placed(store: Store, files: Waiting, total: int, pool: MemoryPool) -> list[CommitMessage]:
+    """The messages of writers of `total` buckets that were given the waiting rows."""
+    fixed = store.with_schema(store.schema.with_options({"bucket": str(total)}))
+    target = TableWrite(fixed, pool=pool, compact=True)
+    try:
+        for partition, some in files.items():
+            _feed(store, partition, some, target.write)
+        prepared = target.prepare()
+    except BaseException:
+        target.abort()
+        raise
+    found = []
+    for message in prepared:
+        one, dropped = as_compaction(message)
+        for file in dropped:
+            store.io.delete(store.file_path(message.partition, message.bucket, file))
+        found.append(one)
+    return found
+
+
+def _feed(store: Store, partition: bytes, files: Iterable[DataFileMeta], write: Callable[..., None]) -> None:
+    directory = store.bucket_dir(partition, POSTPONE_BUCKET)
+    bucket = BucketFiles(store.env, store.io, directory, store.schema, store.options, store.schema_of)
+    for file in files:
+        for batch in bucket.read(file):
+            write(batch.select(list(store.schema.names)), batch.column(KIND))

@@ -1,0 +1,53 @@
+"""Rescaling: another number of buckets for a table or one of its partitions.
+
+The option is altered, then the partitions are overwritten by their own rows, read and routed anew one batch
+at a time. The commit is refused if somebody wrote meanwhile: those rows would be lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tablestore.errors import InvalidRequest
+from tablestore.format.predicate import Predicate
+from tablestore.meta.store import Store
+from tablestore.read.plan import plan
+from tablestore.read.split_read import read_split
+from tablestore.table.overwriting import Chooser, overwrite
+from tablestore.write.bucket_mode import BucketMode
+from tablestore.write.commit import CommitRequest, Committed
+from tablestore.write.table_write import TableWrite
+
+
+def require_rescalable(store: Store, bucket: int) -> None:
+    """Raise InvalidRequest unless the table has a fixed number of buckets and `bucket` is one."""
+    if isinstance(bucket, bool) or not isinstance(bucket, int) or bucket < 1:
+        raise InvalidRequest(f"bucket {bucket!r} must be a number of buckets, from 1 on")
+    mode = BucketMode.of(store.schema, store.options)
+    if mode is not BucketMode.FIXED:
+        raise InvalidRequest(
+            f"only tables with a fixed number of buckets are rescaled; this has {mode} buckets"
+        )
+
+
+def rewrite(
+    store: Store,
+    write: Callable[[], TableWrite],
+    request: CommitRequest,
+    *,
+    where: Predicate | None,
+    named: Chooser | None,
+) -> Committed:
+    """Overwrite the `named` partitions, which `where` selects, by their own rows under the schema of
+    `store`."""
+    snapshot = store.snapshots.latest()
+    found = plan(store, snapshot, where)
+
+    def fill(target: TableWrite) -> None:
+        for split in found.splits:
+            for batch in read_split(store, split, None, found.where):
+                target.write(batch)
+
+    unchanged = replace(request, unchanged_since=snapshot.id if snapshot else 0)
+    return overwrite(store, write, fill, unchanged, named=named, dynamic=False)

@@ -1,0 +1,81 @@
+"""What an overwriting commit is made of: compactions folded into the new files, files lifted to the top
+level.
+
+Pure. An OVERWRITE is one snapshot, so what the writers compacted meanwhile counts as written at once; the
+same holds for a compaction of postponed rows. Files that do not overlap in keys need no level 0
+(`overwrite-upgrade`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from tablestore.format.commit_message import CommitMessage
+from tablestore.format.manifest import DataFileMeta
+
+KeyOrder = Callable[[bytes], Any]
+
+
+def folded(message: CommitMessage) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
+    """The message with its compaction taken into `new_files`, and the files that are nowhere in it any more.
+
+    Files that were there before stay in `compact_before`; changelog and index files become those of one
+    snapshot too.
+    """
+    made = {(f.file_name, f.level) for f in message.new_files}
+    gone = {(f.file_name, f.level) for f in message.compact_before}
+    kept = [f for f in message.new_files if (f.file_name, f.level) not in gone]
+    new = (*kept, *message.compact_after)
+    names = {f.file_name for f in new}
+    before = tuple(f for f in message.compact_before if (f.file_name, f.level) not in made)
+    dropped = tuple(f for f in message.new_files if f.file_name not in names)
+    result = replace(
+        message,
+        new_files=new,
+        changelog_files=(*message.changelog_files, *message.compact_changelog),
+        new_index=(*message.new_index, *message.compact_new_index),
+        deleted_index=(*message.deleted_index, *message.compact_deleted_index),
+        compact_before=before,
+        compact_after=(),
+        compact_changelog=(),
+        compact_new_index=(),
+        compact_deleted_index=(),
+    )
+    return result, dropped
+
+
+def as_compaction(message: CommitMessage) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
+    """The message as one COMPACT part: what was written counts as the result of a compaction; and the files
+    that are nowhere in it."""
+    one, dropped = folded(message)
+    result = replace(
+        one,
+        new_files=(),
+        changelog_files=(),
+        new_index=(),
+        deleted_index=(),
+        compact_after=one.new_files,
+        compact_changelog=one.changelog_files,
+        compact_new_index=one.new_index,
+        compact_deleted_index=one.deleted_index,
+    )
+    return result, dropped
+
+
+def lifted(messages: Iterable[CommitMessage], key: KeyOrder, top: int) -> list[CommitMessage]:
+    """Messages whose new files are at the `top` level where their keys do not overlap; all or none of a
+    bucket. Only if every file is fresh and in a real bucket."""
+    messages = list(messages)
+    if any(f.level for m in messages for f in m.new_files) or any(m.bucket < 0 for m in messages):
+        return messages
+    return [_lifted(m, key, top) for m in messages]
+
+
+def _lifted(message: CommitMessage, key: KeyOrder, top: int) -> CommitMessage:
+    ordered = sorted(message.new_files, key=lambda f: key(f.min_key))
+    if any(key(a.max_key) >= key(b.min_key) for a, b in pairwise(ordered)):
+        return message
+    return replace(message, new_files=tuple(replace(f, level=top) for f in ordered))
