@@ -76,9 +76,7 @@ class DeletionVector:
     __hash__ = None
 
 
-def surviving(
-    batches: Iterable[pa.RecordBatch], vector: DeletionVector | None
-) -> Iterator[pa.RecordBatch]:
+def surviving(batches: Iterable[pa.RecordBatch], vector: DeletionVector | None) -> Iterator[pa.RecordBatch]:
     """Batches of a whole file, from its first row on, without the deleted rows; none is empty."""
     start = 0
     for batch in batches:

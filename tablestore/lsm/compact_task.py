@@ -18,6 +18,7 @@ from tablestore.lsm.bucket_files import BucketFiles
 from tablestore.lsm.compaction import CompactionOptions, PickContext, pick
 from tablestore.lsm.compaction import full as full_compaction
 from tablestore.lsm.decision import Decision
+from tablestore.lsm.deletions import BucketDeletions
 from tablestore.lsm.rewriter import Rewriter
 from tablestore.lsm.sorted_run import Levels
 from tablestore.options import TableOptions
@@ -32,10 +33,11 @@ def decide(
     *,
     full: bool,
     now_ms: int,
+    deletions: BucketDeletions | None = None,
 ) -> Decision:
     """What a compaction of these live files would do. `now_ms` is the local wall clock, as in file
     metadata."""
-    return _decide(_levels(schema, options, files), options, full=full, now_ms=now_ms)
+    return _decide(_levels(schema, options, files), options, deletions, full=full, now_ms=now_ms)
 
 
 def compact_bucket(
@@ -51,18 +53,31 @@ def compact_bucket(
     directory: str,
     files: Iterable[DataFileMeta],
     full: bool,
+    deletions: BucketDeletions | None = None,
 ) -> tuple[Decision, CommitMessage | None]:
     """One compaction of a bucket's live files: what was decided, and the message to commit if anything
     changed."""
     levels = _levels(schema, options, files)
-    decision = _decide(levels, options, full=full, now_ms=env.local_now_ms())
+    decision = _decide(levels, options, deletions, full=full, now_ms=env.local_now_ms())
     if decision.unit is None:
         return decision, None
     bucket_files = BucketFiles(env, io, directory, schema, options, schema_of)
-    result = Rewriter(bucket_files).run(decision.unit, levels)
+    result = Rewriter(bucket_files, deletions=deletions).run(decision.unit, levels)
+    try:
+        new_index, replaced = deletions.flush() if deletions is not None else ((), ())
+    except BaseException:
+        bucket_files.delete(f.file_name for f in result.written)
+        raise
     log.info("compacted %s: %s", directory, decision.text)
     message = CommitMessage(
-        partition, bucket, total_buckets, compact_before=result.before, compact_after=result.after
+        partition,
+        bucket,
+        total_buckets,
+        compact_before=result.before,
+        compact_after=result.after,
+        compact_changelog=result.changelog,
+        compact_new_index=new_index,
+        compact_deleted_index=replaced,
     )
     return decision, None if message.empty else message
 
@@ -71,6 +86,11 @@ def _levels(schema: TableSchema, options: TableOptions, files: Iterable[DataFile
     return Levels.of(files, options.num_levels, interval.key_order([f.type for f in schema.key_fields]))
 
 
-def _decide(levels: Levels, options: TableOptions, *, full: bool, now_ms: int) -> Decision:
+def _decide(
+    levels: Levels, options: TableOptions, deletions: BucketDeletions | None, *, full: bool, now_ms: int
+) -> Decision:
     wanted = CompactionOptions.of(options)
-    return full_compaction(levels, wanted) if full else pick(levels, wanted, PickContext.at(now_ms, levels))
+    if not full:
+        return pick(levels, wanted, PickContext.at(now_ms, levels))
+    worn = deletions.names() if deletions is not None else frozenset()
+    return full_compaction(levels, wanted, worn=lambda f: f.file_name in worn)

@@ -21,10 +21,12 @@ _SIGNS = {"fired": "✓", "no": "×", "not reached": "○", "off": "–"}
 
 @dataclass(frozen=True, slots=True)
 class CompactUnit:
-    """Files to merge, in the order of their runs, and the level their rows go to (never 0)."""
+    """Files to merge, in the order of their runs, and the level their rows go to (never 0); with
+    `file_by_file` each is rewritten for itself."""
 
     output_level: int
     files: tuple[DataFileMeta, ...]
+    file_by_file: bool = False
 
     @property
     def size(self) -> int:
@@ -197,10 +199,14 @@ def _file_number(n: dict[str, Any], trial: RuleTrial) -> str:
 def _lift_level0(n: dict[str, Any], trial: RuleTrial) -> str:
     if not n["level0"]:
         return "level 0 is empty"
+    if n.get("interval", 0) > n["level0"]:
+        return f"level 0 holds {_runs(n['level0'])}, fewer than {n['interval']}"
     return f"level 0 holds {_runs(n['level0'])}; {_taken(n, trial)}"
 
 
 def _full(n: dict[str, Any], trial: RuleTrial) -> str:
+    if n.get("worn"):
+        return f"{n['worn']} of the top level's files hold rows that are deleted or past their time"
     if trial.unit is None:
         return "no files" if not n["runs"] else f"one run at the top level L{n['max_level']} already"
     return f"asked for, {_runs(n['runs'])} to L{n['max_level']}"

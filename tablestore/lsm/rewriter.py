@@ -1,44 +1,68 @@
 """Carrying out a compaction unit: files merged, moved or copied, section by section (format facts 12.3).
 
 What overlaps is merged; small files that stand alone are rewritten with their neighbours; large ones only
-change their level ("upgrade": no I/O). Rows that take keys away are dropped only when nothing lies below the
-output level (I7). One window of the runs of a section is in memory. Outputs are deleted if anything fails.
+change their level ("upgrade": no I/O, or reading only where changes must be told or rows marked as deleted).
+Rows that take keys away are dropped only when nothing lies below the output level (I7), or what lies below is
+marked as deleted. One window of the runs of a section is in memory. Outputs are deleted if anything fails.
 Called by writers and by compaction tasks; belongs to one thread.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
-from tablestore.format.manifest import COMPACT_SOURCE, DataFileMeta
+from tablestore.format.deletion_vector import surviving
+from tablestore.format.file_spec import FileSpec
+from tablestore.format.manifest import APPEND_SOURCE, COMPACT_SOURCE, DataFileMeta
 from tablestore.lsm import interval, merge_reader
+from tablestore.lsm import keys as key_columns
 from tablestore.lsm.bucket_files import BucketFiles, FileNames, RollingWriter, write_all
+from tablestore.lsm.changelog import (
+    LEVEL,
+    LowestLevel,
+    Telling,
+    Told,
+    Window,
+    first_rows,
+    fully_merged,
+    looked_up,
+    missing_above,
+    with_level,
+)
 from tablestore.lsm.compaction import CompactionOptions
 from tablestore.lsm.decision import CompactUnit
+from tablestore.lsm.deletions import BucketDeletions
 from tablestore.lsm.interval import Section
-from tablestore.lsm.merge_function import MergeFunction, merge_function, without_retracts
+from tablestore.lsm.lookup import Hits, LevelLookup
+from tablestore.lsm.merge.expire import RecordExpire
+from tablestore.lsm.merge_function import MergeFunction, merge_function, take, without_retracts
 from tablestore.lsm.sorted_run import Levels, SortedRun, old_to_new
+from tablestore.options import ChangelogProducer, MergeEngine, TableOptions
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class CompactResult:
-    """Files taken out of the levels and files put in. A moved file is in both, with its two levels."""
+    """Files taken out of the levels and files put in, and those that tell what changed. A moved file is in
+    both, with its two levels."""
 
     before: tuple[DataFileMeta, ...] = ()
     after: tuple[DataFileMeta, ...] = ()
+    changelog: tuple[DataFileMeta, ...] = ()
 
     @property
     def written(self) -> tuple[DataFileMeta, ...]:
-        """Files that were made, not only moved."""
+        """Files that were made, not only moved, changelog files among them."""
         moved = {f.file_name for f in self.before}
-        return tuple(f for f in self.after if f.file_name not in moved)
+        return (*(f for f in self.after if f.file_name not in moved), *self.changelog)
 
     def then(self, later: CompactResult) -> tuple[CompactResult, tuple[DataFileMeta, ...]]:
         """Both as one result, and the files in between that no snapshot will ever name."""
@@ -54,7 +78,8 @@ class CompactResult:
             if file.file_name not in before and file.file_name not in kept:
                 between.append(file)
         after.update((f.file_name, f) for f in later.after)
-        return CompactResult(tuple(before.values()), tuple(after.values())), tuple(between)
+        changelog = (*self.changelog, *later.changelog)
+        return CompactResult(tuple(before.values()), tuple(after.values()), changelog), tuple(between)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +92,19 @@ class Step:
 
 
 def steps(
-    sections: Sequence[Section], *, output_level: int, max_level: int, small_bytes: float
+    sections: Sequence[Section],
+    *,
+    output_level: int,
+    max_level: int,
+    small_bytes: float,
+    expired: Container[str] = (),
 ) -> Iterator[Step]:
-    """What to do with the sections of a unit, in key order. Pure."""
+    """What to do with the sections of a unit, in key order: files named in `expired` are not moved but
+    rewritten. Pure."""
 
     def moved_or_rewritten(file: DataFileMeta) -> Iterator[Step]:
-        if output_level == max_level and file.delete_count != 0:  # unknown counts may hide deletes
+        may_hold_deletes = file.delete_count != 0  # unknown counts may hide some
+        if (output_level == max_level and may_hold_deletes) or file.file_name in expired:
             yield Step(((SortedRun.single(file),),))
         elif file.level != output_level:
             yield Step(upgrade=file)
@@ -99,65 +131,262 @@ def steps(
     yield from rewritten(pending)
 
 
-class Rewriter:
-    """Runs units of one bucket. Its files have a uuid of their own."""
+class Mode(Enum):
+    """How a table's compaction treats rows: only merges them, or looks at what was there before."""
 
-    def __init__(self, files: BucketFiles) -> None:
-        self._files = files
+    MERGE = "merge"
+    LOOKUP = "lookup"
+    FIRST_ROW = "first row"
+    FULL = "full compaction"
+
+    @classmethod
+    def of(cls, options: TableOptions) -> Mode:
+        """The mode of a table."""
+        if options.changelog_producer is ChangelogProducer.FULL_COMPACTION:
+            return cls.FULL
+        if not options.needs_lookup:
+            return cls.MERGE
+        return cls.FIRST_ROW if options.merge_engine is MergeEngine.FIRST_ROW else cls.LOOKUP
+
+    def tells(self, options: TableOptions) -> bool:
+        """Whether it writes a changelog."""
+        return self is Mode.FULL or options.changelog_producer is ChangelogProducer.LOOKUP
+
+    def looks_at(self, files: Sequence[DataFileMeta], work: _Work) -> bool:
+        """Whether compacting these files may change something for readers of changes or rows above."""
+        if self is Mode.FULL:
+            return work.level == work.top
+        return self is not Mode.MERGE and any(f.level == 0 for f in files)
+
+
+class Upgrade(Enum):
+    """How a file gets to its new level."""
+
+    MOVE = "move"
+    READ = "move, but read it"
+    REWRITE = "rewrite"
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What the steps of a unit share."""
+
+    level: int
+    top: int
+    drop: bool
+    lookup: LevelLookup | None
+
+
+class Rewriter:
+    """Runs units of one bucket. Its files have a uuid of their own.
+
+    `deletions` are the bucket's deletion vectors, of tables that have them. Without `produce` no changelog
+    is written, whatever the producer.
+    """
+
+    def __init__(
+        self, files: BucketFiles, *, deletions: BucketDeletions | None = None, produce: bool = True
+    ) -> None:
+        self._files, self._deletions = files, deletions
         self._names = FileNames(files)
         self._key = interval.key_order([f.type for f in files.schema.key_fields])
         self._function: MergeFunction = merge_function(files.schema, files.options)
         self._small_bytes = CompactionOptions.of(files.options).small_file_bytes
+        self._expire = RecordExpire.of(files.schema, files.options)
+        self._mode = Mode.of(files.options)
+        self._telling = Telling.of(
+            files.schema, files.options, told=produce and self._mode.tells(files.options)
+        )
 
     def run(self, unit: CompactUnit, levels: Levels) -> CompactResult:
         """Compact `unit`, picked from `levels`."""
         assert unit.output_level > 0, "compaction never writes level 0"
-        drop = unit.output_level >= levels.highest_level  # I7: nothing below, so deletes may vanish
-        plan = steps(
+        # I7: nothing below, or what is below is marked as deleted, so deletes may vanish
+        drop = unit.output_level >= levels.highest_level or self._deletions is not None
+        work = _Work(unit.output_level, levels.max_level, drop, self._lookup(unit.output_level, levels))
+        before: list[DataFileMeta] = []
+        after: list[DataFileMeta] = []
+        changelog: list[DataFileMeta] = []
+        written: list[str] = []
+        try:
+            for step in self._steps(unit, levels):
+                result = (
+                    self._upgrade(step.upgrade, work) if step.upgrade else self._rewrite(step.sections, work)
+                )
+                written += [f.file_name for f in result.written]
+                before += result.before
+                after += result.after
+                changelog += result.changelog
+        except BaseException:
+            self._files.delete(written)
+            raise
+        return CompactResult(tuple(before), tuple(after), tuple(changelog))
+
+    def _steps(self, unit: CompactUnit, levels: Levels) -> Iterator[Step]:
+        if unit.file_by_file:
+            return iter([Step(((SortedRun.single(f),),)) for f in unit.files])
+        return steps(
             interval.partition(unit.files, self._key),
             output_level=unit.output_level,
             max_level=levels.max_level,
             small_bytes=self._small_bytes,
+            expired=self._expired(unit.files),
         )
-        before: list[DataFileMeta] = []
-        after: list[DataFileMeta] = []
-        written: list[str] = []
-        try:
-            for step in plan:
-                if step.upgrade is not None:
-                    before.append(step.upgrade)
-                    after.append(step.upgrade.upgraded(unit.output_level))
-                    continue
-                made = self._rewrite(step.sections, unit.output_level, drop)
-                written += [f.file_name for f in made]
-                before += [f for section in step.sections for run in section for f in run.files]
-                after += made
-        except BaseException:
-            self._files.delete(written)
-            raise
-        return CompactResult(tuple(before), tuple(after))
 
-    def _rewrite(self, sections: Sequence[Section], level: int, drop: bool) -> tuple[DataFileMeta, ...]:
-        writer = RollingWriter(self._files, self._names.data, level=level, source=COMPACT_SOURCE)
-        batches = (batch for section in sections for batch in self._rows(section, drop))
+    def _expired(self, files: Sequence[DataFileMeta]) -> frozenset[str]:
+        """Names of files that hold rows past their time."""
+        if self._expire is None:
+            return frozenset()
+        now, schema_of = self._files.env.now_ms() // 1000, self._files.schema_of
+        return frozenset(f.file_name for f in files if self._expire.expired(f, schema_of, now))
+
+    def _lookup(self, output_level: int, levels: Levels) -> LevelLookup | None:
+        """What looks keys up above the output level, if this table does so."""
+        if self._mode not in (Mode.LOOKUP, Mode.FIRST_ROW):
+            return None
+        rows = self._mode is Mode.LOOKUP and self._needs_values
+        return LevelLookup(self._files, levels, above=output_level, deletions=self._deletions, rows=rows)
+
+    @property
+    def _needs_values(self) -> bool:
+        """Whether rows above matter, not only where they are."""
+        return self._deletions is None or self._telling.told or not self._plain
+
+    @property
+    def _plain(self) -> bool:
+        """Whether the newest row is the result, whatever else there is of its key."""
+        options = self._files.options
+        return options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_fields
+
+    def _rewrite(self, sections: Sequence[Section], work: _Work) -> CompactResult:
+        before = tuple(f for section in sections for run in section for f in run.files)
+        if self._mode.looks_at(before, work):
+            after, changelog = self._tell(sections, work, rewrite=True)
+        else:
+            after, changelog = self._merge(sections, work), ()
+        if self._deletions is not None:
+            self._deletions.drop(f.file_name for f in before)
+        return CompactResult(before, after, changelog)
+
+    def _upgrade(self, file: DataFileMeta, work: _Work) -> CompactResult:
+        """Move a file to the output level, reading it if its rows change something there."""
+        how = self._how_to_upgrade(file, work)
+        if how is Upgrade.REWRITE:
+            return self._rewrite(((SortedRun.single(file),),), work)
+        changelog: tuple[DataFileMeta, ...] = ()
+        if how is Upgrade.READ:
+            _, changelog = self._tell(((SortedRun.single(file),),), work, rewrite=False)
+        return CompactResult((file,), (file.upgraded(work.level),), changelog)
+
+    def _how_to_upgrade(self, file: DataFileMeta, work: _Work) -> Upgrade:
+        if not self._mode.looks_at((file,), work):
+            return Upgrade.MOVE
+        if self._mode is Mode.FULL:
+            return Upgrade.READ if self._telling.told else Upgrade.MOVE
+        if self._deletions is not None and file.delete_count != 0:
+            return Upgrade.REWRITE  # here deletes must vanish
+        if self._other_format(file, work.level):
+            return Upgrade.REWRITE
+        if work.level != work.top and not self._plain:
+            return Upgrade.REWRITE  # rows above may be merged into those of the file
+        found = work.lookup is not None and not work.lookup.empty and self._deletions is not None
+        return Upgrade.READ if self._telling.told or found else Upgrade.MOVE
+
+    def _other_format(self, file: DataFileMeta, level: int) -> bool:
+        """Whether files of that level are of another format than those of the file's level."""
+        options = self._files.options
+        here, there = FileSpec.of(options, level=file.level), FileSpec.of(options, level=level)
+        return here.format != there.format
+
+    def _merge(self, sections: Sequence[Section], work: _Work) -> tuple[DataFileMeta, ...]:
+        writer = RollingWriter(self._files, self._names.data, level=work.level, source=COMPACT_SOURCE)
+        batches = (batch for section in sections for batch in self._rows(section, work.drop))
         return write_all(writer, batches)
 
     def _rows(self, section: Section, drop: bool) -> Iterator[pa.RecordBatch]:
         """Rows of a section in key order. A lone run is copied without merging."""
         if len(section) == 1:
             for file in section[0].files:
-                for batch in self._files.read(file):
+                for batch in self._read(file):
                     rows = without_retracts(batch) if drop and file.delete_count != 0 else batch
                     if rows.num_rows:
                         yield rows
             return
-        rows = merge_reader.batch_rows(len(section))
-        readers = [partial(_run_batches, self._files, run, rows) for run in old_to_new(section)]
-        yield from merge_reader.merge(
-            readers, self._files.schema.key_fields, self._function, keep_retracts=not drop
+        lowest = self._mode is Mode.LOOKUP and not self._plain
+        function = LowestLevel(self._function) if lowest else self._function
+        for batch in merge_reader.merge(
+            self._readers(section, levels=lowest),
+            self._files.schema.key_fields,
+            function,
+            keep_retracts=not drop,
+        ):
+            yield batch.drop_columns([LEVEL]) if LEVEL in batch.schema.names else batch
+
+    def _tell(
+        self, sections: Sequence[Section], work: _Work, *, rewrite: bool
+    ) -> tuple[tuple[DataFileMeta, ...], tuple[DataFileMeta, ...]]:
+        """(data files, if they are rewritten; changelog files) of sections whose changes matter."""
+        data = RollingWriter(self._files, self._names.data, level=work.level, source=COMPACT_SOURCE)
+        changelog = RollingWriter(
+            self._files, self._names.changelog, level=work.level, source=APPEND_SOURCE, changelog=True
         )
+        try:
+            for section in sections:
+                for told in self._told(section, work):
+                    rows = without_retracts(told.rows) if work.drop else told.rows
+                    if rewrite and rows.num_rows:
+                        data.write(rows)
+                    if told.changes is not None and told.changes.num_rows:
+                        changelog.write(told.changes)
+            return data.close(), changelog.close()
+        except BaseException:
+            data.abort()
+            changelog.abort()
+            raise
 
+    def _told(self, section: Section, work: _Work) -> Iterator[Told]:
+        keys, function = self._files.schema.key_fields, self._function
+        for parts in merge_reader.windows(self._readers(section, levels=True), keys):
+            window = Window.of(parts, function)
+            if self._mode is Mode.FULL:
+                yield fully_merged(window, function, self._telling, top=work.top)
+                continue
+            asked, hits = self._find(window, work)
+            if self._mode is Mode.FIRST_ROW:
+                known = asked[hits.asked] if hits is not None else asked[:0]
+                yield first_rows(window, function, known, self._telling)
+                continue
+            if hits is not None:
+                window = window.with_hits(hits, asked, function)
+            yield looked_up(window, function, self._telling)
 
-def _run_batches(files: BucketFiles, run: SortedRun, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    for file in run.files:
-        yield from files.read(file, batch_rows=batch_rows)
+    def _find(self, window: Window, work: _Work) -> tuple[np.ndarray, Hits | None]:
+        """(groups that were looked up, what was found); rows found are marked as deleted."""
+        asked = missing_above(window)
+        if work.lookup is None or work.lookup.empty or not len(asked):
+            return asked, None
+        keys = take(window.rows, window.first_rows[asked])
+        hits = work.lookup.find(key_columns.of_batch(keys, self._files.schema.key_fields))
+        if self._deletions is not None:
+            for file, positions in hits.by_file():
+                self._deletions.mark(file, positions)
+        return asked, hits
+
+    def _readers(self, section: Section, *, levels: bool) -> list[Callable[[], Iterator[pa.RecordBatch]]]:
+        """A reader of each run, old to new."""
+        rows = merge_reader.batch_rows(len(section))
+        return [partial(self._run, run, rows, levels) for run in old_to_new(section)]
+
+    def _run(self, run: SortedRun, batch_rows: int, levels: bool) -> Iterator[pa.RecordBatch]:
+        for file in run.files:
+            for batch in self._read(file, batch_rows=batch_rows):
+                yield with_level(batch, file.level) if levels else batch
+
+    def _read(self, file: DataFileMeta, **options: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a file that are neither deleted nor past their time."""
+        gone = None if self._deletions is None else self._deletions.of(file.file_name)
+        rows = surviving(self._files.read(file, **options), gone)
+        if self._expire is None:
+            return rows
+        kept = partial(self._expire.kept, now_seconds=self._files.env.now_ms() // 1000)
+        return (batch for batch in map(kept, rows) if batch.num_rows)

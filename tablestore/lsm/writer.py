@@ -17,7 +17,6 @@ import pyarrow as pa
 from tablestore.env import Env
 from tablestore.errors import SchemaMismatch, Unavailable
 from tablestore.format.commit_message import CommitMessage
-from tablestore.format.index_manifest import IndexFileMeta
 from tablestore.format.manifest import APPEND_SOURCE, DataFileMeta
 from tablestore.format.parquet_schema import kv_schema
 from tablestore.format.schema import TableSchema
@@ -74,7 +73,6 @@ class MergeTreeWriter:
         self._options = CompactionOptions.of(options)
         self._deletions = deletions
         self._rewriter = Rewriter(self._files, deletions=deletions, produce=produce) if compact else None
-        self._new_index: list[IndexFileMeta] = []
         self._changelog = changelog
         self._levels, self._next_sequence = levels, next_sequence
         self._last_full_ms = PickContext.at(0, levels).last_full_ms
@@ -187,7 +185,6 @@ class MergeTreeWriter:
         while self._rewriter is not None and self._compact():
             pass
         new_index, replaced = self._deletions.flush() if self._deletions is not None else ((), ())
-        self._new_index += new_index
         partition, bucket, total_buckets = self._place
         message = CommitMessage(
             partition,
@@ -201,7 +198,6 @@ class MergeTreeWriter:
             compact_new_index=new_index,
             compact_deleted_index=replaced,
         )
-        self._new_index = []
         self._new, self._new_changelog, self._compacted = [], [], CompactResult()
         return message
 
@@ -212,5 +208,3 @@ class MergeTreeWriter:
         made = [*self._new, *self._new_changelog, *self._compacted.written]
         self._new, self._new_changelog, self._compacted = [], [], CompactResult()
         self._files.delete(f.file_name for f in made)
-        if self._deletions is not None:
-            self._deletions.delete(self._new_index)

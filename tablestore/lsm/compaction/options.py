@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tablestore.lsm.sorted_run import Levels
-from tablestore.options import TableOptions
+from tablestore.options import LookupCompact, TableOptions
 
 _HOUR_MS = 3_600_000
 
@@ -26,6 +26,7 @@ class CompactionOptions:
     total_threshold: int | None = None
     incremental_threshold: int | None = None
     force_up_level0: bool = False
+    level0_interval: int = 0  # level 0 is forced up from so many files on
     target_bytes: int = 128 << 20
     small_file_ratio: float = 0.7
 
@@ -44,7 +45,8 @@ class CompactionOptions:
             interval_ms=options.optimization_interval_ms,
             total_threshold=options.compaction_total_bytes,
             incremental_threshold=options.compaction_incremental_bytes,
-            force_up_level0=options.force_up_level0,
+            force_up_level0=options.force_up_level0 or options.needs_lookup,
+            level0_interval=_interval(options),
             target_bytes=options.target_bytes(keyed=True),
             small_file_ratio=options.small_file_ratio,
         )
@@ -64,6 +66,12 @@ class CompactionOptions:
         else:
             quiet = hour >= start or hour < end
         return 100.0 + self.size_ratio + (self.offpeak_ratio if quiet else 0)
+
+
+def _interval(options: TableOptions) -> int:
+    """Files of level 0 from which on it is forced up: one flush makes one, as one trigger of the original."""
+    gentle = options.needs_lookup and options.lookup_compact is LookupCompact.GENTLE
+    return options.lookup_max_interval if gentle else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tablestore.format.manifest import DataFileMeta
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.decision import CompactUnit, Decision, RatioStep, Reason, RuleTrial
 from tablestore.lsm.sorted_run import Levels, SortedRun
@@ -58,19 +59,25 @@ def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decisio
     return _decision(fired, tuple(trials))
 
 
-def full(levels: Levels, options: CompactionOptions) -> Decision:
-    """All runs to the top level; None when there is only that level's run."""
+def full(
+    levels: Levels, options: CompactionOptions, *, worn: Callable[[DataFileMeta], bool] = lambda _: False
+) -> Decision:
+    """All runs to the top level; when there is only that level's run its `worn` files, each for itself."""
     tree = _Tree.of(levels)
-    top_only = len(tree.runs) == 1 and tree.runs[0].level == tree.max_level
-    unit = None if not tree.runs or top_only else tree.unit(len(tree.runs))
-    numbers = (("runs", len(tree.runs)), ("max_level", tree.max_level))
+    numbers: tuple[tuple[str, Any], ...] = (("runs", len(tree.runs)), ("max_level", tree.max_level))
+    unit = tree.unit(len(tree.runs)) if tree.runs else None
+    if len(tree.runs) == 1 and tree.runs[0].level == tree.max_level:
+        files = tuple(f for f in tree.runs[0].files if worn(f))
+        unit = CompactUnit(tree.max_level, files, file_by_file=True) if files else None
+        numbers += (("worn", len(files)),)
     trial = RuleTrial("full", "no" if unit is None else "fired", numbers, unit=unit)
     return _decision(trial, (trial,))
 
 
 def _decision(trial: RuleTrial, trials: tuple[RuleTrial, ...]) -> Decision:
     unit = trial.unit
-    if unit is not None and len(unit.files) == 1 and unit.files[0].level == unit.output_level:
+    alone = unit is not None and len(unit.files) == 1 and unit.files[0].level == unit.output_level
+    if unit is not None and alone and not unit.file_by_file:
         return Decision(
             None, Reason(trial.rule, f"{trial.text}, but that is one file at L{unit.output_level}", trials)
         )
@@ -161,7 +168,9 @@ def _lift_level0(tree: _Tree, options: CompactionOptions, at: PickContext) -> Ru
         return RuleTrial("lift level 0", "off")
     initial = sum(1 for r in tree.runs if r.level == 0)
     numbers: tuple[tuple[str, Any], ...] = (("runs", len(tree.runs)), ("level0", initial))
-    if not initial:
+    if options.level0_interval:
+        numbers += (("interval", options.level0_interval),)
+    if not initial or initial < options.level0_interval:
         return RuleTrial("lift level 0", "no", numbers)
     if initial < len(tree.runs) and tree.runs[initial].level == 1:
         initial += 1

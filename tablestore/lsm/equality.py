@@ -1,0 +1,79 @@
+"""Whether rows are equal, column by column, as the original's generated comparison says.
+
+NULL equals NULL; every NaN is one value and −0.0 is none of 0.0; nested values are compared by what they
+hold, maps entry by entry in their order. Whole columns at a time. Pure.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def equal_rows(left: pa.RecordBatch, right: pa.RecordBatch) -> np.ndarray:
+    """For each row whether all its columns are equal; both have the same columns in the same order."""
+    same = np.ones(left.num_rows, dtype=bool)
+    for a, b in zip(left.columns, right.columns, strict=True):
+        if not same.any():
+            break
+        same &= equal_values(_decoded(a), _decoded(b))
+    return same
+
+
+def _decoded(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def equal_values(left: pa.Array, right: pa.Array) -> np.ndarray:
+    """For each place whether both values are NULL or equal."""
+    valid, other = _bools(left.is_valid()), _bools(right.is_valid())
+    return (valid == other) & (~valid | _equal_present(left, right, valid & other))
+
+
+def _equal_present(left: pa.Array, right: pa.Array, both: np.ndarray) -> np.ndarray:
+    """Equality where both have a value; anything elsewhere."""
+    kind = left.type
+    if pa.types.is_floating(kind):
+        return _bits(left) == _bits(right)
+    if pa.types.is_struct(kind):
+        same = np.ones(len(left), dtype=bool)
+        for a, b in zip(left.flatten(), right.flatten(), strict=True):
+            same &= equal_values(a, b)
+        return same
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
+        return _equal_lists(left, right, both)
+    return _bools(pc.fill_null(pc.equal(left, right), False))
+
+
+def _bits(column: pa.Array) -> np.ndarray:
+    values = pc.fill_null(column, 0).to_numpy(zero_copy_only=False).astype(np.float64)
+    return np.where(np.isnan(values), np.nan, values).view(np.int64)
+
+
+def _equal_lists(left: pa.Array, right: pa.Array, both: np.ndarray) -> np.ndarray:
+    """Lists of one length whose elements are equal one by one."""
+    same = both.copy()
+    starts, counts = _spans(left)
+    other_starts, other_counts = _spans(right)
+    same &= counts == other_counts
+    rows = np.flatnonzero(same & (counts > 0))
+    if not len(rows):
+        return same
+    sizes = counts[rows]
+    within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    mine = left.values.take(pa.array(np.repeat(starts[rows], sizes) + within))
+    theirs = right.values.take(pa.array(np.repeat(other_starts[rows], sizes) + within))
+    equal = equal_values(mine, theirs)
+    same[rows] = np.logical_and.reduceat(equal, np.cumsum(sizes) - sizes)
+    return same
+
+
+def _spans(lists: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Where each list starts among the values, and how long it is."""
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    return offsets[:-1], np.diff(offsets)
+
+
+def _bools(mask: pa.Array) -> np.ndarray:
+    return mask.to_numpy(zero_copy_only=False).astype(bool)

@@ -1,0 +1,54 @@
+"""When a writer compacts fully: each bucket every `full-compaction.delta-commits` commits.
+
+Commits are counted back from the newest snapshot to the one that last brought something of the bucket to the
+top level, at most as many as the option says, so history may expire. Used by table writes that compact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tablestore.errors import NotFound
+from tablestore.format.manifest import ADD
+from tablestore.format.snapshot import COMPACT, Snapshot
+from tablestore.meta.store import Store
+from tablestore.options import ChangelogProducer, TableOptions
+
+Place = tuple[bytes, int]  # partition, bucket
+
+
+def interval(options: TableOptions) -> int | None:
+    """Commits between full compactions; None if writers need not care. The producer full-compaction is
+    every commit's matter unless the option says otherwise."""
+    if options.full_delta_commits is not None:
+        return max(1, options.full_delta_commits)
+    return 1 if options.changelog_producer is ChangelogProducer.FULL_COMPACTION else None
+
+
+def due(store: Store, latest: Snapshot | None, every: int) -> Callable[[Place], bool]:
+    """Whether a bucket is to be compacted fully by the commit that follows `latest`."""
+    top = store.options.num_levels - 1
+    commits = 1  # the one to come
+    since: dict[Place, int] = {}  # commits since the bucket was last brought to the top
+    snapshot = latest
+    while snapshot is not None and commits < every:
+        if snapshot.commit_kind == COMPACT:
+            for e in store.manifests.delta_entries(snapshot):
+                if e.kind == ADD and e.file.level >= top:
+                    since.setdefault((e.partition, e.bucket), commits)
+        else:
+            commits += 1
+        snapshot, expired = _before(store, snapshot)
+        if expired:
+            commits = every
+    return lambda place: since.get(place, commits) >= every
+
+
+def _before(store: Store, snapshot: Snapshot) -> tuple[Snapshot | None, bool]:
+    """(the snapshot before, whether it has expired)."""
+    if snapshot.id == 1:
+        return None, False
+    try:
+        return store.snapshots.get(snapshot.id - 1), False
+    except NotFound:
+        return None, True
