@@ -5,6 +5,10 @@ The engines are in `lsm.merge`; this is where everyone else finds them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tablestore.errors import CannotMerge
 from tablestore.format.schema import TableSchema
 from tablestore.lsm.merge.aggregation import Aggregation
 from tablestore.lsm.merge.groups import (
@@ -34,6 +38,7 @@ __all__ = [
     "PartialUpdate",
     "SequenceOrder",
     "grouped",
+    "in_table",
     "joined",
     "kinds_of",
     "merge_function",
@@ -42,6 +47,16 @@ __all__ = [
     "take",
     "without_retracts",
 ]
+
+
+@contextmanager
+def in_table(name: str) -> Iterator[None]:
+    """Around merges of one table: keys that cannot be merged are reported with its name."""
+    try:
+        yield
+    except CannotMerge as e:
+        e.within(name)
+        raise
 
 
 def sequence_order(schema: TableSchema, options: TableOptions) -> SequenceOrder:

@@ -19,7 +19,8 @@ from tablestore.format.manifest import DataFileMeta
 from tablestore.format.parquet_schema import KIND
 from tablestore.format.predicate import Predicate
 from tablestore.lsm import interval, merge_reader
-from tablestore.lsm.merge_function import merge_function, without_retracts
+from tablestore.lsm.changelog import LowestLevel, by_level, with_level
+from tablestore.lsm.merge_function import in_table, merge_function, without_retracts
 from tablestore.lsm.sorted_run import old_to_new
 from tablestore.meta.store import Store
 from tablestore.read.file_read import read_file
@@ -52,7 +53,7 @@ def read_split(
     kinds = with_kinds and bool(store.schema.primary_keys)
     wanted = dict.fromkeys((*names, *(n for n in store.schema.names if n in filters.rows.columns)))
     rows = (_raw if split.raw else _merged)(store, split, tuple(wanted), filters, kinds)
-    with expiring(store, split.snapshot_id):
+    with expiring(store, split.snapshot_id), in_table(store.paths.root):
         for batch in rows:
             kept = batch if filters.rows == TRUE else batch.filter(predicate.mask(filters.rows, batch))
             if kept.num_rows:
@@ -106,9 +107,11 @@ def _merged(
 ) -> Iterator[pa.RecordBatch]:
     """Sections one after another, the runs of each merged by key."""
     keys = store.schema.key_fields
-    needed = tuple(dict.fromkeys((*names, *(f.name for f in keys))))
-    function = merge_function(store.schema, store.options)
+    function = merge_function(store.schema, store.options, reading=True)
+    needed = function.columns(dict.fromkeys((*names, *(f.name for f in keys))))
     where = None if filters.key == TRUE else filters.key
+    levels = by_level(store.options)
+    function = LowestLevel(function) if levels else function
 
     for section in interval.partition(split.files, store.key_order):
         if len(section) == 1 and all(f.level and f.delete_count == 0 for f in section[0].files):
@@ -116,7 +119,8 @@ def _merged(
             yield from _raw(store, alone, names, filters, kinds)
             continue
         size = merge_reader.batch_rows(len(section))
-        readers = [partial(_run, store, split, run.files, needed, where, size) for run in old_to_new(section)]
+        reader = partial(_run, store, split, names=needed, where=where, batch_rows=size, levels=levels)
+        readers = [partial(reader, run.files) for run in old_to_new(section)]
         yield from merge_reader.merge(readers, keys, function)
 
 
@@ -124,9 +128,11 @@ def _run(
     store: Store,
     split: DataSplit,
     files: Sequence[DataFileMeta],
+    *,
     names: Sequence[str],
     where: Predicate | None,
     batch_rows: int,
+    levels: bool,
 ) -> Iterator[pa.RecordBatch]:
     for file in files:
         gone = _vector(store, split, split.files.index(file))
@@ -134,4 +140,5 @@ def _run(
         rows = read_file(
             store, split.partition, split.bucket, file, names, where=asked, batch_rows=batch_rows
         )
-        yield from surviving(rows, gone)
+        for batch in surviving(rows, gone):
+            yield with_level(batch, file.level) if levels else batch

@@ -30,6 +30,8 @@ from tablestore.lsm.append_writer import AppendWriter, require_inserts
 from tablestore.lsm.bucket_files import BucketFiles
 from tablestore.lsm.deletions import BucketDeletions
 from tablestore.lsm.memory import MemoryPool
+from tablestore.lsm.merge.validate import require_acceptable, wanted_rows
+from tablestore.lsm.merge_function import in_table, merge_function
 from tablestore.lsm.postpone_writer import PostponeWriter, postponed_options
 from tablestore.lsm.sorted_run import Levels
 from tablestore.lsm.writer import MergeTreeWriter
@@ -86,6 +88,8 @@ class TableWrite:
         self._routing = _routing(
             store, self._mode, engine=sequence_base is not None, fresh=ignore_live, at=located
         )
+        keyed = bool(store.schema.primary_keys)
+        self._function = merge_function(store.schema, store.options) if keyed else None
         self._writers: dict[Place, BucketWriter] = {}
         self._fresh = ignore_live
         self._snapshot = store.snapshots.latest()
@@ -123,19 +127,22 @@ class TableWrite:
             kinds = pa.array(np.zeros(batch.num_rows, dtype=np.int8))
         if len(kinds) != batch.num_rows:
             raise SchemaMismatch(f"{len(kinds)} row kinds for {batch.num_rows} rows")
-        if options.ignore_delete:
-            keep = pa.array(~rowkind.retracts(kinds.to_numpy(zero_copy_only=False)))
+        keep = wanted_rows(options, kinds.to_numpy(zero_copy_only=False))
+        if keep is not None:
             batch, kinds = batch.filter(keep), kinds.filter(keep)
-        if not self._store.schema.primary_keys:
+        if self._function is None:
             require_inserts(kinds)
+        else:
+            require_acceptable(self._function, options, kinds.to_numpy(zero_copy_only=False))
         self.rows += batch.num_rows
         batch = batch.append_column(KIND, kinds)
         if self._sequence is not None:
             numbers = np.arange(self._sequence, self._sequence + batch.num_rows)
             self._sequence += batch.num_rows
             batch = batch.append_column(SEQUENCE, pa.array(numbers))
-        for partition, bucket, rows in self._routing.route(batch):
-            self._append(partition, bucket, rows)
+        with in_table(self._store.paths.root):
+            for partition, bucket, rows in self._routing.route(batch):
+                self._append(partition, bucket, rows)
 
     def _append(self, partition: bytes, bucket: int, rows: pa.RecordBatch) -> None:
         sequences = rows.column(SEQUENCE) if self._sequence is not None else None
@@ -220,8 +227,9 @@ class TableWrite:
         messages: list[CommitMessage] = []
         try:
             fully = self._fully()
-            for place, writer in self._writers.items():
-                messages.append(writer.prepare(fully=True) if fully(place) else writer.prepare())
+            with in_table(self._store.paths.root):
+                for place, writer in self._writers.items():
+                    messages.append(writer.prepare(fully=True) if fully(place) else writer.prepare())
             indexes = self._routing.prepare()
         except BaseException:
             self.abort()

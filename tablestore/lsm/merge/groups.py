@@ -25,10 +25,11 @@ from tablestore.lsm import keys as key_columns
 @dataclass(frozen=True, slots=True)
 class Groups:
     """Rows in merge order: `order[i]` is the row at place i, group g is places starts[g] up to
-    starts[g + 1]."""
+    starts[g + 1]. With `every` lone rows are merged, too: compaction with lookups does so."""
 
     order: np.ndarray
     starts: np.ndarray
+    every: bool = False
 
     @property
     def ends(self) -> np.ndarray:

@@ -34,10 +34,11 @@ class Several:
     def of(cls, groups: Groups) -> Several:
         """Those of `groups`."""
         lengths = groups.ends - groups.starts
-        which = np.flatnonzero(lengths > 1)
+        merged = lengths > 1 if not groups.every else np.ones(len(lengths), dtype=bool)
+        which = np.flatnonzero(merged)
         rows = groups.order
         if len(which) < len(lengths):
-            rows = rows[np.repeat(lengths > 1, lengths)]
+            rows = rows[np.repeat(merged, lengths)]
         starts = np.concatenate([[0], np.cumsum(lengths[which])[:-1]]) if len(which) else which
         return cls(groups, which, Walk(rows, starts.astype(np.int64), np.zeros(len(rows), dtype=np.int8)))
 

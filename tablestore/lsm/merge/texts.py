@@ -49,7 +49,8 @@ class ListAgg:
             joined = pa.array([self._joined(tokens) for tokens in lists.to_pylist()], pa.string())
         else:
             joined = pc.binary_join(lists, self.delimiter)
-        return self._blank_starts(joined.cast(to_arrow(t)), counts, texts, live & blank, walk)
+        blank &= live & ((walk.actions == SET) | (walk.actions == OLDER))
+        return _with_blanks(joined.cast(to_arrow(t)), counts, texts, walk.last(blank))
 
     def _joined(self, values: list[str]) -> str | None:
         """Values of one key: the first as it is, of the others the tokens that are new."""
@@ -62,10 +63,9 @@ class ListAgg:
                 tokens.append(token)
         return self.delimiter.join(tokens)
 
-    def _blank_starts(
-        self, joined: pa.Array, counts: np.ndarray, texts: pa.Array, blank: np.ndarray, walk: Walk
-    ) -> pa.Array:
-        """A row that starts anew with a blank text keeps it until a text comes."""
-        sets = walk.last(blank & (walk.actions == SET))
-        places = np.where(counts > 0, len(texts) + np.arange(len(counts)), sets)
-        return pa.concat_arrays([texts, joined]).take(pa.array(places, mask=places < 0))
+
+def _with_blanks(joined: pa.Array, counts: np.ndarray, texts: pa.Array, last_blank: np.ndarray) -> pa.Array:
+    """Groups without any token hold the blank they started anew with, or the last late one (as in the
+    original: a late blank replaces nothing)."""
+    places = np.where(counts > 0, len(texts) + np.arange(len(counts)), last_blank)
+    return pa.concat_arrays([texts, joined]).take(pa.array(places, mask=places < 0))

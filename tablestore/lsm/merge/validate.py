@@ -8,6 +8,7 @@ is created, altered or opened for writing, and for each batch.
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 
 from tablestore.errors import InvalidOption, InvalidRequest
 from tablestore.format import rowkind
@@ -69,6 +70,14 @@ def _require_sequence(schema: TableSchema, options: TableOptions) -> None:
         raise InvalidOption("sequence.field and merge-engine first-row exclude each other")
     if schema.primary_keys and not set(schema.partition_keys) <= set(schema.primary_keys):
         raise InvalidOption("sequence.field needs every partition column in the primary key")
+
+
+def wanted_rows(options: TableOptions, kinds: np.ndarray) -> pa.BooleanArray | None:
+    """Which rows are written at all: `ignore-delete` and `ignore-update-before` drop some; None: all."""
+    if not (options.ignore_delete or options.ignore_update_before):
+        return None
+    dropped = rowkind.retracts(kinds) if options.ignore_delete else kinds == rowkind.UPDATE_BEFORE
+    return pa.array(~dropped) if dropped.any() else None
 
 
 def require_acceptable(function: MergeFunction, options: TableOptions, kinds: np.ndarray) -> None:
