@@ -1,8 +1,9 @@
 """Files of an older schema seen through the current one (format facts section 22). Pure.
 
 A file's columns are those of the schema it was written with, matched by field id: a rename changes nothing, a
-widened column is cast, an id the file does not know is NULL (also when another id had its name before).
-Used by read and lsm around `datafile.read`.
+column of another type is cast as Paimon casts it (`casts`), an id the file does not know is NULL (also when
+another id had its name before). The same holds inside ROW, ARRAY and MAP, at any depth. Used by read and lsm
+around `datafile.read`.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.format import casts
+from tablestore.format.nested import joined, lists, struct_nulls, struct_of
 from tablestore.format.parquet_schema import SYSTEM_FIELDS
 from tablestore.format.predicate import Always, IsNull, Leaf, Predicate, transform
 from tablestore.format.schema import TableSchema
-from tablestore.format.types import DataField, DataType
+from tablestore.format.types import DataField, DataType, to_arrow
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
-_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +43,14 @@ class Projection:
 def projection(file_schema: TableSchema, table_schema: TableSchema, columns: Sequence[str]) -> Projection:
     """How to make `columns` of `table_schema` out of a file of `file_schema`, reading its `file_columns`.
 
-    Raises Unsupported for a change of type that may lose values.
+    Raises Unsupported for a change of type that has no cast.
     """
     targets = table_schema.columns(tuple(columns))
     sources = tuple(file_schema.by_id.get(f.id) for f in targets)
     for target, source in zip(targets, sources, strict=True):
-        if source is not None and not _widens(source.type, target.type):
+        if source is not None and not _readable(source.type, target.type):
             change = f"{source.type} to {target.type}"
-            raise Unsupported(
-                f"reading column {target.name!r} changed from {change}", "only widening changes so far"
-            )
+            raise Unsupported(f"reading column {target.name!r} changed from {change}")
     names = tuple(s.name for s in sources if s is not None)
     return Projection(
         targets, sources, names or file_schema.names[:1]
@@ -70,7 +69,7 @@ def evolve(batch: pa.RecordBatch, through: Projection) -> pa.RecordBatch:
         if source is None:
             array = pa.nulls(batch.num_rows, wanted.type)
         else:
-            array = _cut(_cast(batch.column(source.name), wanted.type), source.type, target.type)
+            array = _seen(batch.column(source.name), source.type, target, wanted)
         if array.null_count and not target.type.nullable:
             raise SchemaMismatch(f"column {target.name!r} is NOT NULL, but an older file has nulls there")
         arrays.append(array)
@@ -82,7 +81,7 @@ def evolve_predicate(p: Predicate, file_schema: TableSchema, table_schema: Table
     """A predicate bound to `table_schema` as one on the file's columns, for use with its statistics.
 
     It selects the same rows or more: a condition on a column whose type changed, other than integers that
-    grew, is given up, since bounds do not carry over.
+    grew, is given up, since bounds do not carry over, nor does what is NULL where a cast may make it so.
     """
 
     def leaf(found: Leaf) -> Predicate:
@@ -90,10 +89,10 @@ def evolve_predicate(p: Predicate, file_schema: TableSchema, table_schema: Table
         source = file_schema.by_id.get(target.id)
         if source is None:
             return Always(isinstance(found, IsNull) and not found.inverse)
-        carries_over = source.type.as_nullable() == target.type.as_nullable() or _grown(
-            source.type, target.type
-        )
-        if not carries_over and not isinstance(found, IsNull):
+        same = source.type.as_nullable() == target.type.as_nullable()
+        same = same or _grown(source.type, target.type)
+        null_stays = isinstance(found, IsNull) and target.type.root != "DECIMAL"  # too large becomes NULL
+        if not same and not null_stays:
             return Always(True)
         return replace(found, column=source.name)
 
@@ -105,33 +104,56 @@ def _grown(before: DataType, after: DataType) -> bool:
     return both and _INTEGERS.index(before.root) <= _INTEGERS.index(after.root)
 
 
-def _widens(before: DataType, after: DataType) -> bool:
-    """Whether `before` may be read as `after` (floats may lose digits of integers, as in Paimon)."""
-    if before.as_nullable() == after.as_nullable() or _grown(before, after):
+def _readable(before: DataType, after: DataType) -> bool:
+    """Whether values of `before` can be read as `after`."""
+    if before.as_nullable() == after.as_nullable():
         return True
-    if after.root == "DOUBLE" or (after.root == "FLOAT" and before.root != "DOUBLE"):
-        return before.root in (*_INTEGERS, "FLOAT", "DECIMAL")
-    if after.root == "DECIMAL":
-        digits = _DIGITS.get(before.root, before.precision - before.scale if before.root == "DECIMAL" else 99)
-        return before.scale <= after.scale and digits <= after.precision - after.scale
-    if (before.is_string and after.is_string) or (before.is_binary and after.is_binary):
-        return True  # what is longer than the new length is cut, as in Paimon
-    same = before.root == after.root and before.root in ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
-    return same and before.precision <= after.precision
+    if before.root != after.root or not before.is_nested:
+        return casts.allowed(before, after.as_nullable(), explicit=True)
+    if before.root == "ROW":
+        known = {f.id: f.type for f in before.children}
+        return all(_readable(known[f.id], f.type) for f in after.children if f.id in known)
+    pairs = zip(before.children, after.children, strict=True)
+    return all(_readable(old.type, new.type) for old, new in pairs)
 
 
-def _cut(array: pa.Array, before: DataType, after: DataType) -> pa.Array:
-    """Text and bytes at most as long as their new type says."""
-    if not (after.is_string or after.is_binary) or before.precision <= after.precision:
+def _seen(array: pa.Array, source: DataType, target: DataField, wanted: pa.Field) -> pa.Array:
+    """A column of the file in its type of today; texts may stay dictionaries. SchemaMismatch names it."""
+    t = array.type
+    same = t == wanted.type or (pa.types.is_dictionary(t) and t.value_type == wanted.type)
+    if same and source.as_nullable() == target.type.as_nullable():
         return array
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    cut = pc.utf8_slice_codeunits if after.is_string else pc.binary_slice
-    return cut(array, 0, after.precision)
+    try:
+        return _changed(array, source, target.type)
+    except SchemaMismatch as e:
+        raise SchemaMismatch(f"column {target.name!r} was {source} and is {target.type}: {e}") from None
 
 
-def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    kept = pa.types.is_dictionary(array.type) and array.type.value_type == wanted
-    if kept or array.type == wanted:
+def _changed(array: pa.Array, before: DataType, after: DataType) -> pa.Array:
+    """Values of `before` as `after`, also within nested ones."""
+    if before.as_nullable() == after.as_nullable():
         return array
-    return array.cast(wanted, safe=not pa.types.is_floating(wanted))
+    if before.root != after.root or not before.is_nested:
+        return casts.cast(array, before, after)
+    if before.root == "ROW":
+        return _changed_row(array, before, after)
+    parts = lists(array)
+    if before.root == "MULTISET":
+        elements, counts = parts.children
+        children = (_changed(elements, before.element, after.element), counts)
+    else:
+        trios = zip(parts.children, before.children, after.children, strict=True)
+        children = tuple(_changed(c, old.type, new.type) for c, old, new in trios)
+    return joined(replace(parts, children=children), to_arrow(after))
+
+
+def _changed_row(array: pa.StructArray, before: DataType, after: DataType) -> pa.Array:
+    at = {f.id: i for i, f in enumerate(before.children)}
+    kept, wanted = array.flatten(), to_arrow(after)
+    children = [
+        pa.nulls(len(array), to_arrow(f.type))
+        if f.id not in at
+        else _changed(kept[at[f.id]], before.children[at[f.id]].type, f.type)
+        for f in after.children
+    ]
+    return struct_of(children, wanted, struct_nulls(array), len(array))

@@ -94,26 +94,101 @@ def test_widened_values_are_cast(before: DataType, after: DataType, raw: Any, ex
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
+    ("before", "after", "raw", "expected"),
     [
-        (t.BIGINT, t.INT),
-        (t.DOUBLE, t.FLOAT),
-        (t.STRING, t.INT),
-        (t.INT, t.STRING),
-        (t.DECIMAL(12, 2), t.INT),
-        (t.DECIMAL(8, 2), t.DECIMAL(8, 4)),
-        (t.INT, t.DECIMAL(10, 2)),
-        (t.TIMESTAMP(6), t.TIMESTAMP(3)),
-        (t.TIMESTAMP(6), t.TIMESTAMP_LTZ(6)),
-        (t.DATE, t.INT),
+        (t.BIGINT, t.INT, 2**32 + 5, 5),
+        (t.DOUBLE, t.TINYINT, 300.9, 44),
+        (t.INT, t.STRING, -7, "-7"),
+        (t.STRING, t.INT, "12.9", 12),
+        (t.DECIMAL(12, 2), t.INT, -199, -1),
+        (t.DECIMAL(8, 2), t.DECIMAL(4, 1), 125, 13),
+        (t.INT, t.DECIMAL(3, 2), 100, None),
+        (t.TIMESTAMP(6), t.TIMESTAMP(3), 1999, 1),
+        (t.TIMESTAMP(3), t.DATE, -1, 0),
+        (t.BOOLEAN, t.BIGINT, True, 1),
     ],
 )
-def test_changes_that_may_lose_values_are_refused_by_name(before: DataType, after: DataType) -> None:
+def test_values_that_lose_something_are_cast_as_by_the_original(
+    before: DataType, after: DataType, raw: Any, expected: Any
+) -> None:
+    old, new = (schema((0, "k", t.INT), (1, "v", kind)) for kind in (before, after))
+    seen = evolve(batch(old, k=[1], v=[raw]), projection(old, new, ("k", "v")))
+    assert seen.column("v").equals(literal.array([expected], after))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (t.DATE, t.INT),
+        (t.DECIMAL(5, 2), t.BOOLEAN),
+        (t.FLOAT, t.TIMESTAMP(3)),
+        (t.TIMESTAMP(6), t.VARCHAR(30)),
+        (t.ARRAY(t.INT), t.INT),
+        (t.ARRAY(t.INT), t.MAP(t.INT, t.INT)),
+        (t.ROW(a=t.DATE), t.ROW(a=t.INT)),
+    ],
+)
+def test_changes_without_a_cast_are_refused_by_name(before: DataType, after: DataType) -> None:
     old, new = (schema((0, "k", t.INT), (1, "v", kind)) for kind in (before, after))
     with pytest.raises(Unsupported) as e:
         projection(old, new, ("v",))
     assert f"column 'v' changed from {before} to {after}" in str(e.value)
     assert projection(old, new, ("k",)).file_columns == ("k",)
+
+
+def test_a_value_that_cannot_be_cast_names_its_column() -> None:
+    old, new = (schema((0, "k", t.INT), (1, "v", kind)) for kind in (t.STRING, t.INT))
+    with pytest.raises(SchemaMismatch, match=r"'v' was STRING and is INT: 'abc'"):
+        evolve(batch(old, k=[1, 2], v=["1", "abc"]), projection(old, new, ("k", "v")))
+
+
+def nested_rows(of: TableSchema, values: list[Any], *, ahead: int = 1) -> pa.RecordBatch:
+    """A batch of keys and `values`, as a slice of a longer one."""
+    column = pa.array([*([values[0]] * ahead), *values], t.to_arrow(of.by_name["v"].type))
+    rows = pa.RecordBatch.from_arrays(
+        [pa.array(range(len(column)), pa.int32()), column], schema=pa.schema([f.arrow for f in of.fields])
+    )
+    return rows.slice(ahead)
+
+
+FIRST = DataType("ROW", children=(DataField(2, "x", t.INT), DataField(3, "y", t.STRING)))
+LATER = DataType(
+    "ROW", children=(DataField(3, "why", t.STRING), DataField(4, "z", t.DATE), DataField(2, "x", t.BIGINT))
+)
+SEEN_ONE = {"why": "a", "z": None, "x": 1}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "given", "expected"),
+    [
+        (FIRST, LATER, [{"x": 1, "y": "a"}, None], [SEEN_ONE, None]),
+        (
+            t.ARRAY(FIRST),
+            t.ARRAY(LATER),
+            [[{"x": 1, "y": "a"}, None], None, []],
+            [[SEEN_ONE, None], None, []],
+        ),
+        (
+            t.MAP(t.STRING, FIRST),
+            t.MAP(t.STRING, LATER),
+            [[("k", {"x": 1, "y": "a"}), ("n", None)], None, []],
+            [[("k", SEEN_ONE), ("n", None)], None, []],
+        ),
+        (t.ARRAY(t.ARRAY(t.INT)), t.ARRAY(t.ARRAY(t.STRING)), [[[1, None], None]], [[["1", None], None]]),
+        (t.MULTISET(t.INT), t.MULTISET(t.BIGINT), [[(1, 2)], None], [[(1, 2)], None]),
+        (t.ARRAY(t.INT), t.STRING, [[1, None], [], None], ["[1, null]", "[]", None]),
+        (t.MAP(t.INT, t.BOOLEAN), t.STRING, [[(1, True), (2, None)], None], ["{1 -> true, 2 -> null}", None]),
+        (FIRST, t.STRING, [{"x": 1, "y": None}, None], ["{1, null}", None]),
+    ],
+)
+def test_what_is_nested_evolves_by_its_own_ids(
+    before: DataType, after: DataType, given: list[Any], expected: list[Any]
+) -> None:
+    old, new = (schema((0, "k", t.INT), (1, "v", kind)) for kind in (before, after))
+    seen = evolve(nested_rows(old, given), projection(old, new, ("k", "v")))
+    assert seen.schema == pa.schema([f.arrow for f in new.fields])
+    assert seen.column("v").to_pylist() == expected
+    seen.validate(full=True)
 
 
 @pytest.mark.parametrize("coded", [False, True])
@@ -124,7 +199,7 @@ def test_text_and_bytes_longer_than_their_new_type_are_cut(coded: bool) -> None:
     if coded:
         rows = rows.set_column(3, "s", rows.column("s").dictionary_encode())
     seen = evolve(rows, projection(old, new, ("s", "b")))
-    assert seen.select(["s", "b"]).to_pydict() == {"s": ["é中", None], "b": [b"x", b""]}
+    assert seen.select(["s", "b"]).to_pydict() == {"s": ["é中", None], "b": [b"x", b"\0"]}
 
 
 def test_nulls_of_a_column_made_not_null_are_refused() -> None:
@@ -160,6 +235,8 @@ def test_conditions_on_a_column_whose_type_changed_are_given_up_but_for_null() -
     p = bind((col("v") < 0.1) & (col("k") == 1), new)
     assert evolve_predicate(p, old, new) == bind(col("k") == 1, old)
     assert evolve_predicate(bind(col("v").is_null(), new), old, new) == col("v").is_null()
+    small = schema((0, "k", t.INT), (1, "v", t.DECIMAL(3, 1)))  # where a large value reads as NULL
+    assert evolve_predicate(bind(col("v").is_null(), small), old, small) == Always(True)
 
 
 def test_another_writers_files_of_four_schemas_read_under_the_latest() -> None:

@@ -50,7 +50,9 @@ class Bucket:
             comment=None,
             time_millis=0,
         )
-        return replace(made, id=len(self.older))
+        given = {f.name: f.id for f in self.fields}  # a new table would number them anew
+        fields = tuple(replace(f, id=given[f.name]) for f in made.fields)
+        return replace(made, id=len(self.older), fields=fields, highest_field_id=max(given.values()))
 
     @property
     def table_options(self) -> TableOptions:

@@ -1,0 +1,77 @@
+"""Taking lists, maps and structs apart and putting them together, whatever slice of a buffer they are.
+
+Whoever changes what is inside (casts, writes, merges) works on one flat child array at a time. NULLs keep no
+children here. Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """Lists or maps as offsets, flat children and a mask of NULLs; a map has two children, keys and items."""
+
+    offsets: pa.Array
+    children: tuple[pa.Array, ...]
+    nulls: pa.Array | None
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """How many children each has; 0 for NULL."""
+        return np.diff(self.offsets.to_numpy())
+
+    def owner(self, child: int) -> int:
+        """The row that holds this child."""
+        return int(np.searchsorted(self.offsets.to_numpy(), child, side="right")) - 1
+
+
+def lists(array: pa.Array) -> Lists:
+    """A list of any kind, or a map, taken apart."""
+    t = array.type
+    nulls = array.is_null() if array.null_count else None
+    if pa.types.is_map(t):
+        flat = array.cast(
+            pa.list_(pa.struct([t.key_field.with_name("key"), t.item_field.with_name("value")]))
+        )
+        entries = flat.flatten()
+        return Lists(_offsets(flat), (entries.field(0), entries.field(1)), nulls)
+    return Lists(_offsets(array), (array.flatten(),), nulls)
+
+
+def _offsets(array: pa.Array) -> pa.Array:
+    if pa.types.is_fixed_size_list(array.type):
+        sizes = np.where(array.is_valid().to_numpy(zero_copy_only=False), array.type.list_size, 0)
+    else:
+        sizes = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    offsets = np.zeros(len(array) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return pa.array(offsets.astype(np.int32))
+
+
+def joined(parts: Lists, t: pa.DataType) -> pa.Array:
+    """A list or map of type `t` from its parts."""
+    offsets, nulls = parts.offsets, parts.nulls
+    if pa.types.is_map(t):
+        keys, items = parts.children
+        return pa.MapArray.from_arrays(offsets, keys, items, type=t, mask=nulls)
+    return pa.ListArray.from_arrays(offsets, parts.children[0], type=t, mask=nulls)
+
+
+def struct_nulls(array: pa.StructArray) -> pa.Array | None:
+    """The mask of NULL structs, None without any."""
+    return array.is_null() if array.null_count else None
+
+
+def struct_of(
+    children: list[pa.Array], t: pa.StructType, nulls: pa.Array | None, rows: int
+) -> pa.StructArray:
+    """A struct of type `t`; `rows` counts where it has no field."""
+    if not children:
+        return pa.array([{}] * rows, t) if nulls is None else pa.nulls(rows, t)
+    fields = [t.field(i) for i in range(t.num_fields)]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=nulls)
