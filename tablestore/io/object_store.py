@@ -164,6 +164,8 @@ class ObjectStoreFileIO:
 
     def _creates(self, path: str) -> bool:
         """Whether the bucket of `path` honours a conditional PUT; tried once a process."""
+        if self.options.conditional_put is not None:
+            return self.options.conditional_put
         bucket = _parts(path)[1]
         with self._lock:
             known = self._atomic.get(bucket)

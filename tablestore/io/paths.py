@@ -35,7 +35,7 @@ def location(path: str | os.PathLike[str]) -> str:
         text = unquote(urlparse(text).path)
     elif colon and scheme in OBJECT_SCHEMES:
         bucket, *parts = [p for p in rest.split("/") if p not in ("", ".")] or [""]
-        if not bucket or ".." in (bucket, *parts):
+        if not bucket or rest.startswith("/") or ".." in (bucket, *parts):
             raise InvalidRequest(f"{text!r} names no place in a bucket; write {scheme}://bucket/path")
         return f"{scheme}://{'/'.join([bucket, *parts])}"
     elif colon:
@@ -160,6 +160,17 @@ class TablePaths:
 
 def inside(name: str) -> str:
     """A file name read from metadata, refused if it could point outside its directory."""
-    if not name or "/" in name or "\\" in name or name in (".", ".."):
+    if not is_plain(name):
         raise Corrupt(name, "a file name in the table's metadata points outside its directory")
     return name
+
+
+def is_plain(name: object) -> bool:
+    """Whether a text is the name of a file in the directory where it belongs."""
+    return (
+        isinstance(name, str)
+        and name not in ("", ".", "..")
+        and "/" not in name
+        and "\\" not in name
+        and "\0" not in name
+    )

@@ -2,8 +2,9 @@
 
 `s3.endpoint`, `s3.access-key`, `s3.secret-key`, `s3.session-token`, `s3.region`, `s3.path.style.access`; the
 prefixes `s3a.` and `fs.s3a.` and dots in place of dashes mean the same. What is absent comes from the
-environment (`AWS_…`), as every S3 client does it. Secrets are in no repr, log or error, and a pickle holds
-them packed, so that a dump of it shows none in plain text. Immutable.
+environment (`AWS_…`), as every S3 client does it. `s3.conditional-put` = false is ours: the store's
+put-if-absent is not to be trusted, so commits need a catalog's lock. Secrets are in no repr, log or error,
+and a pickle holds them packed, so that a dump of it shows none in plain text. Immutable.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tablestore.errors import InvalidOption
 
 PREFIXES = ("s3.", "s3a.", "fs.s3a.")
 _SECRET = ("access_key", "secret_key", "session_token")
+_FLAGS = {"path_style", "conditional_put"}
 _NAMES = {
     "endpoint": "endpoint",
     "access.key": "access_key",
@@ -27,6 +29,7 @@ _NAMES = {
     "region": "region",
     "endpoint.region": "region",
     "path.style.access": "path_style",
+    "conditional.put": "conditional_put",
 }
 
 
@@ -40,6 +43,7 @@ class S3Options:
     session_token: str | None = None
     region: str | None = None
     path_style: bool | None = None
+    conditional_put: bool | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, Any]) -> S3Options:
@@ -49,8 +53,8 @@ class S3Options:
             field = _NAMES.get(plain_key(key)) if is_s3_key(key) else None
             if field is not None and value is not None:
                 found[field] = str(value)
-        if "path_style" in found:
-            found["path_style"] = _flag(found["path_style"])
+        for name in _FLAGS & found.keys():
+            found[name] = _flag(name, found[name])
         return cls(**found)
 
     def client_arguments(self) -> dict[str, Any]:
@@ -109,7 +113,8 @@ def unpacked(packed: bytes) -> dict[str, Any]:
     return json.loads(zlib.decompress(base64.b85decode(packed)))
 
 
-def _flag(text: str) -> bool:
+def _flag(name: str, text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise InvalidOption(f"option 's3.path.style.access' is {text!r}; it must be true or false")
+        key = next(k for k, field in _NAMES.items() if field == name)
+        raise InvalidOption(f"option 's3.{key}' is {text!r}; it must be true or false")
     return text.lower() == "true"

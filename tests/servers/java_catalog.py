@@ -1,4 +1,4 @@
-"""JavaCatalog: a catalog of Java Paimon 2.0.0 in a process of its own (tests/peers/java/PaimonCatalog.java)."""
+"""JavaCatalog: a catalog of Java Paimon 2.0.0 in a process of its own (peers/java/PaimonCatalog.java)."""
 
 from __future__ import annotations
 
