@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from typing import Any
 
@@ -16,7 +16,12 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.format.types import arrow_schema
 from tablestore.meta.store import Store
 from tablestore.read import plan as planning
+from tablestore.read import time_travel
+from tablestore.read.diff import DiffSplit, plan_diff, read_diff
+from tablestore.read.incremental import ChangeSplit, Range, plan_range, read_changes
 from tablestore.read.plan import Explanation, Plan
+from tablestore.read.scan_mode import BatchStart, Diff
+from tablestore.read.split import DataSplit
 from tablestore.read.split_read import read_split
 
 
@@ -31,6 +36,32 @@ class Scan:
     where: Predicate | None = None
     limit: int | None = None
     _reader: Callable[..., Iterator[pa.RecordBatch]] = read_split
+    _planner: Callable[..., Plan] = planning.plan
+
+    @classmethod
+    def starting(
+        cls,
+        store: Store,
+        start: BatchStart,
+        columns: Sequence[str] | None = None,
+        where: Predicate | None = None,
+    ) -> Scan:
+        """A read of what `scan_mode.batch` found: a state, the changes of a range, or a difference."""
+        names = None if columns is None else tuple(columns)
+        if isinstance(start, Range):
+            return cls(store, None, names, where, None, read_changes, partial(_plan_changes, start))
+        if isinstance(start, Diff):
+            return cls(store, start.end, names, where, None, read_diff, partial(_plan_difference, start))
+        store = time_travel.at(store, start.snapshot) if start.travelled else store
+        if start.since_ms is None:
+            return cls(store, start.snapshot, names, where)
+        planner = partial(planning.plan, made_since=time_travel.local_ms(start.since_ms))
+        return cls(store, start.snapshot, names, where, None, read_split, planner)
+
+    @property
+    def changes(self) -> bool:
+        """Whether this reads changes or a difference: what other engines must not plan for themselves."""
+        return self._planner is not planning.plan
 
     def select(self, *columns: str) -> Scan:
         """Only these columns, in this order."""
@@ -63,7 +94,7 @@ class Scan:
 
     def plan(self, *, complete: bool = False) -> Plan:
         """Splits, and a verdict on each file looked at (on every live file with `complete`)."""
-        return planning.plan(self.store, self.snapshot, self.where, columns=self.names, complete=complete)
+        return self._planner(self.store, self.snapshot, self.where, columns=self.names, complete=complete)
 
     def explain(self) -> Explanation:
         """Why each file is read or skipped."""
@@ -114,3 +145,26 @@ class Scan:
         at = f"snapshot {self.snapshot.id}" if self.snapshot else "no snapshot"
         where = f", where {self.where!r}" if self.where is not None else ""
         return f"Scan({self.store.paths.root} at {at}: {', '.join(self.names)}{where})"
+
+
+def _plan_changes(
+    wanted: Range, store: Store, _: Snapshot | None, where: Predicate | None, *, columns: Any, complete: bool
+) -> Plan:
+    return plan_range(store, wanted, where, columns=columns)
+
+
+def _plan_difference(
+    wanted: Diff, store: Store, _: Snapshot | None, where: Predicate | None, *, columns: Any, complete: bool
+) -> Plan:
+    return plan_diff(store, wanted.start, wanted.end, where, columns=columns)
+
+
+def read_any(
+    store: Store, split: DataSplit, columns: Sequence[str], where: Predicate | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one split of any plan."""
+    if isinstance(split, ChangeSplit):
+        return read_changes(store, split, columns, where)
+    if isinstance(split, DiffSplit):
+        return read_diff(store, split, columns, where)
+    return read_split(store, split, columns, where)

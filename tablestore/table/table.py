@@ -20,39 +20,40 @@ from tablestore.errors import (
     InvalidRequest,
     NotFound,
     SchemaMismatch,
-    TablestoreError,
     Unsupported,
     UnsupportedAttribute,
 )
 from tablestore.format import commit_message, rowkind
 from tablestore.format.predicate import Predicate, all_of, col
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
+from tablestore.meta.refs import MAIN
 from tablestore.meta.store import Store
-from tablestore.options import as_text, current_names, duration_ms, refuse_near_misses
-from tablestore.read import time_travel
+from tablestore.options import as_text, current_names, refuse_near_misses
+from tablestore.read import scan_mode, time_travel
 from tablestore.read.check import Violation, check
-from tablestore.read.incremental import changes
 from tablestore.read.inspect import Inspect
 from tablestore.read.split import DataSplit
-from tablestore.read.split_read import read_split
 from tablestore.read.stream import Change, stream
-from tablestore.table import compaction, lookup, overwriting, rescale
+from tablestore.table import change_log, compaction, lookup, maintenance, overwriting, rescale
 from tablestore.table.compaction import Compaction
 from tablestore.table.engine import spark_engine
 from tablestore.table.located_keys import located_keys
-from tablestore.table.scan import Scan
+from tablestore.table.refs import Branches, Consumers, Tags, require_branch
+from tablestore.table.scan import Scan, read_any
 from tablestore.table.writer import EngineWriter, Writer, shared_pool, write_all
 from tablestore.write import positions
 from tablestore.write.commit import CommitRequest, Committed, Committer
 from tablestore.write.conform import as_batches
-from tablestore.write.expire import ExpirePolicy, Expiry, expire
+from tablestore.write.expire import Expiry
+from tablestore.write.orphans import Orphans
+from tablestore.write.rollback import Rollback
 from tablestore.write.table_write import TableWrite, discard, refused_leaves_nothing
 
 log = logging.getLogger(__name__)
 _SYSTEM = ("snapshots", "schemas", "options", "manifests", "files", "partitions", "buckets")
 _LAYOUT = {"bucket", "bucket-key", "bucket-function.type", "merge-engine", "data-file.path-directory"}
 _LAYOUT |= {"partition.default-name", "partition.legacy-name", "sequence.field"}
-_LATER = ("tags", "branches", "rollback", "remove_orphans", "analyze", "rename", "alter")
+_LATER = ("rename", "alter")
 
 
 class Table:
@@ -115,10 +116,21 @@ class Table:
     # reading
 
     def scan(self, columns: Sequence[str] | None = None, where: Predicate | None = None) -> Scan:
-        """A lazy read of the newest snapshot (of the chosen one after `at`)."""
-        snapshot = self._at or self.store.snapshots.latest()
-        store = time_travel.at(self.store, self._at)
-        return Scan(store, snapshot, None if columns is None else tuple(columns), where)
+        """A lazy read of the newest snapshot (of the chosen one after `at`).
+
+        The options `scan.*` and `incremental-*` may name another one, changes or a difference instead:
+        `t.with_options({"incremental-between": "3,7"}).scan()`; rows that are gone are left out then.
+        """
+        if self._at is not None:
+            return Scan.starting(self.store, scan_mode.State(self._at, travelled=True), columns, where)
+        return Scan.starting(self.store, scan_mode.batch(self.store), columns, where)
+
+    def _present(self, where: Predicate | None = None) -> Scan:
+        """The newest state, whatever the scan options say: what is written is based on it."""
+        store, snapshot = self.store, self.store.snapshots.latest()
+        if self._at is not None:
+            store, snapshot = time_travel.at(store, self._at), self._at
+        return Scan(store, snapshot, None, where)
 
     def at(
         self,
@@ -139,17 +151,25 @@ class Table:
         keys = self.primary_key
         if set(key) != set(keys):
             raise InvalidRequest(f"a key of {self.name} holds {', '.join(keys)}")
-        rows = self.scan(columns, all_of(*(col(k) == v for k, v in key.items()))).to_arrow().to_pylist()
+        found = replace(
+            self._present(all_of(*(col(k) == v for k, v in key.items()))),
+            columns=None if columns is None else tuple(columns),
+        )
+        rows = found.to_arrow().to_pylist()
         return rows[0] if rows else None
 
     def get_many(self, keys: Any, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of many primary keys, in any order; absent ones are left out."""
-        rows = pa.Table.from_batches(self._rows(self.scan(), keys), self.schema)
+        rows = pa.Table.from_batches(self._rows(self._present(), keys), self.schema)
         return rows if columns is None else rows.select(list(columns))
 
-    def changes(self, *, since: int, until: int | None = None) -> pa.Table:
-        """What changed after snapshot `since` up to `until`, with a `rowkind` column first."""
-        return changes(self.store, since=since, until=until)
+    def changes(self, *, since: int | str, until: int | str | None = None, mode: str = "auto") -> pa.Table:
+        """What changed after snapshot `since` up to `until`, with a `rowkind` column first.
+
+        Two tag names give the difference of their states, as `mode="diff"` does of two snapshot ids: rows
+        that are new or other, and −D for keys that are gone.
+        """
+        return change_log.between(self.store, since, until, mode=mode)
 
     def stream(self, **options: Any) -> Iterator[Change]:
         """Follow the table: see `read.stream.stream` for start, until, timeout, follow, consumer."""
@@ -159,7 +179,7 @@ class Table:
         self, split: DataSplit, *, columns: Sequence[str] | None = None, where: Predicate | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The rows of one split of a plan (what a Spark task runs); `where` as bound by the plan."""
-        return read_split(self.store, split, tuple(columns or self.store.schema.names), where)
+        return read_any(self.store, split, tuple(columns or self.store.schema.names), where)
 
     # writing
 
@@ -218,12 +238,7 @@ class Table:
 
     def _expire_after_commit(self) -> None:
         """Expiry as the options say. What it meets does not undo the commit, so it is logged, not raised."""
-        if self.store.options.write_only:
-            return
-        try:
-            expire(self.store, ExpirePolicy.of(self.store))
-        except (TablestoreError, OSError) as e:
-            log.warning("%s: committed, but old snapshots were not expired: %s", self.name, e)
+        maintenance.after_commit(self.store, self.name)
 
     def open_writer(
         self,
@@ -335,7 +350,7 @@ class Table:
 
         The −D rows carry the old values, so a changelog consumer can retract; absent keys are passed over.
         """
-        scan = self.scan()
+        scan = self._present()
         rows = scan.filter(what).to_batches() if isinstance(what, Predicate) else self._rows(scan, what)
         return self._write_kinds(rows, rowkind.DELETE)
 
@@ -352,7 +367,7 @@ class Table:
                 raise InvalidRequest(
                     f"{name!r} is part of the primary key; delete the rows and write new ones"
                 )
-        found = self.scan(where=where)  # chosen before the writer numbers its rows, which must be newer
+        found = self._present(where)  # chosen before the writer numbers its rows, which must be newer
         with self.writer() as w:
             for batch in found.to_batches():
                 w.write(_update_pairs(batch, values), row_kind_column="_kind")
@@ -396,6 +411,8 @@ class Table:
         self, spark: Any, *, columns: Sequence[str] | None = None, where: Predicate | None = None
     ) -> Any:
         """The table as a Spark DataFrame: files that need no merge are read by Spark's own Parquet scan."""
+        if self.scan().changes:
+            raise Unsupported("changes and differences in Spark", "use Table.scan, Table.changes or a stream")
         return spark_engine.load().to_spark(self, spark, columns=columns, where=where)
 
     # maintenance
@@ -430,21 +447,56 @@ class Table:
         Consumers, tags and stream positions protect.
         """
         self._require_present()
-        policy = ExpirePolicy.of(self.store)
-        if keep is not None or older_than is not None:
-            if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 1):
-                raise InvalidRequest("keep must be at least 1: the newest snapshot is the table")
-            age = 0 if older_than is None else _age_ms(older_than)
-            newest = keep if keep is not None else 1
-            limit = 1 << 31
-            policy = replace(
-                policy,
-                keep_min=newest,
-                keep_max=newest if older_than is None else limit,
-                age_ms=age,
-                limit=limit,
-            )
-        return expire(self.store, policy, dry_run=dry_run)
+        return maintenance.expire_snapshots(self.store, keep=keep, older_than=older_than, dry_run=dry_run)
+
+    @cached_property
+    def tags(self) -> Tags:
+        """Names that keep snapshots readable: `create`, `rename`, `delete`, `list`."""
+        return Tags(self.store)
+
+    @cached_property
+    def branches(self) -> Branches:
+        """Lines of history beside this one: `create`, `delete`, `fast_forward`, `list`."""
+        return Branches(self.store)
+
+    @cached_property
+    def consumers(self) -> Consumers:
+        """Stream readers that left their place: `reset`, `delete`, `list`."""
+        return Consumers(self.store)
+
+    def branch(self, name: str) -> Table:
+        """A branch of the table, to read and to write. Raises NotFound naming the nearest."""
+        require_branch(self.store, name)
+        opened = Store.open(self.location, io=self.store.io, env=self.store.env, branch=name)
+        base = self.name.split("$")[0]
+        return Table(opened, base if name == MAIN else f"{base}$branch_{name}")
+
+    def rollback(
+        self, *, snapshot: int | None = None, tag: str | None = None, timestamp: Any = None
+    ) -> Rollback:
+        """Go back to a snapshot, a tag or a moment: what came later is removed for good, files included.
+
+        Tags of later snapshots go too, and ids are used again. No writer should be at work meanwhile.
+        """
+        self._require_present()
+        return maintenance.roll_back(self.store, snapshot=snapshot, tag=tag, timestamp=timestamp)
+
+    def analyze(self, columns: Sequence[str] | None = None) -> Committed:
+        """Add up rows and columns (None: all, []: rows only) of the newest snapshot; one ANALYZE snapshot.
+
+        `inspect.statistics()` shows them. Distinct counts above 65,536 are estimates, within about 2 %.
+        """
+        self._require_present()
+        return maintenance.analyze(self.store, columns, self._request(None, BATCH_IDENTIFIER))
+
+    def remove_orphans(
+        self, older_than: str | timedelta = "1 d", *, dry_run: bool = True, force: bool = False
+    ) -> Orphans:
+        """Find files that nothing names and killed writers left; with `dry_run=False` remove them.
+
+        Younger files may be those of running writers: `older_than` below a minute needs `force`.
+        """
+        return maintenance.remove_orphans(self.store, older_than=older_than, dry_run=dry_run, force=force)
 
     def check(self) -> list[Violation]:
         """Verify the invariants of the table independently; empty means sound. Never raises for a damaged
@@ -467,15 +519,6 @@ class Table:
         parts = f", partitioned by ({', '.join(self.partition_by)})" if self.partition_by else ""
         at = self._at.id if self._at else self.store.snapshots.latest_id()
         return f"Table({self.name} at snapshot {at}: {len(self.schema)} columns{key}{parts})"
-
-
-def _age_ms(age: str | timedelta) -> int:
-    if isinstance(age, timedelta):
-        return int(age.total_seconds() * 1000)
-    try:
-        return duration_ms(age)
-    except ValueError as e:
-        raise InvalidRequest(f"older_than {age!r} must be {e}") from None
 
 
 def _update_pairs(batch: pa.RecordBatch, values: Mapping[str, Any]) -> pa.Table:

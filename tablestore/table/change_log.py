@@ -1,0 +1,48 @@
+"""`Table.changes`: what lies between two snapshots, two tags or two moments, as rows with their kinds."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from tablestore.errors import InvalidRequest, NotFound
+from tablestore.format.snapshot import Snapshot
+from tablestore.meta import refs
+from tablestore.meta.store import Store
+from tablestore.read.diff import plan_diff, read_diff
+from tablestore.read.incremental import DIFF, MODES, change_schema, changes
+from tablestore.read.scan_mode import Diff
+
+End = int | str
+
+
+def between(store: Store, since: End, until: End | None, *, mode: str) -> pa.Table:
+    """Changes after `since` up to `until`, or the difference of the two states. Snapshot ids or tag names."""
+    if mode not in MODES:
+        raise InvalidRequest(f"mode {mode!r} must be one of {', '.join(MODES)}")
+    if isinstance(since, str) or isinstance(until, str) or mode == DIFF:
+        return difference(store, _diff(store, since, until))
+    return changes(store, since=since, until=until, mode=mode)
+
+
+def _diff(store: Store, since: End, until: End | None) -> Diff:
+    start, end = (_state(store, name) for name in (since, until))
+    if end.id < start.id:
+        raise InvalidRequest(f"changes go forward: snapshot {start.id} comes after {end.id}")
+    return Diff(start, end)
+
+
+def _state(store: Store, name: End | None) -> Snapshot:
+    if isinstance(name, str):
+        return refs.tagged(store, name)
+    found = store.snapshots.latest() if name is None else store.snapshots.get(name)
+    if found is None:
+        raise NotFound("the table has no snapshot yet")
+    return found
+
+
+def difference(store: Store, wanted: Diff) -> pa.Table:
+    """A difference in memory, `rowkind` first."""
+    found = plan_diff(store, wanted.start, wanted.end)
+    names = store.schema.names
+    rows = (b for s in found.splits for b in read_diff(store, s, names, with_kinds=True))  # type: ignore[arg-type]
+    return pa.Table.from_batches(rows, change_schema(store, names))

@@ -1,0 +1,154 @@
+"""`table.tags`, `table.branches`, `table.consumers`: what else snapshots of a table are known by.
+
+Each is a small view: verbs, `list()` as an Arrow table with Paimon's columns, and a repr that shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pyarrow as pa
+
+from tablestore.errors import InvalidRequest, NotFound
+from tablestore.meta import consumers, refs
+from tablestore.meta.refs import Tag
+from tablestore.meta.store import Store
+from tablestore.options import duration_ms
+from tablestore.read.inspect import Inspect
+from tablestore.write import branches, tags
+from tablestore.write.tags import Removed
+
+Duration = str | timedelta
+
+
+def milliseconds(age: Duration, what: str) -> int:
+    """Milliseconds of "1 d", "10 min" or a timedelta; raises InvalidRequest naming the argument."""
+    if isinstance(age, timedelta):
+        return int(age.total_seconds() * 1000)
+    try:
+        return duration_ms(age)
+    except (ValueError, TypeError, AttributeError) as e:
+        raise InvalidRequest(f"{what} {age!r} must be {e}") from None
+
+
+class _View:
+    """What all three have in common: a store, and a listing."""
+
+    _what = ""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def list(self) -> pa.Table:
+        """All of them, with the columns of Paimon's system table."""
+        return getattr(Inspect(self._store), self._what)()
+
+    def names(self) -> list[str]:
+        """Their names, sorted."""
+        return sorted(self.list().column(0).to_pylist())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __len__(self) -> int:
+        return len(self.names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names()
+
+    def __repr__(self) -> str:
+        rows = self.list()
+        if not rows.num_rows:
+            return f"no {self._what}"
+        shown = [_shown(row) for row in rows.slice(0, 20).to_pylist()]
+        more = rows.num_rows - len(shown)
+        return "\n".join(
+            [f"{rows.num_rows} {self._what}:", *shown, *([f"  … and {more} more"] if more else [])]
+        )
+
+
+def _shown(row: dict[str, object]) -> str:
+    name, *rest = row.items()
+    details = ", ".join(f"{k} {v}" for k, v in rest if v is not None)
+    return f"  {name[1]}: {details}"
+
+
+class Tags(_View):
+    """Names that keep snapshots readable after they have expired."""
+
+    _what = "tags"
+
+    def create(
+        self,
+        name: str,
+        snapshot: int | None = None,
+        *,
+        retain: Duration | None = None,
+        replace: bool = False,
+    ) -> Tag:
+        """Tag a snapshot (None: the newest); `retain` ("1 d") is how long, else `tag.default-time-retained`.
+
+        Raises AlreadyExists unless `replace`, NotFound for a snapshot that nothing keeps.
+        """
+        retained = self._store.options.tag_time_retained_ms
+        if retain is not None:
+            retained = milliseconds(retain, "retain")
+        return tags.create(self._store, name, snapshot=snapshot, retained_ms=retained, replace=replace)
+
+    def rename(self, name: str, to: str) -> Tag:
+        """Give a tag another name."""
+        return tags.rename(self._store, name, to)
+
+    def delete(self, name: str) -> Removed:
+        """Remove a tag, and the files that only it kept."""
+        return tags.delete(self._store, name)
+
+    def expire(self) -> list[str]:
+        """Remove the tags whose time is over, as each commit does; their names."""
+        return tags.expire(self._store)
+
+
+class Branches(_View):
+    """Lines of history beside the table's own, from a tag or empty."""
+
+    _what = "branches"
+
+    def create(self, name: str, tag: str | None = None) -> None:
+        """Make a branch: with the rows of a tag, or empty with the table's columns."""
+        branches.create(self._store, name, tag=tag)
+
+    def delete(self, name: str) -> Removed:
+        """Remove a branch, and the files that only it needed."""
+        return branches.delete(self._store, name)
+
+    def fast_forward(self, name: str) -> Removed:
+        """Make the branch's state and history the table's. What the table did since it began is gone.
+
+        Open the table again (`refresh`) afterwards: its columns may be others.
+        """
+        return branches.fast_forward(self._store, name)
+
+
+class Consumers(_View):
+    """Stream readers that left their place; it keeps snapshots from expiring."""
+
+    _what = "consumers"
+
+    def reset(self, name: str, next_snapshot: int) -> None:
+        """Let a reader go on at a snapshot; a new name is fine. Raises InvalidRequest for ids below 1."""
+        if isinstance(next_snapshot, bool) or not isinstance(next_snapshot, int) or next_snapshot < 1:
+            raise InvalidRequest(f"next_snapshot {next_snapshot!r} must be a snapshot id")
+        consumers.record(self._store, name, next_snapshot)
+
+    def delete(self, name: str) -> None:
+        """Forget a reader's place. Raises NotFound naming the nearest."""
+        if name not in consumers.names(self._store):
+            raise NotFound.among("consumer", name, consumers.names(self._store))
+        consumers.delete(self._store, name)
+
+
+def require_branch(store: Store, name: str) -> None:
+    """Raise NotFound, naming the nearest, unless the branch is there."""
+    if name != refs.MAIN and name not in refs.branches(store):
+        raise NotFound.among("branch", name, refs.branches(store))

@@ -1,0 +1,201 @@
+"""Rolling back, branches: what goes, what stays readable; any failure is healed by the next call."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.errors import InvalidRequest, NotFound, TablestoreError
+from tests.faults import FaultyIO, Killed
+
+
+def make(path: Path, **options: Any) -> ts.Table:
+    defaults = {"bucket": 1, "write-only": True, "snapshot.num-retained.min": 100}
+    return ts.connect(str(path)).create_table(
+        "d.t", schema={"k": ts.BIGINT, "v": ts.STRING}, primary_key=["k"], options=defaults | options
+    )
+
+
+def row(k: int, v: str = "x") -> pa.Table:
+    return pa.table({"k": pa.array([k], pa.int64()), "v": [v]})
+
+
+def keys(t: ts.Table) -> list[int]:
+    return sorted(ts.open(t.location).scan().to_arrow()["k"].to_pylist())
+
+
+def data_files(t: ts.Table) -> set[str]:
+    return {f for folder, _, names in os.walk(t.location) for f in names if f.startswith("data-")}
+
+
+def named_files(t: ts.Table) -> set[str]:
+    """Data files that the newest snapshot and its history name."""
+    store = ts.open(t.location).store
+    entries = (e for s in store.snapshots.all() for e in store.manifests.delta_entries(s))
+    return {e.file.file_name for e in entries if e.kind == 0}
+
+
+def test_later_snapshots_tags_and_files_go(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    for k in range(3):
+        t.write(row(k))
+    t.tags.create("early", 2)
+    before = data_files(t)
+    t.write(row(3))
+    t.compact(full=True)
+    t.tags.create("late")
+    found = t.rollback(snapshot=3)
+    assert (found.snapshot, found.snapshots, found.tags) == (3, (4, 5), ("late",))
+    assert keys(t) == [0, 1, 2]
+    assert data_files(t) == before
+    assert t.tags.names() == ["early"]
+    assert Path(t.location, "snapshot", "LATEST").read_text() == "3"
+    assert t.remove_orphans("1 ms", force=True).files == ()
+    t.write(row(9))
+    assert t.store.snapshots.latest_id() == 4
+    assert keys(t) == [0, 1, 2, 9]
+    assert t.check() == []
+
+
+def test_what_a_branch_or_an_older_tag_reads_stays(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    for k in range(4):
+        t.write(row(k))
+    t.tags.create("mark", 3)
+    t.branches.create("b", "mark")
+    t.branch("b").write(row(7))
+    t.rollback(snapshot=1)
+    assert keys(t) == [0]
+    assert t.tags.names() == []
+    assert sorted(t.branch("b").scan().to_arrow()["k"].to_pylist()) == [0, 1, 2, 7]
+    assert t.branch("b").at(tag="mark").scan().count() == 3
+
+
+def test_a_tag_whose_snapshot_has_expired_can_be_gone_back_to(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    for k in range(5):
+        t.write(row(k))
+    t.tags.create("kept", 2)
+    t.expire_snapshots(keep=1)
+    assert t.store.snapshots.ids() == [5]
+    with pytest.raises(NotFound, match=r"have 5\.\.5"):
+        t.rollback(snapshot=3)
+    t.rollback(snapshot=2)
+    assert keys(t) == [0, 1]
+    assert t.store.snapshots.ids() == [2]
+    assert t.tags.names() == ["kept"]
+    t.write(row(8))
+    t.expire_snapshots(keep=1)
+    assert keys(t) == [0, 1, 8]
+    assert t.check() == []
+
+
+def test_a_moment_means_the_snapshot_before_it(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    for k in range(3):
+        t.write(row(k))
+    second = t.store.snapshots.get(2).time_millis
+    newest = max(s.id for s in t.store.snapshots.all() if s.time_millis <= second)
+    assert t.rollback(timestamp=second).snapshot == newest
+    with pytest.raises(InvalidRequest, match="exactly one"):
+        t.rollback()
+
+
+def survive(
+    start: Path, tmp_path: Path, act: Callable[[ts.Table], object], *, passing: tuple[str, ...] = ()
+) -> int:
+    """`act` with each operation failing in each mode: sound after it, right after another try.
+
+    `passing` names findings that may be there until that try.
+    """
+    counting = FaultyIO()
+    shutil.copytree(start, tmp_path / "count")
+    act(ts.connect(str(tmp_path / "count"), io=counting).table("d.t"))
+    wanted = keys(ts.connect(str(tmp_path / "count")).table("d.t"))
+    changing = ("put", "write", "replace", "delete", "rmdir")
+    steps = [i for i, entry in enumerate(counting.log) if entry.startswith(changing)]
+    for fail_at in steps:
+        for mode in ("error before", "error after", "kill before", "kill after"):
+            shutil.copytree(start, tmp_path / "try")
+            io = FaultyIO(fail_at, mode)
+            with contextlib.suppress(TablestoreError, Killed):
+                act(ts.connect(str(tmp_path / "try"), io=io).table("d.t"))
+            place = (
+                f"{mode} operation {fail_at}: {io.log[fail_at] if fail_at < len(io.log) else 'not reached'}"
+            )
+            fresh = ts.connect(str(tmp_path / "try")).table("d.t")
+            assert [v for v in fresh.check() if v.text not in passing] == [], place
+            assert keys(fresh), place
+            with contextlib.suppress(NotFound):
+                act(fresh)
+            assert keys(fresh) == wanted, place
+            assert fresh.check() == [], place
+            shutil.rmtree(tmp_path / "try")
+    return len(steps)
+
+
+def test_a_rollback_survives_any_failure(tmp_path: Path) -> None:
+    t = make(tmp_path / "lake")
+    for k in range(4):
+        t.write(row(k))
+    t.tags.create("late")
+    t.compact(full=True)
+    assert survive(tmp_path / "lake", tmp_path, lambda t: t.rollback(snapshot=2)) > 10
+
+
+def test_a_rollback_to_an_expired_tag_survives_any_failure(tmp_path: Path) -> None:
+    t = make(tmp_path / "lake")
+    for k in range(4):
+        t.write(row(k))
+    t.tags.create("kept", 2)
+    t.expire_snapshots(keep=1)
+    assert (
+        survive(
+            tmp_path / "lake",
+            tmp_path,
+            lambda t: t.rollback(tag="kept"),
+            passing=("snapshots 3..3 are missing",),
+        )
+        > 8
+    )
+
+
+def test_fast_forward_survives_any_failure(tmp_path: Path) -> None:
+    t = make(tmp_path / "lake")
+    for k in range(3):
+        t.write(row(k))
+    t.tags.create("base", 2)
+    t.branches.create("b", "base")
+    t.branch("b").write(row(10))
+    t.write(row(3))
+    assert survive(tmp_path / "lake", tmp_path, lambda t: t.branches.fast_forward("b")) > 10
+
+
+def test_making_a_branch_survives_any_failure(tmp_path: Path) -> None:
+    t = make(tmp_path / "lake")
+    t.write(row(1))
+    t.tags.create("base")
+
+    def act(t: ts.Table) -> None:
+        if "b" not in t.branches:
+            t.branches.create("b", "base")
+        assert t.branch("b").scan().count() == 1
+
+    assert survive(tmp_path / "lake", tmp_path, act) > 2
+
+
+def test_removing_a_branch_survives_any_failure(tmp_path: Path) -> None:
+    t = make(tmp_path / "lake")
+    t.write(row(1))
+    t.tags.create("base")
+    t.branches.create("b", "base")
+    t.branch("b").write(row(2))
+    assert survive(tmp_path / "lake", tmp_path, lambda t: t.branches.delete("b")) > 5
