@@ -8,8 +8,8 @@ the top level, and everything is merged. *First row*: a key is new if no level a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +22,16 @@ from tablestore.lsm import keys as key_columns
 from tablestore.lsm.equality import equal_rows
 from tablestore.lsm.keys import Component
 from tablestore.lsm.lookup import Hits
-from tablestore.lsm.merge_function import Groups, MergeFunction, grouped, joined, kinds_of, take
-from tablestore.options import TableOptions
+from tablestore.lsm.merge_function import (
+    Groups,
+    MergeFunction,
+    SequenceOrder,
+    grouped,
+    joined,
+    kinds_of,
+    take,
+)
+from tablestore.options import MergeEngine, TableOptions
 
 LEVEL = "_LEVEL"
 _FOUND = np.int8(127)  # level of rows that a lookup brought: below no other
@@ -98,6 +106,15 @@ def without_level(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, np.ndarray]:
     return batch.remove_column(at), batch.column(at).to_numpy(zero_copy_only=False)
 
 
+def by_level(options: TableOptions) -> bool:
+    """Whether rows of a key must be merged with an eye to their levels: where a row holds a merge of all
+    above it, merging those once more would count them twice."""
+    return options.needs_lookup and options.merge_engine in (
+        MergeEngine.PARTIAL_UPDATE,
+        MergeEngine.AGGREGATION,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class LowestLevel:
     """Merges level 0 and the lowest other level of each key, leaving out what those already hold.
@@ -109,11 +126,11 @@ class LowestLevel:
     function: MergeFunction
 
     @property
-    def sequence(self) -> object:
+    def sequence(self) -> SequenceOrder:
         """The order of the function inside."""
         return self.function.sequence
 
-    def columns(self, names: Sequence[str]) -> tuple[str, ...]:
+    def columns(self, names: Iterable[str]) -> tuple[str, ...]:
         """The columns of the function inside."""
         return self.function.columns(names)
 
@@ -145,7 +162,7 @@ def looked_up(window: Window, function: MergeFunction, telling: Telling) -> Told
     """A window to which lookups have added what they found."""
     places = window.levels[window.groups.order]
     groups = newest_levels(window.groups, window.levels)
-    rows = function.merge(window.rows, groups)
+    rows = function.merge(window.rows, replace(groups, every=True))
     if not telling.told:
         return Told(rows, None)
     fresh = np.minimum.reduceat(places, window.groups.starts) <= 0

@@ -30,6 +30,7 @@ from tablestore.lsm.changelog import (
     Telling,
     Told,
     Window,
+    by_level,
     first_rows,
     fully_merged,
     looked_up,
@@ -312,7 +313,7 @@ class Rewriter:
                     if rows.num_rows:
                         yield rows
             return
-        lowest = self._mode is Mode.LOOKUP and not self._plain
+        lowest = by_level(self._files.options)
         function = LowestLevel(self._function) if lowest else self._function
         for batch in merge_reader.merge(
             self._readers(section, levels=lowest),
