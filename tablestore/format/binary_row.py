@@ -44,6 +44,14 @@ _FIXED |= {"FLOAT": "<f", "DOUBLE": "<d"}
 _PER_MILLI = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 
 
+class DamagedRow(Corrupt):
+    """Bytes that are no row of the types asked for; who knows the file they came from says so."""
+
+    def __init__(self, row: bytes, problem: str) -> None:
+        self.row = row
+        super().__init__("BinaryRow", problem)
+
+
 def _null_bytes(arity: int) -> int:
     return (arity + 63 + 8) // 64 * 8
 
@@ -99,7 +107,7 @@ def _slot(value: Any, t: DataType, offset: int) -> tuple[bytes, bytes]:
 def _decode(data: bytes, types: tuple[DataType, ...]) -> tuple[Raw, ...]:
     arity = int.from_bytes(data[:4], "big", signed=True)
     if arity != len(types):
-        raise Corrupt("BinaryRow", f"{arity} fields, expected {len(types)}")
+        raise DamagedRow(data, f"{arity} fields, expected {len(types)}")
     body = memoryview(data)[4:]
     values: list[Raw] = []
     try:
@@ -107,7 +115,7 @@ def _decode(data: bytes, types: tuple[DataType, ...]) -> tuple[Raw, ...]:
             null = body[(i + 8) // 8] >> ((i + 8) % 8) & 1
             values.append(None if null else _value(body, _null_bytes(arity) + 8 * i, t))
     except (struct.error, IndexError, UnicodeDecodeError) as e:
-        raise Corrupt("BinaryRow", f"damaged row of {len(data)} bytes: {e!r}") from e
+        raise DamagedRow(data, f"damaged row of {len(data)} bytes: {e!r}") from e
     return tuple(values)
 
 

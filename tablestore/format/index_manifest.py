@@ -15,7 +15,8 @@ import fastavro
 
 from tablestore.errors import Corrupt
 from tablestore.format import avro
-from tablestore.format.manifest import ADD, DELETE, EMPTY_ROW
+from tablestore.format.manifest import ADD, DELETE, EMPTY_ROW, MOST
+from tablestore.io.paths import is_plain
 
 HASH, DELETION_VECTORS = "HASH", "DELETION_VECTORS"
 _VERSION = 1
@@ -174,10 +175,21 @@ def decode(data: bytes, path: str) -> list[IndexEntry]:
             if r["_VERSION"] != _VERSION or r["_KIND"] != ADD:
                 text = f"version {r['_VERSION']}, kind {r['_KIND']}; expected {_VERSION} and {ADD}"
                 raise Corrupt(path, f"entry {len(found)}: {text}")
-            found.append(IndexEntry(ADD, r["_PARTITION"] or EMPTY_ROW, r["_BUCKET"], file_of(r)))
+            file = _sound(file_of(r), f"entry {len(found)}", path)
+            found.append(IndexEntry(ADD, r["_PARTITION"] or EMPTY_ROW, r["_BUCKET"], file))
         except (KeyError, TypeError, AttributeError) as e:
             raise Corrupt(path, f"entry {len(found)} is no index file: {e!r}") from e
     return found
+
+
+def _sound(f: IndexFileMeta, where: str, path: str) -> IndexFileMeta:
+    """The file, if its names stay in their directories and its numbers can be meant."""
+    for name in (f.file_name, *(r.data_file for r in f.dv_ranges or ())):
+        if not is_plain(name):
+            raise Corrupt(path, f"{where}: the file name {name!r} points outside its directory")
+    if not (0 <= f.file_size <= MOST and 0 <= f.row_count <= MOST):
+        raise Corrupt(path, f"{where}: {f.file_name} has {f.file_size} bytes, {f.row_count} rows")
+    return f
 
 
 def combined(before: Sequence[IndexEntry], changes: Sequence[IndexEntry]) -> list[IndexEntry]:

@@ -15,11 +15,15 @@ import fastavro
 
 from tablestore.errors import Corrupt, TablestoreError
 from tablestore.format import avro
+from tablestore.io.paths import is_plain
 
 ADD, DELETE = 0, 1
 APPEND_SOURCE, COMPACT_SOURCE = 0, 1
 ENTRY_VERSION = 2
 EMPTY_ROW = bytes(12)
+MOST = 1 << 50  # bytes or rows of one file
+MOST_LEVEL = 1 << 16
+LEAST_BUCKET = -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +295,7 @@ def decode_entries(data: bytes, path: str) -> list[ManifestEntry]:
                     f"entry {len(found)}: version {r['_VERSION']}, kind {r['_KIND']}; expected 2 and 0 or 1"
                 )
                 raise Corrupt(path, problem)
-            file = file_of(r["_FILE"])
+            file = _sound(file_of(r["_FILE"]), r["_BUCKET"], f"entry {len(found)}", path)
             found.append(
                 ManifestEntry(
                     r["_KIND"], r["_PARTITION"] or EMPTY_ROW, r["_BUCKET"], r["_TOTAL_BUCKETS"], file
@@ -300,6 +304,18 @@ def decode_entries(data: bytes, path: str) -> list[ManifestEntry]:
         except (KeyError, TypeError, AttributeError) as e:
             raise Corrupt(path, f"entry {len(found)} is no manifest entry: {e!r}") from e
     return found
+
+
+def _sound(f: DataFileMeta, bucket: int, where: str, path: str) -> DataFileMeta:
+    """The file, if its names stay in its bucket and its numbers can be meant."""
+    for name in (f.file_name, *f.extra_files):
+        if not is_plain(name):
+            raise Corrupt(path, f"{where}: the file name {name!r} points outside its directory")
+    counts = (f.file_size, f.row_count, f.delete_count or 0)
+    if not all(0 <= n <= MOST for n in counts) or not 0 <= f.level < MOST_LEVEL or bucket < LEAST_BUCKET:
+        text = f"{f.file_size} bytes, {f.row_count} rows, {f.delete_count} deletes, level {f.level}"
+        raise Corrupt(path, f"{where}: {f.file_name} in bucket {bucket} has {text}")
+    return f
 
 
 def encode_list(manifests: Iterable[ManifestFileMeta], codec: str) -> bytes:
@@ -332,6 +348,12 @@ def decode_list(data: bytes, path: str) -> list[ManifestFileMeta]:
         try:
             if r["_VERSION"] != ENTRY_VERSION:
                 raise Corrupt(path, f"row {len(found)}: version {r['_VERSION']}, expected {ENTRY_VERSION}")
+            if not is_plain(r["_FILE_NAME"]):
+                problem = f"row {len(found)}: the file name {r['_FILE_NAME']!r} points outside its directory"
+                raise Corrupt(path, problem)
+            counts = (r["_FILE_SIZE"], r["_NUM_ADDED_FILES"], r["_NUM_DELETED_FILES"])
+            if not all(0 <= n <= MOST for n in counts):
+                raise Corrupt(path, f"row {len(found)}: bytes, files added, files deleted are {counts}")
             found.append(
                 ManifestFileMeta(
                     file_name=r["_FILE_NAME"],

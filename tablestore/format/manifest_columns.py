@@ -52,6 +52,14 @@ SCHEMA = pa.schema(
         "write_cols": _STRINGS,
     }
 )
+_NO_NAMES = pa.array(["", ".", ".."], pa.large_string())
+_RANGES = {
+    "file_size": (0, manifest.MOST),
+    "row_count": (0, manifest.MOST),
+    "delete_count": (0, manifest.MOST),
+    "level": (0, manifest.MOST_LEVEL - 1),
+    "bucket": (manifest.LEAST_BUCKET, 2**31 - 1),
+}
 _REQUIRED = (*SCHEMA.names[:11], "min_sequence", "max_sequence", "schema_id", "level")
 _PLACES = {  # where each column is in an Avro record
     "kind": ("_KIND",),
@@ -76,7 +84,7 @@ _PLACES |= {n: ("_FILE", f"_{n.upper()}") for n in SCHEMA.names if n not in _PLA
 def decode(files: Sequence[tuple[str, bytes]]) -> list[pa.Table]:
     """One table of SCHEMA for each (path, bytes) of a manifest, in order; raises Corrupt naming the file."""
     reader = avro_blocks.Reader()
-    apart = [reader.take_apart(data, path) if _known(data) else None for path, data in files]
+    apart = [reader.plain(data, path) if _known(data) else None for path, data in files]
     groups: dict[bytes, list[int]] = {}
     for i, found in enumerate(apart):
         groups.setdefault(found[0].schema if found else b"", []).append(i)
@@ -145,7 +153,18 @@ def _checked(table: pa.Table, path: str) -> pa.Table:
     kinds = table.column("kind")
     if not pc.all(pc.is_in(kinds, pa.array([manifest.ADD, manifest.DELETE], pa.int32()))).as_py():
         raise Corrupt(path, "an entry is neither ADD nor DELETE")
+    if _outside(table.column("file_name")) or _outside(pc.list_flatten(table.column("extra_files"))):
+        raise Corrupt(path, "the file name of an entry points outside its directory")
+    for name, (least, most) in _RANGES.items():
+        column = table.column(name)
+        if pc.any(pc.or_(pc.less(column, least), pc.greater(column, most))).as_py():
+            raise Corrupt(path, f"{name} of an entry is not within {least}..{most}")
     return table
+
+
+def _outside(names: pa.ChunkedArray) -> bool:
+    wrong = pc.or_(pc.match_substring_regex(names, r"[/\\\x00]"), pc.is_in(names, _NO_NAMES))
+    return bool(pc.any(wrong).as_py())
 
 
 def of(entries: Iterable[ManifestEntry]) -> pa.Table:

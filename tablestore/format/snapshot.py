@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from tablestore.errors import Corrupt
+from tablestore.io.paths import is_plain
 
 VERSION = 3
 BATCH_IDENTIFIER = 9223372036854775807
@@ -83,6 +84,29 @@ def to_json(snapshot: Snapshot) -> bytes:
     return json.dumps(body, indent=2, ensure_ascii=False).encode()
 
 
+_NAMES = ("base_manifest_list", "delta_manifest_list", "changelog_manifest_list")
+_NAMES += ("index_manifest", "statistics")
+_MOST = (1 << 63) - 1
+
+
+def _require_optional(values: Mapping[str, Any], path: str) -> None:
+    """Values that are there have their types, numbers fit 64 bits, names stay in their directories."""
+    for f in fields(Snapshot):
+        value = values[f.name]
+        if value is None:
+            continue
+        kind = int if "int" in str(f.type) else str if "str |" in str(f.type) or f.type == "str" else dict
+        sound = isinstance(value, kind) and not isinstance(value, bool)
+        if sound and kind is int:
+            sound = -_MOST - 1 <= value <= _MOST
+        if sound and kind is dict:
+            sound = all(isinstance(v, str) for v in value.values())
+        if sound and f.name in _NAMES:
+            sound = is_plain(value)
+        if not sound:
+            raise Corrupt(path, f"field {_KEYS[f.name]!r} is {value!r}")
+
+
 def from_json(data: bytes, path: str) -> Snapshot:
     """Read a snapshot (or tag) file of any version; raises Corrupt naming `path`."""
     try:
@@ -94,6 +118,7 @@ def from_json(data: bytes, path: str) -> Snapshot:
             wanted = int if str(f.type) == "int" else str
             if not isinstance(values[f.name], wanted):
                 raise Corrupt(path, f"field {_KEYS[f.name]!r} is {values[f.name]!r}")
+        _require_optional(values, path)
         return Snapshot(**values)
-    except (ValueError, TypeError, AttributeError) as e:
+    except (ValueError, TypeError, AttributeError, RecursionError) as e:
         raise Corrupt(path, f"not a snapshot file: {e!r}") from e

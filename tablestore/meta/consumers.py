@@ -24,7 +24,7 @@ def next_snapshot(store: Store, consumer: str) -> int | None:
         found = json.loads(store.io.read(path))["nextSnapshot"]
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError) as e:
+    except (ValueError, KeyError, TypeError, RecursionError) as e:
         raise Corrupt(path, f"not a consumer file: {e!r}") from e
     if isinstance(found, bool) or not isinstance(found, int):
         raise Corrupt(path, f"nextSnapshot is {found!r}")

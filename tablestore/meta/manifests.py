@@ -9,9 +9,9 @@ together.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from tablestore.env import Env
@@ -21,32 +21,28 @@ from tablestore.format import manifest as manifest_format
 from tablestore.format.index_manifest import IndexEntry
 from tablestore.format.manifest import (
     ADD,
-    DELETE,
     EMPTY_STATS,
     ManifestEntry,
     ManifestFileMeta,
-    SimpleStats,
 )
 from tablestore.format.partition_stats import partition_stats
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.types import DataType
-from tablestore.io.fileio import FileIO
+from tablestore.io.fileio import FileIO, LocalFileIO
 from tablestore.io.paths import TablePaths
 from tablestore.meta.entries import EMPTY, BucketFilter, Entries, PartitionFilter, concatenated
+from tablestore.meta.manifest_cache import LOCAL, CachedManifest, ManifestCache
 from tablestore.options import TableOptions
 
-_CACHED_ENTRIES = 200_000
 _MANY_ENTRIES, _MANY_FILES = 1_000, 100  # from here on decoding by columns pays for its start
 
 
 class ManifestStore:
-    """Reads manifests and lists. Memory is bounded: at most 200,000 entries stay cached, the least recently
-    used go first."""
+    """Reads manifests and lists. Manifests are cached, for all tables of a process where files are local."""
 
     def __init__(self, io: FileIO, paths: TablePaths) -> None:
         self._io, self._paths = io, paths
-        self._tables: OrderedDict[str, pa.Table] = OrderedDict()
-        self._cached = 0
+        self._cache = LOCAL if type(io) is LocalFileIO else ManifestCache()
 
     def read_list(self, name: str) -> list[ManifestFileMeta]:
         """The manifests of a list, oldest first; raises Corrupt naming a damaged or missing file."""
@@ -54,41 +50,49 @@ class ManifestStore:
         return manifest_format.decode_list(self._bytes(path), path)
 
     def read_manifest(self, name: str) -> list[ManifestEntry]:
-        """The entries of a manifest, in order; the caller must not change the list."""
+        """The entries of a manifest, in order."""
         path = self._paths.manifest(name)
-        if name in self._tables:
-            return manifest_columns.entries(self._tables[name])
+        held = self._cache.get(path)
+        if held is not None:
+            return manifest_columns.entries(held.table)
         found = manifest_format.decode_entries(self._bytes(path), path)
-        self._remember(name, manifest_columns.of(found))
+        self._cache.put(path, manifest_columns.of(found))
         return found
 
-    def read_manifests(self, manifests: Sequence[ManifestFileMeta]) -> Entries:
-        """The entries of these manifests, in order; what is not cached is read and decoded together."""
-        new = [m for m in manifests if m.file_name not in self._tables]
-        read = {m.file_name: t for m, t in zip(new, self._decoded(new), strict=True)}
-        parts = [
-            read[m.file_name] if m.file_name in read else self._cached_table(m.file_name) for m in manifests
-        ]
-        for name, table in read.items():
-            self._remember(name, table)
-        return concatenated(parts)
+    def read_manifests(
+        self, manifests: Sequence[ManifestFileMeta], chosen: Callable[[Entries], Entries] | None = None
+    ) -> Entries:
+        """The entries of these manifests, in order; `chosen` picks among those of each. What is not cached
+        is read and decoded together."""
+        tables = [m.table for m in self._read(manifests)]
+        if chosen is None:
+            return concatenated(tables)
+        return concatenated([chosen(Entries(t)).table for t in tables])
 
-    def _decoded(self, manifests: Sequence[ManifestFileMeta]) -> list[pa.Table]:
-        rows = sum(m.num_added + m.num_deleted for m in manifests)
+    def next_sequence(self, snapshot: Snapshot | None, partition: bytes, bucket: int) -> int:
+        """A sequence number above those of every live file of a bucket."""
+        if snapshot is None:
+            return 0
+        found = self._read(self.manifests(snapshot))
+        return max((m.top_sequences.get((partition, bucket), -1) for m in found), default=-1) + 1
+
+    def _read(self, manifests: Sequence[ManifestFileMeta]) -> list[CachedManifest]:
         paths = [self._paths.manifest(m.file_name) for m in manifests]
+        held = [self._cache.get(p) for p in paths]
+        new = [(m, p) for m, p, there in zip(manifests, paths, held, strict=True) if there is None]
+        tables = self._decoded([m for m, _ in new], [p for _, p in new])
+        made = iter([self._cache.put(p, t) for (_, p), t in zip(new, tables, strict=True)])
+        return [next(made) if there is None else there for there in held]
+
+    def _decoded(self, manifests: Sequence[ManifestFileMeta], paths: Sequence[str]) -> list[pa.Table]:
+        rows = sum(m.num_added + m.num_deleted for m in manifests)
         if rows >= _MANY_ENTRIES or len(manifests) >= _MANY_FILES:
             return manifest_columns.decode([(p, self._bytes(p)) for p in paths])
         return [manifest_columns.of(manifest_format.decode_entries(self._bytes(p), p)) for p in paths]
 
-    def _cached_table(self, name: str) -> pa.Table:
-        self._tables.move_to_end(name)
-        return self._tables[name]
-
-    def _remember(self, name: str, table: pa.Table) -> None:
-        self._tables[name] = table
-        self._cached += table.num_rows
-        while self._cached > _CACHED_ENTRIES and len(self._tables) > 1:
-            self._cached -= self._tables.popitem(last=False)[1].num_rows
+    def read_bytes(self, name: str) -> bytes:
+        """A manifest as it lies in its file; raises Corrupt if it is missing."""
+        return self._bytes(self._paths.manifest(name))
 
     def _bytes(self, path: str) -> bytes:
         try:
@@ -132,24 +136,14 @@ class ManifestStore:
         """
         if snapshot is None:
             return EMPTY
-        found = self.read_manifests([m for m in self.manifests(snapshot) if manifest is None or manifest(m)])
-        if partition is not None:
-            found = found.of_partitions(partition)
-        if bucket is not None:
-            found = found.of_buckets(bucket)
-        return found.live()
 
+        def chosen(entries: Entries) -> Entries:
+            if partition is not None:
+                entries = entries.of_partitions(partition)
+            return entries if bucket is None else entries.of_buckets(bucket)
 
-def compacted_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """Entries with ADD/DELETE pairs cancelled in order; a DELETE whose ADD is elsewhere stays."""
-    kept: dict[tuple[object, ...], ManifestEntry] = {}
-    for e in entries:
-        before = kept.get(e.identity)
-        if e.kind == DELETE and before is not None and before.kind == ADD:
-            del kept[e.identity]
-        else:
-            kept[e.identity] = e
-    return list(kept.values())
+        found = [m for m in self.manifests(snapshot) if manifest is None or manifest(m)]
+        return self.read_manifests(found, chosen if partition or bucket else None).live()
 
 
 class ManifestWriter:
@@ -164,29 +158,40 @@ class ManifestWriter:
         self._counts = [0, 0, 0]
         self.written: list[str] = []
 
+    @property
+    def target_bytes(self) -> int:
+        """Size at which a manifest is finished."""
+        return self._options.manifest_target_bytes
+
     def manifest(self, entries: Sequence[ManifestEntry], schema_id: int) -> list[ManifestFileMeta]:
         """Write `entries` as manifests of about the target size each; [] for none."""
         per_file = max(1, self._options.manifest_target_bytes // _ENTRY_BYTES)
         parts = [entries[i : i + per_file] for i in range(0, len(entries), per_file)]
-        return [self._one(part, schema_id) for part in parts]
+        return [self.finished(self.encoded(part), Entries.of(part), schema_id) for part in parts]
 
-    def _one(self, entries: Sequence[ManifestEntry], schema_id: int) -> ManifestFileMeta:
-        data = manifest_format.encode_entries(entries, self._options.manifest_compression)
+    def encoded(self, entries: Iterable[ManifestEntry]) -> bytes:
+        """The bytes of a manifest."""
+        return manifest_format.encode_entries(entries, self._options.manifest_compression)
+
+    def finished(self, data: bytes, entries: Entries, schema_id: int) -> ManifestFileMeta:
+        """Write a manifest whose bytes hold `entries`, at least one."""
         name = self._name("manifest", 0)
         self._write(name, data)
-        buckets, levels = [e.bucket for e in entries], [e.file.level for e in entries]
-        stats = partition_stats([e.partition for e in entries], self._types) if self._types else SimpleStats()
+        buckets, levels = entries.numbers("bucket"), entries.numbers("level")
+        added = int(np.count_nonzero(entries.numbers("kind") == ADD))
+        partitions, codes = entries.partitions()
+        stats = partition_stats(partitions, np.bincount(codes).tolist(), self._types) if self._types else None
         return ManifestFileMeta(
             file_name=name,
             file_size=len(data),
-            num_added=sum(e.kind == ADD for e in entries),
-            num_deleted=sum(e.kind == DELETE for e in entries),
-            partition_stats=stats if self._types else EMPTY_STATS,
+            num_added=added,
+            num_deleted=len(entries) - added,
+            partition_stats=stats or EMPTY_STATS,
             schema_id=schema_id,
-            min_bucket=min(buckets),
-            max_bucket=max(buckets),
-            min_level=min(levels),
-            max_level=max(levels),
+            min_bucket=int(buckets.min()),
+            max_bucket=int(buckets.max()),
+            min_level=int(levels.min()),
+            max_level=int(levels.max()),
         )
 
     def list(self, manifests: Sequence[ManifestFileMeta]) -> tuple[str, int]:

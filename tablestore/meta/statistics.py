@@ -80,7 +80,7 @@ def from_json(data: bytes, path: str) -> Statistics:
         if None in ids:
             raise ValueError("snapshotId or schemaId is null")
         return Statistics(*ids, *counts, columns)  # type: ignore[arg-type]
-    except (ValueError, KeyError, TypeError, AttributeError) as e:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise Corrupt(path, f"not a statistics file: {e!r}") from e
 
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from tablestore.env import SYSTEM, Env
+from tablestore.errors import Corrupt, NotFound
 from tablestore.format import binary_row
 from tablestore.format.binary_row import Raw
 from tablestore.format.manifest import DataFileMeta
@@ -70,7 +71,12 @@ class Store:
 
     def schema_of(self, schema_id: int) -> TableSchema:
         """The schema a file was written under."""
-        return self.schema if schema_id == self.schema.id else self.schemas.get(schema_id)
+        if schema_id == self.schema.id:
+            return self.schema
+        try:
+            return self.schemas.get(schema_id)
+        except NotFound:
+            raise Corrupt(self.paths.schema(schema_id), "the file is missing; data refer to it") from None
 
     def key_order(self, key: bytes) -> tuple[Any, ...]:
         """What makes serialized keys of this table comparable."""
@@ -116,7 +122,10 @@ class Store:
     def file_path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
         """Where a data or changelog file is; raises Corrupt for names that leave the bucket."""
         if file.external_path is not None:
-            return external_paths.checked(file.external_path, file.file_name, self.external_roots)
+            try:
+                return external_paths.checked(file.external_path, file.file_name, self.external_roots)
+            except Corrupt as e:
+                raise Corrupt(self.manifests.holder(file.external_path), e.problem) from None
         return join(self.bucket_dir(partition, bucket), inside(file.file_name))
 
 

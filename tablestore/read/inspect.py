@@ -8,8 +8,9 @@ files are never opened.
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -99,6 +100,17 @@ TAGS = pa.schema(
 )
 
 
+def _naming_rows(view: Callable[..., pa.Table]) -> Callable[..., pa.Table]:
+    """Damaged keys, partitions and statistics are reported with the manifest that holds them."""
+
+    @functools.wraps(view)
+    def named(self: Inspect, *args: Any, **options: Any) -> pa.Table:
+        with self._store.manifests.naming_rows():
+            return view(self, *args, **options)
+
+    return named
+
+
 class Inspect:
     """Metadata of one table. Remembers the counts of commits it has added up; not thread-safe."""
 
@@ -120,6 +132,7 @@ class Inspect:
             pa.schema({"key": pa.string(), "value": pa.string()}), sorted(self._store.schema.options.items())
         )
 
+    @_naming_rows
     def manifests(self, snapshot: int | None = None) -> pa.Table:
         """Manifests of a snapshot's state (None: the newest), oldest first."""
         found = self._snapshot(snapshot)
@@ -139,14 +152,17 @@ class Inspect:
         )
         return made(MANIFESTS, rows)
 
+    @_naming_rows
     def commits(self) -> pa.Table:
         """What each snapshot changed: rows, files and bytes added and removed, oldest snapshot first."""
         return made(COMMITS, (self._commit_row(s) for s in self._store.snapshots.all()))
 
+    @_naming_rows
     def files(self, snapshot: int | None = None) -> pa.Table:
         """Live data files of a snapshot (None: the newest), with their statistics as text."""
         return inspect_files.files(self._store, self._live(snapshot))
 
+    @_naming_rows
     def levels(
         self, snapshot: int | None = None, *, partition: str | None = None, bucket: int | None = None
     ) -> pa.Table:
@@ -174,10 +190,12 @@ class Inspect:
                 at = None
         return origins
 
+    @_naming_rows
     def partitions(self, snapshot: int | None = None) -> pa.Table:
         """Partitions of a snapshot with their files added up."""
         return inspect_files.partitions(self._store, self._live(snapshot))
 
+    @_naming_rows
     def buckets(self, snapshot: int | None = None) -> pa.Table:
         """Buckets of a snapshot with their files added up."""
         return inspect_files.buckets(self._store, self._live(snapshot))

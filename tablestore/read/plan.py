@@ -89,11 +89,12 @@ def plan(
     if made_since is not None:
         entries = entries.filter(entries.numbers("creation_time_ms") >= made_since)
     pruner = Pruner(store.schema, store.options, filters, store.partition_values, store.schema_of)
-    kept = entries.filter(pruner.keep(entries, min_level=min_level))
-    require_readable_files(kept, store.schema_of)
-    made = splits(
-        kept, snapshot_id=snapshot.id, schema=store.schema, options=store.options, deletions=deletions
-    )
+    with store.manifests.naming_rows():
+        kept = entries.filter(pruner.keep(entries, min_level=min_level))
+        require_readable_files(kept, store.schema_of)
+        made = splits(
+            kept, snapshot_id=snapshot.id, schema=store.schema, options=store.options, deletions=deletions
+        )
     skipped = len(manifests) - len(names)
     found = Plan(store, snapshot, where, made, entries, pruner, min_level, len(manifests), skipped)
     if log.isEnabledFor(logging.DEBUG):

@@ -52,7 +52,7 @@ def at(store: Store, snapshot: Snapshot | None) -> Store:
     """The store under the schema a read of `snapshot` uses."""
     if snapshot is None or snapshot.schema_id == store.schema.id:
         return store
-    then = store.schemas.get(snapshot.schema_id)
+    then = store.schema_of(snapshot.schema_id)
     return store.with_schema(replace(then, options=store.schema.options))
 
 
@@ -60,7 +60,8 @@ def at(store: Store, snapshot: Snapshot | None) -> Store:
 def expiring(store: Store, snapshot_id: int) -> Iterator[None]:
     """Turn the loss of a file, where it is lost because its snapshot expired meanwhile, into NotFound."""
     try:
-        yield
+        with store.manifests.naming_rows():
+            yield
     except Corrupt as e:
         if store.io.exists(e.path) or changelogs.exists(store, snapshot_id):
             raise
