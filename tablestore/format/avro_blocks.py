@@ -30,7 +30,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """`rows` records, decompressed."""
+    """`rows` records; `data` as the file has them, compressed by its codec, or plain."""
 
     rows: int
     data: bytes
@@ -43,8 +43,13 @@ class Reader:
     def __init__(self) -> None:
         self._known: list[tuple[bytes, str, bytes]] = []
 
+    def plain(self, data: bytes, path: str) -> tuple[Header, list[Block]]:
+        """Header and decompressed blocks; raises Corrupt naming `path`."""
+        header, blocks = self.take_apart(data, path)
+        return header, [_plain(b, header.codec, path) for b in blocks]
+
     def take_apart(self, data: bytes, path: str) -> tuple[Header, list[Block]]:
-        """Header and blocks; raises Corrupt naming `path` and the byte."""
+        """Header and blocks as they lie in the file; raises Corrupt naming `path` and the byte."""
         header = self._header(data, path)
         at, blocks = len(header.data), []
         while at < len(data):
@@ -55,10 +60,7 @@ class Reader:
                 raise Corrupt(path, f"byte {at}: a block of {size} bytes does not fit the file")
             if data[end : end + 16] != header.sync:
                 raise Corrupt(path, f"byte {end}: no sync marker after a block")
-            plain = _decompressed(data[at:end], header.codec, path)
-            if rows > len(plain):
-                raise Corrupt(path, f"byte {at}: {rows} records in {len(plain)} bytes")
-            blocks.append(Block(rows, plain))
+            blocks.append(Block(rows, data[at:end]))
             at = end + 16
         return header, blocks
 
@@ -78,13 +80,24 @@ class Reader:
 
 
 def joined(schema: bytes, blocks: Iterable[Block]) -> bytes:
-    """One uncompressed container of these blocks."""
-    sync = bytes(16)
+    """One uncompressed container of these plain blocks."""
     head = _MAGIC + _zigzag(2) + _bytes(b"avro.schema") + _bytes(schema)
-    parts = [head + _bytes(b"avro.codec") + _bytes(b"null") + _zigzag(0) + sync]
+    return container(head + _bytes(b"avro.codec") + _bytes(b"null") + _zigzag(0) + bytes(16), blocks)
+
+
+def container(header: bytes, blocks: Iterable[Block]) -> bytes:
+    """A container of blocks that are as `header` (with its sync marker) says."""
+    sync, parts = header[-16:], [header]
     for block in blocks:
         parts += (_zigzag(block.rows), _zigzag(len(block.data)), block.data, sync)
     return b"".join(parts)
+
+
+def _plain(block: Block, codec: str, path: str) -> Block:
+    data = _decompressed(block.data, codec, path)
+    if block.rows > len(data):
+        raise Corrupt(path, f"a block of {block.rows} records has {len(data)} bytes")
+    return Block(block.rows, data)
 
 
 def _decompressed(data: bytes, codec: str, path: str) -> bytes:

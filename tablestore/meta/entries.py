@@ -104,19 +104,24 @@ class Entries(Sequence[ManifestEntry]):
 
     def live(self) -> Entries:
         """ADDs that no DELETE cancels; each file is added once and deleted once per identity (I6)."""
-        kinds = self.numbers("kind")
-        deleting = kinds == DELETE
+        adding = self.numbers("kind") == ADD
+        return self.filter(adding & ~self.cancelled())
+
+    def cancelled(self) -> np.ndarray:
+        """Which entries come in pairs: an ADD with a DELETE of the same identity."""
+        found = np.zeros(len(self), dtype=bool)
+        deleting = self.numbers("kind") == DELETE
         if not deleting.any():
-            return self
+            return found
         names = self.table.column("file_name")
-        gone_names = names.filter(pa.array(deleting))
-        suspect = pc.is_in(names, gone_names.combine_chunks()).to_numpy() & (kinds == ADD)
-        keep = kinds == ADD
-        at = np.flatnonzero(suspect)
-        gone = set(self._identities(np.flatnonzero(deleting)))
-        cancelled = [i in gone for i in self._identities(at)]
-        keep[at[np.array(cancelled, dtype=bool)]] = False
-        return self.filter(keep)
+        gone_names = names.filter(pa.array(deleting)).combine_chunks()
+        added = np.flatnonzero(pc.is_in(names, gone_names).to_numpy() & ~deleting)
+        deleted = np.flatnonzero(deleting)
+        gone, there = list(self._identities(deleted)), list(self._identities(added))
+        both = set(gone) & set(there)
+        found[deleted[np.array([i in both for i in gone], dtype=bool)]] = True
+        found[added[np.array([i in both for i in there], dtype=bool)]] = True
+        return found
 
     def _identities(self, rows: np.ndarray) -> Iterator[tuple[Any, ...]]:
         some = self.table.select(list(_IDENTITY)).take(pa.array(rows))

@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tablestore.format.manifest import DELETE, ManifestEntry, ManifestFileMeta
-from tablestore.meta.manifests import ManifestStore, ManifestWriter, compacted_entries
+import numpy as np
+
+from tablestore.format.manifest import ADD, ManifestFileMeta
+from tablestore.meta.manifest_rewrite import rewritten
+from tablestore.meta.manifests import ManifestStore, ManifestWriter
 from tablestore.options import TableOptions
 
 
@@ -65,8 +68,8 @@ def merged(
         if len(group) == 1:
             result.append(group[0])
             continue
-        entries = compacted_entries(e for m in group for e in store.read_manifest(m.file_name))
-        result += writer.manifest(entries, max(m.schema_id for m in group))
+        entries = store.read_manifests(group)
+        result += rewritten(group, entries, ~entries.cancelled(), store, writer)
     return result
 
 
@@ -74,14 +77,17 @@ def _full(
     manifests: Sequence[ManifestFileMeta], store: ManifestStore, writer: ManifestWriter, options: TableOptions
 ) -> list[ManifestFileMeta]:
     """Drop every cancelled ADD and every DELETE; big manifests that hold none of either are kept."""
-    read = {m.file_name: store.read_manifest(m.file_name) for m in manifests}
-    gone = {e.identity for entries in read.values() for e in entries if e.kind == DELETE}
-    kept, rest, schema_id = [], list[ManifestEntry](), 0
-    for m in manifests:
-        entries = read[m.file_name]
-        if not _must_change(m, options) and not any(e.identity in gone for e in entries):
+    entries = store.read_manifests(manifests)
+    keep = (entries.numbers("kind") == ADD) & ~entries.cancelled()
+    ends = np.cumsum([m.num_added + m.num_deleted for m in manifests]).tolist()
+    kept, rest, rows = list[ManifestFileMeta](), list[ManifestFileMeta](), list[np.ndarray]()
+    for m, start, stop in zip(manifests, [0, *ends], ends, strict=False):
+        if not _must_change(m, options) and keep[start:stop].all():
             kept.append(m)
-            continue
-        schema_id = max(schema_id, m.schema_id)
-        rest += [e for e in entries if e.kind != DELETE and e.identity not in gone]
-    return kept + writer.manifest(rest, schema_id)
+        else:
+            rest.append(m)
+            rows.append(np.arange(start, stop))
+    if not rest:
+        return kept
+    at = np.concatenate(rows)
+    return kept + rewritten(rest, entries.take(at), keep[at], store, writer)

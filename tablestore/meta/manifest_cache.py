@@ -1,0 +1,71 @@
+"""Decoded manifests by location: they never change, so all tables of a process share what was read once.
+
+At most 200,000 entries stay, the least recently used manifests go first. Safe to share between threads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.meta.entries import Entries
+
+_MOST_ENTRIES = 200_000
+
+
+class CachedManifest:
+    """The entries of one manifest, and what is asked of them again and again."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    @cached_property
+    def top_sequences(self) -> dict[tuple[bytes, int], int]:
+        """The greatest sequence number of each (partition, bucket) among all entries, deleted ones too."""
+        entries = Entries(self.table)
+        distinct, codes = entries.partitions()
+        pairs = codes.astype(np.int64) << 32 | entries.numbers("bucket") & 0xFFFFFFFF
+        groups, inverse = np.unique(pairs, return_inverse=True)
+        top = np.full(len(groups), -1, dtype=np.int64)
+        np.maximum.at(top, inverse, entries.numbers("max_sequence"))
+        places = zip((groups >> 32).tolist(), _buckets(groups), strict=True)
+        return {(distinct[p], b): t for (p, b), t in zip(places, top.tolist(), strict=True)}
+
+
+def _buckets(pairs: np.ndarray) -> list[int]:
+    return (pairs & 0xFFFFFFFF).astype(np.uint32).astype(np.int32).tolist()
+
+
+class ManifestCache:
+    """Least recently used manifests go when the entries become too many."""
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[str, CachedManifest] = OrderedDict()
+        self._entries = 0
+        self._lock = threading.Lock()
+
+    def get(self, path: str) -> CachedManifest | None:
+        """The manifest at `path`, if it is held."""
+        with self._lock:
+            found = self._held.get(path)
+            if found is not None:
+                self._held.move_to_end(path)
+            return found
+
+    def put(self, path: str, table: pa.Table) -> CachedManifest:
+        """Hold the entries of the manifest at `path`."""
+        with self._lock:
+            if path in self._held:
+                return self._held[path]
+            found = self._held[path] = CachedManifest(table)
+            self._entries += table.num_rows
+            while self._entries > _MOST_ENTRIES and len(self._held) > 1:
+                self._entries -= self._held.popitem(last=False)[1].table.num_rows
+            return found
+
+
+LOCAL = ManifestCache()

@@ -1,0 +1,114 @@
+"""Manifests written from others: blocks of which every entry stays are copied as they lie, the rest anew.
+
+So merging costs what changed, not what is there: of a manifest of 10,000 entries next to 29 small ones only
+the small ones are encoded. Memory: the bytes and columns of the manifests that are merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tablestore.errors import Corrupt
+from tablestore.format import avro_blocks
+from tablestore.format.avro_blocks import Block
+from tablestore.format.manifest import ManifestFileMeta
+from tablestore.meta.entries import Entries
+from tablestore.meta.manifests import ManifestStore, ManifestWriter
+
+_FEW = 32  # entries below which a block is not worth keeping apart
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Neighbouring entries: `block` holds just these, or None if they are to be encoded."""
+
+    start: int
+    stop: int
+    block: Block | None
+
+
+def rewritten(
+    manifests: Sequence[ManifestFileMeta],
+    entries: Entries,
+    keep: np.ndarray,
+    store: ManifestStore,
+    writer: ManifestWriter,
+) -> list[ManifestFileMeta]:
+    """New manifests that hold the entries of `manifests` where `keep` is true, in order; none for no entry.
+
+    `entries` are those of the manifests, one after another. Raises Corrupt if the list counts others.
+    """
+    told = sum(m.num_added + m.num_deleted for m in manifests)
+    if told != len(entries):
+        names = ", ".join(m.file_name for m in manifests[:3])
+        raise Corrupt(names, f"manifests hold {len(entries):,} entries; their list says {told:,}")
+    header = avro_blocks.Reader().take_apart(writer.encoded(()), "")[0]
+    blocks, rows, made = list[Block](), list[np.ndarray](), list[ManifestFileMeta]()
+    schema_id, size = max(m.schema_id for m in manifests), 0
+
+    def finish() -> None:
+        if rows:
+            data = avro_blocks.container(header.data, blocks)
+            made.append(writer.finished(data, entries.take(np.concatenate(rows)), schema_id))
+        blocks.clear()
+        rows.clear()
+
+    for part in _joined(_parts(manifests, keep, store, header)):
+        chosen = np.flatnonzero(keep[part.start : part.stop]) + part.start
+        if not len(chosen):
+            continue
+        if size >= writer.target_bytes:
+            finish()
+            size = 0
+        new = [part.block] if part.block is not None else _encoded(entries.take(chosen), writer)
+        blocks += new
+        rows.append(chosen)
+        size += sum(len(b.data) for b in new)
+    finish()
+    return made
+
+
+def _parts(
+    manifests: Sequence[ManifestFileMeta],
+    keep: np.ndarray,
+    store: ManifestStore,
+    header: avro_blocks.Header,
+) -> Iterator[_Part]:
+    reader, at = avro_blocks.Reader(), 0
+    for m in manifests:
+        count = m.num_added + m.num_deleted
+        if count < _FEW:
+            yield _Part(at, at + count, None)
+            at += count
+            continue
+        own, blocks = reader.take_apart(store.read_bytes(m.file_name), m.file_name)
+        copied = (own.schema, own.codec) == (header.schema, header.codec)
+        for block in blocks:
+            whole = copied and block.rows >= _FEW and bool(keep[at : at + block.rows].all())
+            yield _Part(at, at + block.rows, block if whole else None)
+            at += block.rows
+
+
+def _joined(parts: Iterator[_Part]) -> Iterator[_Part]:
+    """Neighbours that are to be encoded as one."""
+    pending: _Part | None = None
+    for part in parts:
+        if part.block is None and pending is not None:
+            pending = _Part(pending.start, part.stop, None)
+            continue
+        if pending is not None:
+            yield pending
+            pending = None
+        if part.block is None:
+            pending = part
+        else:
+            yield part
+    if pending is not None:
+        yield pending
+
+
+def _encoded(entries: Entries, writer: ManifestWriter) -> list[Block]:
+    return avro_blocks.Reader().take_apart(writer.encoded(entries), "")[1]
