@@ -67,5 +67,16 @@ class ManifestCache:
                 self._entries -= self._held.popitem(last=False)[1].table.num_rows
             return found
 
+    def held_in(self, folder: str) -> list[tuple[str, pa.Table]]:
+        """Path and entries of what is held of one directory."""
+        with self._lock:
+            return [(p, m.table) for p, m in self._held.items() if p.startswith(f"{folder}/")]
+
+    def clear(self) -> None:
+        """Hold nothing: for who changed files that never change."""
+        with self._lock:
+            self._held.clear()
+            self._entries = 0
+
 
 LOCAL = ManifestCache()

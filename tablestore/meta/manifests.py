@@ -9,15 +9,18 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore.env import Env
 from tablestore.errors import Corrupt
 from tablestore.format import index_manifest, manifest_columns
 from tablestore.format import manifest as manifest_format
+from tablestore.format.binary_row import DamagedRow
 from tablestore.format.index_manifest import IndexEntry
 from tablestore.format.manifest import (
     ADD,
@@ -29,7 +32,7 @@ from tablestore.format.partition_stats import partition_stats
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.types import DataType
 from tablestore.io.fileio import FileIO, LocalFileIO
-from tablestore.io.paths import TablePaths
+from tablestore.io.paths import TablePaths, join
 from tablestore.meta.entries import EMPTY, BucketFilter, Entries, PartitionFilter, concatenated
 from tablestore.meta.manifest_cache import LOCAL, CachedManifest, ManifestCache
 from tablestore.options import TableOptions
@@ -93,6 +96,24 @@ class ManifestStore:
     def read_bytes(self, name: str) -> bytes:
         """A manifest as it lies in its file; raises Corrupt if it is missing."""
         return self._bytes(self._paths.manifest(name))
+
+    @contextmanager
+    def naming_rows(self) -> Iterator[None]:
+        """Errors of damaged keys, partitions and statistics inside name the manifest that holds them."""
+        try:
+            yield
+        except DamagedRow as e:
+            raise Corrupt(self.holder(e.row), e.problem) from e
+
+    def holder(self, value: bytes | str) -> str:
+        """The manifest with this row or name among those that were read (asked after damage was found)."""
+        kind = pa.large_string() if isinstance(value, str) else pa.large_binary()
+        folder = join(self._paths.root, "manifest")
+        for path, table in self._cache.held_in(folder):
+            for column in (c for c in table.columns if c.type == kind):
+                if pc.any(pc.equal(column, pa.scalar(value, kind))).as_py():
+                    return path
+        return folder
 
     def _bytes(self, path: str) -> bytes:
         try:
