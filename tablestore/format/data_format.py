@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from tablestore.errors import Corrupt, InvalidOption, SchemaMismatch, TablestoreError, Unavailable
@@ -88,6 +89,21 @@ def require_filled(rows: pa.RecordBatch, columns: Sequence[DataField]) -> None:
     for f, column in zip(columns, rows.columns, strict=True):
         if column.null_count and not f.type.nullable:
             raise SchemaMismatch(f"rows do not fit the table's columns: column {f.name!r} is NOT NULL")
+
+
+def chosen(batches: Iterable[pa.RecordBatch], rows: np.ndarray | None) -> Iterator[pa.RecordBatch]:
+    """Batches without the rows that a mask over all of them leaves out; none is empty then."""
+    at = 0
+    for batch in batches:
+        if rows is None:
+            yield batch
+            continue
+        mask = rows[at : at + batch.num_rows]
+        at += batch.num_rows
+        if mask.all():
+            yield batch
+        elif mask.any():
+            yield batch.filter(pa.array(mask))
 
 
 def plain(array: pa.Array) -> pa.Array:

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from tablestore.errors import Unsupported
 from tablestore.format import avro_data, binary_row, file_stats, orc_data, parquet_data, rowkind
 from tablestore.format.avro_data import AvroEncoder
-from tablestore.format.data_format import Encoder, plain
+from tablestore.format.data_format import Encoder, chosen, plain
+from tablestore.format.file_index.writing import FileIndexes, index_specs
 from tablestore.format.file_spec import FORMATS, FileSpec, file_format
 from tablestore.format.manifest import EMPTY_ROW, SimpleStats
 from tablestore.format.orc_data import OrcEncoder
@@ -105,6 +106,8 @@ class DataFileWriter:
             self._columns, schema, options, mode=self._spec.stats_mode, form=self._spec.format, keyed=keyed
         )
         self._encoder: Encoder = _ENCODERS[self._spec.format](io, path, self._columns, self._spec)
+        specs = index_specs(schema) if self._spec.indexed else ()
+        self._indexes = FileIndexes(specs) if specs else None
         self._seen = _Seen()
 
     @property
@@ -123,6 +126,8 @@ class DataFileWriter:
             if not part.num_rows:
                 continue
             self._note(part)
+            if self._indexes is not None:
+                self._indexes.update(part)
             arrays = [part.column(name) for name in self._sources]
             names = [f.name for f in self._columns]
             self._encoder.write(pa.RecordBatch.from_arrays(arrays, names=names))
@@ -161,6 +166,7 @@ class DataFileWriter:
             keyed=self._keyed,
         )
         seen = self._seen
+        embedded, extra = self._finish_indexes()
         return WrittenFile(
             path=self._path,
             size=size,
@@ -173,12 +179,27 @@ class DataFileWriter:
             min_sequence=seen.min_sequence if SEQUENCE in self._sources else 0,
             max_sequence=seen.max_sequence,
             delete_count=seen.deletes,
+            extra_files=extra,
+            embedded_index=embedded,
         )
+
+    def _finish_indexes(self) -> tuple[bytes | None, tuple[str, ...]]:
+        """(the container if it goes into the manifest, the names of files that were written)."""
+        if self._indexes is None:
+            return None, ()
+        data = self._indexes.finish()
+        if len(data) <= self._options.file_index_threshold:
+            return data, ()
+        path = self._path + INDEX_SUFFIX
+        self._io.write(path, data)
+        return None, (path.rsplit("/", 1)[-1],)
 
     def abort(self) -> None:
         """Give up: nothing of the file stays. May be called at any time, also after a failure."""
         self._encoder.abort()
         self._io.delete(self._path)
+        if self._indexes is not None:
+            self._io.delete(self._path + INDEX_SUFFIX)
 
 
 def require_storable(schema: TableSchema, options: TableOptions) -> None:
@@ -189,6 +210,7 @@ def require_storable(schema: TableSchema, options: TableOptions) -> None:
     specs |= {FileSpec.of(options, level=level, changelog=True) for level in {0, *levels}}
     for spec in specs:
         _ENCODERS[spec.format].require(schema.fields, spec)
+    index_specs(schema)
 
 
 def read(
@@ -202,13 +224,14 @@ def read(
     predicate: Predicate | None = None,
     dictionary: bool = False,
     system: bool = True,
+    rows: np.ndarray | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of a file written with `schema`: the system columns (unless `system` is false), then `columns`.
 
     Row groups in which `predicate` (bound to `schema`) selects nothing are left out: pass one only where that
     is right. `dictionary` leaves text, but for keys, in dictionaries where the file holds it so. `columns`
-    may name row-tracking columns. Raises Corrupt, naming the file, when it is missing, damaged, of another
-    size or without a column.
+    may name row-tracking columns. `rows`, a mask over all rows of the file, leaves out the others.
+    Raises Corrupt, naming the file, when it is missing, damaged, of another size or without a column.
     """
     form = file_format(path)
     if form not in FORMATS:
@@ -216,11 +239,13 @@ def read(
     names = (*((SEQUENCE, KIND) if system else ()), *columns)
     fields = [_field(schema, name) for name in names]
     if form == "avro":
-        return avro_data.read(io, path, fields, file_size=file_size, batch_rows=batch_rows)
+        batches = avro_data.read(io, path, fields, file_size=file_size, batch_rows=batch_rows)
+        return _sound(chosen(batches, rows), path)
     wanted = pa.schema([f.arrow for f in fields])
     if form == "orc":
-        return orc_data.read(io, path, schema, wanted, file_size=file_size, batch_rows=batch_rows)
-    return parquet_data.read(
+        stripes = orc_data.read(io, path, schema, wanted, file_size=file_size, batch_rows=batch_rows)
+        return _sound(chosen(stripes, rows), path)
+    found = parquet_data.read(
         io,
         path,
         schema,
@@ -229,7 +254,21 @@ def read(
         batch_rows=batch_rows,
         predicate=predicate,
         dictionary=dictionary,
+        rows=rows,
     )
+    return _sound(found, path)
+
+
+def _sound(batches: Iterator[pa.RecordBatch], path: str) -> Iterator[pa.RecordBatch]:
+    """The batches, once their text is text and their row kinds are some: decoders let damage through."""
+    for batch in batches:
+        with complaints(path, "data"):
+            batch.validate(full=True)
+        if KIND in batch.schema.names and batch.num_rows:
+            least, most = pc.min_max(batch.column(KIND)).values()
+            if not (least.is_valid and 0 <= least.as_py() and most.as_py() < len(rowkind.TEXTS)):
+                raise Corrupt(path, f"row kinds {least}..{most}; 0 to 3 are known")
+        yield batch
 
 
 def _field(schema: TableSchema, name: str) -> DataField:

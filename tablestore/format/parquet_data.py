@@ -11,12 +11,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tablestore.errors import Corrupt, SchemaMismatch, Unsupported
 from tablestore.format import encodings, file_stats
-from tablestore.format.data_format import codec, complaints, plain, require_columns, require_size, unavailable
+from tablestore.format.data_format import (
+    chosen,
+    codec,
+    complaints,
+    plain,
+    require_columns,
+    require_size,
+    unavailable,
+)
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.parquet_schema import KEY_PREFIX, arrow_with_ids
 from tablestore.format.predicate import Predicate, may_match
@@ -223,6 +232,7 @@ def read(
     batch_rows: int,
     predicate: Predicate | None = None,
     dictionary: bool = False,
+    rows: np.ndarray | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of the columns `wanted` of a file written with `schema`, as `datafile.read` describes them."""
     with complaints(path, "Parquet"):
@@ -238,18 +248,36 @@ def read(
             groups = [
                 g for g in range(footer.num_row_groups) if _may_match(footer, g, positions, schema, predicate)
             ]
+            if rows is not None:
+                groups, rows = _with_rows(footer, groups, rows)
             texts = _dictionary_columns(footer, groups, positions, schema, wanted) if dictionary else []
             file = pq.ParquetFile(source, metadata=footer, read_dictionary=texts)
             batches = file.iter_batches(
                 batch_rows, row_groups=groups, columns=wanted.names, use_threads=False
             )
-        while groups:
-            with complaints(path, "Parquet"):
-                batch = next(batches, None)
-                if batch is None:
-                    return
-                batch = _typed(batch, wanted, path)
-            yield batch
+        if groups:
+            yield from chosen(_each(batches, wanted, path), rows)
+
+
+def _each(batches: Iterator[pa.RecordBatch], wanted: pa.Schema, path: str) -> Iterator[pa.RecordBatch]:
+    while True:
+        with complaints(path, "Parquet"):
+            batch = next(batches, None)
+            if batch is None:
+                return
+            batch = _typed(batch, wanted, path)
+        yield batch
+
+
+def _with_rows(
+    footer: pq.FileMetaData, groups: Sequence[int], rows: np.ndarray
+) -> tuple[list[int], np.ndarray]:
+    """The row groups in which `rows` wants something, and the part of it that is of them."""
+    counts = [footer.row_group(g).num_rows for g in range(footer.num_row_groups)]
+    ends = np.cumsum(counts)
+    parts = {g: rows[ends[g] - counts[g] : ends[g]] for g in groups}
+    kept = [g for g in groups if parts[g].any()]
+    return kept, np.concatenate([np.zeros(0, dtype=bool), *(parts[g] for g in kept)])
 
 
 def _refuse_shredded(there: pa.Schema, schema: TableSchema, wanted: pa.Schema, path: str) -> None:

@@ -116,3 +116,9 @@ def decimal_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     skip = np.cumprod(redundant, axis=1).sum(axis=1)
     index = np.arange(16)[None, :] + skip[:, None]
     return np.take_along_axis(big, np.minimum(index, 15), axis=1), 16 - skip
+
+
+def decimal_low_words(array: pa.Array) -> np.ndarray:
+    """Unscaled int64 values of decimals up to 18 digits; undefined where null."""
+    words = np.frombuffer(array.buffers()[1], dtype="<i8")
+    return words[2 * array.offset : 2 * (array.offset + len(array)) : 2]

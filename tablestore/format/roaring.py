@@ -72,6 +72,11 @@ def decode32(data: bytes, *, most: int = MOST_POSITIONS) -> np.ndarray:
     return positions
 
 
+def decode32_from(data: bytes, *, most: int = MOST_POSITIONS) -> tuple[np.ndarray, int]:
+    """(positions, bytes read) of a bitmap at the beginning of `data`; ValueError for anything else."""
+    return _decode32(_Bytes(data), most)
+
+
 def encode64(positions: np.ndarray) -> bytes:
     """The 64-bit form; high words without positions are written as empty bitmaps, as Java does."""
     words = int(positions[-1] >> 32) + 1 if len(positions) else 0

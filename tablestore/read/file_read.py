@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from tablestore.format import datafile, evolution
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.predicate import Predicate
 from tablestore.meta.store import Store
+from tablestore.read import file_index
 from tablestore.read.support import require_readable_file
 
 BATCH_ROWS = 65_536
@@ -28,19 +30,26 @@ def read_file(
     where: Predicate | None = None,
     system: bool = True,
     batch_rows: int = BATCH_ROWS,
+    rows: np.ndarray | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """kv batches (value columns only without `system`) of a file, in its order.
 
-    `where` may leave out row groups that hold none of its rows: pass only what may be asked of this file
-    alone. Raises Corrupt naming the file, also when it does not hold the rows that its metadata say.
+    `where` may leave out row groups that hold none of its rows, and rows that the file's indexes exclude:
+    pass only what may be asked of this file alone. `rows` masks all rows of the file. Raises Corrupt naming
+    the file, also when it does not hold the rows that its metadata say.
     """
     own = store.schema_of(file.schema_id)
     require_readable_file(file, own)
     mapping = evolution.projection(own, store.schema, columns)
     path = store.file_path(partition, bucket, file)
     pruned = None if where is None else evolution.evolve_predicate(where, own, store.schema)
+    selected = True if pruned is None else file_index.select_rows(store, path, file, pruned)
+    if selected is False:
+        return
+    if not isinstance(selected, bool):
+        rows = selected if rows is None else rows & selected
     for batch in stored(
-        store, path, file, mapping.file_columns, where=pruned, system=system, batch_rows=batch_rows
+        store, path, file, mapping.file_columns, where=pruned, system=system, batch_rows=batch_rows, rows=rows
     ):
         yield evolution.evolve(batch, mapping)
 
@@ -54,8 +63,9 @@ def stored(
     where: Predicate | None = None,
     system: bool = True,
     batch_rows: int = BATCH_ROWS,
+    rows: np.ndarray | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of a file in columns of its own schema, whatever its format."""
+    """Batches of a file in columns of its own schema, whatever its format; `rows` masks them."""
     return datafile.read(
         store.io,
         path,
@@ -65,4 +75,5 @@ def stored(
         batch_rows=batch_rows,
         predicate=where,
         system=system,
+        rows=rows,
     )

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.errors import Corrupt, Unsupported
-from tablestore.format import hashing, literal, predicate, stats
+from tablestore.format import evolution, hashing, literal, predicate, stats
 from tablestore.format.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta
 from tablestore.format.predicate import Always, Compare, In, Predicate
 from tablestore.format.schema import TableSchema
@@ -27,10 +27,11 @@ from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm import interval
 from tablestore.meta.entries import Entries
 from tablestore.options import MergeEngine, TableOptions
+from tablestore.read import file_index
 from tablestore.read.file_stats import stats_by_name
 
 TRUE = Always(True)
-RULES = ("invisible", "partition", "bucket", "key range", "column stats")
+RULES = ("invisible", "partition", "bucket", "key range", "column stats", "file index")
 _MOST_POINTS = 1_000
 SchemaOf = Callable[[int], TableSchema]
 
@@ -84,8 +85,14 @@ def selected_partitions(
     return dict(zip(distinct, chosen.to_numpy(zero_copy_only=False).tolist(), strict=True))
 
 
-def manifest_may_match(manifest: ManifestFileMeta, where: Predicate, schema: TableSchema) -> bool:
-    """False only if every entry of the manifest is of a partition outside `where`."""
+def manifest_may_match(
+    manifest: ManifestFileMeta, where: Predicate, schema: TableSchema, buckets: frozenset[int] | None = None
+) -> bool:
+    """False only if every entry of the manifest is of a partition outside `where`, or in none of `buckets`
+    (None: any)."""
+    low, high = manifest.min_bucket, manifest.max_bucket
+    if not (buckets is None or low is None or high is None or any(low <= b <= high for b in buckets)):
+        return False
     if where == TRUE:
         return True
     types = [f.type.as_nullable() for f in schema.partition_fields]
@@ -259,7 +266,7 @@ class Pruner:
 
     def _by_column_stats(self, verdicts: list[FileVerdict]) -> list[FileVerdict]:
         """Verdicts with files skipped that no row of the filter can come from."""
-        reasons: dict[tuple[Any, ...], str] = {}
+        reasons: dict[tuple[Any, ...], tuple[str, str]] = {}
         groups: dict[tuple[bytes, int], list[ManifestEntry]] = {}
         for v in verdicts:
             if v.kept:
@@ -267,13 +274,13 @@ class Pruner:
         for entries in groups.values():
             by_file = {id(e.file): e for e in entries}
             for together in self._together([e.file for e in entries]):
-                whys = [self._stats_refusal(by_file[id(f)]) for f in together]
-                if not all(whys):
+                whys = [self._refusal(by_file[id(f)]) for f in together]
+                if not all(why for _, why in whys):
                     continue
-                for f, why in zip(together, whys, strict=True):
-                    reasons[by_file[id(f)].identity] = why + _neighbours(len(together) - 1)
+                for f, (rule, why) in zip(together, whys, strict=True):
+                    reasons[by_file[id(f)].identity] = rule, why + _neighbours(len(together) - 1)
         return [
-            FileVerdict(v.entry, False, "column stats", reasons[v.entry.identity])
+            FileVerdict(v.entry, False, *reasons[v.entry.identity])
             if v.kept and v.entry.identity in reasons
             else v
             for v in verdicts
@@ -292,11 +299,19 @@ class Pruner:
             groups.append(tuple(f for run in section for f in run.files))
         return groups
 
-    def _stats_refusal(self, entry: ManifestEntry) -> str:
+    def _refusal(self, entry: ManifestEntry) -> tuple[str, str]:
+        """(the rule, why no row of the file can be selected); empty if one may be."""
         file = entry.file
+        own = self.schema_of(file.schema_id)
         known = self._key_stats(entry) if self.schema.primary_keys else self._partition_stats(entry)
-        by_name = stats_by_name(file, self.schema_of(file.schema_id), self.schema)
-        return refusal(self.filters.rows, {**by_name, **known}, self.schema)
+        by_name = stats_by_name(file, own, self.schema)
+        why = refusal(self.filters.rows, {**by_name, **known}, self.schema)
+        if why or file.embedded_index is None or not self.options.file_index_read:
+            return "column stats", why
+        asked = evolution.evolve_predicate(self.filters.rows, own, self.schema)
+        if file_index.select_embedded(file, asked, own) is not False:
+            return "", ""
+        return "file index", f"its index has no row of {self.filters.rows!r}"
 
 
 def _neighbours(count: int) -> str:

@@ -1,0 +1,99 @@
+"""Bit-sliced indexes: the numbers of a column, a bitmap for each binary digit (format facts section 16).
+
+    byte 1 | int32 rows | byte has numbers >= 0 [slices] | byte has numbers < 0 [slices of their magnitudes]
+    slices: byte 1 | int64 least (0) | int64 greatest | rows that have a number | int32 digits | a bitmap each
+
+All numbers are big-endian; bitmaps are roaring, one after another. A reader puts the numbers together again:
+8 bytes a row. Pure.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+import numpy as np
+
+from tablestore.format import roaring
+from tablestore.format.file_index.values import Cells, Gathered
+from tablestore.format.types import DataType
+
+KIND = "bsi"
+_TYPES = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
+_LEAST = -(2**63)
+
+
+def takes(t: DataType) -> bool:
+    """Whether columns of the type can have one."""
+    return t.root in _TYPES or (t.root == "DECIMAL" and t.precision <= 18)
+
+
+class Writer:
+    """Gathers the cells of a file."""
+
+    def __init__(self, t: DataType, options: Mapping[str, str]) -> None:
+        self._cells = Gathered(t)
+
+    def add(self, found: Cells) -> None:
+        """Take the next rows."""
+        self._cells.add(found)
+
+    def finish(self) -> bytes:
+        """The bytes of the index; ValueError for the one number whose magnitude is none."""
+        numbers, valid = self._cells.numbers()
+        rows = np.flatnonzero(valid)
+        held = numbers[rows]
+        if len(held) and int(held.min()) == _LEAST:
+            raise ValueError(f"{_LEAST} does not fit into a bit-sliced index")
+        out = struct.pack(">bi", 1, len(numbers))
+        for mine, magnitudes in ((held >= 0, held), (held < 0, -held)):
+            out += struct.pack(">?", bool(mine.any()))
+            if mine.any():
+                out += _sliced(rows[mine], magnitudes[mine])
+        return out
+
+
+def _sliced(rows: np.ndarray, magnitudes: np.ndarray) -> bytes:
+    greatest = int(magnitudes.max())
+    digits = greatest.bit_length()
+    slices = (rows[(magnitudes >> i) & 1 == 1] for i in range(digits))
+    head = struct.pack(">bqq", 1, 0, greatest) + roaring.encode32(rows) + struct.pack(">i", digits)
+    return head + b"".join(roaring.encode32(s) for s in slices)
+
+
+def read(data: bytes, expected: int) -> tuple[np.ndarray, np.ndarray]:
+    """(numbers of all rows, which have one); raises ValueError for damage and another number of rows."""
+    version, rows = struct.unpack_from(">bi", data)
+    if version != 1 or rows != expected:
+        raise ValueError(f"a bit-sliced index of version {version} with {rows} rows, not {expected}")
+    positive, numbers, at = _side(data, 5)
+    negative, magnitudes, at = _side(data, at)
+    held = np.concatenate([positive, negative])
+    if len(held) and int(held.max()) >= rows:
+        raise ValueError(f"row {int(held.max())} of {rows}")
+    found, valid = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=bool)
+    found[positive], found[negative] = numbers, -magnitudes
+    valid[held] = True
+    return found, valid
+
+
+def _side(data: bytes, at: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """(rows, their magnitudes, where the next begins)."""
+    if not data[at]:
+        none = np.zeros(0, dtype=np.int64)
+        return none, none, at + 1
+    version, least, _ = struct.unpack_from(">bqq", data, at + 1)
+    if version != 1:
+        raise ValueError(f"slices of version {version}")
+    rows, size = roaring.decode32_from(data[at + 18 :])
+    at += 18 + size
+    (digits,) = struct.unpack_from(">i", data, at)
+    at += 4
+    if not 0 <= digits <= 63:
+        raise ValueError(f"{digits} binary digits")
+    numbers = np.full(len(rows), least, dtype=np.int64)
+    for i in range(digits):
+        ones, size = roaring.decode32_from(data[at:])
+        at += size
+        numbers[np.isin(rows, ones, assume_unique=True)] += 1 << i
+    return rows, numbers, at
