@@ -38,7 +38,7 @@ def table(lake: ts.Lake) -> ts.Table:
             SchemaMismatch,
             "primary key 'nope' is not a column; columns: id, name, amount",
         ),
-        ({"primary_key": []}, Unsupported, "without a primary key"),
+        ({"primary_key": [], "options": {"bucket": 2}}, InvalidOption, "needs 'bucket-key' too"),
         ({"primary_key": ["id"], "partition_by": ["id"]}, ts.InvalidRequest, "partition columns only"),
         ({"primary_key": ["id", "id"]}, SchemaMismatch, "twice"),
         ({"primary_key": "id"}, ts.InvalidRequest, "list of column names"),
@@ -46,7 +46,8 @@ def table(lake: ts.Lake) -> ts.Table:
         ({"primary_key": ["id"], "options": {"bucket": "many"}}, InvalidOption, "'bucket' is 'many'"),
         ({"primary_key": ["id"], "options": {"merge-engine": "magic"}}, InvalidOption, "deduplicate"),
         ({"primary_key": ["id"], "options": {"merge-engine": "aggregation"}}, Unsupported, "aggregation"),
-        ({"primary_key": ["id"], "options": {"bucket": -1}}, Unsupported, "bucket = -1"),
+        ({"primary_key": ["id"], "options": {"bucket": 0}}, InvalidOption, "'bucket' is 0"),
+        ({"primary_key": [], "options": {"bucket": -2}}, InvalidOption, "postponed"),
         ({"primary_key": ["id"], "options": {"bucket-key": "name"}}, InvalidOption, "'name'"),
     ],
 )

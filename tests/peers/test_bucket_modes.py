@@ -1,0 +1,269 @@
+"""Every bucket mode with Java Paimon 2.0.0 and pypaimon: ours is read and continued, theirs too."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.read.row_tracking import row_tracking
+from tests.peers.cells import cells, in_order
+from tests.peers.java_env import Missing
+from tests.peers.java_paimon import JavaPaimon
+from tests.peers.pypaimon import PyPaimon
+
+pytestmark = pytest.mark.peer
+FIELDS = {"p": "STRING", "k": "INT", "v": "STRING"}
+NEVER_EXPIRE = {"snapshot.num-retained.min": "1000"}
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A kind of table, and who may compact it."""
+
+    keys: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+    options: dict[str, str] = field(default_factory=dict)
+    java_compacts: bool = True
+    deletes: bool = False
+
+    def create(self, lake: ts.Lake) -> ts.Table:
+        schema = {"p": ts.STRING, "k": ts.INT, "v": ts.STRING}
+        return lake.create_table(
+            "d.t",
+            schema=schema,
+            primary_key=list(self.keys),
+            partition_by=list(self.partitions),
+            options={**NEVER_EXPIRE, **self.options},
+        )
+
+    def create_in_java(self, java: JavaPaimon, path: str) -> None:
+        types = {n: f"{t} NOT NULL" if n in self.keys else t for n, t in FIELDS.items()}
+        options = {**NEVER_EXPIRE, **self.options}
+        java.create(path, types, primary_keys=self.keys, partition_keys=self.partitions, options=options)
+
+
+DYNAMIC = {"bucket": "-1", "dynamic-bucket.target-row-num": "7"}
+MODES = {
+    "append": Mode(options={"compaction.min.file-num": "3"}),
+    "append, partitioned": Mode(partitions=("p",), options={"compaction.min.file-num": "2"}),
+    "append, buckets": Mode(options={"bucket": "3", "bucket-key": "k", "compaction.min.file-num": "3"}),
+    "append, buckets, partitioned, hive": Mode(
+        partitions=("p",),
+        options={"bucket": "2", "bucket-key": "v,k", "bucket-function.type": "hive"},
+    ),
+    "fixed, hive": Mode(("k",), options={"bucket": "3", "bucket-function.type": "hive"}, deletes=True),
+    "fixed, mod": Mode(
+        ("p", "k"), ("p",), {"bucket": "3", "bucket-key": "k", "bucket-function.type": "mod"}, deletes=True
+    ),
+    "dynamic": Mode(("k",), options=DYNAMIC, deletes=True),
+    "dynamic, partitioned": Mode(("p", "k"), ("p",), DYNAMIC, deletes=True),
+    "dynamic, most buckets": Mode(("k",), options={**DYNAMIC, "dynamic-bucket.max-buckets": "2"}),
+    "cross-partition": Mode(("k",), ("p",), DYNAMIC, deletes=True),
+    "cross-partition, partial-update": Mode(("k",), ("p",), {**DYNAMIC, "merge-engine": "partial-update"}),
+    "unique per partition": Mode(("k",), ("p",), {"bucket": "2"}, deletes=True),
+}
+
+
+@pytest.fixture(scope="module")
+def java() -> Iterator[JavaPaimon]:
+    try:
+        peer = JavaPaimon()
+    except Missing as e:
+        pytest.skip(f"needs Java Paimon: {e}")
+    with peer:
+        yield peer
+
+
+def made(rng: random.Random, mode: Mode) -> tuple[list[list[object]], list[str]]:
+    """Rows and their kinds. Keys come again; partitions hold a NULL where they may."""
+    count = rng.randrange(1, 30)
+    blank = None if "p" not in mode.keys else ""
+    rows = [
+        [rng.choice(["a", "b/c", "é=", blank]), rng.randrange(40), rng.choice([None, "x", "longer text é"])]
+        for _ in range(count)
+    ]
+    kinds = ["-D" if mode.deletes and rng.random() < 0.2 else "+I" for _ in range(count)]
+    return rows, kinds
+
+
+def as_table(rows: list[list[object]], kinds: list[str]) -> pa.Table:
+    p, k, v = zip(*rows, strict=True)
+    types = pa.schema([("p", pa.string()), ("k", pa.int32()), ("v", pa.string()), ("kind", pa.string())])
+    return pa.table({"p": p, "k": k, "v": v, "kind": kinds}, schema=types)
+
+
+def ours(location: str, snapshot: int | None = None) -> list[list[object]]:
+    t = ts.open(location)
+    return in_order(cells((t if snapshot is None else t.at(snapshot=snapshot)).scan().to_arrow()))
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_the_two_engines_take_turns_in_every_mode(
+    java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...], name: str
+) -> None:
+    mode = MODES[name]
+    for seed in seeds:
+        rng = random.Random(seed)
+        if rng.random() < 0.5:
+            location = mode.create(ts.connect(str(tmp_path / str(seed)))).location
+        else:
+            location = str(tmp_path / str(seed) / "d.db" / "t")
+            mode.create_in_java(java, location)
+        for turn in range(10):
+            act = rng.choice(
+                ["java write", "our write", "our write", "java write", "compact", "java compact"]
+            )
+            rows, kinds = made(rng, mode)
+            if act == "java write" or (turn == 0 and act != "our write"):
+                java.write(location, rows, kinds=kinds, identifier=turn)
+            elif act == "our write":
+                ts.open(location).write(as_table(rows, kinds), row_kind_column="kind")
+            elif act == "java compact":
+                java.compact(location, identifier=turn)
+            else:
+                ts.open(location).compact(full=rng.random() < 0.5)
+            place = f"{name} seed {seed} turn {turn} {act}"
+            assert java.rows(location) == ours(location), place
+            assert ts.open(location).check() == [], place
+        if mode.keys and set(mode.partitions) <= set(mode.keys) and "per partition" not in name:
+            keys = [tuple(r[i] for i, n in enumerate(FIELDS) if n in mode.keys) for r in ours(location)]
+            assert len(keys) == len(set(keys)), f"{name} seed {seed}: a key is there twice"
+        for snapshot in ts.open(location).store.snapshots.ids():
+            assert java.rows(location, snapshot) == ours(location, snapshot), f"{name} {seed} at {snapshot}"
+
+
+WAITING = Mode(("p", "k"), ("p",), {"bucket": "-2", "postpone.default-bucket-num": "2"}, deletes=True)
+
+
+def test_rows_wait_in_postponed_buckets_until_our_compaction(
+    java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...]
+) -> None:
+    for seed in seeds:
+        rng = random.Random(seed)
+        location = WAITING.create(ts.connect(str(tmp_path / str(seed)))).location
+        state: dict[tuple[object, object], object] = {}
+        for turn in range(8):
+            waiting: list[tuple[list[object], str]] = []
+            for _ in range(rng.randrange(1, 3)):
+                rows, kinds = made(rng, WAITING)
+                if rng.random() < 0.5:
+                    java.write(location, rows, kinds=kinds, identifier=turn)
+                else:
+                    ts.open(location).write(as_table(rows, kinds), row_kind_column="kind")
+                waiting += zip(rows, kinds, strict=True)
+            shown = in_order([[p, k, v] for (p, k), v in state.items()])
+            assert java.rows(location) == ours(location) == shown, f"seed {seed}"
+            ts.open(location).compact(full=rng.random() < 0.3)
+            for (p, k, v), kind in waiting:
+                state.pop((p, k), None)
+                if kind == "+I":
+                    state[p, k] = v
+            shown = in_order([[p, k, v] for (p, k), v in state.items()])
+            assert ours(location) == shown, f"seed {seed} turn {turn}"
+            assert java.rows(location) == shown, f"seed {seed} turn {turn}"
+            assert ts.open(location).check() == [], f"seed {seed} turn {turn}"
+            assert {f["total_buckets"] for f in java.files(location)} <= {2}
+
+
+def test_java_streams_what_waits_in_our_postponed_files(java: JavaPaimon, tmp_path: Path) -> None:
+    t = WAITING.create(ts.connect(str(tmp_path)))
+    rows = [["a", 1, "x"], ["b", 2, None], ["a", 1, "y"]]
+    t.write(as_table(rows, ["+I", "+I", "-D"]), row_kind_column="kind")
+    found = [c for step in java.stream(t.location) for c in step["changes"]]
+    assert sorted(found, key=str) == sorted([["+I", *rows[0]], ["+I", *rows[1]], ["-D", *rows[2]]], key=str)
+    files = java.files(t.location)
+    assert {(f["bucket"], f["total_buckets"], f["level"]) for f in files} == {(-2, -2, 0)}
+    assert {(f["min_seq"], f["max_seq"], tuple(f["value_stats_cols"])) for f in files} == {(-1, -1, ())}
+    assert all(f["name"].startswith("data--u-") and f["name"].endswith(".avro") for f in files)
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_both_overwrite_in_every_mode(java: JavaPaimon, tmp_path: Path, name: str) -> None:
+    mode = MODES[name]
+    location = mode.create(ts.connect(str(tmp_path))).location
+    rng = random.Random(name)
+    crossing = "cross" in name
+
+    def rows_of(partition: str | None) -> list[list[object]]:
+        own = [partition] if partition else ["a", "b/c"]
+        return [[rng.choice(own), k, f"{rng.random():.3f}"] for k in rng.sample(range(50), 12)]
+
+    ts.open(location).write(as_table(rows := rows_of(None), ["+I"] * len(rows)).drop(["kind"]))
+    for turn in range(6):
+        rows = rows_of(rng.choice([None, "a"]))
+        named = mode.partitions and all(r[0] == "a" for r in rows) and not crossing
+        if turn % 2 and not crossing:  # Java's assigner would retract rows in the table it replaces
+            java.write(location, rows, overwrite={}, identifier=2 * turn)
+        else:
+            partition = {"p": "a"} if named else None
+            dynamic = False if crossing else None
+            data = as_table(rows, ["+I"] * len(rows)).drop(["kind"])
+            ts.open(location).overwrite(data, partition=partition, dynamic=dynamic)
+        found = ours(location)
+        replaced = {r[0] for r in rows} if mode.partitions and not crossing else {"a", "b/c"}
+        assert in_order([r for r in found if r[0] in replaced]) == in_order(rows), f"turn {turn}"
+        assert java.rows(location) == found, f"turn {turn}"
+        assert ts.open(location).check() == [], f"turn {turn}"
+        more = rows_of(None)
+        if turn % 2:
+            ts.open(location).write(as_table(more, ["+I"] * len(more)).drop(["kind"]))
+        else:
+            java.write(location, more, identifier=2 * turn + 1)
+        assert java.rows(location) == ours(location), f"turn {turn}, written on"
+    assert ts.open(location).check() == []
+
+
+def test_row_ids_stay_whoever_compacts(java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...]) -> None:
+    mode = Mode(options={"row-tracking.enabled": "true", "compaction.min.file-num": "2"})
+    for seed in seeds:
+        rng = random.Random(seed)
+        location = mode.create(ts.connect(str(tmp_path / str(seed)))).location
+        known: dict[object, object] = {}
+        for turn in range(8):
+            act = rng.choice(["java write", "our write", "compact", "java compact"]) if turn else "our write"
+            rows, kinds = made(rng, mode)
+            if act == "java write":
+                java.write(location, rows, identifier=turn)
+            elif act == "our write":
+                ts.open(location).write(as_table(rows, kinds).drop(["kind"]))
+            elif act == "compact":
+                ts.open(location).compact(full=True)
+            else:
+                java.compact(location, identifier=turn)
+            store = ts.open(location).store
+            found = cells(row_tracking(store, store.snapshots.latest()))
+            place = f"seed {seed} turn {turn} {act}"
+            assert in_order(found) == in_order(java.read(location, suffix="row_tracking").rows), place
+            now = {row[3]: row for row in found}
+            assert len(now) == len(found), place
+            assert {i: now[i] for i in known} == known, place
+            known = now
+            assert ts.open(location).check() == [], place
+
+
+PYTHON = ("append", "append, partitioned", "append, buckets", "dynamic", "dynamic, partitioned")
+
+
+@pytest.mark.parametrize("name", PYTHON)
+def test_pypaimon_takes_turns(tmp_path: Path, name: str) -> None:
+    peer = PyPaimon(tmp_path)
+    mode = MODES[name]
+    location = mode.create(ts.connect(str(tmp_path))).location
+    rng = random.Random(name)
+    for turn in range(6):
+        rows, kinds = made(rng, Mode(mode.keys))
+        data = as_table(rows, kinds).drop(["kind"])
+        if turn % 2:
+            peer.write("d.t", data)
+        else:
+            ts.open(location).write(data)
+        if turn == 3:
+            ts.open(location).compact(full=True)
+        assert in_order(cells(peer.read("d.t").select(["p", "k", "v"]))) == ours(location), f"turn {turn}"
+        assert ts.open(location).check() == [], f"turn {turn}"

@@ -1,0 +1,174 @@
+"""Append tables: rows as they come, nothing but inserts, and failures that leave nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.errors import InvalidOption, TablestoreError
+from tests.faults import FaultyIO, Killed
+
+
+def make(root: Path, **options: object) -> ts.Table:
+    return ts.connect(str(root)).create_table(
+        "d.t", schema={"p": ts.STRING, "k": ts.INT, "v": ts.STRING}, partition_by=["p"], options=options
+    )
+
+
+def rows(*numbers: int, p: str = "a") -> pa.Table:
+    schema = pa.schema([("p", pa.string()), ("k", pa.int32()), ("v", pa.string())])
+    return pa.table([[p] * len(numbers), list(numbers), [f"v{n}" for n in numbers]], schema=schema)
+
+
+def keys(t: ts.Table) -> list[int]:
+    return ts.open(t.location).scan(["k"]).to_arrow().column(0).to_pylist()
+
+
+def test_rows_are_kept_as_they_come_repeated_ones_too(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    t.write(rows(3, 1, 3))
+    t.write(rows(3, p="b"))
+    assert sorted(keys(t)) == [1, 3, 3, 3]
+    assert t.at(snapshot=1).scan(["k"]).to_arrow().column(0).to_pylist() == [3, 1, 3]
+    assert t.check() == []
+    assert t.changes(since=1).to_pylist() == [{"rowkind": "+I", "p": "b", "k": 3, "v": "v3"}]
+
+
+def test_a_bucket_keeps_the_order_of_its_rows_through_compaction(tmp_path: Path) -> None:
+    t = make(tmp_path, bucket=2, **{"bucket-key": "k", "compaction.min.file-num": 3})
+    written = [[7 * i % 23, i, 100 + i] for i in range(11)]
+    for some in written:
+        t.write(rows(*some))
+    files = ts.open(t.location).inspect.files().to_pylist()
+    assert len(files) < 12, "the writer combined small files"
+    order = [k for some in written for k in some]
+    bucket = {k: b for b in (0, 1) for k in [r for r in keys(t) if _bucket_of(t, r) == b]}
+    for b in (0, 1):
+        own = [k for k in keys(t) if bucket[k] == b]
+        assert own == [k for k in order if bucket[k] == b]
+    assert ts.open(t.location).check() == []
+    assert {s["commit_kind"] for s in t.inspect.snapshots().to_pylist()} == {"APPEND", "COMPACT"}
+
+
+def _bucket_of(t: ts.Table, key: int) -> int:
+    plan = t.scan(where=ts.col("k") == key).plan()
+    return next(s.bucket for s in plan.splits)
+
+
+def test_only_inserts_are_taken(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    data = rows(1, 2).append_column("kind", pa.array(["+I", "-D"]))
+    with pytest.raises(ts.InvalidRequest, match="append tables take inserts only, not -D"):
+        t.write(data, row_kind_column="kind")
+    assert t.store.snapshots.latest() is None
+    dropping = make(tmp_path / "other", **{"ignore-delete": True})
+    dropping.write(data, row_kind_column="kind")
+    assert keys(dropping) == [1]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"bucket": 2}, "needs 'bucket-key' too"),
+        ({"bucket-key": "k"}, "needs a number of buckets"),
+        ({"bucket": 2, "bucket-key": "p"}, "no partition column"),
+        ({"bucket": 2, "bucket-key": "z"}, "must be a column"),
+        ({"bucket": 2, "bucket-key": "k", "row-tracking.enabled": True}, "row-tracking"),
+        ({"bucket": 2, "bucket-key": "k", "bucket-function.type": "magic"}, "bucket-function"),
+    ],
+)
+def test_buckets_that_do_not_fit_are_refused(tmp_path: Path, options: dict[str, object], text: str) -> None:
+    with pytest.raises(InvalidOption, match=text):
+        make(tmp_path, **options)
+
+
+def test_null_bucket_keys_have_a_bucket_too(tmp_path: Path) -> None:
+    t = make(tmp_path, bucket=3, **{"bucket-key": "k,v"})
+    t.write([{"p": None, "k": None, "v": None}, {"p": "", "k": None, "v": "x"}])
+    assert t.scan().to_arrow().num_rows == 2
+    assert t.check() == []
+
+
+def test_a_small_pool_bounds_memory_without_small_files(tmp_path: Path) -> None:
+    t = make(tmp_path, **{"write-buffer-size": "64 kb"})
+    with t.writer() as w:
+        for at in range(0, 40_000, 2_000):
+            w.write(rows(*range(at, at + 2_000), p="ab"[at // 2_000 % 2]))
+    files = t.inspect.files().to_pylist()
+    assert len(files) == 2, "one file a partition: a flush encodes, it does not close"
+    assert sorted(keys(t)) == list(range(40_000))
+    assert t.check() == []
+
+
+def test_files_roll_at_the_target_size(tmp_path: Path) -> None:
+    t = make(tmp_path, **{"target-file-size": "1 mb", "write-buffer-size": "1 mb"})
+    rng = np.random.default_rng(1)
+    texts = [rng.bytes(12).hex() for _ in range(150_000)]
+    data = rows(*range(len(texts))).set_column(2, "v", pa.array(texts))
+    with t.writer() as w:
+        for at in range(0, len(texts), 20_000):
+            w.write(data.slice(at, 20_000))
+    assert len(t.inspect.files()) > 1
+    assert keys(t) == list(range(len(texts)))
+    assert t.check() == []
+
+
+def survive(start: Path, tmp_path: Path, act: Callable[[ts.Table], object]) -> set[int]:
+    """Row counts seen after every single operation of `act` failed in every way, and it was done again."""
+    counting = FaultyIO()
+    shutil.copytree(start, tmp_path / "count")
+    act(ts.connect(str(tmp_path / "count"), io=counting).table("d.t"))
+    counts = {len(keys(ts.connect(str(r)).table("d.t"))) for r in (start, tmp_path / "count")}
+    seen = set()
+    for fail_at in range(counting.count):
+        for mode in FaultyIO.MODES:
+            root = tmp_path / "try"
+            shutil.copytree(start, root)
+            io = FaultyIO(fail_at, mode)
+            with contextlib.suppress(TablestoreError, Killed):
+                act(ts.connect(str(root), io=io).table("d.t"))
+            place = f"{mode} operation {fail_at}: {io.log[min(fail_at, len(io.log) - 1)]}"
+            fresh = ts.connect(str(root)).table("d.t")
+            assert fresh.check() == [], place
+            assert len(keys(fresh)) in counts, place
+            seen.add(len(keys(fresh)))
+            act(fresh)
+            assert len(keys(fresh)) == max(counts), place
+            assert fresh.check() == [], place
+            shutil.rmtree(root)
+    return seen
+
+
+def test_an_append_commit_survives_any_failure(tmp_path: Path) -> None:
+    t = make(tmp_path / "start", bucket=1, **{"bucket-key": "k", "compaction.min.file-num": 2})
+    t.write(rows(1, 2))
+    found = survive(
+        tmp_path / "start", tmp_path, lambda t: t.write(rows(3, p="a"), user="loader", identifier=1)
+    )
+    assert found == {2, 3}
+
+
+def test_a_compaction_of_postponed_rows_survives_any_failure(tmp_path: Path) -> None:
+    t = ts.connect(str(tmp_path / "start")).create_table(
+        "d.t", schema={"k": ts.INT, "v": ts.STRING}, primary_key=["k"], options={"bucket": -2}
+    )
+    t.write([{"k": 1, "v": "a"}, {"k": 2, "v": "b"}])
+    assert survive(tmp_path / "start", tmp_path, lambda t: t.compact()) == {0, 2}
+
+
+def test_a_dynamic_bucket_commit_survives_any_failure(tmp_path: Path) -> None:
+    t = ts.connect(str(tmp_path / "start")).create_table(
+        "d.t", schema={"k": ts.INT}, primary_key=["k"], options={"bucket": -1}
+    )
+    t.write([{"k": 1}])
+    found = survive(
+        tmp_path / "start", tmp_path, lambda t: t.write([{"k": 1}, {"k": 5}], user="loader", identifier=1)
+    )
+    assert found == {1, 2}
