@@ -20,6 +20,19 @@ from tablestore.errors import (
     Unsupported,
 )
 from tablestore.format.predicate import col
+from tablestore.format.schema_change import (
+    add,
+    comment,
+    default,
+    drop,
+    move,
+    not_null,
+    nullable,
+    rename,
+    reset_options,
+    retype,
+    set_options,
+)
 from tablestore.format.types import (
     ARRAY,
     BIGINT,
@@ -102,8 +115,19 @@ __all__ = [
     "TablestoreError",
     "Unavailable",
     "Unsupported",
+    "add",
     "col",
+    "comment",
     "compact_bucket",
     "connect",
+    "default",
+    "drop",
+    "move",
+    "not_null",
+    "nullable",
     "open",
+    "rename",
+    "reset_options",
+    "retype",
+    "set_options",
 ]

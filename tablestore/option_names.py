@@ -20,6 +20,34 @@ ALIASES: dict[str, tuple[str, dict[str, str]]] = {
     "universal_size_ratio": ("compaction.size-ratio", {}),
 }
 WRITE_MODES = ("auto", "change-log", "append-only", "table")
+# Options that Paimon lets nobody change once a table has snapshots; the last two name directories.
+FIXED_WITH_DATA = frozenset(
+    [
+        "aggregation.remove-record-on-delete",
+        "blob-descriptor-field",
+        "blob-field",
+        "blob-view-field",
+        "bucket-function.type",
+        "bucket-key",
+        "data-evolution.enabled",
+        "data-file.path-directory",
+        "dynamic-bucket.initial-buckets",
+        "force-lookup",
+        "index-file-in-data-file-dir",
+        "merge-engine",
+        "partial-update.remove-record-on-delete",
+        "partial-update.remove-record-on-sequence-group",
+        "partition",
+        "pk-clustering-override",
+        "primary-key",
+        "row-tracking.enabled",
+        "rowkind.field",
+        "sequence.snapshot-ordering",
+        "type",
+        "partition.default-name",
+        "partition.legacy-name",
+    ]
+)
 NAMES = frozenset(
     [
         "add-column-before-partition",

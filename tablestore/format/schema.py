@@ -22,6 +22,7 @@ from tablestore.format.type_text import parse_field
 from tablestore.format.types import arrow_schema
 
 VERSION = 3
+RESERVED = ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind")
 
 
 @dataclass(frozen=True)
@@ -168,29 +169,35 @@ def create_schema(
     Raises SchemaMismatch for columns and keys that do not fit, InvalidRequest for a key that is only
     partition columns.
     """
-    names = [f.name for f in fields]
-    if not fields:
+    for what, keys in (("primary key", primary_key), ("partition key", partition_by)):
+        for key in keys:
+            if list(keys).count(key) > 1:
+                raise SchemaMismatch(f"{what} names {key!r} twice")
+    keyed = tuple(
+        replace(f, type=f.type.not_null()) if f.name in primary_key else f for f in numbered(fields)
+    )
+    made = TableSchema(0, keyed, highest_id(keyed), partition_by, primary_key, options, comment, time_millis)
+    require_sound(made)
+    return made
+
+
+def require_sound(schema: TableSchema) -> None:
+    """Raise SchemaMismatch or InvalidRequest for columns and keys that make no table."""
+    names = schema.names
+    if not names:
         raise SchemaMismatch("a table needs at least one column")
     for name in names:
         if names.count(name) > 1:
             raise SchemaMismatch(f"duplicate column {name!r}")
-        if (
-            not name
-            or name.startswith("_KEY_")
-            or name in ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind")
-        ):
+        if not name or name.startswith("_KEY_") or name in RESERVED:
             raise SchemaMismatch(f"column name {name!r} is reserved or empty")
-    for what, keys in (("primary key", primary_key), ("partition key", partition_by)):
+    for what, keys in (("primary key", schema.primary_keys), ("partition key", schema.partition_keys)):
         for key in keys:
             if key not in names:
                 raise SchemaMismatch(f"{what} {key!r} is not a column; columns: {', '.join(names)}")
-            if list(keys).count(key) > 1:
-                raise SchemaMismatch(f"{what} names {key!r} twice")
-    if primary_key and set(primary_key) <= set(partition_by):
+            if not schema.by_name[key].type.is_scalar:
+                raise SchemaMismatch(f"{what} {key!r} is {schema.by_name[key].type}, which cannot be a key")
+    if schema.primary_keys and set(schema.primary_keys) <= set(schema.partition_keys):
         raise InvalidRequest(
             "the primary key holds partition columns only, so each partition would be one row; add a column"
         )
-    keyed = tuple(
-        replace(f, type=f.type.not_null()) if f.name in primary_key else f for f in numbered(fields)
-    )
-    return TableSchema(0, keyed, highest_id(keyed), partition_by, primary_key, options, comment, time_millis)

@@ -19,11 +19,10 @@ from tablestore.errors import (
     InvalidOption,
     InvalidRequest,
     NotFound,
-    SchemaMismatch,
     Unsupported,
     UnsupportedAttribute,
 )
-from tablestore.format import commit_message, rowkind
+from tablestore.format import commit_message, rowkind, schema_change
 from tablestore.format.predicate import Predicate, all_of, col
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.meta.refs import MAIN
@@ -34,26 +33,28 @@ from tablestore.read.check import Violation, check
 from tablestore.read.inspect import Inspect
 from tablestore.read.split import DataSplit
 from tablestore.read.stream import Change, stream
-from tablestore.table import change_log, compaction, lookup, maintenance, overwriting, rescale
+from tablestore.table import change_log, compaction, deleting, lookup, maintenance, overwriting, rescale
 from tablestore.table.compaction import Compaction
 from tablestore.table.engine import spark_engine
 from tablestore.table.located_keys import located_keys
 from tablestore.table.refs import Branches, Consumers, Tags, require_branch
 from tablestore.table.scan import Scan, read_any
+from tablestore.table.system import SystemTable, system_table
 from tablestore.table.writer import EngineWriter, Writer, shared_pool, write_all
 from tablestore.write import positions
+from tablestore.write.alter import alter
 from tablestore.write.commit import CommitRequest, Committed, Committer
 from tablestore.write.conform import as_batches
+from tablestore.write.delete import with_values
 from tablestore.write.expire import Expiry
 from tablestore.write.orphans import Orphans
 from tablestore.write.rollback import Rollback
 from tablestore.write.table_write import TableWrite, discard, refused_leaves_nothing
 
 log = logging.getLogger(__name__)
-_SYSTEM = ("snapshots", "schemas", "options", "manifests", "files", "partitions", "buckets")
 _LAYOUT = {"bucket", "bucket-key", "bucket-function.type", "merge-engine", "data-file.path-directory"}
 _LAYOUT |= {"partition.default-name", "partition.legacy-name", "sequence.field"}
-_LATER = ("rename", "alter")
+_LATER = ("rename",)
 
 
 class Table:
@@ -112,6 +113,16 @@ class Table:
             raise InvalidOption(f"option {key!r} is part of the table's layout and cannot be set for one use")
         schema = self.store.schema.with_options(given)
         return Table(self.store.with_schema(schema), self.name, at=self._at)
+
+    def alter(self, *changes: schema_change.Change) -> Table:
+        """The table after `changes`, stored as one new schema: `t.alter(ts.add("c", ts.INT), ts.drop("d"))`.
+
+        Rows that exist are seen through it at once; no data file is touched. Raises what each change refuses.
+        """
+        self._require_present()
+        if changes:
+            alter(self.store, changes)
+        return self.refresh()
 
     # reading
 
@@ -317,7 +328,7 @@ class Table:
         self._require_present()
         rescale.require_rescalable(self.store, bucket)
         if bucket != self.store.options.bucket:
-            self.alter(options={"bucket": bucket})
+            self.alter(schema_change.set_options({"bucket": bucket}))
         table = self.refresh()
         where = all_of(*(col(k) == v for k, v in partition.items())) if partition else None
         request = self._request(None, BATCH_IDENTIFIER)
@@ -349,7 +360,16 @@ class Table:
         """Delete rows by a predicate, or the rows of keys (anything Arrow-like that holds the key columns).
 
         The −D rows carry the old values, so a changelog consumer can retract; absent keys are passed over.
+        Without a primary key rows are marked as deleted, which takes deletion vectors; whole partitions go
+        without.
         """
+        if not self.primary_key:
+            if not isinstance(what, Predicate):
+                raise InvalidRequest(f"{self.name} has no primary key: delete by a predicate")
+            self._require_present()
+            committed = deleting.delete(self.store, what, self._request(None, BATCH_IDENTIFIER))
+            self._expire_after_commit()
+            return committed
         scan = self._present()
         rows = scan.filter(what).to_batches() if isinstance(what, Predicate) else self._rows(scan, what)
         return self._write_kinds(rows, rowkind.DELETE)
@@ -367,6 +387,13 @@ class Table:
                 raise InvalidRequest(
                     f"{name!r} is part of the primary key; delete the rows and write new ones"
                 )
+        if not self.primary_key:
+            self._require_present()
+            request = self._request(None, BATCH_IDENTIFIER)
+            write = partial(self._table_write, user=request.user, compact=False)
+            committed = deleting.update(self.store, values, where, request, write)
+            self._expire_after_commit()
+            return committed
         found = self._present(where)  # chosen before the writer numbers its rows, which must be newer
         with self.writer() as w:
             for batch in found.to_batches():
@@ -503,11 +530,12 @@ class Table:
         table."""
         return check(self.store)
 
-    def system(self, name: str) -> pa.Table:
-        """A system table such as `snapshots` as Arrow."""
-        if name not in _SYSTEM:
-            raise Unsupported(f"system table ${name}", f"there are: {', '.join(_SYSTEM)}")
-        return getattr(self.inspect, name)()
+    def system(self, name: str) -> SystemTable:
+        """A system table such as `snapshots`, to be read like a table; `inspect` has the small ones as Arrow.
+
+        The scan options of this table count: `t.with_options({"incremental-between": "3,7"}).system("audit_log")`.
+        """
+        return system_table(self.store, self.name, name)
 
     def __getattr__(self, name: str) -> Any:
         if name in _LATER:
@@ -523,16 +551,6 @@ class Table:
 
 def _update_pairs(batch: pa.RecordBatch, values: Mapping[str, Any]) -> pa.Table:
     """Rows −U as they are, then +U with the new values; of one key −U comes first."""
-    columns = []
-    for f in batch.schema:
-        column = batch.column(f.name)
-        if f.name in values:
-            try:
-                scalar = pa.scalar(values[f.name], f.type)
-            except (pa.ArrowInvalid, pa.ArrowTypeError) as e:
-                raise SchemaMismatch(f"column {f.name!r}: {e}") from None
-            column = pa.repeat(scalar, batch.num_rows)
-        columns.append(column)
-    after = pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+    after = with_values(batch, values)
     kinds = np.repeat([rowkind.UPDATE_BEFORE, rowkind.UPDATE_AFTER], batch.num_rows).astype(np.int8)
     return pa.Table.from_batches([batch, after]).append_column("_kind", [kinds]).combine_chunks()

@@ -1,0 +1,106 @@
+"""Finding and placing fields: names with dots, containers on the way, positions among siblings. Pure.
+
+A path leads from a column into ROW fields by their names, through `element` of an ARRAY and `value` of a MAP.
+Used by `schema_change`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tablestore.errors import InvalidRequest, NotFound
+from tablestore.format.data_type import DataField, DataType
+
+Name = str | tuple[str, ...]
+Fields = tuple[DataField, ...]
+Where = Literal["first", "last", "after", "before"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where among its siblings a field goes; `beside` names the sibling of after and before."""
+
+    where: Where
+    beside: str = ""
+
+
+def path_of(name: Name, fields: Fields) -> tuple[str, ...]:
+    """The parts of a column's name: a dot leads into a nested column, unless a column has the whole name."""
+    if isinstance(name, tuple):
+        parts = name
+    elif any(f.name == name for f in fields):
+        return (name,)
+    else:
+        head, _, rest = name.partition(".")
+        nested = any(f.name == head and f.type.children for f in fields)
+        parts = (head, *rest.split(".")) if rest and nested else (name,)
+    if not parts or not all(isinstance(p, str) and p for p in parts):
+        raise InvalidRequest(f"{name!r} is no name of a column")
+    return parts
+
+
+def dotted(path: tuple[str, ...]) -> str:
+    return ".".join(path)
+
+
+def one(siblings: Fields, path: tuple[str, ...]) -> DataField:
+    found = next((f for f in siblings if f.name == path[-1]), None)
+    if found is None:
+        raise NotFound.among("column", dotted(path), (dotted((*path[:-1], f.name)) for f in siblings))
+    return found
+
+
+def changed_at(fields: Fields, path: tuple[str, ...], change: Callable[[DataField], DataField]) -> Fields:
+    """The fields with the one at `path` changed; its name may be the element or value of a container."""
+    inner = one(fields, path[:1])
+    if len(path) == 1:
+        return tuple(change(f) if f is inner else f for f in fields)
+    made = replace(
+        inner, type=_within(inner.type, path[1:], lambda cs: changed_at(cs, path[1:], change), path)
+    )
+    return tuple(made if f is inner else f for f in fields)
+
+
+def _within(
+    t: DataType,
+    rest: tuple[str, ...],
+    change: Callable[[Fields], Fields],
+    path: tuple[str, ...],
+) -> DataType:
+    if not t.children or (t.root == "MAP" and rest[0] == "key") or t.root in ("MULTISET", "VECTOR"):
+        raise NotFound(f"no column {dotted(path)!r}: there are no fields in {t}")
+    return replace(t, children=change(t.children))
+
+
+def with_siblings(
+    fields: Fields,
+    path: tuple[str, ...],
+    change: Callable[[Fields], Fields],
+) -> Fields:
+    """The fields with those around `path` changed as a whole: the columns, or the fields of one ROW."""
+    if len(path) == 1:
+        return change(fields)
+
+    def inside(holder: DataField) -> DataField:
+        if holder.type.root != "ROW":
+            raise NotFound(f"no column {dotted(path)!r}: {dotted(path[:-1])!r} is {holder.type}, not a ROW")
+        return replace(holder, type=replace(holder.type, children=change(holder.type.children)))
+
+    return changed_at(fields, path[:-1], inside)
+
+
+def inserted(siblings: Fields, f: DataField, place: Place) -> Fields:
+    if place.where in ("first", "last"):
+        return (f, *siblings) if place.where == "first" else (*siblings, f)
+    beside = one(siblings, (place.beside,))
+    at = siblings.index(beside) + (place.where == "after")
+    return (*siblings[:at], f, *siblings[at:])
+
+
+def moved(siblings: Fields, path: tuple[str, ...], place: Place) -> Fields:
+    f = one(siblings, path)
+    if place.beside == f.name:
+        raise InvalidRequest(f"column {dotted(path)!r} cannot be moved beside itself")
+    return inserted(tuple(s for s in siblings if s is not f), f, place)

@@ -1,0 +1,396 @@
+"""Changes of a table's columns, options and comment: TableSchema + changes → the next TableSchema. Pure.
+
+    add rename drop retype nullable not_null move comment default set_options reset_options
+
+Columns are named by text; `r.x` is field x of ROW column r, `a.element.x` one within ARRAY<ROW>, `m.value.x`
+within MAP<.., ROW> (or a tuple of these parts). Ids of columns never change and are never used again (I9).
+What would break files that exist is refused: keys, partition columns, layout options once there are snapshots
+(format facts section 22). `write/alter.py` stores the result.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.errors import (
+    AlreadyExists,
+    InvalidOption,
+    InvalidRequest,
+    SchemaMismatch,
+    Unsupported,
+)
+from tablestore.format import casts
+from tablestore.format.data_type import DataField, DataType, renumbered
+from tablestore.format.field_paths import (
+    Fields,
+    Name,
+    Place,
+    Where,
+    changed_at,
+    dotted,
+    inserted,
+    moved,
+    one,
+    path_of,
+    with_siblings,
+)
+from tablestore.format.option_columns import require_columns_exist, with_renamed_column
+from tablestore.format.schema import TableSchema, require_sound
+from tablestore.format.types import STRING, as_type
+from tablestore.option_names import FIXED_WITH_DATA
+from tablestore.options import TableOptions, as_text, current_names, refuse_near_misses
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change. `what` names it, `name` the column; the rest is as the constructors below set it."""
+
+    what: str
+    name: Name = ""
+    type: DataType | None = None
+    text: str | None = None
+    place: Place | None = None
+    options: Mapping[str, Any] | None = None
+    keys: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"{self.what}({self.name!r})" if self.name else self.what
+
+
+def add(
+    name: Name,
+    type: Any,
+    *,
+    after: str | None = None,
+    before: str | None = None,
+    first: bool = False,
+    last: bool = False,
+    comment: str | None = None,
+    default: Any = None,
+) -> Change:
+    """A new column, NULL in the rows that exist; `default` fills it where later writes leave it out."""
+    t, place = as_type(type, f"column {name!r}"), _place(after, before, first, last)
+    given = None if default is None else {"default": default}
+    return Change("add", name, type=t, text=comment, place=place, options=given)
+
+
+def rename(name: Name, to: str) -> Change:
+    """Another name for a column; its data, and the options that name it, follow."""
+    return Change("rename", name, text=to)
+
+
+def drop(name: Name) -> Change:
+    """Take a column away; a later column of the same name is a new one."""
+    return Change("drop", name)
+
+
+def retype(name: Name, type: Any) -> Change:
+    """Another type, by Paimon's casts; NULL stays allowed or not. Nested ones are compared field by field."""
+    return Change("retype", name, type=as_type(type, f"column {name!r}"))
+
+
+def nullable(name: Name) -> Change:
+    """Allow NULL."""
+    return Change("nullable", name)
+
+
+def not_null(name: Name) -> Change:
+    """Allow NULL no longer; only with option `alter-column-null-to-not-null.disabled` = false."""
+    return Change("not null", name)
+
+
+def move(
+    name: Name,
+    *,
+    after: str | None = None,
+    before: str | None = None,
+    first: bool = False,
+    last: bool = False,
+) -> Change:
+    """Another position among the columns."""
+    place = _place(after, before, first, last)
+    if place is None:
+        raise InvalidRequest(f"move({name!r}) needs one of after, before, first, last")
+    return Change("move", name, place=place)
+
+
+def comment(name: Name | None, text: str | None) -> Change:
+    """The comment of a column (None takes it away); `name` None: of the table."""
+    return Change("comment", name or "", text=text)
+
+
+def default(name: Name, value: Any) -> Change:
+    """The value of a column that a write leaves out; None: NULL again."""
+    return Change("default", name, options={"default": value})
+
+
+def set_options(options: Mapping[str, Any]) -> Change:
+    """Store these options with the table."""
+    return Change("set options", options=dict(options))
+
+
+def reset_options(*keys: str) -> Change:
+    """Options that go back to their defaults."""
+    return Change("reset options", keys=keys)
+
+
+def _place(after: str | None, before: str | None, first: bool, last: bool) -> Place | None:
+    said: list[tuple[Where, str]] = [("after", after or ""), ("before", before or "")]
+    found = [Place(where, beside) for where, beside in said if beside]
+    found += [Place("first")] * first + [Place("last")] * last
+    if len(found) > 1:
+        raise InvalidRequest("say one of after, before, first, last")
+    return found[0] if found else None
+
+
+def apply(
+    schema: TableSchema, changes: Sequence[Change], *, has_snapshots: bool, time_millis: int
+) -> TableSchema:
+    """The schema after `changes`, one id further.
+
+    Raises InvalidRequest (or its kinds SchemaMismatch, InvalidOption, Unsupported), NotFound, AlreadyExists.
+    """
+    altered = _Altered(schema, has_snapshots)
+    for change in changes:
+        if not isinstance(change, Change):
+            raise InvalidRequest(f"{change!r} is no change; write ts.add(…), ts.rename(…), …")
+        altered.apply(change)
+    made = replace(
+        schema,
+        id=schema.id + 1,
+        fields=altered.fields,
+        highest_field_id=altered.highest,
+        primary_keys=altered.primary_keys,
+        options=altered.options,
+        comment=altered.comment,
+        time_millis=time_millis,
+    )
+    require_sound(made)
+    require_columns_exist(made)
+    return made
+
+
+class _Altered:
+    """A schema being changed. Not thread-safe; lives for one call."""
+
+    def __init__(self, schema: TableSchema, has_snapshots: bool) -> None:
+        self.before, self.has_snapshots = schema, has_snapshots
+        self.fields, self.comment = schema.fields, schema.comment
+        self.primary_keys, self.options = schema.primary_keys, dict(schema.options)
+        self.allowed = TableOptions.parse(schema.options)
+        self._ids = itertools.count(schema.highest_field_id + 1)
+        self.highest = schema.highest_field_id
+
+    def next_id(self) -> int:
+        self.highest = next(self._ids)
+        return self.highest
+
+    def apply(self, change: Change) -> None:
+        if change.what == "set options":
+            self._set(as_text(change.options))
+        elif change.what == "reset options":
+            self._reset(change.keys)
+        elif change.what == "comment" and not change.name:
+            self.comment = change.text
+        else:
+            path = path_of(change.name, self.fields)
+            if change.what == "add":
+                self._add(path, change)
+            elif change.what == "drop":
+                self._drop(path)
+            elif change.what == "rename":
+                self._rename(path, str(change.text))
+            elif change.what == "move":
+                self.fields = with_siblings(self.fields, path, lambda fs: moved(fs, path, _placed(change)))
+            else:
+                self.fields = changed_at(self.fields, path, lambda f: self._changed(path, f, change))
+
+    # columns
+
+    def _add(self, path: tuple[str, ...], change: Change) -> None:
+        t = change.type
+        if t is None or not t.nullable:
+            raise SchemaMismatch(
+                f"column {dotted(path)!r} is NOT NULL, but the rows that exist have no value for it"
+            )
+        f = DataField(self.next_id(), path[-1], renumbered(t, self.next_id), change.text)
+        if change.options is not None:
+            f = replace(f, default=_default_text(f, change.options["default"]))
+
+        def put(siblings: Fields) -> Fields:
+            if any(s.name == path[-1] for s in siblings):
+                raise AlreadyExists(f"column {dotted(path)!r} exists")
+            place = change.place
+            if place is None and self.allowed.add_before_partition and len(path) == 1:
+                first = next((s.name for s in siblings if s.name in self.before.partition_keys), "")
+                place = Place("before", first) if first else None
+            return inserted(siblings, f, place or Place("last"))
+
+        self.fields = with_siblings(self.fields, path, put)
+
+    def _drop(self, path: tuple[str, ...]) -> None:
+        if len(path) == 1 and path[0] in (*self.primary_keys, *self.before.partition_keys):
+            raise InvalidRequest(f"column {path[0]!r} is part of a key and cannot be dropped")
+
+        def without(siblings: Fields) -> Fields:
+            one(siblings, path)
+            kept = tuple(f for f in siblings if f.name != path[-1])
+            if not kept:
+                raise InvalidRequest(f"{dotted(path)!r} is the last field and cannot be dropped")
+            return kept
+
+        self.fields = with_siblings(self.fields, path, without)
+
+    def _rename(self, path: tuple[str, ...], to: str) -> None:
+        old = path[-1]
+        if len(path) == 1 and old in self.before.partition_keys:
+            raise InvalidRequest(
+                f"column {old!r} is a partition column, named by directories: it keeps its name"
+            )
+
+        def named(siblings: Fields) -> Fields:
+            one(siblings, path)
+            if any(f.name == to for f in siblings):
+                raise AlreadyExists(f"column {dotted((*path[:-1], to))!r} exists")
+            return tuple(replace(f, name=to) if f.name == old else f for f in siblings)
+
+        self.fields = with_siblings(self.fields, path, named)
+        if len(path) == 1:
+            self.primary_keys = tuple(to if k == old else k for k in self.primary_keys)
+            self.options = with_renamed_column(self.options, old, to)
+
+    def _changed(self, path: tuple[str, ...], f: DataField, change: Change) -> DataField:
+        """The field after a change of its own."""
+        if change.what == "comment":
+            return replace(f, description=change.text)
+        if change.what == "default":
+            value = (change.options or {}).get("default")
+            return replace(f, default=None if value is None else _default_text(f, value))
+        if change.what in ("nullable", "not null"):
+            return replace(f, type=self._nullability(path, f.type, change.what == "nullable"))
+        return replace(f, type=self._retyped(path, f.type, change.type or f.type))
+
+    def _nullability(self, path: tuple[str, ...], t: DataType, allow: bool) -> DataType:
+        if allow and len(path) == 1 and path[0] in self.primary_keys:
+            raise InvalidRequest(f"column {path[0]!r} is part of the primary key and stays NOT NULL")
+        if not allow and t.nullable and self.allowed.no_null_to_not_null:
+            raise InvalidRequest(
+                f"column {dotted(path)!r} may hold NULL, so it cannot become NOT NULL; set option "
+                "'alter-column-null-to-not-null.disabled' to false if you know that it holds none"
+            )
+        return replace(t, nullable=allow)
+
+    def _retyped(self, path: tuple[str, ...], old: DataType, new: DataType) -> DataType:
+        if len(path) == 1 and path[0] in (*self.primary_keys, *self.before.partition_keys):
+            raise InvalidRequest(f"column {path[0]!r} is part of a key; its type cannot change")
+        new = replace(new, nullable=old.nullable)
+        if not (old.is_nested and old.root == new.root):
+            self._require_cast(path, old, new)
+            return new
+        if old.root == "ROW":
+            return self._retyped_row(path, old, new)
+        if old.root == "MAP" and old.children[0].type != new.children[0].type:
+            raise InvalidRequest(f"the keys of map {dotted(path)!r} keep their type {old.children[0].type}")
+        if old.root == "MULTISET" and old.element != new.element:
+            raise InvalidRequest(f"the elements of multiset {dotted(path)!r} keep their type {old.element}")
+        last, kept = old.children[-1], [f.type for f in old.children[:-1]]
+        inner = self._inside((*path, last.name), last.type, new.children[-1].type)
+        return old.with_children(*kept, inner)
+
+    def _inside(self, path: tuple[str, ...], old: DataType, new: DataType) -> DataType:
+        made = self._retyped(path, old, new)
+        return made if new.nullable == old.nullable else self._nullability(path, made, new.nullable)
+
+    def _retyped_row(self, path: tuple[str, ...], old: DataType, new: DataType) -> DataType:
+        """Fields are matched by name: those that `new` has not go, those that only it has come."""
+        known = {f.name: f for f in old.children}
+        kept = [f.name for f in new.children if f.name in known]
+        if kept != [f.name for f in old.children if f.name in kept]:
+            raise InvalidRequest(f"the fields of {dotted(path)!r} keep their order; use move for one of them")
+        fields = []
+        for f in new.children:
+            inner = (*path, f.name)
+            if f.name in known:
+                was = known[f.name]
+                fields.append(
+                    replace(was, type=self._inside(inner, was.type, f.type), description=f.description)
+                )
+            elif not f.type.nullable:
+                raise SchemaMismatch(f"field {dotted(inner)!r} is new, so it cannot be NOT NULL")
+            else:
+                fields.append(replace(f, id=self.next_id(), type=renumbered(f.type, self.next_id)))
+        return replace(old, children=tuple(fields))
+
+    def _require_cast(self, path: tuple[str, ...], old: DataType, new: DataType) -> None:
+        explicit = not self.allowed.no_explicit_casts
+        if casts.allowed(old, new, explicit=explicit):
+            return
+        why = f"column {dotted(path)!r} cannot change from {old} to {new}"
+        if casts.allowed(old, new, explicit=True):
+            raise InvalidRequest(f"{why}: option 'disable-explicit-type-casting' allows wider types only")
+        raise InvalidRequest(f"{why}: there is no such cast; add a column and write it anew")
+
+    # options
+
+    def _set(self, given: dict[str, str]) -> None:
+        given = current_names(given, keyed=bool(self.primary_keys))
+        refuse_near_misses(given)
+        for key, value in given.items():
+            old = self.options.get(key)
+            if old == value:
+                continue
+            if key == "type" and value.lower() == (old or "table").lower():
+                continue
+            if key in ("type", "path", "primary-key", "partition"):
+                raise InvalidOption(f"option {key!r} of a table cannot be changed")
+            if self.has_snapshots:
+                _require_changeable(key, old, value, self.options)
+            self.options[key] = value
+        TableOptions.parse(self.options)
+
+    def _reset(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            if key in ("type", "path") or (self.has_snapshots and key in (*FIXED_WITH_DATA, "bucket")):
+                raise InvalidOption(
+                    f"option {key!r} cannot be reset: it says how the table's files are laid out"
+                )
+            self.options.pop(key, None)
+
+
+def _require_changeable(key: str, old: str | None, new: str, options: Mapping[str, str]) -> None:
+    """Raise InvalidOption for a change that files of the table do not allow."""
+    if key in FIXED_WITH_DATA:
+        raise InvalidOption(f"option {key!r} cannot be changed once the table has snapshots")
+    if key == "bucket":
+        before, after = TableOptions.parse(options).bucket, TableOptions.parse({key: new}).bucket
+        if before < 1 or after < 1:
+            raise InvalidOption(
+                f"option 'bucket' can only change between numbers of buckets, not {before} to {after}"
+            )
+    switched = key == "deletion-vectors.enabled" and (old or "false").lower() != new.lower()
+    if switched and not TableOptions.parse(options).dv_modifiable:
+        raise InvalidOption(
+            "option 'deletion-vectors.enabled' can only change with 'deletion-vectors.modifiable' = true; "
+            "then rows may be seen twice until a full compaction"
+        )
+    if key in ("ignore-delete", "ignore-update-before") and (old or "").lower() == "true" != new.lower():
+        raise InvalidOption(f"option {key!r} cannot be changed from true to false: what it ignored is lost")
+
+
+def _placed(change: Change) -> Place:
+    return change.place or Place("last")
+
+
+def _default_text(f: DataField, value: Any) -> str:
+    """A default as it is stored: text that casts to the column's type."""
+    if not f.type.is_scalar:
+        raise Unsupported(f"defaults of {f.type.root} columns")
+    text = "true" if value is True else "false" if value is False else str(value)
+    if not f.type.is_binary:
+        casts.cast(pa.array([text]), STRING, f.type)
+    return text

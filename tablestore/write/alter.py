@@ -1,0 +1,52 @@
+"""ALTER TABLE: the changed schema is put under the next id if that is free, else made anew.
+
+A schema is one small file, so a change is there or not there at all. Data files are not touched: readers see
+old ones through `format/evolution.py`. Called by `Table.alter`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tablestore.errors import CommitConflict, Unsupported
+from tablestore.format.schema import TableSchema
+from tablestore.format.schema_change import Change, apply
+from tablestore.meta.store import Store
+from tablestore.options import TableOptions
+from tablestore.write.support import require_writable
+
+log = logging.getLogger(__name__)
+_TRIES = 50
+
+
+def alter(store: Store, changes: Sequence[Change]) -> TableSchema:
+    """Store the schema after `changes` and give it; the newest one where they change nothing.
+
+    Raises what `schema_change.apply` raises, InvalidOption for options that do not go together,
+    CommitConflict when other changes were faster every time.
+    """
+    for _ in range(_TRIES):
+        latest = store.schemas.latest()
+        has_snapshots = store.snapshots.latest() is not None
+        made = apply(latest, changes, has_snapshots=has_snapshots, time_millis=store.env.now_ms())
+        if replace(made, id=latest.id, time_millis=latest.time_millis) == latest:
+            return latest
+        _require_consistent(made)
+        if store.schemas.commit(made):
+            log.info("altered %s to schema %d: %s", store.paths.root, made.id, ", ".join(map(repr, changes)))
+            return made
+    raise CommitConflict(f"the schema of {store.paths.root} changed {_TRIES} times meanwhile; try again")
+
+
+def _require_consistent(schema: TableSchema) -> None:
+    """Raise InvalidOption or SchemaMismatch for options that the columns do not allow.
+
+    A table that this version cannot write may be altered all the same.
+    """
+    options = TableOptions.parse(schema.options)
+    try:
+        require_writable(schema, options)
+    except Unsupported as e:
+        log.debug("altered, though it cannot be written: %s", e)
