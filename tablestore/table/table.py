@@ -533,7 +533,7 @@ class Table:
     def system(self, name: str) -> SystemTable:
         """A system table such as `snapshots`, to be read like a table; `inspect` has the small ones as Arrow.
 
-        The scan options of this table count: `t.with_options({"incremental-between": "3,7"}).system("audit_log")`.
+        The scan options count: `t.with_options({"incremental-between": "3,7"}).system("audit_log")`.
         """
         return system_table(self.store, self.name, name)
 

@@ -1,0 +1,146 @@
+"""Deletion vectors of append tables as deletes change them: containers written anew, commit messages made.
+
+In tables without buckets a container holds the vectors of many files, up to
+`deletion-vector.index-file.target-size`; containers whose files are concerned are replaced, what they say of
+other files is kept. A bucket has one container. Memory: the vectors of one container, 8 bytes a deleted row.
+Nothing is visible until the messages are committed; the commit refuses if a file was compacted, or rows of
+it deleted, meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.errors import InvalidRequest, SchemaMismatch, TablestoreError
+from tablestore.format import deletion_vector
+from tablestore.format.commit_message import CommitMessage
+from tablestore.format.deletion_vector import DeletionFile, DeletionVector
+from tablestore.format.index_manifest import DELETION_VECTORS, DvRange, IndexEntry, IndexFileMeta
+from tablestore.meta.store import Store
+
+log = logging.getLogger(__name__)
+Place = tuple[bytes, int, int]  # partition, bucket, number of buckets
+
+
+def require_deletable(store: Store) -> None:
+    """Raise InvalidRequest where rows of a table without primary key cannot be marked as deleted."""
+    if not store.options.deletion_vectors:
+        raise InvalidRequest(
+            "rows of a table without primary key can be deleted or updated only with deletion vectors: "
+            "table.alter(options={'deletion-vectors.enabled': 'true'}) first, or delete whole partitions"
+        )
+
+
+def with_values(batch: pa.RecordBatch, values: Mapping[str, Any]) -> pa.RecordBatch:
+    """The rows with these columns set; raises SchemaMismatch for values that do not fit."""
+    columns = []
+    for f in batch.schema:
+        column = batch.column(f.name)
+        if f.name in values:
+            try:
+                column = pa.repeat(pa.scalar(values[f.name], f.type), batch.num_rows)
+            except (pa.ArrowInvalid, pa.ArrowTypeError) as e:
+                raise SchemaMismatch(f"column {f.name!r}: {e}") from None
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+@dataclass
+class _Containers:
+    """The containers of one bucket (or of one partition of a table without buckets)."""
+
+    live: dict[str, IndexFileMeta]  # by data file name
+    touched: dict[str, IndexFileMeta] = field(default_factory=dict)  # by index file name
+    waiting: dict[str, DeletionVector] = field(default_factory=dict)
+    waiting_bytes: int = 0
+    marked: set[str] = field(default_factory=set)
+    made: list[IndexFileMeta] = field(default_factory=list)
+
+
+class DeletionMarks:
+    """Collects vectors by bucket and writes their containers. `live` are the index entries of the snapshot
+    that the rows were found in."""
+
+    def __init__(self, store: Store, live: Iterable[IndexEntry]) -> None:
+        self._store = store
+        self._live: dict[tuple[bytes, int], list[IndexEntry]] = {}
+        for e in live:
+            if e.file.index_type == DELETION_VECTORS:
+                self._live.setdefault((e.partition, e.bucket), []).append(e)
+        self._places: dict[Place, _Containers] = {}
+        self._uuid, self._count = store.env.uuid(), 0
+        self._bucketed = store.options.bucket > 0
+
+    def put(self, place: Place, data_file: str, vector: DeletionVector) -> None:
+        """The vector that a data file has from now on."""
+        box = self._places.get(place)
+        if box is None:
+            entries = self._live.get(place[:2], [])
+            live = {r.data_file: e.file for e in entries for r in e.file.dv_ranges or ()}
+            box = self._places[place] = _Containers(live)
+            if self._bucketed:
+                box.touched = {e.file.file_name: e.file for e in entries}
+        if data_file in box.live:
+            container = box.live[data_file]
+            box.touched[container.file_name] = container
+        box.marked.add(data_file)
+        self._hold(box, data_file, vector)
+
+    def _hold(self, box: _Containers, data_file: str, vector: DeletionVector) -> None:
+        box.waiting[data_file] = vector
+        box.waiting_bytes += 20 + min(2 * vector.cardinality, 1 << 13)
+        if not self._bucketed and box.waiting_bytes > self._store.options.dv_target_bytes:
+            self._write(box)
+
+    def messages(self) -> list[CommitMessage]:
+        """Write what is left, and the vectors of other files in containers that are replaced."""
+        found = []
+        for (partition, bucket, total), box in self._places.items():
+            for container in box.touched.values():
+                for data_file, vector in self._kept(box, container):
+                    self._hold(box, data_file, vector)
+            self._write(box)
+            gone = tuple(box.touched.values())
+            found.append(
+                CommitMessage(partition, bucket, total, new_index=tuple(box.made), deleted_index=gone)
+            )
+        return found
+
+    def _kept(self, box: _Containers, container: IndexFileMeta) -> Iterator[tuple[str, DeletionVector]]:
+        path = self._store.paths.index(container.file_name)
+        kept = [r for r in container.dv_ranges or () if r.data_file not in box.marked]
+        if kept:
+            yield from deletion_vector.read_many(
+                self._store.io, path, {r.data_file: _file_of(path, r) for r in kept}
+            ).items()
+
+    def _write(self, box: _Containers) -> None:
+        if not box.waiting:
+            return
+        data, ranges = deletion_vector.container(box.waiting.items(), bitmap64=self._store.options.bitmap64)
+        name, self._count = f"index-{self._uuid}-{self._count}", self._count + 1
+        box.made.append(deletion_vector.index_file(name, len(data), ranges))
+        box.waiting, box.waiting_bytes = {}, 0
+        self._store.io.write(self._store.paths.index(name), data)
+
+    def discard(self) -> None:
+        """Delete the containers written so far."""
+        for box in self._places.values():
+            for file in box.made:
+                _delete_quietly(self._store, file)
+
+
+def _delete_quietly(store: Store, file: IndexFileMeta) -> None:
+    try:
+        store.io.delete(store.paths.index(file.file_name))
+    except (OSError, TablestoreError) as e:
+        log.warning("could not delete %s: %s", store.paths.index(file.file_name), e)
+
+
+def _file_of(path: str, r: DvRange) -> DeletionFile:
+    return DeletionFile(path, r.offset, r.length, r.cardinality)
