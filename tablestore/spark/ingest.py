@@ -28,6 +28,7 @@ from tablestore.spark.checkpoint import origin_of
 from tablestore.spark.compaction import compact
 from tablestore.spark.directory_source import decode_work
 from tablestore.table.catalog import open_table
+from tablestore.write.support import require_parallel_writers
 
 log = logging.getLogger(__name__)
 SEQUENCE_SPAN = 1 << 32
@@ -94,6 +95,7 @@ def start(spark: SparkSession, ingest: Ingest, *, on_batch: Listener | None = No
     """
     directory = ingest.load.directory()
     table = open_table(ingest.load.table)
+    require_parallel_writers(table.store.schema, table.store.options)
     wanted = sink.source_schema(table.schema, ingest.load.computed)
     missing = [f.name for f in wanted if directory.chunks and f.name not in directory.schema.names]
     if missing:

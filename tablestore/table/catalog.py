@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -24,8 +24,9 @@ from tablestore.io.routed import file_io_for
 from tablestore.meta.store import Store
 from tablestore.options import TableOptions, as_text, current_names, refuse_near_misses
 from tablestore.table.identifier import DEFAULT_DATABASE, Identifier
+from tablestore.table.system import SYSTEM_DATABASE, global_table
 from tablestore.table.table import Table
-from tablestore.write.support import require_writable
+from tablestore.write.support import require_writable, warning_of
 
 log = logging.getLogger(__name__)
 Columns = pa.Schema | Mapping[str, DataType | str | pa.DataType] | Sequence[Any]
@@ -119,6 +120,9 @@ class Lake:
             time_millis=self._env.now_ms(),
         )
         require_writable(made, TableOptions.parse(given))
+        warning = warning_of(made, TableOptions.parse(given))
+        if warning is not None:
+            log.warning("table %s: %s", identifier, warning)
         try:
             self._create(identifier, made)
         except AlreadyExists:
@@ -134,15 +138,27 @@ class Lake:
         log.info("created table %s at %s", identifier, self._catalog.location(database, table))
 
     def table(self, name: str) -> Table:
-        """An existing table, anyone's; also `t$branch_b`. Raises NotFound naming the nearest."""
+        """An existing table, anyone's; also `t$branch_b`, and to be read only `t$snapshots` and the like,
+        `sys.tables`, `sys.partitions`, `sys.all_table_options`. Raises NotFound naming the nearest."""
         identifier = Identifier.parse(name)
+        if identifier.database == SYSTEM_DATABASE:
+            return global_table(identifier.table, self._opened)  # type: ignore[return-value]
         root, io = self._place(identifier)
         try:
             store = Store.open(root, io=io, env=self._env, branch=identifier.branch)
         except NotFound:
             raise NotFound.among("table", str(identifier), self.tables()) from None
         table = Table(store, str(identifier))
-        return table if identifier.system is None else table.system(identifier.system)
+        if identifier.system is None:
+            return table
+        return table.system(identifier.system)  # type: ignore[return-value]
+
+    def _opened(self) -> Iterator[tuple[str, str, Store]]:
+        """Every table of the lake with its store."""
+        for database in self.databases():
+            for table in self.tables(database):
+                root, io = self._place(Identifier(database, table))
+                yield database, table, Store.open(root, io=io, env=self._env)
 
     def _place(self, identifier: Identifier) -> tuple[str, FileIO]:
         """Where a table is, and how it is reached; raises NotFound for one the catalog does not know."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablestore.errors import InvalidOption, InvalidRequest
+from tablestore.errors import InvalidOption, InvalidRequest, Unsupported
 from tablestore.format.datafile import require_storable
 from tablestore.format.schema import TableSchema
 from tablestore.format.types import to_arrow
@@ -10,7 +10,7 @@ from tablestore.io.external_paths import ExternalPaths
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.merge.validate import validate
 from tablestore.options import TableOptions
-from tablestore.write.bucket_mode import DYNAMIC_BUCKET, key_is_global
+from tablestore.write.bucket_mode import DYNAMIC_BUCKET, BucketMode, key_is_global
 
 
 def require_writable(schema: TableSchema, options: TableOptions) -> None:
@@ -79,3 +79,10 @@ def warning_of(schema: TableSchema, options: TableOptions) -> str | None:
             "unique in each partition only; with 'bucket' = -1 rows move between partitions"
         )
     return None
+
+
+def require_parallel_writers(schema: TableSchema, options: TableOptions) -> None:
+    """Raise Unsupported for tables that take one writer at a time: who assigns buckets must know all keys."""
+    if BucketMode.of(schema, options) in (BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION):
+        why = "only one writer may assign buckets: use Table.write, or a fixed number of buckets"
+        raise Unsupported("writers of an engine's tasks on tables with dynamic buckets", why)

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import CommitConflict, SchemaMismatch, Unsupported
+from tablestore.errors import CommitConflict, SchemaMismatch
 from tablestore.format import rowkind
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.index_manifest import IndexFileMeta
@@ -44,7 +44,7 @@ from tablestore.write.conform import as_batches, conform
 from tablestore.write.cross_partition import CrossPartitionRouting, LocatedKeys
 from tablestore.write.dynamic_bucket import DynamicRouting
 from tablestore.write.routing import Place, Routing, by_rows_alone
-from tablestore.write.support import require_writable
+from tablestore.write.support import require_parallel_writers, require_writable
 
 KIND, SEQUENCE = "_VALUE_KIND", "_SEQUENCE_NUMBER"
 
@@ -272,8 +272,7 @@ def _routing(store: Store, mode: BucketMode, *, engine: bool, fresh: bool, at: L
     """How rows of the table find their buckets."""
     if mode in (BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION):
         if engine:
-            why = "only one writer may assign buckets: use Table.write, or a fixed number of buckets"
-            raise Unsupported("writers of an engine's tasks on tables with dynamic buckets", why)
+            require_parallel_writers(store.schema, store.options)
         if mode is BucketMode.DYNAMIC:
             return DynamicRouting(store, fresh=fresh)
         return CrossPartitionRouting(store, tuple if fresh or at is None else at, fresh=fresh)
