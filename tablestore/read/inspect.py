@@ -1,7 +1,6 @@
 """A table's metadata as Arrow tables: `Inspect(store)` behind `table.inspect`.
 
-`snapshots`, `schemas`, `options`, `manifests`, `files`, `partitions`, `buckets`, `tags`, `branches`,
-`consumers` have the columns and text forms of Paimon's system tables (format facts section 23); `levels` and
+All but two have the columns and text forms of Paimon's system tables (format facts section 23); `levels` and
 `commits` are made for pictures. Times are local wall clock, like those that writers put into manifests. Data
 files are never opened.
 """
@@ -10,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -19,55 +18,65 @@ from tablestore.errors import Corrupt, NotFound
 from tablestore.format import stats
 from tablestore.format.manifest import ADD, ManifestEntry, SimpleStats
 from tablestore.format.snapshot import Snapshot
-from tablestore.meta import consumers, refs
+from tablestore.meta import consumers, refs, statistics
 from tablestore.meta.store import Store
 from tablestore.read import inspect_files, time_travel
-from tablestore.read.inspect_files import braced, made
+from tablestore.read.inspect_files import braced, made, required
 from tablestore.read.time_travel import local_ms
 
 _MS = pa.timestamp("ms")
-SNAPSHOTS = pa.schema(
-    {
-        "snapshot_id": pa.int64(),
-        "schema_id": pa.int64(),
-        "commit_user": pa.string(),
-        "commit_identifier": pa.int64(),
-        "commit_kind": pa.string(),
-        "commit_time": _MS,
-        "base_manifest_list": pa.string(),
-        "delta_manifest_list": pa.string(),
-        "changelog_manifest_list": pa.string(),
-        "total_record_count": pa.int64(),
-        "delta_record_count": pa.int64(),
-        "changelog_record_count": pa.int64(),
-        "watermark": pa.int64(),
-        "next_row_id": pa.int64(),
-        "operation": pa.string(),
-    }
+SNAPSHOTS = required(
+    pa.schema(
+        {
+            "snapshot_id": pa.int64(),
+            "schema_id": pa.int64(),
+            "commit_user": pa.string(),
+            "commit_identifier": pa.int64(),
+            "commit_kind": pa.string(),
+            "commit_time": _MS,
+            "base_manifest_list": pa.string(),
+            "delta_manifest_list": pa.string(),
+            "changelog_manifest_list": pa.string(),
+            "total_record_count": pa.int64(),
+            "delta_record_count": pa.int64(),
+            "changelog_record_count": pa.int64(),
+            "watermark": pa.int64(),
+            "next_row_id": pa.int64(),
+            "operation": pa.string(),
+        }
+    ),
+    "snapshot_id schema_id commit_user commit_identifier commit_kind commit_time base_manifest_list "
+    "delta_manifest_list",
 )
-SCHEMAS = pa.schema(
-    {
-        "schema_id": pa.int64(),
-        "fields": pa.string(),
-        "partition_keys": pa.string(),
-        "primary_keys": pa.string(),
-        "options": pa.string(),
-        "comment": pa.string(),
-        "update_time": _MS,
-    }
+SCHEMAS = required(
+    pa.schema(
+        {
+            "schema_id": pa.int64(),
+            "fields": pa.string(),
+            "partition_keys": pa.string(),
+            "primary_keys": pa.string(),
+            "options": pa.string(),
+            "comment": pa.string(),
+            "update_time": _MS,
+        }
+    ),
+    "schema_id fields partition_keys primary_keys options update_time",
 )
-MANIFESTS = pa.schema(
-    {
-        "file_name": pa.string(),
-        "file_size": pa.int64(),
-        "num_added_files": pa.int64(),
-        "num_deleted_files": pa.int64(),
-        "schema_id": pa.int64(),
-        "min_partition_stats": pa.string(),
-        "max_partition_stats": pa.string(),
-        "min_row_id": pa.int64(),
-        "max_row_id": pa.int64(),
-    }
+MANIFESTS = required(
+    pa.schema(
+        {
+            "file_name": pa.string(),
+            "file_size": pa.int64(),
+            "num_added_files": pa.int64(),
+            "num_deleted_files": pa.int64(),
+            "schema_id": pa.int64(),
+            "min_partition_stats": pa.string(),
+            "max_partition_stats": pa.string(),
+            "min_row_id": pa.int64(),
+            "max_row_id": pa.int64(),
+        }
+    ),
+    "file_name file_size num_added_files num_deleted_files schema_id",
 )
 COMMITS = pa.schema(
     {
@@ -87,16 +96,48 @@ COMMITS = pa.schema(
         "properties": pa.string(),
     }
 )
-TAGS = pa.schema(
-    {
-        "tag_name": pa.string(),
-        "snapshot_id": pa.int64(),
-        "schema_id": pa.int64(),
-        "commit_time": _MS,
-        "record_count": pa.int64(),
-        "create_time": _MS,
-        "time_retained": pa.string(),
-    }
+STATISTICS = required(
+    pa.schema(
+        {
+            "snapshot_id": pa.int64(),
+            "schema_id": pa.int64(),
+            "mergedRecordCount": pa.int64(),
+            "mergedRecordSize": pa.int64(),
+            "colstat": pa.string(),
+        }
+    ),
+    "snapshot_id schema_id",
+)
+AGGREGATION_FIELDS = required(
+    pa.schema(
+        {
+            "field_name": pa.string(),
+            "field_type": pa.string(),
+            "function": pa.string(),
+            "function_options": pa.string(),
+            "comment": pa.string(),
+        }
+    ),
+    "field_name field_type",
+)
+OPTIONS = required(pa.schema({"key": pa.string(), "value": pa.string()}), "key value")
+BRANCHES = required(pa.schema({"branch_name": pa.string(), "create_time": _MS}), "branch_name create_time")
+CONSUMERS = required(
+    pa.schema({"consumer_id": pa.string(), "next_snapshot_id": pa.int64()}), "consumer_id next_snapshot_id"
+)
+TAGS = required(
+    pa.schema(
+        {
+            "tag_name": pa.string(),
+            "snapshot_id": pa.int64(),
+            "schema_id": pa.int64(),
+            "commit_time": _MS,
+            "record_count": pa.int64(),
+            "create_time": _MS,
+            "time_retained": pa.string(),
+        }
+    ),
+    "tag_name snapshot_id schema_id commit_time",
 )
 
 
@@ -109,6 +150,10 @@ def _naming_rows(view: Callable[..., pa.Table]) -> Callable[..., pa.Table]:
             return view(self, *args, **options)
 
     return named
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return f"[{', '.join(texts)}]"
 
 
 class Inspect:
@@ -128,12 +173,10 @@ class Inspect:
 
     def options(self) -> pa.Table:
         """The options the table was given."""
-        return made(
-            pa.schema({"key": pa.string(), "value": pa.string()}), sorted(self._store.schema.options.items())
-        )
+        return made(OPTIONS, sorted(self._store.schema.options.items()))
 
     @_naming_rows
-    def manifests(self, snapshot: int | None = None) -> pa.Table:
+    def manifests(self, snapshot: int | Snapshot | None = None) -> pa.Table:
         """Manifests of a snapshot's state (None: the newest), oldest first."""
         found = self._snapshot(snapshot)
         some = self._store.manifests.manifests(found) if found is not None else []
@@ -158,13 +201,58 @@ class Inspect:
         return made(COMMITS, (self._commit_row(s) for s in self._store.snapshots.all()))
 
     @_naming_rows
-    def files(self, snapshot: int | None = None) -> pa.Table:
+    def files(self, snapshot: int | Snapshot | None = None) -> pa.Table:
         """Live data files of a snapshot (None: the newest), with their statistics as text."""
         return inspect_files.files(self._store, self._live(snapshot))
 
     @_naming_rows
+    def file_key_ranges(self, snapshot: int | Snapshot | None = None) -> pa.Table:
+        """Live data files of a snapshot with the keys they span."""
+        return self.files(snapshot).select(inspect_files.KEY_RANGES)
+
+    @_naming_rows
+    def table_indexes(self, snapshot: int | Snapshot | None = None) -> pa.Table:
+        """Index files of a snapshot: hash indexes of dynamic buckets, deletion vectors."""
+        entries = self._store.manifests.index_entries(self._snapshot(snapshot))
+        return inspect_files.table_indexes(self._store, entries)
+
+    def statistics(self, snapshot: int | Snapshot | None = None) -> pa.Table:
+        """What ANALYZE found, if the snapshot's columns are those it was made of; one row or none."""
+        found = statistics.read(self._store, self._snapshot(snapshot))
+        if found is None or found.schema_id != self._store.schema.id:
+            return made(STATISTICS, [])
+        columns = json.dumps(
+            statistics.columns_json(found.columns), indent=2, ensure_ascii=False, separators=(",", " : ")
+        )
+        counts = (found.merged_record_count, found.merged_record_size)
+        return made(STATISTICS, [(found.snapshot_id, found.schema_id, *counts, columns)])
+
+    def aggregation_fields(self) -> pa.Table:
+        """Each column with the `fields.<column>.…` options it has."""
+        own: dict[str, list[tuple[str, str]]] = {f.name: [] for f in self._store.schema.fields}
+        for key, value in self._store.schema.options.items():
+            parts = key.split(".")
+            if len(parts) > 2 and parts[0] == "fields" and parts[1] in own:
+                own[parts[1]].append((value, key))
+        rows = (
+            (
+                f.name,
+                str(f.type),
+                _listed(v for v, _ in own[f.name]),
+                _listed(k for _, k in own[f.name]),
+                f.comment,
+            )
+            for f in self._store.schema.fields
+        )
+        return made(AGGREGATION_FIELDS, rows)
+
+    @_naming_rows
     def levels(
-        self, snapshot: int | None = None, *, partition: str | None = None, bucket: int | None = None
+        self,
+        snapshot: int | Snapshot | None = None,
+        *,
+        partition: str | None = None,
+        bucket: int | None = None,
     ) -> pa.Table:
         """Live data files by place in their LSM tree, newest run first.
 
@@ -191,12 +279,13 @@ class Inspect:
         return origins
 
     @_naming_rows
-    def partitions(self, snapshot: int | None = None) -> pa.Table:
+    def partitions(self, snapshot: int | Snapshot | None = None) -> pa.Table:
         """Partitions of a snapshot with their files added up."""
-        return inspect_files.partitions(self._store, self._live(snapshot))
+        indexes = self._store.manifests.index_entries(self._snapshot(snapshot))
+        return inspect_files.partitions(self._store, self._live(snapshot), indexes)
 
     @_naming_rows
-    def buckets(self, snapshot: int | None = None) -> pa.Table:
+    def buckets(self, snapshot: int | Snapshot | None = None) -> pa.Table:
         """Buckets of a snapshot with their files added up."""
         return inspect_files.buckets(self._store, self._live(snapshot))
 
@@ -207,17 +296,19 @@ class Inspect:
     def branches(self) -> pa.Table:
         """Branches with the time their directory last changed."""
         rows = [(name, local_ms(changed)) for name, changed in refs.branches(self._store).items()]
-        return made(pa.schema({"branch_name": pa.string(), "create_time": _MS}), rows)
+        return made(BRANCHES, rows)
 
     def consumers(self) -> pa.Table:
         """Stream readers that left their place, with the next snapshot they will read."""
         rows = consumers.all_next(self._store).items()
-        return made(pa.schema({"consumer_id": pa.string(), "next_snapshot_id": pa.int64()}), rows)
+        return made(CONSUMERS, rows)
 
-    def _snapshot(self, snapshot: int | None) -> Snapshot | None:
+    def _snapshot(self, snapshot: int | Snapshot | None) -> Snapshot | None:
+        if isinstance(snapshot, Snapshot):
+            return snapshot
         return time_travel.resolve(self._store, snapshot=snapshot)
 
-    def _live(self, snapshot: int | None) -> list[ManifestEntry]:
+    def _live(self, snapshot: int | Snapshot | None) -> list[ManifestEntry]:
         return self._store.manifests.live_entries(self._snapshot(snapshot))
 
     def _schema_row(self, schema_id: int) -> tuple[Any, ...]:

@@ -5,7 +5,6 @@ Pure but for the store's texts and schemas.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -14,8 +13,9 @@ import pyarrow as pa
 
 from tablestore.format import binary_row
 from tablestore.format.binary_row import Raw
+from tablestore.format.index_manifest import IndexEntry
 from tablestore.format.manifest import ManifestEntry
-from tablestore.format.text import cast_text
+from tablestore.format.text import cast_text, legacy_text
 from tablestore.format.types import DataType
 from tablestore.lsm.sorted_run import Levels
 from tablestore.meta.store import Store
@@ -24,29 +24,41 @@ from tablestore.read.support import file_format
 
 _MS = pa.timestamp("ms")
 _SOURCES = {0: "APPEND", 1: "COMPACT"}
-FILES = pa.schema(
-    {
-        "partition": pa.string(),
-        "bucket": pa.int32(),
-        "file_path": pa.string(),
-        "file_format": pa.string(),
-        "schema_id": pa.int64(),
-        "level": pa.int32(),
-        "record_count": pa.int64(),
-        "file_size_in_bytes": pa.int64(),
-        "min_key": pa.string(),
-        "max_key": pa.string(),
-        "null_value_counts": pa.string(),
-        "min_value_stats": pa.string(),
-        "max_value_stats": pa.string(),
-        "min_sequence_number": pa.int64(),
-        "max_sequence_number": pa.int64(),
-        "creation_time": _MS,
-        "deleteRowCount": pa.int64(),
-        "file_source": pa.string(),
-        "first_row_id": pa.int64(),
-        "write_cols": pa.list_(pa.string()),
-    }
+
+
+def required(schema: pa.Schema, names: str) -> pa.Schema:
+    """The schema with these columns NOT NULL."""
+    wanted = names.split()
+    return pa.schema([f.with_nullable(f.name not in wanted) for f in schema])
+
+
+FILES = required(
+    pa.schema(
+        {
+            "partition": pa.string(),
+            "bucket": pa.int32(),
+            "file_path": pa.string(),
+            "file_format": pa.string(),
+            "schema_id": pa.int64(),
+            "level": pa.int32(),
+            "record_count": pa.int64(),
+            "file_size_in_bytes": pa.int64(),
+            "min_key": pa.string(),
+            "max_key": pa.string(),
+            "null_value_counts": pa.string(),
+            "min_value_stats": pa.string(),
+            "max_value_stats": pa.string(),
+            "min_sequence_number": pa.int64(),
+            "max_sequence_number": pa.int64(),
+            "creation_time": _MS,
+            "deleteRowCount": pa.int64(),
+            "file_source": pa.string(),
+            "first_row_id": pa.int64(),
+            "write_cols": pa.list_(pa.string()),
+        }
+    ),
+    "bucket file_path file_format schema_id level record_count file_size_in_bytes null_value_counts "
+    "min_value_stats max_value_stats",
 )
 LEVELS = pa.schema(
     {
@@ -70,32 +82,85 @@ LEVELS = pa.schema(
         "snapshot_id": pa.int64(),
     }
 )
-PARTITIONS = pa.schema(
-    {
-        "partition": pa.string(),
-        "record_count": pa.int64(),
-        "file_size_in_bytes": pa.int64(),
-        "file_count": pa.int64(),
-        "last_update_time": _MS,
-        "created_at": _MS,
-        "created_by": pa.string(),
-        "updated_by": pa.string(),
-        "options": pa.string(),
-        "total_buckets": pa.int32(),
-        "done": pa.bool_(),
-        "deleted_record_count": pa.int64(),
-    }
+PARTITIONS = required(
+    pa.schema(
+        {
+            "partition": pa.string(),
+            "record_count": pa.int64(),
+            "file_size_in_bytes": pa.int64(),
+            "file_count": pa.int64(),
+            "last_update_time": _MS,
+            "created_at": _MS,
+            "created_by": pa.string(),
+            "updated_by": pa.string(),
+            "options": pa.string(),
+            "total_buckets": pa.int32(),
+            "done": pa.bool_(),
+            "deleted_record_count": pa.int64(),
+        }
+    ),
+    "record_count file_size_in_bytes file_count total_buckets done",
 )
-BUCKETS = pa.schema(
-    {
-        "partition": pa.string(),
-        "bucket": pa.int32(),
-        "record_count": pa.int64(),
-        "file_size_in_bytes": pa.int64(),
-        "file_count": pa.int64(),
-        "last_update_time": _MS,
-    }
+BUCKETS = required(
+    pa.schema(
+        {
+            "partition": pa.string(),
+            "bucket": pa.int32(),
+            "record_count": pa.int64(),
+            "file_size_in_bytes": pa.int64(),
+            "file_count": pa.int64(),
+            "last_update_time": _MS,
+        }
+    ),
+    "bucket record_count file_size_in_bytes file_count",
 )
+
+KEY_RANGES = [*FILES.names[:10], "first_row_id"]
+_RANGE = pa.struct(
+    [
+        pa.field("f0", pa.string(), nullable=False),
+        pa.field("f1", pa.int32(), nullable=False),
+        pa.field("f2", pa.int32(), nullable=False),
+        pa.field("_CARDINALITY", pa.int64()),
+    ]
+)
+TABLE_INDEXES = required(
+    pa.schema(
+        {
+            "partition": pa.string(),
+            "bucket": pa.int32(),
+            "index_type": pa.string(),
+            "file_name": pa.string(),
+            "file_size": pa.int64(),
+            "row_count": pa.int64(),
+            "dv_ranges": pa.list_(pa.field("element", _RANGE)),
+            "row_range_start": pa.int64(),
+            "row_range_end": pa.int64(),
+            "index_field_id": pa.int32(),
+            "index_field_name": pa.string(),
+        }
+    ),
+    "bucket index_type file_name file_size row_count",
+)
+
+
+def table_indexes(store: Store, entries: Sequence[IndexEntry]) -> pa.Table:
+    """One row an index file, as `$table_indexes`."""
+    return made(TABLE_INDEXES, [_index_row(store, e) for e in entries])
+
+
+def _index_row(store: Store, e: IndexEntry) -> tuple[Any, ...]:
+    f, ranges = e.file, None
+    if f.dv_ranges is not None:
+        ranges = [
+            {"f0": r.data_file, "f1": r.offset, "f2": r.length, "_CARDINALITY": r.cardinality}
+            for r in f.dv_ranges
+        ]
+    meta = f.global_index or {}
+    places = (meta.get("_ROW_RANGE_START"), meta.get("_ROW_RANGE_END"), meta.get("_INDEX_FIELD_ID"))
+    name = store.schema.by_id[places[2]].name if places[2] in store.schema.by_id else None
+    where = (_partition(store, e.partition), e.bucket)
+    return *where, f.index_type, f.file_name, f.file_size, f.row_count, ranges, *places, name
 
 
 def files(store: Store, entries: Sequence[ManifestEntry]) -> pa.Table:
@@ -119,8 +184,8 @@ def _file_row(store: Store, e: ManifestEntry) -> tuple[Any, ...]:
         f.file_size,
         *_key_texts(store, e),
         _named((n, "null" if s.null_count is None else str(s.null_count)) for n, s in known),
-        _named((n, cast_text(s.min, types[n])) for n, s in known),
-        _named((n, cast_text(s.max, types[n])) for n, s in known),
+        _named((n, raw_text(s.min, types[n])) for n, s in known),
+        _named((n, raw_text(s.max, types[n])) for n, s in known),
         f.min_sequence,
         f.max_sequence,
         f.creation_time_ms,
@@ -129,6 +194,11 @@ def _file_row(store: Store, e: ManifestEntry) -> tuple[Any, ...]:
         f.first_row_id,
         None if f.write_cols is None else list(f.write_cols),
     )
+
+
+def raw_text(value: Raw, t: DataType) -> str:
+    """A bound as Java prints its internal value: a DATE is its epoch day; null as `null`."""
+    return "null" if value is None else legacy_text(value, t)
 
 
 def braced(values: Sequence[Raw], types: Sequence[DataType]) -> str:
@@ -240,17 +310,30 @@ def _bytes(value: Raw) -> bytes:
     return value.encode() if isinstance(value, str) else bytes(value or b"")  # type: ignore[arg-type]
 
 
-def partitions(store: Store, entries: Iterable[ManifestEntry]) -> pa.Table:
-    """One row a partition, as `$partitions`."""
+def partitions(
+    store: Store, entries: Iterable[ManifestEntry], indexes: Iterable[IndexEntry] = ()
+) -> pa.Table:
+    """One row a partition, as `$partitions`, by the text of its name; `indexes` tell the rows deleted by
+    vectors."""
     groups: dict[bytes, list[ManifestEntry]] = {}
     for (partition, _), some in _by_bucket(store, entries):
         groups.setdefault(partition, []).extend(some)
+    deleted = _deleted(indexes)
     rows = []
     for partition, some in groups.items():
-        deleted = sum(e.file.delete_count or 0 for e in some)
-        tail = (None, None, None, json.dumps({}), some[0].total_buckets, False, deleted)
+        tail = (None, None, None, None, some[0].total_buckets, False, deleted.get(partition, 0))
         rows.append((store.partition_text(partition), *_added_up(some), *tail))
-    return made(PARTITIONS, rows)
+    return made(PARTITIONS, sorted(rows, key=lambda row: row[0]))
+
+
+def _deleted(indexes: Iterable[IndexEntry]) -> dict[bytes, int | None]:
+    """Rows that deletion vectors take away, by partition; None where a container does not say how many."""
+    found: dict[bytes, int | None] = {}
+    for e in indexes:
+        for r in e.file.dv_ranges or ():
+            known = found.get(e.partition, 0)
+            found[e.partition] = None if known is None or r.cardinality is None else known + r.cardinality
+    return found
 
 
 def buckets(store: Store, entries: Iterable[ManifestEntry]) -> pa.Table:

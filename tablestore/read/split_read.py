@@ -39,9 +39,10 @@ def read_split(
     where: Predicate | None = None,
     *,
     with_kinds: bool = False,
+    keep_retracts: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Rows of a split as value columns (None: all), in the order asked for; `with_kinds` puts "+I" or "+U"
-    into a first column.
+    into a first column. With `keep_retracts` keys whose newest row takes them away come too ("-D", "-U").
 
     Raises NotFound when the snapshot expired meanwhile. `store` has the schema of the plan, `where` is the
     plan's. Batches may be of any size, none is empty.
@@ -52,7 +53,8 @@ def read_split(
     require_readable(store.schema, store.options, (*names, *filters.rows.columns))
     kinds = with_kinds and bool(store.schema.primary_keys)
     wanted = dict.fromkeys((*names, *(n for n in store.schema.names if n in filters.rows.columns)))
-    rows = (_raw if split.raw else _merged)(store, split, tuple(wanted), filters, kinds)
+    read = _raw if split.raw else _merged
+    rows = read(store, split, tuple(wanted), filters, kinds, keep_retracts=keep_retracts)
     with expiring(store, split.snapshot_id), in_table(store.paths.root):
         for batch in rows:
             kept = batch if filters.rows == TRUE else batch.filter(predicate.mask(filters.rows, batch))
@@ -74,7 +76,13 @@ def _shaped(store: Store, batch: pa.RecordBatch, names: Sequence[str], *, with_k
 
 
 def _raw(
-    store: Store, split: DataSplit, names: Sequence[str], filters: Filters, kinds: bool
+    store: Store,
+    split: DataSplit,
+    names: Sequence[str],
+    filters: Filters,
+    kinds: bool,
+    *,
+    keep_retracts: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Files as they are, without the rows that their deletion vectors name.
 
@@ -87,7 +95,7 @@ def _raw(
         where = None if filters.rows == TRUE or gone is not None else filters.rows  # positions count all rows
         batches = read_file(store, split.partition, split.bucket, file, names, where=where, system=system)
         batches = surviving(batches, gone)
-        yield from map(without_retracts, batches) if system else batches
+        yield from map(without_retracts, batches) if system and not keep_retracts else batches
 
 
 def _vectors(split: DataSplit, files: Sequence[DataFileMeta]) -> tuple[DeletionFile | None, ...]:
@@ -103,7 +111,13 @@ def _vector(store: Store, split: DataSplit, number: int) -> DeletionVector | Non
 
 
 def _merged(
-    store: Store, split: DataSplit, names: Sequence[str], filters: Filters, kinds: bool
+    store: Store,
+    split: DataSplit,
+    names: Sequence[str],
+    filters: Filters,
+    kinds: bool,
+    *,
+    keep_retracts: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Sections one after another, the runs of each merged by key."""
     keys = store.schema.key_fields
@@ -121,7 +135,7 @@ def _merged(
         size = merge_reader.batch_rows(len(section))
         reader = partial(_run, store, split, names=needed, where=where, batch_rows=size, levels=levels)
         readers = [partial(reader, run.files) for run in old_to_new(section)]
-        yield from merge_reader.merge(readers, keys, function)
+        yield from merge_reader.merge(readers, keys, function, keep_retracts=keep_retracts)
 
 
 def _run(

@@ -108,10 +108,10 @@ def test_text_forms_are_those_of_paimon(tmp_path: Path) -> None:
     assert first["file_path"].startswith(f"{table.location}/p=19724/bucket-0/data-")
     assert (first["min_key"], first["max_key"]) == ("[7]", "[9]")
     assert first["null_value_counts"] == "{k=0, p=0, v=0}"
-    assert first["min_value_stats"] == "{k=7, p=2024-01-02, v=x}"
+    assert first["min_value_stats"] == "{k=7, p=19724, v=x}"
     second = table.inspect.files().to_pylist()[1]
     assert (second["max_value_stats"], second["null_value_counts"]) == (
-        "{k=8, p=2024-01-02, v=null}",
+        "{k=8, p=19724, v=null}",
         "{k=0, p=0, v=1}",
     )
     (partition,) = table.inspect.partitions().to_pylist()

@@ -1,0 +1,236 @@
+"""System tables read like tables: `lake.table("db.t$snapshots").scan(where=…).to_arrow()`. Read-only.
+
+Those of one table come from `read.system`; those of a whole lake (`sys.tables`, `sys.partitions`,
+`sys.all_table_options`) are made here from all its tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.format import predicate
+from tablestore.format.predicate import Predicate
+from tablestore.format.schema import TableSchema
+from tablestore.format.types import DataField, from_arrow
+from tablestore.meta.store import Store
+from tablestore.read import system
+from tablestore.read.inspect_files import PARTITIONS, made, partitions
+from tablestore.read.system import Source
+
+SYSTEM_DATABASE = "sys"
+
+
+@dataclass(frozen=True)
+class SystemScan:
+    """A lazy read of a system table; each step gives a new one."""
+
+    source: Source
+    store: Store | None = None
+    columns: tuple[str, ...] | None = None
+    where: Predicate | None = None
+    limit: int | None = None
+
+    def select(self, *columns: str) -> SystemScan:
+        """Only these columns, in this order."""
+        return replace(self, columns=tuple(columns))
+
+    def filter(self, condition: Predicate) -> SystemScan:
+        """Also this condition."""
+        return replace(self, where=condition if self.where is None else self.where & condition)
+
+    def head(self, rows: int) -> SystemScan:
+        """At most that many rows; raises InvalidRequest for anything but a count."""
+        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 0:
+            raise InvalidRequest(f"head({rows!r}): use a whole number of rows, at least 0")
+        return replace(self, limit=rows)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the result; raises NotFound naming the nearest for an unknown column."""
+        full = self.source.schema
+        for name in self.columns or ():
+            if name not in full.names:
+                raise NotFound.among("column", name, full.names)
+        return full if self.columns is None else pa.schema([full.field(n) for n in self.columns])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Batches as they are made."""
+        names, left = self.schema.names, self.limit
+        bound = None if self.where is None else bind(self.where, self.source.schema)
+        for batch in self.source.batches(self.store, self._pushed()):  # type: ignore[arg-type]
+            rows = batch if bound is None else batch.filter(predicate.mask(bound, batch))
+            if left is not None:
+                rows = rows.slice(0, left)
+                left -= rows.num_rows
+            if rows.num_rows:
+                yield rows.select(names)
+            if left == 0:
+                return
+
+    def _pushed(self) -> Predicate | None:
+        """The condition, where the table below can be asked it."""
+        if self.where is None or self.store is None or not self.source.filters:
+            return None
+        return self.where if self.where.columns <= set(self.store.schema.names) else None
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """An Arrow stream for duckdb, polars and others."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
+    def to_arrow(self) -> pa.Table:
+        """The whole result in memory."""
+        return pa.Table.from_batches(self.to_batches(), self.schema)
+
+    def to_pandas(self, **options: Any) -> Any:
+        """The whole result as a pandas DataFrame."""
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> Any:
+        """The whole result as a polars DataFrame; raises Unsupported where polars is not installed."""
+        try:
+            polars = import_module("polars")
+        except ImportError:
+            raise Unsupported("SystemScan.to_polars", "polars is not installed") from None
+        return polars.from_arrow(self.to_arrow())
+
+    def count(self) -> int:
+        """Rows of the result."""
+        return sum(b.num_rows for b in self.to_batches())
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+
+def bind(where: Predicate, schema: pa.Schema) -> Predicate:
+    """A condition on the columns of an Arrow schema."""
+    fields = tuple(DataField(i, f.name, from_arrow(f.type)) for i, f in enumerate(schema))
+    return predicate.bind(where, TableSchema(0, fields, len(fields)))
+
+
+class SystemTable:
+    """One system table. `scan()` reads it; `table["column"]` is a column of it all."""
+
+    def __init__(self, name: str, open_source: Callable[[], Source], store: Store | None = None) -> None:
+        self.name, self._open, self._store = name, open_source, store
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns as an Arrow schema."""
+        return self._open().schema
+
+    def scan(self, columns: Sequence[str] | None = None, where: Predicate | None = None) -> SystemScan:
+        """A lazy read of the table as it is now."""
+        return SystemScan(self._open(), self._store, None if columns is None else tuple(columns), where)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows."""
+        return self.scan().to_arrow()
+
+    def __getitem__(self, column: str) -> pa.ChunkedArray:
+        return self.scan([column]).to_arrow().column(column)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("write", "delete", "update", "overwrite", "compact"):
+            raise InvalidRequest(f"{self.name} is a system table: it is read-only")
+        raise AttributeError(f"SystemTable has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        return f"SystemTable({self.name}: {', '.join(self.schema.names)})"
+
+
+def system_table(store: Store, table: str, name: str) -> SystemTable:
+    """`t$name`; raises NotFound naming the nearest."""
+    if name not in system.NAMES:
+        raise NotFound.among("system table", name, system.NAMES)
+    return SystemTable(f"{table}${name}", lambda: system.source(store, name), store)
+
+
+# of a whole lake
+
+_TABLES = pa.schema(
+    {
+        "database_name": pa.string(),
+        "table_name": pa.string(),
+        "table_type": pa.string(),
+        "partitioned": pa.bool_(),
+        "primary_key": pa.bool_(),
+        "owner": pa.string(),
+        "created_at": pa.int64(),
+        "created_by": pa.string(),
+        "updated_at": pa.int64(),
+        "updated_by": pa.string(),
+        "record_count": pa.int64(),
+        "file_size_in_bytes": pa.int64(),
+        "file_count": pa.int64(),
+        "last_file_creation_time": pa.int64(),
+    }
+)
+_ALL_PARTITIONS = pa.schema(
+    {
+        "database_name": pa.string(),
+        "table_name": pa.string(),
+        "partition_name": pa.string(),
+        "record_count": pa.int64(),
+        "file_size_in_bytes": pa.int64(),
+        "file_count": pa.int64(),
+        "last_file_creation_time": pa.int64(),
+        "done": pa.bool_(),
+    }
+)
+_ALL_OPTIONS = pa.schema(
+    {"database_name": pa.string(), "table_name": pa.string(), "key": pa.string(), "value": pa.string()}
+)
+Opened = tuple[str, str, Store]
+
+
+def global_table(name: str, tables: Callable[[], Iterable[Opened]]) -> SystemTable:
+    """`sys.<name>` of the (database, table, store) triples that `tables` gives; raises NotFound."""
+    makers = {
+        "tables": (_TABLES, _table_rows),
+        "partitions": (_ALL_PARTITIONS, _partition_rows),
+        "all_table_options": (_ALL_OPTIONS, _option_rows),
+    }
+    if name not in makers:
+        raise NotFound.among("system table", name, makers)
+    schema, rows = makers[name]
+
+    def batches(_: Store, __: Predicate | None) -> Iterator[pa.RecordBatch]:
+        yield from made(schema, rows(tables())).to_batches()
+
+    return SystemTable(f"{SYSTEM_DATABASE}.{name}", lambda: Source(schema, batches))
+
+
+def _table_rows(tables: Iterable[Opened]) -> Iterator[tuple[Any, ...]]:
+    """Owner, times and counts are what a catalog server keeps; without one they are unknown, as in Paimon."""
+    for database, table, store in tables:
+        schema = store.schema
+        kind = schema.options.get("type", "table")
+        yield database, table, kind, bool(schema.partition_keys), bool(schema.primary_keys), *[None] * 9
+
+
+def _partition_rows(tables: Iterable[Opened]) -> Iterator[tuple[Any, ...]]:
+    for database, table, store in tables:
+        found = partitions(store, store.manifests.live_entries(store.snapshots.latest()))
+        wanted = ("partition", "record_count", "file_size_in_bytes", "file_count", "last_update_time", "done")
+        columns = [found.column(PARTITIONS.get_field_index(n)) for n in wanted]
+        columns[4] = columns[4].cast(pa.int64())
+        if store.schema.partition_keys:
+            yield from (
+                (database, table, *row) for row in zip(*(c.to_pylist() for c in columns), strict=True)
+            )
+
+
+def _option_rows(tables: Iterable[Opened]) -> Iterator[tuple[Any, ...]]:
+    for database, table, store in tables:
+        options = {**store.schema.options, "path": store.paths.root}
+        yield from ((database, table, key, value) for key, value in sorted(options.items()))
