@@ -202,10 +202,14 @@ def _clock_nanos(value: Any) -> int:
 
 
 def array(values: Sequence[Any], t: DataType) -> pa.Array:
-    """Raw values (few of them) as an Arrow array of the column's type."""
+    """Raw values (few of them) as an Arrow array of the column's type.
+
+    A DECIMAL may have more digits than its type: sums of the merge engine aggregation are not checked.
+    """
     if t.root == "DECIMAL":
-        unscaled = (Decimal(v).as_tuple() if v is not None else None for v in values)
-        return pa.array([u and Decimal((u.sign, u.digits, -t.scale)) for u in unscaled], to_arrow(t))
+        words = b"".join((v or 0).to_bytes(16, "little", signed=True) for v in values)
+        valid = pa.array([v is not None for v in values], pa.bool_()).buffers()[1]
+        return pa.Array.from_buffers(to_arrow(t), len(values), [valid, pa.py_buffer(words)])
     if t.root in ("DATE", "TIME"):
         return pa.array(values, pa.int32()).cast(to_arrow(t))
     if t.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
