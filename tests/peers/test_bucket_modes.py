@@ -29,8 +29,8 @@ class Mode:
     keys: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
     options: dict[str, str] = field(default_factory=dict)
-    java_compacts: bool = True
     deletes: bool = False
+    names: tuple[str, ...] = ("a", "b/c", "é=")  # of partitions
 
     def create(self, lake: ts.Lake) -> ts.Table:
         schema = {"p": ts.STRING, "k": ts.INT, "v": ts.STRING}
@@ -66,6 +66,13 @@ MODES = {
     "dynamic, most buckets": Mode(("k",), options={**DYNAMIC, "dynamic-bucket.max-buckets": "2"}),
     "cross-partition": Mode(("k",), ("p",), DYNAMIC, deletes=True),
     "cross-partition, partial-update": Mode(("k",), ("p",), {**DYNAMIC, "merge-engine": "partial-update"}),
+    # Java names its lookup files after the partition, so a slash there is a directory that does not exist
+    "cross-partition, first-row": Mode(
+        ("k",), ("p",), {**DYNAMIC, "merge-engine": "first-row"}, names=("a", "b", "é=")
+    ),
+    "cross-partition, aggregation": Mode(
+        ("k",), ("p",), {**DYNAMIC, "merge-engine": "aggregation", "fields.v.aggregate-function": "listagg"}
+    ),
     "unique per partition": Mode(("k",), ("p",), {"bucket": "2"}, deletes=True),
 }
 
@@ -85,7 +92,7 @@ def made(rng: random.Random, mode: Mode) -> tuple[list[list[object]], list[str]]
     count = rng.randrange(1, 30)
     blank = None if "p" not in mode.keys else ""
     rows = [
-        [rng.choice(["a", "b/c", "é=", blank]), rng.randrange(40), rng.choice([None, "x", "longer text é"])]
+        [rng.choice([*mode.names, blank]), rng.randrange(40), rng.choice([None, "x", "longer text é"])]
         for _ in range(count)
     ]
     kinds = ["-D" if mode.deletes and rng.random() < 0.2 else "+I" for _ in range(count)]
@@ -148,12 +155,14 @@ def test_rows_wait_in_postponed_buckets_until_our_compaction(
         rng = random.Random(seed)
         location = WAITING.create(ts.connect(str(tmp_path / str(seed)))).location
         state: dict[tuple[object, object], object] = {}
+        identifier = 0
         for turn in range(8):
             waiting: list[tuple[list[object], str]] = []
             for _ in range(rng.randrange(1, 3)):
                 rows, kinds = made(rng, WAITING)
                 if rng.random() < 0.5:
-                    java.write(location, rows, kinds=kinds, identifier=turn)
+                    identifier += 1
+                    java.write(location, rows, kinds=kinds, identifier=identifier)
                 else:
                     ts.open(location).write(as_table(rows, kinds), row_kind_column="kind")
                 waiting += zip(rows, kinds, strict=True)
@@ -245,6 +254,36 @@ def test_row_ids_stay_whoever_compacts(java: JavaPaimon, tmp_path: Path, seeds: 
             assert {i: now[i] for i in known} == known, place
             known = now
             assert ts.open(location).check() == [], place
+
+
+def test_compaction_of_append_tables_leaves_out_deleted_rows(
+    java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...]
+) -> None:
+    small = {"deletion-vectors.enabled": "true", "compaction.min.file-num": "2"}
+    for seed in seeds:
+        rng = random.Random(seed)
+        mode = rng.choice(
+            [
+                Mode(options=small),
+                Mode(partitions=("p",), options={**small, "deletion-vectors.bitmap64": "true"}),
+            ]
+        )
+        location = mode.create(ts.connect(str(tmp_path / str(seed)))).location
+        for turn in range(8):
+            rows, _ = made(rng, mode)
+            act = rng.choice(["java delete", "compact", "our write", "java write"]) if turn else "our write"
+            if act == "java delete":
+                java.delete(location, ["<", "k", rng.randrange(15)], identifier=turn)
+            elif act == "compact":
+                before = ours(location)
+                ts.open(location).compact(full=rng.random() < 0.6)
+                assert ours(location) == before, f"seed {seed} turn {turn}"
+            elif act == "our write":
+                ts.open(location).write(as_table(rows, ["+I"] * len(rows)).drop(["kind"]))
+            else:
+                java.write(location, rows, identifier=turn)
+            assert java.rows(location) == ours(location), f"seed {seed} turn {turn} {act}"
+            assert ts.open(location).check() == [], f"seed {seed} turn {turn} {act}"
 
 
 PYTHON = ("append", "append, partitioned", "append, buckets", "dynamic", "dynamic, partitioned")
