@@ -1,0 +1,165 @@
+"""Merge engines against Java Paimon: the small cases record by record, and random records in turns.
+
+Both engines write, read and compact one table; after each step both see the same rows. Lists are compared
+sorted: what maps, distinct and nested aggregates hold has no order.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.errors import CannotMerge, InvalidRequest
+from tests.lsm.merge_cases import Case, cases
+from tests.lsm.test_merge_engines import kv_rows, random_records, random_table
+from tests.peers.cells import cells, in_order
+from tests.peers.java_env import Missing
+from tests.peers.java_paimon import JavaError, JavaPaimon
+
+pytestmark = pytest.mark.peer
+KINDS = ("+I", "-U", "+U", "-D")
+
+
+@pytest.fixture(scope="module")
+def java() -> Iterator[JavaPaimon]:
+    try:
+        peer = JavaPaimon()
+    except Missing as e:
+        pytest.skip(f"needs Java Paimon: {e}")
+    with peer:
+        yield peer
+
+
+def plain(rows: list[list[Any]]) -> list[list[Any]]:
+    """Rows with every list sorted, in order."""
+    return in_order([[in_order(c) if isinstance(c, list) else c for c in row] for row in rows])
+
+
+def ours(table: ts.Table) -> list[list[Any]] | str:
+    try:
+        return plain(cells(ts.open(table.location).scan().to_arrow()))
+    except CannotMerge:
+        return "error"
+
+
+def theirs(java: JavaPaimon, table: ts.Table) -> list[list[Any]] | str:
+    try:
+        return plain(java.rows(table.location))
+    except JavaError:
+        return "error"
+
+
+def test_java_agrees_on_the_small_cases(java: JavaPaimon, tmp_path: Path) -> None:
+    for case in cases():
+        table = case.create(tmp_path / str(case.number))
+        wanted = case.wanted.split(" => ")[0].split(" | ")
+        for number, (answer, record) in enumerate(zip(wanted, with_compactions(case), strict=True)):
+            step(java, table, case, record, answer, 2 * number)
+        if wanted[-1] in ("error", "refused"):
+            continue
+        java.compact(table.location, user="java", identifier=1000)
+        assert theirs(java, table) == ours(table), case.text
+        assert ts.open(table.location).check() == [], case.text
+
+
+def with_compactions(case: Case) -> Iterator[tuple[bool, str, tuple[Any, ...]]]:
+    """(compacted before, kind, values) of each record."""
+    compacted = False
+    for record in case.records:
+        if record is None:
+            compacted = True
+            continue
+        yield (compacted, *record)
+        compacted = False
+
+
+def step(
+    java: JavaPaimon,
+    table: ts.Table,
+    case: Case,
+    record: tuple[bool, str, tuple[Any, ...]],
+    answer: str,
+    number: int,
+) -> None:
+    """One record written by Java, read by both."""
+    compacted, kind, values = record
+    if compacted:
+        java.compact(table.location, user="java", identifier=number)
+    if answer == "refused":  # Java accepts it and fails in the next read
+        with pytest.raises(InvalidRequest):
+            ts.open(table.location).write(
+                case.rows(table, values).append_column("kind", [[kind]]), row_kind_column="kind"
+            )
+    java.write(table.location, case.rows(table, values), kinds=[kind], identifier=number + 1, write_only=True)
+    found = theirs(java, table)
+    assert found == ours(table), f"{case.text}: {answer}"
+    assert (found == "error") == (answer in ("error", "refused")), f"{case.text}: {answer}"
+
+
+def written(
+    rng: random.Random, table: ts.Table, rows: pa.Table, kinds: list[str], java: JavaPaimon, turn: int
+) -> str:
+    """One batch by either engine; "refused" if ours takes no such rows, then Java is spared them too."""
+    location = table.location
+    try:
+        if rng.random() < 0.5:
+            ts.open(location).write(rows.append_column("kind", [kinds]), row_kind_column="kind")
+            return "our write"
+        with ts.open(location).writer() as writer:  # asks whether the rows are acceptable, writes none
+            writer.write(rows.append_column("kind", [kinds]), row_kind_column="kind")
+            raise Undone
+    except Undone:
+        java.write(location, rows, kinds=kinds, identifier=turn, write_only=rng.random() < 0.5)
+        return "java write"
+    except InvalidRequest:
+        return "refused"
+    except CannotMerge:
+        return "error"
+
+
+class Undone(Exception):
+    """Leaves a writer without a commit."""
+
+
+@pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation"])
+def test_the_engines_take_turns(
+    java: JavaPaimon, tmp_path: Path, engine: str, seeds: tuple[int, ...]
+) -> None:
+    for seed in seeds:
+        for number in range(3):
+            take_turns(java, tmp_path / f"{seed}-{number}", engine, seed * 100 + number)
+
+
+def take_turns(java: JavaPaimon, path: Path, engine: str, seed: int) -> None:
+    rng = random.Random(seed)
+    schema, rules, kinds = random_table(rng, engine)
+    options = {
+        **schema.options,
+        "bucket": "2",
+        "num-sorted-run.compaction-trigger": rng.choice(["2", "3", "9"]),
+    }
+    fields = {f.name: f.type for f in schema.fields}
+    table = ts.connect(str(path)).create_table("d.t", schema=fields, primary_key=["k"], options=options)
+    for turn in range(8):
+        act = rng.choice(["write", "write", "write", "our compact", "java compact", "our full", "java full"])
+        place = f"seed {seed} turn {turn} {act} {options}"
+        if act == "write" or turn == 0:
+            records = random_records(rng, rules, kinds, rng.randrange(1, 25))
+            batch = kv_rows(schema, [(rng.randrange(12), r) for r in records])
+            rows = pa.Table.from_batches([batch]).select(list(fields))
+            place += written(rng, table, rows, [KINDS[k] for k in batch.column(1).to_pylist()], java, turn)
+        elif act.startswith("java"):
+            java.compact(table.location, identifier=turn, full="full" in act)
+        else:
+            ts.open(table.location).compact(full="full" in act)
+        found = ours(table)
+        assert theirs(java, table) == found, place
+        if found == "error" or place.endswith("error"):
+            return
+        assert ts.open(table.location).check() == [], place
