@@ -177,9 +177,11 @@ class Inspect:
 
     @_naming_rows
     def manifests(self, snapshot: int | Snapshot | None = None) -> pa.Table:
-        """Manifests of a snapshot's state (None: the newest), oldest first."""
-        found = self._snapshot(snapshot)
-        some = self._store.manifests.manifests(found) if found is not None else []
+        """Manifests of a snapshot's state (None: the newest), oldest first, then those of its changelog."""
+        found, manifests = self._snapshot(snapshot), self._store.manifests
+        some = manifests.manifests(found) if found is not None else []
+        if found is not None and found.changelog_manifest_list is not None:
+            some += manifests.read_list(found.changelog_manifest_list)
         rows = (
             (
                 m.file_name,
@@ -240,7 +242,7 @@ class Inspect:
                 str(f.type),
                 _listed(v for v, _ in own[f.name]),
                 _listed(k for _, k in own[f.name]),
-                f.comment,
+                f.description,
             )
             for f in self._store.schema.fields
         )
@@ -282,12 +284,12 @@ class Inspect:
     def partitions(self, snapshot: int | Snapshot | None = None) -> pa.Table:
         """Partitions of a snapshot with their files added up."""
         indexes = self._store.manifests.index_entries(self._snapshot(snapshot))
-        return inspect_files.partitions(self._store, self._live(snapshot), indexes)
+        return inspect_files.partitions(self._store, self._all(snapshot), indexes)
 
     @_naming_rows
     def buckets(self, snapshot: int | Snapshot | None = None) -> pa.Table:
         """Buckets of a snapshot with their files added up."""
-        return inspect_files.buckets(self._store, self._live(snapshot))
+        return inspect_files.buckets(self._store, self._all(snapshot))
 
     def tags(self) -> pa.Table:
         """Tags by name."""
@@ -307,6 +309,11 @@ class Inspect:
         if isinstance(snapshot, Snapshot):
             return snapshot
         return time_travel.resolve(self._store, snapshot=snapshot)
+
+    def _all(self, snapshot: int | Snapshot | None) -> Sequence[ManifestEntry]:
+        """Entries as they are stored, deletions included."""
+        found, manifests = self._snapshot(snapshot), self._store.manifests
+        return [] if found is None else manifests.read_manifests(manifests.manifests(found))
 
     def _live(self, snapshot: int | Snapshot | None) -> list[ManifestEntry]:
         return self._store.manifests.live_entries(self._snapshot(snapshot))

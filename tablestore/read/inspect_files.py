@@ -11,15 +11,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.format import binary_row
+from tablestore.errors import TablestoreError
+from tablestore.format import binary_row, casts, literal
 from tablestore.format.binary_row import Raw
 from tablestore.format.index_manifest import IndexEntry
-from tablestore.format.manifest import ManifestEntry
+from tablestore.format.manifest import ADD, DataFileMeta, ManifestEntry
+from tablestore.format.schema import TableSchema
+from tablestore.format.stats import ColumnStats
 from tablestore.format.text import cast_text, legacy_text
 from tablestore.format.types import DataType
 from tablestore.lsm.sorted_run import Levels
 from tablestore.meta.store import Store
-from tablestore.read.file_stats import stats_by_name
+from tablestore.read.file_stats import own_stats, stats_by_name
 from tablestore.read.support import file_format
 
 _MS = pa.timestamp("ms")
@@ -170,7 +173,7 @@ def files(store: Store, entries: Sequence[ManifestEntry]) -> pa.Table:
 
 def _file_row(store: Store, e: ManifestEntry) -> tuple[Any, ...]:
     f = e.file
-    known = sorted(stats_by_name(f, store.schema_of(f.schema_id), store.schema).items())
+    known = _shown_stats(f, store.schema_of(f.schema_id), store.schema)
     types = {field.name: field.type for field in store.schema.fields}
     path = f.external_path or store.file_path(e.partition, e.bucket, f)
     return (
@@ -182,7 +185,8 @@ def _file_row(store: Store, e: ManifestEntry) -> tuple[Any, ...]:
         f.level,
         f.row_count,
         f.file_size,
-        *_key_texts(store, e),
+        _raw_key(store, f.min_key),
+        _raw_key(store, f.max_key),
         _named((n, "null" if s.null_count is None else str(s.null_count)) for n, s in known),
         _named((n, raw_text(s.min, types[n])) for n, s in known),
         _named((n, raw_text(s.max, types[n])) for n, s in known),
@@ -196,9 +200,45 @@ def _file_row(store: Store, e: ManifestEntry) -> tuple[Any, ...]:
     )
 
 
+def _shown_stats(
+    file: DataFileMeta, written: TableSchema, schema: TableSchema
+) -> list[tuple[str, ColumnStats]]:
+    """Statistics of every column by name; bounds of columns whose type has changed are cast, for show."""
+    own, there = own_stats(file, written), stats_by_name(file, written, schema)
+    found = []
+    for f in sorted(schema.fields, key=lambda f: f.name):
+        known = there.get(f.name, ColumnStats(None, None, None, file.row_count))
+        before = written.by_id.get(f.id)
+        if before is not None and before.name in own and before.type.as_nullable() != f.type.as_nullable():
+            stored = own[before.name]
+            bounds = (_cast(v, before.type, f.type) for v in (stored.min, stored.max))
+            known = ColumnStats(*bounds, stored.null_count, stored.rows)
+        found.append((f.name, known))
+    return found
+
+
+def _cast(value: Raw, before: DataType, after: DataType) -> Raw:
+    if value is None:
+        return None
+    before, after = before.as_nullable(), after.as_nullable()
+    try:
+        return binary_row.raw_values(casts.cast(literal.array([value], before), before, after), after)[0]
+    except (TablestoreError, pa.ArrowInvalid):
+        return None
+
+
 def raw_text(value: Raw, t: DataType) -> str:
     """A bound as Java prints its internal value: a DATE is its epoch day; null as `null`."""
     return "null" if value is None else legacy_text(value, t)
+
+
+def _raw_key(store: Store, key: bytes) -> str | None:
+    """`[1, b]` of a serialized key, None without one."""
+    types = store.key_types
+    if not types:
+        return None
+    values = binary_row.decode(key, types)
+    return "[" + ", ".join(raw_text(v, t) for v, t in zip(values, types, strict=True)) + "]"
 
 
 def braced(values: Sequence[Raw], types: Sequence[DataType]) -> str:
@@ -313,17 +353,28 @@ def _bytes(value: Raw) -> bytes:
 def partitions(
     store: Store, entries: Iterable[ManifestEntry], indexes: Iterable[IndexEntry] = ()
 ) -> pa.Table:
-    """One row a partition, as `$partitions`, by the text of its name; `indexes` tell the rows deleted by
-    vectors."""
+    """One row a partition, as `$partitions`, by the text of its name, from all entries of a state, deletions
+    included; `indexes` tell the rows deleted by vectors."""
     groups: dict[bytes, list[ManifestEntry]] = {}
     for (partition, _), some in _by_bucket(store, entries):
         groups.setdefault(partition, []).extend(some)
     deleted = _deleted(indexes)
     rows = []
     for partition, some in groups.items():
-        tail = (None, None, None, None, some[0].total_buckets, False, deleted.get(partition, 0))
-        rows.append((store.partition_text(partition), *_added_up(some), *tail))
+        counts = _added_up(some)
+        if counts[2]:
+            tail = (None, None, None, None, some[-1].total_buckets, False, deleted.get(partition, 0))
+            rows.append((_partition_name(store, partition), *counts, *tail))
     return made(PARTITIONS, sorted(rows, key=lambda row: row[0]))
+
+
+def _partition_name(store: Store, partition: bytes) -> str:
+    """`day=2024-01-02/region=eu`; blank values have the name of the default partition."""
+    default, parts = store.options.partition_default_name, []
+    for f, value in zip(store.schema.partition_fields, store.partition_values(partition), strict=True):
+        blank = value is None or (isinstance(value, str) and not value.strip())
+        parts.append(f"{f.name}={default if blank else cast_text(value, f.type)}")
+    return "/".join(parts)
 
 
 def _deleted(indexes: Iterable[IndexEntry]) -> dict[bytes, int | None]:
@@ -337,16 +388,17 @@ def _deleted(indexes: Iterable[IndexEntry]) -> dict[bytes, int | None]:
 
 
 def buckets(store: Store, entries: Iterable[ManifestEntry]) -> pa.Table:
-    """One row a bucket, as `$buckets`."""
+    """One row a bucket, as `$buckets`, from all entries of a state, deletions included."""
     rows = ((_partition(store, p), b, *_added_up(some)) for (p, b), some in _by_bucket(store, entries))
-    return made(BUCKETS, rows)
+    return made(BUCKETS, [row for row in rows if row[4]])
 
 
 def _added_up(entries: Sequence[ManifestEntry]) -> tuple[Any, ...]:
-    """Rows, bytes, files, newest creation time."""
+    """Rows, bytes and files that are left, and the newest creation time of any file, a deleted one too."""
     made = [e.file.creation_time_ms for e in entries if e.file.creation_time_ms is not None]
-    rows, size = sum(e.file.row_count for e in entries), sum(e.file.file_size for e in entries)
-    return rows, size, len(entries), max(made, default=None)
+    signs = [(1 if e.kind == ADD else -1, e.file) for e in entries]
+    rows, size = sum(n * f.row_count for n, f in signs), sum(n * f.file_size for n, f in signs)
+    return rows, size, sum(n for n, _ in signs), max(made, default=None)
 
 
 def made(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
