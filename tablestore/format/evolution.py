@@ -89,19 +89,24 @@ def evolve_predicate(p: Predicate, file_schema: TableSchema, table_schema: Table
         source = file_schema.by_id.get(target.id)
         if source is None:
             return Always(isinstance(found, IsNull) and not found.inverse)
-        same = source.type.as_nullable() == target.type.as_nullable()
-        same = same or _grown(source.type, target.type)
-        null_stays = isinstance(found, IsNull) and target.type.root != "DECIMAL"  # too large becomes NULL
-        if not same and not null_stays:
+        same = bounds_carry_over(source.type, target.type)
+        if not same and not (isinstance(found, IsNull) and nulls_carry_over(source.type, target.type)):
             return Always(True)
         return replace(found, column=source.name)
 
     return transform(p, leaf)
 
 
-def _grown(before: DataType, after: DataType) -> bool:
-    both = before.root in _INTEGERS and after.root in _INTEGERS
-    return both and _INTEGERS.index(before.root) <= _INTEGERS.index(after.root)
+def bounds_carry_over(before: DataType, after: DataType) -> bool:
+    """Whether raw bounds of `before` are bounds of the same values as `after`."""
+    if before.root in _INTEGERS and after.root in _INTEGERS:
+        return _INTEGERS.index(before.root) <= _INTEGERS.index(after.root)
+    return before.as_nullable() == after.as_nullable()
+
+
+def nulls_carry_over(before: DataType, after: DataType) -> bool:
+    """Whether what is not NULL as `before` is not NULL as `after`: a number too large for a DECIMAL is."""
+    return after.root != "DECIMAL" or before.as_nullable() == after.as_nullable()
 
 
 def _readable(before: DataType, after: DataType) -> bool:

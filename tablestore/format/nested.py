@@ -6,7 +6,9 @@ children here. Pure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -75,3 +77,42 @@ def struct_of(
         return pa.array([{}] * rows, t) if nulls is None else pa.nulls(rows, t)
     fields = [t.field(i) for i in range(t.num_fields)]
     return pa.StructArray.from_arrays(children, fields=fields, mask=nulls)
+
+
+def presentable(array: pa.Array) -> pa.Array:
+    """The array with some value in each NOT NULL field of a NULL struct, as writers of files want it."""
+    t = array.type
+    if not _requires(t):
+        return array
+    if not pa.types.is_struct(t):
+        parts = lists(array)
+        return joined(replace(parts, children=tuple(map(presentable, parts.children))), t)
+    children = []
+    for i, child in enumerate(array.flatten()):
+        made = presentable(child)
+        children.append(made if t.field(i).nullable or not made.null_count else _without_nulls(made))
+    return struct_of(children, t, struct_nulls(array), len(array))
+
+
+def _requires(t: pa.DataType) -> bool:
+    """Whether there is a NOT NULL field in a struct of the type."""
+    if pa.types.is_struct(t):
+        return any(not t.field(i).nullable or _requires(t.field(i).type) for i in range(t.num_fields))
+    if pa.types.is_map(t):
+        return _requires(t.key_type) or _requires(t.item_type)
+    return pa.types.is_list(t) and _requires(t.value_type)
+
+
+def _without_nulls(array: pa.Array) -> pa.Array:
+    places = np.where(array.is_null().to_numpy(zero_copy_only=False), len(array), np.arange(len(array)))
+    return pa.concat_arrays([array, pa.array([_any_value(array.type)], array.type)]).take(pa.array(places))
+
+
+def _any_value(t: pa.DataType) -> Any:
+    if pa.types.is_struct(t):
+        fields = (t.field(i) for i in range(t.num_fields))
+        return {f.name: None if f.nullable else _any_value(f.type) for f in fields}
+    if pa.types.is_list(t) or pa.types.is_map(t):
+        return []
+    texts = {"string": "", "binary": b"", "bool": False}
+    return Decimal(0) if pa.types.is_decimal(t) else texts.get(str(t), 0)

@@ -27,6 +27,7 @@ from tablestore.format.data_format import (
     unavailable,
 )
 from tablestore.format.file_spec import FileSpec
+from tablestore.format.nested import presentable
 from tablestore.format.parquet_schema import KEY_PREFIX, arrow_with_ids
 from tablestore.format.predicate import Predicate, may_match
 from tablestore.format.schema import TableSchema
@@ -184,6 +185,8 @@ def _bytes(rows: pa.RecordBatch) -> int:
 
 def _conform(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """The array in the type its column has in this file; plain and dictionary forms of text may mix."""
+    if pa.types.is_nested(wanted):
+        return presentable(array if array.type == wanted else array.cast(wanted))
     if array.type == wanted:
         return array
     if pa.types.is_dictionary(wanted):

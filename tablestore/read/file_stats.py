@@ -7,15 +7,18 @@ Pure. Used by `pruning`, `check` and `inspect`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from tablestore.errors import Corrupt, Unsupported
 from tablestore.format import stats
+from tablestore.format.evolution import bounds_carry_over, nulls_carry_over
+from tablestore.format.file_spec import file_format
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.parquet_schema import SYSTEM_COLUMNS
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types import DataType
-
-_INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 
 
 def own_stats(file: DataFileMeta, schema: TableSchema) -> dict[str, ColumnStats]:
@@ -31,7 +34,22 @@ def own_stats(file: DataFileMeta, schema: TableSchema) -> dict[str, ColumnStats]
         found = stats.decode(file.value_stats, types, file.row_count)
     except (Corrupt, Unsupported):  # absent, or of types that have none
         return {}
-    return dict(zip(names, found, strict=True))
+    return dict(zip(names, unpadded(file, types, found), strict=True))
+
+
+def unpadded(
+    file: DataFileMeta, types: Sequence[DataType], found: Sequence[ColumnStats]
+) -> list[ColumnStats]:
+    """Bounds without the blanks to which Java's ORC files pad CHAR values; rows come without them too."""
+    if file_format(file.file_name) != "orc":
+        return list(found)
+    pairs = zip(types, found, strict=True)
+    return [_stripped(known) if t.root == "CHAR" else known for t, known in pairs]
+
+
+def _stripped(known: ColumnStats) -> ColumnStats:
+    low, high = (v.rstrip(" ") if isinstance(v, str) else v for v in (known.min, known.max))
+    return replace(known, min=low, max=high)
 
 
 def stats_by_name(
@@ -46,13 +64,7 @@ def stats_by_name(
             found[f.name] = ColumnStats(None, None, file.row_count, file.row_count)
         elif before.name in own:
             known = own[before.name]
-            same = _comparable(before.type, f.type)
-            found[f.name] = known if same else ColumnStats(None, None, known.null_count, known.rows)
+            same = bounds_carry_over(before.type, f.type)
+            nulls = known.null_count if nulls_carry_over(before.type, f.type) else None
+            found[f.name] = known if same else ColumnStats(None, None, nulls, known.rows)
     return found
-
-
-def _comparable(before: DataType, after: DataType) -> bool:
-    """Whether raw bounds mean the same in both types."""
-    if before.root in _INTEGERS and after.root in _INTEGERS:
-        return _INTEGERS.index(before.root) <= _INTEGERS.index(after.root)
-    return before.as_nullable() == after.as_nullable()

@@ -29,7 +29,7 @@ def shared_pool(limit_bytes: int) -> MemoryPool:
 
 def write_all(target: TableWrite, data: Any, row_kind_column: str | None) -> None:
     """Write anything Arrow-like; a row-kind column is taken out of each batch."""
-    for batch in as_batches(data):
+    for batch in as_batches(data, target.schema):
         if row_kind_column is None:
             target.write(batch)
         else:

@@ -1,30 +1,36 @@
 """Anything Arrow-like → record batches that fit the table, or one clear error before a byte is written.
 
-Columns match by name. Extra ones are refused with the nearest name, missing nullable ones become NULL, types
-are cast where no value can
-be lost, key columns and NOT NULL columns must hold no NULL, text must fit CHAR(n) and VARCHAR(n) (never
-padded, never cut).
+Columns match by name, also the fields of a ROW. Extra ones are refused with the nearest name, missing ones
+get their default or NULL, types are cast where no value can be lost. Key and NOT NULL columns must hold no
+NULL, map keys neither, counts of a MULTISET are at least 1, text and bytes must fit CHAR(n) and BINARY(n)
+(never filled, never cut). Whole columns at a time; memory is that of one batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.errors import SchemaMismatch
+from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.format import casts
+from tablestore.format.nested import Lists, joined, lists, struct_nulls, struct_of
 from tablestore.format.schema import TableSchema
-from tablestore.format.types import MAX_LENGTH, DataField, to_arrow
+from tablestore.format.types import MAX_LENGTH, STRING, DataField, DataType, to_arrow
+
+_NOTHING = "; nothing was written"
 
 
-def as_batches(data: Any) -> Iterator[pa.RecordBatch]:
+def as_batches(data: Any, schema: TableSchema | None = None) -> Iterator[pa.RecordBatch]:
     """Record batches of a Table, RecordBatch(es), a reader, pandas, a list of dicts, or anything with an
     Arrow stream.
 
-    Raises SchemaMismatch for what is none of these.
+    `schema` tells what plain Python values of nested columns mean. Raises SchemaMismatch for what is none of
+    these.
     """
     if isinstance(data, pa.RecordBatch):
         yield data
@@ -37,64 +43,169 @@ def as_batches(data: Any) -> Iterator[pa.RecordBatch]:
     elif type(data).__module__.startswith("pandas"):
         yield from pa.Table.from_pandas(data, preserve_index=False).to_batches()
     elif isinstance(data, dict):
-        yield pa.RecordBatch.from_pydict(data)
+        yield _from_columns(data, schema)
     elif isinstance(data, list) and (not data or isinstance(data[0], dict)):
-        yield from pa.Table.from_pylist(data).to_batches()
+        names = dict.fromkeys(name for row in data for name in row)
+        yield _from_columns({n: [row.get(n) for row in data] for n in names}, schema)
     elif isinstance(data, Iterator | list | tuple):
         for part in data:
-            yield from as_batches(part)
+            yield from as_batches(part, schema)
     else:
         raise SchemaMismatch(
             f"{type(data).__name__} is not Arrow-like: pass a Table, batches, a DataFrame or dicts"
         )
 
 
+def _from_columns(columns: Mapping[str, Any], schema: TableSchema | None) -> pa.RecordBatch:
+    """Plain Python columns; nested ones are made in the table's type, others in what Arrow sees in them."""
+    known = {} if schema is None else schema.by_name
+    nested = {n: known[n].type for n in columns if n in known and known[n].type.is_nested}
+    arrays = []
+    for name, values in columns.items():
+        try:
+            t = to_arrow(nested[name]) if name in nested else None
+            arrays.append(pa.array(_entries(values, nested.get(name)), t))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as e:
+            raise SchemaMismatch(f"column {name!r}: {e}{_NOTHING}") from None
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def _entries(values: Any, t: DataType | None) -> Any:
+    """Maps given as dicts as the lists of pairs that Arrow takes."""
+    if t is None or t.root not in ("MAP", "MULTISET") or not isinstance(values, Sequence):
+        return values
+    return [list(v.items()) if isinstance(v, Mapping) else v for v in values]
+
+
 def conform(batch: pa.RecordBatch, schema: TableSchema) -> pa.RecordBatch:
     """`batch` with exactly the table's columns, order and types; raises SchemaMismatch naming column and
     remedy."""
     given = list(batch.schema.names)
-    for name in given:
-        if name not in schema.by_name:
-            near = get_close_matches(name, schema.names, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; columns: {', '.join(schema.names)}"
-            raise SchemaMismatch(f"column {name!r} is not in the table{hint}")
-        if given.count(name) > 1:
-            raise SchemaMismatch(f"column {name!r} is there twice")
-    arrays = [_column(batch, f, given) for f in schema.fields]
+    _require_names(given, schema.names, "column")
+    arrays = [
+        _fitted(batch.column(given.index(f.name)), f.type, f"column {f.name!r}")
+        if f.name in given
+        else _absent(f, batch.num_rows, f"column {f.name!r}")
+        for f in schema.fields
+    ]
+    for array, f in zip(arrays, schema.fields, strict=True):
+        _require_present(array, f.type, f"column {f.name!r}")
     return pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)
 
 
-def _column(batch: pa.RecordBatch, f: DataField, given: list[str]) -> pa.Array:
-    target = to_arrow(f.type)
-    if f.name not in given:
-        if not f.type.nullable:
-            raise SchemaMismatch(f"column {f.name!r} is NOT NULL and is missing")
-        return pa.nulls(batch.num_rows, target)
-    array = batch.column(given.index(f.name))
-    array = array if array.type == target else _cast(array, f, target)
-    if not f.type.nullable and array.null_count:
+def _require_names(given: Sequence[str], known: Sequence[str], what: str) -> None:
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; columns: {', '.join(known)}"
+            raise SchemaMismatch(f"{what} {name!r} is not in the table{hint}")
+        if given.count(name) > 1:
+            raise SchemaMismatch(f"{what} {name!r} is there twice")
+
+
+def _absent(f: DataField, rows: int, what: str) -> pa.Array:
+    if f.default is not None:
+        if not f.type.is_scalar:
+            raise Unsupported(f"defaults of {f.type.root} columns", f"give {what}")
+        return pa.repeat(casts.cast(pa.array([f.default]), STRING, f.type)[0], rows)
+    if not f.type.nullable:
+        raise SchemaMismatch(f"{what} is NOT NULL and is missing")
+    return pa.nulls(rows, to_arrow(f.type))
+
+
+def _require_present(array: pa.Array, t: DataType, what: str) -> None:
+    """Refuse a NULL in a column that takes none."""
+    if not t.nullable and array.null_count:
         row = pc.index(array.is_null(), True).as_py()
-        raise SchemaMismatch(
-            f"column {f.name!r} is NOT NULL and row {row} of the batch holds NULL; nothing was written"
-        )
-    _check_length(array, f)
-    return array
+        raise SchemaMismatch(f"{what} is NOT NULL and row {row} of the batch holds NULL{_NOTHING}")
 
 
-def _cast(array: pa.Array, f: DataField, target: pa.DataType) -> pa.Array:
+def _fitted(array: pa.Array, t: DataType, what: str) -> pa.Array:
+    """The array in the Arrow type of `t`, its values checked; whether NULL may be there the caller says."""
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    problem = f"column {f.name!r} is {array.type} and the table has {f.type}"
-    if array.type == target:
-        return array
+    target = to_arrow(t)
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), target)
+    if t.root == "ROW" or t.root == "VARIANT":
+        return _row(array, t, what)
+    if t.root in ("MAP", "MULTISET"):
+        return _map(array, t, what)
+    if t.root == "ARRAY":
+        return _list(array, t, what)
+    found = array if array.type == target else _cast(array, t, target, what)
+    _check_length(found, t, what)
+    return found
+
+
+def _problem(array: pa.Array, t: DataType, what: str) -> str:
+    return f"{what} is {array.type} and the table has {t}"
+
+
+def _row(array: pa.Array, t: DataType, what: str) -> pa.Array:
+    if not pa.types.is_struct(array.type):
+        raise SchemaMismatch(f"{_problem(array, t, what)}: give structs")
+    if t.root == "VARIANT":
+        fields: tuple[DataField, ...] = tuple(
+            DataField(i, name, DataType("VARBINARY", False, MAX_LENGTH))
+            for i, name in enumerate(("value", "metadata"))
+        )
+    else:
+        fields = t.children
+    given = [array.type.field(i).name for i in range(array.type.num_fields)]
+    _require_names(given, [f.name for f in fields], f"field of {what}")
+    nulls, inner = struct_nulls(array), array.flatten()
+    children = []
+    for f in fields:
+        name = f"{what}, field {f.name!r},"
+        if f.name not in given:
+            child = _absent(f, len(array), name)
+        else:
+            child = _fitted(inner[given.index(f.name)], f.type, name)
+        if not f.type.nullable and child.null_count:  # NULL where the row itself is NULL is none
+            within = child if nulls is None else child.filter(pc.invert(nulls))
+            _require_present(within, f.type, name)
+        children.append(child)
+    return struct_of(children, to_arrow(t), nulls, len(array))
+
+
+def _list(array: pa.Array, t: DataType, what: str) -> pa.Array:
+    kinds = pa.ListType | pa.LargeListType | pa.FixedSizeListType
+    if not isinstance(array.type, kinds):
+        raise SchemaMismatch(f"{_problem(array, t, what)}: give lists")
+    parts = lists(array)
+    child = _fitted(parts.children[0], t.element, f"{what}, element,")
+    _require_present(child, t.element, f"{what}, element,")
+    return joined(replace(parts, children=(child,)), to_arrow(t))
+
+
+def _map(array: pa.Array, t: DataType, what: str) -> pa.Array:
+    if not pa.types.is_map(array.type):
+        raise SchemaMismatch(f"{_problem(array, t, what)}: give maps, or a list of pairs for each row")
+    parts: Lists = lists(array)
+    key_type = t.children[0].type
+    keys = _fitted(parts.children[0], key_type, f"{what}, key,")
+    _require_present(keys, key_type.not_null(), f"{what}, key,")
+    value_type = DataType("INT", False) if t.root == "MULTISET" else t.children[1].type
+    name = f"{what}, {'count' if t.root == 'MULTISET' else 'value'},"
+    values = _fitted(parts.children[1], value_type, name)
+    _require_present(values, value_type, name)
+    if t.root == "MULTISET" and len(values) and pc.min(values).as_py() < 1:
+        raise SchemaMismatch(f"{what} is {t} and a count is {pc.min(values)}; counts start at 1{_NOTHING}")
+    return joined(replace(parts, children=(keys, values)), to_arrow(t))
+
+
+def _cast(array: pa.Array, t: DataType, target: pa.DataType, what: str) -> pa.Array:
+    problem = _problem(array, t, what)
     if not _castable(array.type, target):
         raise SchemaMismatch(f"{problem}: cast it first")
     try:
         if pa.types.is_timestamp(target) and array.type.tz is None and target.tz is not None:
             raise SchemaMismatch(f"{problem}: give the timestamps a zone first")
-        if pa.types.is_integer(array.type) and pa.types.is_decimal(
-            target
-        ):  # Arrow wants room for any integer first
+        if pa.types.is_integer(array.type) and pa.types.is_decimal(target):
+            # Arrow wants room for any integer first
             array = array.cast(pa.decimal128(38, target.scale))
         return array.cast(target)
     except pa.ArrowInvalid as e:
@@ -127,12 +238,10 @@ def _castable(source: pa.DataType, target: pa.DataType) -> bool:
     return any(family(source) and family(target) for family in _FAMILIES)
 
 
-def _check_length(array: pa.Array, f: DataField) -> None:
-    if not (f.type.is_string or f.type.is_binary) or f.type.precision == MAX_LENGTH or not len(array):
+def _check_length(array: pa.Array, t: DataType, what: str) -> None:
+    if not (t.is_string or t.is_binary) or t.precision == MAX_LENGTH or not len(array):
         return
-    lengths = pc.utf8_length(array) if f.type.is_string else pc.binary_length(array)
+    lengths = pc.utf8_length(array) if t.is_string else pc.binary_length(array)
     longest = pc.max(lengths).as_py() or 0
-    if longest > f.type.precision:
-        raise SchemaMismatch(
-            f"column {f.name!r} is {f.type} and a value has length {longest}; nothing was written"
-        )
+    if longest > t.precision:
+        raise SchemaMismatch(f"{what} is {t} and a value has length {longest}{_NOTHING}")

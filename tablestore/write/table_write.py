@@ -25,6 +25,7 @@ from tablestore.format import rowkind
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.index_manifest import IndexFileMeta
 from tablestore.format.manifest import DataFileMeta
+from tablestore.format.schema import TableSchema
 from tablestore.io.paths import POSTPONE_BUCKET, inside, join
 from tablestore.lsm.append_writer import AppendWriter, require_inserts
 from tablestore.lsm.bucket_files import BucketFiles
@@ -116,8 +117,13 @@ class TableWrite:
 
         Raises SchemaMismatch for data that do not fit.
         """
-        for batch in as_batches(data):
-            self._write(conform(batch, self._store.schema), kinds)
+        for batch in as_batches(data, self.schema):
+            self._write(conform(batch, self.schema), kinds)
+
+    @property
+    def schema(self) -> TableSchema:
+        """The schema that rows are written under."""
+        return self._store.schema
 
     def _write(self, batch: pa.RecordBatch, kinds: pa.Array | None) -> None:
         options = self._store.options

@@ -233,9 +233,7 @@ def test_options_for_one_use_are_not_stored(orders: ts.Table) -> None:
     assert "write-only" not in orders.refresh().options
 
 
-@pytest.mark.parametrize(
-    "name", ["alter", "tags", "branches", "rollback", "remove_orphans", "analyze", "rename"]
-)
+@pytest.mark.parametrize("name", ["rename"])
 def test_what_is_not_there_yet_says_so_by_name(orders: ts.Table, name: str) -> None:
     with pytest.raises(Unsupported, match=f"Table.{name}"):
         getattr(orders, name)

@@ -1,0 +1,129 @@
+"""Altered tables: old rows under new columns, at once and after compaction; changes that race."""
+
+from __future__ import annotations
+
+import threading
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+import tablestore as ts
+from tablestore.errors import InvalidOption, InvalidRequest, NotFound
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> ts.Table:
+    lake = ts.connect(str(tmp_path))
+    columns = {"k": ts.INT, "a": ts.INT, "b": ts.STRING}
+    t = lake.create_table("d.t", schema=columns, primary_key=["k"], options={"write-only": True})
+    t.write([{"k": 1, "a": 10, "b": "x"}, {"k": 2, "a": 20, "b": "y"}])
+    return t
+
+
+def rows(t: ts.Table) -> list[dict]:
+    return sorted(t.scan().to_arrow().to_pylist(), key=lambda r: r["k"])
+
+
+def test_old_rows_are_seen_through_the_new_schema(table: ts.Table) -> None:
+    t = table.alter(ts.add("c", ts.DATE, after="k"), ts.rename("a", "amount"), ts.retype("amount", ts.BIGINT))
+    t = t.alter(ts.drop("b"), ts.add("b", ts.INT))
+    t.write([{"k": 3, "c": date(2026, 1, 1), "amount": 2**40, "b": 7}, {"k": 2, "amount": 21}])
+    expected = [
+        {"k": 1, "c": None, "amount": 10, "b": None},
+        {"k": 2, "c": None, "amount": 21, "b": None},
+        {"k": 3, "c": date(2026, 1, 1), "amount": 2**40, "b": 7},
+    ]
+    assert rows(t) == expected
+    assert rows(t.refresh()) == expected
+    t.with_options({"write-only": False}).compact(full=True)
+    assert rows(t) == expected
+    assert rows(t.at(snapshot=1)) == [{"k": 1, "a": 10, "b": "x"}, {"k": 2, "a": 20, "b": "y"}]
+    assert t.check() == []
+
+
+def test_filters_hold_on_columns_whose_type_changed(table: ts.Table) -> None:
+    t = table.alter(ts.retype("a", ts.STRING), ts.retype("b", ts.VARCHAR(5)))
+    assert t.scan(where=ts.col("a") == "10").to_arrow().to_pylist() == [{"k": 1, "a": "10", "b": "x"}]
+    assert t.scan(where=ts.col("a") < "2").to_arrow().num_rows == 1
+    small = t.alter(ts.retype("a", ts.STRING), ts.add("d", ts.DECIMAL(3, 1)))
+    assert small.scan(where=ts.col("d").is_null()).to_arrow().num_rows == 2
+
+
+def test_a_value_that_became_null_by_a_cast_is_found_as_null(table: ts.Table) -> None:
+    t = table.alter(ts.retype("a", ts.DECIMAL(3, 2)))
+    assert [r["a"] for r in rows(t)] == [None, None]
+    assert t.scan(where=ts.col("a").is_null()).to_arrow().num_rows == 2
+
+
+def test_a_text_that_is_no_number_is_named_when_read(table: ts.Table) -> None:
+    t = table.alter(ts.retype("b", ts.INT))
+    with pytest.raises(ts.SchemaMismatch, match=r"'b' was STRING and is INT: 'x'"):
+        t.scan().to_arrow()
+    assert t.alter(ts.retype("b", ts.STRING)).scan().to_arrow().num_rows == 2
+
+
+def test_nothing_to_change_stores_no_schema(table: ts.Table) -> None:
+    before = table.store.schemas.ids()
+    table.alter()
+    table.alter(ts.retype("a", ts.INT), ts.set_options({"bucket": 1}))
+    assert table.store.schemas.ids() == before
+
+
+def test_a_refused_change_stores_nothing(table: ts.Table) -> None:
+    with pytest.raises(InvalidRequest):
+        table.alter(ts.add("c", ts.INT), ts.drop("k"))
+    with pytest.raises(InvalidRequest, match="num-levels"):
+        table.alter(ts.set_options({"num-levels": 1}))
+    with pytest.raises(InvalidOption, match="bucket-key"):
+        table.alter(ts.set_options({"bucket-key": "a"}))
+    with pytest.raises(NotFound):
+        table.alter(ts.drop("nothing"))
+    assert table.store.schemas.ids() == [0]
+
+
+def test_a_table_of_the_past_cannot_be_altered(table: ts.Table) -> None:
+    with pytest.raises(InvalidRequest):
+        table.at(snapshot=1).alter(ts.add("c", ts.INT))
+
+
+def test_changes_that_race_are_all_kept(table: ts.Table) -> None:
+    threads = [threading.Thread(target=lambda i=i: table.alter(ts.add(f"c{i}", ts.INT))) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    t = table.refresh()
+    assert set(t.schema.names) == {"k", "a", "b", *(f"c{i}" for i in range(6))}
+    ids = [f.id for f in t.store.schema.fields]
+    assert len(set(ids)) == len(ids)
+    assert t.store.schemas.ids() == list(range(7))
+
+
+def test_a_change_is_refused_on_the_schema_that_it_meets(table: ts.Table) -> None:
+    table.alter(ts.drop("b"))
+    with pytest.raises(NotFound, match="'b'"):
+        table.alter(ts.rename("b", "c"))
+
+
+def test_rows_nested_in_others_evolve_through_compaction(tmp_path: Path) -> None:
+    lake = ts.connect(str(tmp_path))
+    columns = {"k": ts.INT, "r": ts.ROW(x=ts.INT, y=ts.STRING), "l": ts.ARRAY(ts.ROW(p=ts.INT))}
+    t = lake.create_table("d.n", schema=columns, primary_key=["k"])
+    t.write([{"k": 1, "r": {"x": 1, "y": "a"}, "l": [{"p": 1}, None]}, {"k": 2, "r": None, "l": None}])
+    t = t.alter(
+        ts.add("r.z", ts.DATE, first=True),
+        ts.rename("r.y", "why"),
+        ts.retype("l.element.p", ts.STRING),
+        ts.add("l.element.q", ts.INT),
+    )
+    t.write([{"k": 3, "r": {"z": date(2026, 1, 1), "x": 3, "why": "c"}, "l": []}])
+    expected = [
+        {"k": 1, "r": {"z": None, "x": 1, "why": "a"}, "l": [{"p": "1", "q": None}, None]},
+        {"k": 2, "r": None, "l": None},
+        {"k": 3, "r": {"z": date(2026, 1, 1), "x": 3, "why": "c"}, "l": []},
+    ]
+    assert rows(t) == expected
+    t.compact(full=True)
+    assert rows(t) == expected
+    assert t.check() == []

@@ -1,0 +1,163 @@
+"""What may be written: data of any shape made to fit, or refused with column, value and remedy."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.format.schema import TableSchema, create_schema
+from tablestore.format.types import DataField, DataType, parse_type, to_arrow
+from tablestore.write.conform import as_batches, conform
+
+
+def schema(v: DataType | str, *, default: str | None = None) -> TableSchema:
+    t = parse_type(v) if isinstance(v, str) else v
+    fields = (DataField(0, "k", ts.INT), DataField(1, "v", t, default=default))
+    return create_schema(fields, primary_key=(), partition_by=(), options={}, comment=None, time_millis=0)
+
+
+def fitted(v: DataType | str, values: list[Any] | pa.Array) -> list[Any]:
+    of = schema(v)
+    batches = [conform(b, of) for b in as_batches({"k": list(range(len(values))), "v": values}, of)]
+    assert all(b.schema == of.arrow for b in batches)
+    for batch in batches:
+        batch.validate(full=True)
+    return [x for b in batches for x in b.column("v").to_pylist()]
+
+
+ROW = "ROW<`x` INT NOT NULL, `y` VARCHAR(3)>"
+
+
+@pytest.mark.parametrize(
+    ("t", "values", "expected"),
+    [
+        ("ARRAY<INT>", [[1, None], None, []], [[1, None], None, []]),
+        ("ARRAY<ARRAY<BIGINT>>", [[[1], None]], [[[1], None]]),
+        ("MAP<STRING, INT>", [{"a": 1}, None, {}], [[("a", 1)], None, []]),
+        ("MAP<INT, STRING>", [[(1, "a"), (2, None)]], [[(1, "a"), (2, None)]]),
+        ("MULTISET<STRING>", [{"a": 2}, None], [[("a", 2)], None]),
+        (ROW, [{"x": 1, "y": "a"}, None, {"x": 2}], [{"x": 1, "y": "a"}, None, {"x": 2, "y": None}]),
+        (f"ARRAY<{ROW}>", [[{"x": 1}, None]], [[{"x": 1, "y": None}, None]]),
+        ("VARIANT", [{"value": b"1", "metadata": b"2"}, None], [{"value": b"1", "metadata": b"2"}, None]),
+        ("DECIMAL(4, 1)", [1, None], [Decimal("1.0"), None]),
+        ("DATE", [None, date(2026, 1, 1)], [None, date(2026, 1, 1)]),
+    ],
+)
+def test_python_values_fit(t: str, values: list[Any], expected: list[Any]) -> None:
+    assert fitted(t, values) == expected
+
+
+@pytest.mark.parametrize(
+    ("t", "kind"),
+    [
+        ("ARRAY<INT>", pa.large_list(pa.int64())),
+        ("ARRAY<INT>", pa.list_(pa.int8(), 2)),
+        ("ARRAY<STRING>", pa.list_(pa.dictionary(pa.int32(), pa.string()))),
+        ("MAP<STRING, DOUBLE>", pa.map_(pa.large_string(), pa.int32())),
+        ("ROW<`a` ARRAY<BIGINT>>", pa.struct([("a", pa.list_(pa.int16()))])),
+        ("ARRAY<DATE>", pa.null()),
+    ],
+)
+def test_other_arrow_types_of_the_same_shape_fit(t: str, kind: pa.DataType) -> None:
+    of = schema(t)
+    given = {
+        "list": [[1, 2], None],
+        "map": [[("a", 1)], None],
+        "struct": [{"a": [1]}, None],
+        "null": [None] * 2,
+    }
+    name = "map" if pa.types.is_map(kind) else "struct" if pa.types.is_struct(kind) else "list"
+    values = given["null" if pa.types.is_null(kind) else name]
+    if "dictionary" in str(kind):
+        values = [["x", "y"], None]
+    column = pa.array([values[0], *values], kind).slice(1)
+    made = conform(pa.record_batch({"k": pa.array([1, 2]), "v": column}), of).column("v")
+    assert made.type == to_arrow(of.by_name["v"].type)
+    made.validate(full=True)
+    assert made.to_pylist() == values
+
+
+@pytest.mark.parametrize(
+    ("t", "values", "said"),
+    [
+        ("ARRAY<INT NOT NULL>", [[1, None]], r"'v', element, is NOT NULL"),
+        ("MAP<STRING, INT NOT NULL>", [[("a", None)]], r"'v', value, is NOT NULL"),
+        ("MULTISET<STRING>", [[("a", 0)]], "counts start at 1"),
+        (ROW, [{"y": "a"}], r"field 'x', is NOT NULL"),
+        (ROW, [{"x": None, "y": "a"}], r"field 'x', is NOT NULL"),
+        (ROW, [{"x": 1, "y": "abcd"}], r"VARCHAR\(3\) and a value has length 4"),
+        ("CHAR(2)", ["abc"], r"CHAR\(2\) and a value has length 3"),
+        ("BINARY(2)", [b"abc"], r"BINARY\(2\) and a value has length 3"),
+        ("ARRAY<VARBINARY(1)>", [[b"ab"]], r"element, is VARBINARY\(1\)"),
+        ("ARRAY<INT>", [3], "v"),
+        ("DECIMAL(3, 1)", [Decimal("123.4")], "v"),
+        ("DECIMAL(3, 1)", [Decimal("1.23")], "v"),
+        ("TINYINT", [300], "v"),
+        ("INT", ["1"], "cast it first"),
+        ("TIMESTAMP(3)", [datetime(2026, 1, 1, 0, 0, 0, 1)], "v"),
+        ("TIMESTAMP(6) WITH LOCAL TIME ZONE", [datetime(2026, 1, 1)], "zone"),
+    ],
+)
+def test_values_that_do_not_fit_are_refused_by_name(t: str, values: list[Any], said: str) -> None:
+    with pytest.raises(SchemaMismatch, match=said):
+        fitted(t, values)
+
+
+def test_a_field_that_a_row_has_not_is_refused_with_the_nearest() -> None:
+    data = pa.record_batch({"k": pa.array([1]), "v": pa.array([{"x": 1, "yy": "a"}])})
+    with pytest.raises(SchemaMismatch, match=r"'yy' is not in the table; did you mean 'y'"):
+        conform(data, schema(ROW))
+
+
+def test_null_within_a_null_row_is_no_null() -> None:
+    inner = pa.StructArray.from_arrays(
+        [pa.array([1, None], pa.int32()), pa.array(["a", None])],
+        names=["x", "y"],
+        mask=pa.array([False, True]),
+    )
+    made = conform(pa.record_batch({"k": pa.array([1, 2]), "v": inner}), schema(ROW))
+    assert made.column("v").to_pylist() == [{"x": 1, "y": "a"}, None]
+
+
+def test_a_timestamp_beyond_nanoseconds_is_refused_and_not_wrapped() -> None:
+    far = pa.array([2**53], pa.timestamp("s"))
+    with pytest.raises(SchemaMismatch, match="'v'"):
+        fitted("TIMESTAMP(9)", far)
+
+
+def test_columns_that_are_left_out_get_their_default() -> None:
+    of = schema(ts.DECIMAL(5, 2).not_null(), default="1.5")
+    made = conform(pa.record_batch({"k": pa.array([1, 2])}), of)
+    assert made.column("v").to_pylist() == [Decimal("1.50")] * 2
+    with pytest.raises(SchemaMismatch, match="is missing"):
+        conform(pa.record_batch({"k": pa.array([1])}), schema(ts.INT.not_null()))
+    with pytest.raises(Unsupported, match="ARRAY"):
+        conform(pa.record_batch({"k": pa.array([1])}), schema(ts.ARRAY(ts.INT), default="[]"))
+
+
+@pytest.mark.parametrize("root", ["BLOB", "VECTOR<FLOAT, 2>", "GEOMETRY"])
+def test_types_that_are_not_carried_out_are_refused_by_name(root: str, tmp_path: Path) -> None:
+    lake = ts.connect(str(tmp_path))
+    with pytest.raises(Unsupported, match=root[:4]):
+        lake.create_table("d.t", schema={"k": ts.INT, "v": root}, primary_key=["k"])
+
+
+def test_the_written_nested_rows_come_back(tmp_path: Path) -> None:
+    lake = ts.connect(str(tmp_path))
+    columns = {"k": ts.INT, "a": ts.ARRAY(ts.INT), "m": ts.MAP(ts.STRING, ts.INT), "r": parse_type(ROW)}
+    t = lake.create_table("d.t", schema=columns, primary_key=["k"])
+    rows = [
+        {"k": 1, "a": [1, None], "m": [("x", 1)], "r": {"x": 1, "y": "a"}},
+        {"k": 2, "a": None, "m": None, "r": None},
+        {"k": 3, "a": [], "m": [], "r": {"x": 3, "y": None}},
+    ]
+    t.write(rows)
+    assert sorted(t.scan().to_arrow().to_pylist(), key=lambda r: r["k"]) == rows
+    assert t.check() == []
