@@ -3,7 +3,8 @@
 (a) a partition has one bucket count, unless it is overwritten · (b) every deleted file is still live, none
 is added twice (I6) ·
 (c) in each (partition, bucket, level ≥ 1) key ranges stay disjoint (I4) · (d) an index file that is
-replaced is still the live one, and a deletion vector belongs to a live file that has no other.
+replaced is still the live one, a deletion vector belongs to a live file that has no other, and no file goes
+whose deleted rows its replacement may still hold.
 """
 
 from __future__ import annotations
@@ -78,10 +79,15 @@ def files(
 
 
 def index_files(
-    live: Sequence[IndexEntry], delta: Sequence[IndexEntry], data_files: Container[str], *, bucketed: bool
+    live: Sequence[IndexEntry],
+    delta: Sequence[IndexEntry],
+    data_files: Container[str],
+    *,
+    gone: Container[str] = (),
+    bucketed: bool,
 ) -> Conflict | None:
-    """Rule (d), or None. `data_files`: names of the data files that are live afterwards; `bucketed`: a bucket
-    has one index file of a kind at a time."""
+    """Rule (d), or None. `data_files`: names of the data files that are live afterwards, `gone`: of those
+    that this delta takes away; `bucketed`: a bucket has one index file of a kind at a time."""
     state = {e.file.file_name: e for e in live}
     for e in delta:
         name = e.file.file_name
@@ -89,6 +95,10 @@ def index_files(
             return Conflict("index replaced", f"index file {name} is not live any more", (name,))
     places = {e.place for e in state.values()}
     marked = {r.data_file for e in state.values() for r in e.file.dv_ranges or ()}
+    for name in marked:
+        if name in gone:
+            text = f"rows of {name}, which was to be replaced, were deleted meanwhile"
+            return Conflict("index replaced", text, (name,))
     for e in delta:
         if e.kind != ADD:
             continue
