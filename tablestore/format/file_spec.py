@@ -29,11 +29,16 @@ class FileSpec:
     indexed: bool
 
     @classmethod
-    def of(cls, options: TableOptions, *, level: int = 0, changelog: bool = False) -> FileSpec:
-        """The form of files at `level`, or of changelog files; raises InvalidOption for unknown formats."""
-        formats = dict(options.file_format_per_level)
-        codecs = dict(options.file_compression_per_level)
-        modes = dict(options.stats_mode_per_level)
+    def of(
+        cls, options: TableOptions, *, level: int = 0, changelog: bool = False, keyed: bool = True
+    ) -> FileSpec:
+        """The form of files at `level`, or of changelog files; raises InvalidOption for unknown formats.
+
+        Tables without primary key have no levels.
+        """
+        formats = dict(options.file_format_per_level) if keyed else {}
+        codecs = dict(options.file_compression_per_level) if keyed else {}
+        modes = dict(options.stats_mode_per_level) if keyed else {}
         form = formats.get(level, options.file_format)
         codec = codecs.get(level, options.file_compression)
         mode = modes.get(level, options.stats_mode)

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablestore.format import binary_row, stats
+from tablestore.format.file_index import values
 from tablestore.format.manifest import SimpleStats
 from tablestore.format.parquet_schema import KEY_PREFIX, SYSTEM_COLUMNS
 from tablestore.format.schema import TableSchema
@@ -26,6 +27,7 @@ from tablestore.options import TableOptions
 
 _KEY_MODE = StatsMode(counts=True, bounds=True, length=128)
 _NO_BOUNDS = ("ARRAY", "MAP", "MULTISET", "ROW", "VARIANT")
+_FLOATS = ("FLOAT", "DOUBLE")
 _LONGEST_IN_ORC = 1024  # bytes of text up to which ORC keeps bounds
 
 
@@ -108,7 +110,11 @@ def _kept(known: ColumnStats | None, mode: StatsMode) -> ColumnStats:
 
 
 class Collector:
-    """Minimum, maximum and null count of columns over the batches that pass; one value a column in memory."""
+    """Minimum, maximum and null count of columns over the batches that pass; one value a column in memory.
+
+    Floats are ordered as in Java: -0.0 below 0.0, NaN above all. ORC's own statistics lose NaN, so it has no
+    bounds there.
+    """
 
     def __init__(self, columns: Iterable[DataField], *, form: str) -> None:
         self._columns = tuple(columns)
@@ -116,7 +122,6 @@ class Collector:
         self._rows = 0
         self._nulls = {f.name: 0 for f in self._columns}
         self._bounds: dict[str, tuple[Any, Any]] = {}
-        self._with_nan: set[str] = set()
 
     def update(self, batch: pa.RecordBatch) -> None:
         """Look at the rows of a batch."""
@@ -128,15 +133,17 @@ class Collector:
                 self._note(f, column)
 
     def _note(self, f: DataField, column: pa.Array) -> None:
-        if pa.types.is_floating(column.type):
-            nan = pc.is_nan(column)
-            if pc.any(nan).as_py():
-                self._with_nan.add(f.name)
-                column = column.filter(pc.invert(nan))
-        found = pc.min_max(column)
-        if not found["min"].is_valid:
+        if column.null_count == len(column):
             return
-        low, high = binary_row.raw_values(pa.array([found["min"], found["max"]], column.type), f.type)
+        if f.type.root in _FLOATS:
+            found = values.cells(column, f.type)
+            assert found.ordinals is not None
+            held = found.ordinals[found.valid]
+            low, high = int(held.min()), int(held.max())
+        else:
+            ends = pc.min_max(column)
+            pair = pa.array([ends["min"], ends["max"]], column.type)
+            low, high = binary_row.raw_values(pair, f.type)
         known = self._bounds.get(f.name)
         self._bounds[f.name] = (low, high) if known is None else (min(known[0], low), max(known[1], high))
 
@@ -146,39 +153,37 @@ class Collector:
 
     def _of(self, f: DataField) -> ColumnStats:
         low, high = self._bounds.get(f.name, (None, None))
-        if f.name in self._with_nan:
-            low, high = (None, None) if self._orc else (math.nan if low is None else low, math.nan)
-        elif isinstance(low, float):
-            low, high = (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
+        if f.type.root in _FLOATS and low is not None:
+            low, high = (values.as_float(v, f.type) for v in (low, high))
+            if self._orc and math.isnan(high):
+                low = high = None
         if self._orc and f.type.is_string and low is not None:
             low, high = (None if len(v.encode()) > _LONGEST_IN_ORC else v for v in (low, high))
         return ColumnStats(low, high, self._nulls[f.name], self._rows)
 
 
 class FooterStats:
-    """The same of a Parquet file, from its footer; what no footer tells (NaN) is noted from the batches."""
+    """The same of a Parquet file, from its footer; bounds of floats, which a footer simplifies, from the
+    batches."""
 
     def __init__(self, columns: Iterable[DataField]) -> None:
         self._columns = tuple(columns)
-        self._floats = [f.name for f in self._columns if f.type.root in ("FLOAT", "DOUBLE")]
-        self._with_nan: set[str] = set()
+        self._floats = Collector((f for f in self._columns if f.type.root in _FLOATS), form="parquet")
 
     def update(self, batch: pa.RecordBatch) -> None:
-        """Look for NaN, which makes bounds unknown, as in Java."""
-        for name in self._floats:
-            if name not in self._with_nan and pc.any(pc.is_nan(batch.column(name))).as_py():
-                self._with_nan.add(name)
+        """Look at the floats of a batch."""
+        self._floats.update(batch)
 
     def found(self, footer: pq.FileMetaData) -> dict[str, ColumnStats | None]:
         """What the footer says, by column; None for nested ones."""
-        positions = leaf_positions(footer)
-        return {f.name: self._of(footer, positions, f) for f in self._columns}
+        positions, floats = leaf_positions(footer), self._floats.found()
+        return {f.name: floats.get(f.name) or self._of(footer, positions, f) for f in self._columns}
 
     def _of(self, footer: pq.FileMetaData, positions: Mapping[str, int], f: DataField) -> ColumnStats | None:
         if f.type.root in _NO_BOUNDS:
             return None
         known = of_column(footer, positions[f.name], f.type)
-        if f.name in self._with_nan or (binary_row.is_timestamp(f.type) and f.type.precision > 6):
+        if binary_row.is_timestamp(f.type) and f.type.precision > 6:
             return ColumnStats(None, None, known.null_count, known.rows)
         return known
 

@@ -1,8 +1,8 @@
 """ORC data files: an encoder, and batches in the exact types of the table schema (format facts 3).
 
 ORC keeps a TIME as an integer and timestamps in nanoseconds, so Arrow reads only years 1677 to 2262: others
-are refused, also when writing. Text of CHAR columns comes back without trailing blanks, as in Java. Memory
-holds one stripe. Used by `datafile`.
+are refused, also when writing, as are fractions of a millisecond before 1970. Text of CHAR columns comes back
+without trailing blanks, as in Java. Memory holds one stripe. Used by `datafile`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tablestore.format.data_format import (
 )
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.file_stats import Collector
-from tablestore.format.rebuild import rebuilt
+from tablestore.format.rebuild import rebuilt, timestamps
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types import DataField, DataType
@@ -90,7 +90,7 @@ class OrcEncoder:
         require_filled(rows, self._columns)
         self._stats.update(rows)
         for f, column in zip(self._columns, rows.columns, strict=True):
-            _require_nanos(column, f)
+            _require_readable(column, f)
         stored = [rebuilt(c, f.type) for c, f in zip(rows.columns, self._physical, strict=True)]
         self._arrow_bytes += rows.nbytes
         try:
@@ -151,15 +151,23 @@ def _stored(t: pa.DataType) -> pa.DataType:
     return t
 
 
-def _require_nanos(column: pa.Array, f: DataField) -> None:
-    """Raise Unsupported for a timestamp that could not be read back."""
-    if not pa.types.is_timestamp(column.type) or column.type.unit == "ns":
-        return
-    try:
-        column.cast(pa.timestamp("ns", column.type.tz))
-    except pa.ArrowInvalid:
-        why = f"column {f.name!r}, {pc.min_max(column)}; file.format = parquet or avro holds them"
-        raise Unsupported("timestamps outside 1677-09-21..2262-04-11 in ORC files", why) from None
+def _require_readable(column: pa.Array, f: DataField) -> None:
+    """Raise Unsupported for timestamps that would not be read back: Arrow takes nanoseconds of 64 bits, and
+    before 1970 writes fractions of a millisecond with a sign that Java refuses."""
+    for leaf in timestamps(column):
+        try:
+            nanos = leaf.cast(pa.timestamp("ns", leaf.type.tz)).cast(pa.int64())
+        except pa.ArrowInvalid:
+            refused = "timestamps outside 1677-09-21..2262-04-11"
+            raise Unsupported(f"{refused} in ORC files", _why(f, leaf)) from None
+        old = nanos.filter(pc.less(nanos, 0)).to_numpy()
+        if (old % 1_000_000).any():
+            refused = "timestamps before 1970 with fractions of a millisecond"
+            raise Unsupported(f"{refused} in ORC files", _why(f, leaf))
+
+
+def _why(f: DataField, leaf: pa.Array) -> str:
+    return f"column {f.name!r} from {pc.min(leaf)}; file.format = parquet or avro holds them"
 
 
 def read(

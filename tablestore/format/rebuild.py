@@ -6,6 +6,8 @@ times, bytes for decimals, lists of entries for maps. Used by the ORC and Avro f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -122,3 +124,18 @@ def decimal_low_words(array: pa.Array) -> np.ndarray:
     """Unscaled int64 values of decimals up to 18 digits; undefined where null."""
     words = np.frombuffer(array.buffers()[1], dtype="<i8")
     return words[2 * array.offset : 2 * (array.offset + len(array)) : 2]
+
+
+def timestamps(array: pa.Array) -> Iterator[pa.Array]:
+    """The timestamps of a column, at any depth, those of NULLs around them left out where Arrow does."""
+    kind = array.type
+    if pa.types.is_timestamp(kind):
+        yield array
+    elif pa.types.is_struct(kind):
+        for child in array.flatten():
+            yield from timestamps(child)
+    elif pa.types.is_map(kind):
+        yield from timestamps(array.keys)
+        yield from timestamps(array.items)
+    elif pa.types.is_list(kind):
+        yield from timestamps(array.flatten())

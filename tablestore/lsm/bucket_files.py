@@ -177,7 +177,7 @@ class RollingWriter:
         assert keyed or first_sequence is not None, "append files count from a first sequence number"
         self._files, self._name, self._level, self._source = files, name, level, source
         self._keyed, self._extra, self._next_sequence = keyed, tuple(extra), first_sequence or 0
-        self._spec = FileSpec.of(files.options, level=level, changelog=changelog)
+        self._spec = FileSpec.of(files.options, level=level, changelog=changelog, keyed=keyed)
         self._target = files.options.target_bytes(keyed=keyed)
         self._writer: DataFileWriter | None = None
         self._path_name = ""

@@ -28,7 +28,7 @@ from tablestore.lsm import interval
 from tablestore.meta.entries import Entries
 from tablestore.options import MergeEngine, TableOptions
 from tablestore.read import file_index
-from tablestore.read.file_stats import stats_by_name
+from tablestore.read.file_stats import stats_by_name, unpadded
 
 TRUE = Always(True)
 RULES = ("invisible", "partition", "bucket", "key range", "column stats", "file index")
@@ -262,6 +262,7 @@ class Pruner:
             found = stats.decode(entry.file.key_stats, types, entry.file.row_count)
         except Corrupt:  # without key statistics: nothing to go by
             return known
+        found = unpadded(entry.file, types, found)
         return known | dict(zip(self.schema.trimmed_primary_keys, found, strict=True))
 
     def _by_column_stats(self, verdicts: list[FileVerdict]) -> list[FileVerdict]:

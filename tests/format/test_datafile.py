@@ -344,16 +344,19 @@ def test_statistics_follow_the_stats_mode(
     assert stats.decode(written.key_stats, [schema.fields[0].type], 3) == [stats.ColumnStats(1, 3, 0, 3)]
 
 
-def test_bounds_are_unknown_where_nan_was_and_null_where_all_is_null(tmp_path: Path) -> None:
-    schema = schema_of({"k": t.INT, "f": t.DOUBLE, "g": t.FLOAT, "n": t.DOUBLE})
-    batch = kv(schema, k=[1, 2], f=[1.0, float("nan")], g=[1.0, 2.0], n=[None, None])
+def test_nan_is_above_all_numbers_and_bounds_are_null_where_all_is_null(tmp_path: Path) -> None:
+    nan = float("nan")
+    schema = schema_of({"k": t.INT, "f": t.DOUBLE, "g": t.FLOAT, "n": t.DOUBLE, "z": t.DOUBLE})
+    batch = kv(schema, k=[1, 2], f=[nan, 1.0], g=[1.0, 2.0], n=[None, None], z=[0.0, -0.0])
     written = write(tmp_path / "x.parquet", schema, batch)
-    _, f, g, n = stats.decode(written.value_stats, [x.type for x in schema.fields], 2)
-    assert (f, g, n) == (
-        stats.ColumnStats(None, None, 0, 2),
-        stats.ColumnStats(1.0, 2.0, 0, 2),
-        stats.ColumnStats(None, None, 2, 2),
-    )
+    _, *found = stats.decode(written.value_stats, [x.type for x in schema.fields], 2)
+    assert [repr((s.min, s.max)) for s in found] == [
+        "(1.0, nan)",
+        "(1.0, 2.0)",
+        "(None, None)",
+        "(-0.0, 0.0)",
+    ]
+    assert [s.null_count for s in found] == [0, 0, 2, 0]
 
 
 def test_text_too_long_for_the_footer_leaves_bounds_unknown_and_keys_exact(tmp_path: Path) -> None:

@@ -88,6 +88,14 @@ def bits(ordinals: np.ndarray, t: DataType) -> np.ndarray:
     return ordinals
 
 
+def as_float(ordinal: int, t: DataType) -> float:
+    """The float that has this ordinal."""
+    whole = int(bits(np.int64(ordinal), t))
+    if t.root == "FLOAT":
+        return float(struct.unpack("<f", struct.pack("<i", whole))[0])
+    return float(struct.unpack("<d", struct.pack("<q", whole))[0])
+
+
 def literals(raw: Any, t: DataType) -> list[Any]:
     """A predicate's raw value in the form of cells: an ordinal or bytes. Zero is two values of a float."""
     if t.is_string or t.is_binary:
