@@ -101,7 +101,8 @@ class TableWrite:
     def _live_files(self) -> dict[Place, list[DataFileMeta]]:
         files: dict[Place, list[DataFileMeta]] = defaultdict(list)
         for e in self._store.manifests.live_entries(self._snapshot):
-            files[e.partition, e.bucket].append(e.file)
+            if e.bucket != POSTPONE_BUCKET:  # what waits there is no writer's matter
+                files[e.partition, e.bucket].append(e.file)
         return files
 
     @cached_property

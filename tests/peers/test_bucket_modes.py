@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.format.types import parse_type
 from tablestore.read.row_tracking import row_tracking
 from tests.peers.cells import cells, in_order
 from tests.peers.java_env import Missing
@@ -306,3 +307,42 @@ def test_pypaimon_takes_turns(tmp_path: Path, name: str) -> None:
             ts.open(location).compact(full=True)
         assert in_order(cells(peer.read("d.t").select(["p", "k", "v"]))) == ours(location), f"turn {turn}"
         assert ts.open(location).check() == [], f"turn {turn}"
+
+
+PARTITIONS = {
+    "s": ("STRING", [None, "", " ", "a/b=c:d%e", "é中[x]", "back\\slash{}^", "tab\there", "plain & +"]),
+    "i": ("INT", [None, -5, 0]),
+    "b": ("BOOLEAN", [None, True]),
+    "d": ("DATE", [None, "2024-01-02", "1969-12-31"]),
+    "t3": ("TIMESTAMP(3)", [None, "2024-01-02 03:04:00.000", "2024-01-02 03:04:05.670"]),
+    "t6": ("TIMESTAMP(6)", [None, "2024-01-02 03:04:05.000001"]),
+    "n": ("DECIMAL(10, 2)", [None, "1.50", "-0.25"]),
+    "w": ("DECIMAL(20, 2)", [None, "1.50"]),
+    "f": ("DOUBLE", [None, "1.0", "1.0E10"]),
+}
+
+
+@pytest.mark.parametrize("legacy", [True, False])
+@pytest.mark.parametrize("name", PARTITIONS)
+def test_partition_directories_are_those_of_java(
+    java: JavaPaimon, tmp_path: Path, name: str, legacy: bool
+) -> None:
+    text, values = PARTITIONS[name]
+    types = {"k": parse_type("INT"), name: parse_type(text)}
+    options = {**NEVER_EXPIRE, "partition.legacy-name": legacy, "partition.default-name": "__none__"}
+    t = ts.connect(str(tmp_path)).create_table("d.t", schema=types, partition_by=[name], options=options)
+    theirs = str(tmp_path / "d.db" / "theirs")
+    fields = {"k": "INT", name: text}
+    java.create(theirs, fields, partition_keys=[name], options=options)
+    rows = [[k, v] for k, v in enumerate(values)]
+    java.write(theirs, rows)
+    read = ts.open(theirs).scan().to_arrow()
+    assert in_order(cells(read, types)) == in_order(java.read(theirs).rows)
+    t.write(read)
+    assert java.rows(t.location) == in_order(cells(read, types))
+
+    def folders(location: str) -> list[str]:
+        return sorted(p.parent.name for p in Path(location).glob("*/bucket-0"))
+
+    assert folders(t.location) == folders(theirs)
+    assert t.check() == ts.open(theirs).check() == []
