@@ -135,8 +135,8 @@ def _fraction(text: pa.Array, digits: int) -> pa.Array:
 
 def _clock_text(array: pa.Array, precision: int) -> pa.Array:
     text = array.cast(pa.string())  # HH:MM:SS.mmm
-    text = pc.utf8_slice_codeunits(text, 0, 8 + (1 + min(precision, 3) if precision else 0))
-    return pc.replace_substring_regex(text, pattern=r"(\.\d+?)0+$", replacement=r"\1")
+    text = pc.replace_substring_regex(text, pattern=r"(\.\d+?)0+$", replacement=r"\1")
+    return pc.utf8_slice_codeunits(text, 0, 8 + (1 + precision if precision else 0))
 
 
 def _decimal_text(array: pa.Array, t: DataType) -> pa.Array:

@@ -21,7 +21,8 @@ def cast_text(value: Any, t: DataType) -> str:
     if t.root == "DATE":
         return _date(value)
     if t.root == "TIME":
-        return _clock(value // 1000, f"{value % 1000:03d}" if t.precision else "")
+        digits = f"{value % 1000:03d}".rstrip("0") or "0"
+        return _clock(value // 1000, digits[: t.precision])
     if t.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         days, seconds, fraction = _instant(value, t)
         digits = f"{fraction:09d}".rstrip("0").ljust(t.precision, "0")

@@ -1,0 +1,213 @@
+"""ALTER in both engines: the same schemas come of the same changes, refused changes are refused by both, and
+rows written before and after are read alike by both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.errors import TablestoreError
+from tests.peers.cells import cells, in_order
+from tests.peers.java_env import Missing
+from tests.peers.java_paimon import JavaError, JavaPaimon
+
+pytestmark = pytest.mark.peer
+
+COLUMNS = {
+    "k": "INT NOT NULL",
+    "a": "INT",
+    "s": "STRING",
+    "r": {"type": "ROW", "fields": [{"name": "x", "type": "INT"}, {"name": "y", "type": "STRING"}]},
+    "l": {
+        "type": "ARRAY",
+        "element": {"type": "ROW", "fields": [{"name": "p", "type": "INT"}, {"name": "q", "type": "DATE"}]},
+    },
+    "m": {"type": "MAP", "key": "STRING NOT NULL", "value": "BIGINT"},
+}
+OPTIONS = {"bucket": "1", "sequence.field": "a", "write-only": "true"}
+CHANGES: list[tuple[dict[str, Any], Any]] = [
+    (
+        {"change": "add", "name": "c", "type": "DOUBLE", "comment": "said"},
+        ts.add("c", ts.DOUBLE, comment="said"),
+    ),
+    ({"change": "add", "name": "c", "type": "INT", "after": "k"}, ts.add("c", ts.INT, after="k")),
+    ({"change": "add", "name": "c", "type": "INT", "before": "k"}, ts.add("c", ts.INT, before="k")),
+    ({"change": "add", "name": "c", "type": "INT", "first": True}, ts.add("c", ts.INT, first=True)),
+    ({"change": "add", "name": ["r", "z"], "type": COLUMNS["l"]}, ts.add("r.z", "ARRAY<ROW<p INT, q DATE>>")),
+    ({"change": "add", "name": ["l", "element", "z"], "type": "INT"}, ts.add("l.element.z", ts.INT)),
+    ({"change": "rename", "name": "a", "to": "z"}, ts.rename("a", "z")),
+    ({"change": "rename", "name": "k", "to": "id"}, ts.rename("k", "id")),
+    ({"change": "rename", "name": ["r", "y"], "to": "why"}, ts.rename("r.y", "why")),
+    ({"change": "drop", "name": "s"}, ts.drop("s")),
+    ({"change": "drop", "name": ["l", "element", "p"]}, ts.drop("l.element.p")),
+    ({"change": "drop", "name": "a"}, ts.drop("a")),
+    ({"change": "drop", "name": "k"}, ts.drop("k")),
+    ({"change": "drop", "name": "nothing"}, ts.drop("nothing")),
+    ({"change": "type", "name": "a", "type": "BIGINT"}, ts.retype("a", ts.BIGINT)),
+    ({"change": "type", "name": "s", "type": "INT"}, ts.retype("s", ts.INT)),
+    ({"change": "type", "name": "a", "type": "DATE"}, ts.retype("a", ts.DATE)),
+    ({"change": "type", "name": "k", "type": "BIGINT NOT NULL"}, ts.retype("k", ts.BIGINT)),
+    ({"change": "type", "name": ["r", "x"], "type": "STRING"}, ts.retype("r.x", ts.STRING)),
+    ({"change": "type", "name": ["m", "value"], "type": "STRING"}, ts.retype("m.value", ts.STRING)),
+    (
+        {"change": "type", "name": ["l", "element", "p"], "type": "BIGINT"},
+        ts.retype("l.element.p", ts.BIGINT),
+    ),
+    ({"change": "nullability", "name": "a", "nullable": False}, ts.not_null("a")),
+    ({"change": "nullability", "name": "k", "nullable": True}, ts.nullable("k")),
+    ({"change": "position", "name": "s", "after": "k"}, ts.move("s", after="k")),
+    ({"change": "position", "name": "s", "first": True}, ts.move("s", first=True)),
+    ({"change": "comment", "name": "s", "comment": "text"}, ts.comment("s", "text")),
+    ({"change": "default", "name": "s", "value": "none"}, ts.default("s", "none")),
+    ({"change": "default", "name": "a", "value": "abc"}, ts.default("a", "abc")),
+    ({"change": "set_option", "key": "bucket", "value": "4"}, ts.set_options({"bucket": 4})),
+    ({"change": "set_option", "key": "bucket", "value": "-1"}, ts.set_options({"bucket": -1})),
+    (
+        {"change": "set_option", "key": "merge-engine", "value": "first-row"},
+        ts.set_options({"merge-engine": "first-row"}),
+    ),
+    ({"change": "set_option", "key": "bucket-key", "value": "k"}, ts.set_options({"bucket-key": "k"})),
+    ({"change": "set_option", "key": "num-levels", "value": "7"}, ts.set_options({"num-levels": 7})),
+    ({"change": "remove_option", "key": "bucket"}, ts.reset_options("bucket")),
+    ({"change": "remove_option", "key": "write-only"}, ts.reset_options("write-only")),
+    ({"change": "table_comment", "comment": "the table"}, ts.comment(None, "the table")),
+]
+
+
+@pytest.fixture(scope="module")
+def java() -> Iterator[JavaPaimon]:
+    try:
+        peer = JavaPaimon()
+    except Missing as e:
+        pytest.skip(f"needs Java Paimon: {e}")
+    with peer:
+        yield peer
+
+
+@pytest.fixture
+def path(java: JavaPaimon, tmp_path: Path) -> str:
+    """A table by Java with one row."""
+    path = str(tmp_path / "d.db" / "t")
+    java.create(path, COLUMNS, primary_keys=["k"], options=OPTIONS)
+    java.write(path, [[1, 2, "3", {"x": 4, "y": "five"}, [{"p": 6, "q": "2026-01-01"}, None], [["k", 7]]]])
+    return path
+
+
+def stored(path: str, number: int) -> dict[str, Any] | None:
+    file = Path(path) / "schema" / f"schema-{number}"
+    if not file.exists():
+        return None
+    body = json.loads(file.read_text())
+    del body["timeMillis"]
+    return body
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"), CHANGES, ids=lambda c: c["change"] if isinstance(c, dict) else None
+)
+def test_the_same_schema_comes_of_the_same_change(
+    java: JavaPaimon, path: str, theirs: dict[str, Any], ours: Any
+) -> None:
+    try:
+        java.alter(path, [theirs])
+    except JavaError:
+        with pytest.raises(TablestoreError):
+            ts.open(path).alter(ours)
+        assert stored(path, 1) is None
+        return
+    made = stored(path, 1)
+    (Path(path) / "schema" / "schema-1").unlink()
+    ts.open(path).alter(ours)
+    assert stored(path, 1) == made
+
+
+def seen(path: str) -> list[list[Any]]:
+    t = ts.open(path)
+    types = {f.name: f.type for f in t.store.schema.fields}
+    return in_order(cells(t.scan().to_arrow(), types))
+
+
+STEPS = [
+    ({"change": "type", "name": "s", "type": "BIGINT"}, ts.retype("s", ts.BIGINT)),
+    ({"change": "add", "name": "c", "type": "DATE", "after": "k"}, ts.add("c", ts.DATE, after="k")),
+    ({"change": "rename", "name": ["r", "x"], "to": "ex"}, ts.rename("r.x", "ex")),
+    ({"change": "add", "name": ["r", "z"], "type": "INT"}, ts.add("r.z", ts.INT)),
+    (
+        {"change": "type", "name": ["l", "element", "p"], "type": "STRING"},
+        ts.retype("l.element.p", ts.STRING),
+    ),
+    ({"change": "drop", "name": ["l", "element", "q"]}, ts.drop("l.element.q")),
+    ({"change": "type", "name": ["m", "value"], "type": "INT"}, ts.retype("m.value", ts.INT)),
+]
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_rows_of_before_and_after_are_read_alike_whoever_wrote_and_altered(
+    java: JavaPaimon, tmp_path: Path, file_format: str
+) -> None:
+    path = str(tmp_path / "d.db" / "t")
+    java.create(path, COLUMNS, primary_keys=["k"], options={**OPTIONS, "file.format": file_format})
+    first = [k := 1, 2, "3", {"x": 4, "y": "five"}, [{"p": 6, "q": "2026-01-01"}, None], [["k", 2**32 + 7]]]
+    java.write(path, [first, [k + 1, 1, None, None, None, None]])
+    for number, (theirs, ours) in enumerate(STEPS):
+        if number % 2:
+            java.alter(path, [theirs])
+        else:
+            ts.open(path).alter(ours)
+        assert seen(path) == java.rows(path)
+    t = ts.open(path)
+    row = {
+        "k": 3,
+        "c": None,
+        "a": 1,
+        "s": 5,
+        "r": {"ex": 1, "y": "w", "z": 2},
+        "l": [{"p": "x"}],
+        "m": [("k", 1)],
+    }
+    t.write(pa.Table.from_pylist([row], schema=t.schema))
+    java.write(path, [[4, "2026-01-02", 1, 6, {"ex": 1, "y": "w", "z": 2}, [{"p": "y"}], []]], identifier=5)
+    assert seen(path) == java.rows(path)
+    assert len(seen(path)) == 4
+    ts.open(path).with_options({"write-only": False}).compact(full=True)
+    assert seen(path) == java.rows(path)
+    assert ts.open(path).check() == []
+
+
+def test_columns_of_every_type_become_text_as_in_java(java: JavaPaimon, tmp_path: Path) -> None:
+    path = str(tmp_path / "d.db" / "t")
+    columns = {
+        "k": "INT NOT NULL",
+        "b": "BOOLEAN",
+        "d": "DECIMAL(20, 3)",
+        "f": "FLOAT",
+        "day": "DATE",
+        "t": "TIME(3)",
+        "ts": "TIMESTAMP(6)",
+        "z": "TIMESTAMP(3) WITH LOCAL TIME ZONE",
+        "a": {"type": "ARRAY", "element": "INT"},
+        "m": {"type": "MAP", "key": "STRING NOT NULL", "value": "DATE"},
+        "r": {
+            "type": "ROW",
+            "fields": [{"name": "x", "type": "DECIMAL(4, 2)"}, {"name": "y", "type": "TIME(0)"}],
+        },
+    }
+    java.create(path, columns, primary_keys=["k"], options={"bucket": "1"})
+    moment = "2026-01-02 03:04:05.067"
+    row = [1, True, "-12.340", 1.5, "2026-01-02", "03:04:05.060", f"{moment}890", f"{moment}Z"]
+    java.write(
+        path,
+        [
+            [*row, [1, None], [["k", "2026-01-02"], ["n", None]], {"x": "1.50", "y": "03:04:05.000"}],
+            [2, *[None] * 10],
+        ],
+    )
+    for name in list(columns)[1:]:
+        ts.open(path).alter(ts.retype(name, ts.STRING))
+    assert seen(path) == java.rows(path)
