@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import InvalidRequest, NotFound
+from tablestore.errors import InvalidOption, InvalidRequest, NotFound
 from tablestore.format import predicate, rowkind
 from tablestore.format.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
@@ -78,12 +78,23 @@ def stream(
     snapshot `until`, after `timeout` seconds without a new one, at `scan.bounded.watermark`, or, unless
     `follow`, when there is none. Raises NotFound when the next snapshot has expired.
     """
+    _require_told_once(store)
     names = tuple(columns if columns is not None else store.schema.names)
     bound = None if where is None else predicate.bind(where, store.schema)
     require_readable(store.schema, store.options, names if bound is None else (*names, *bound.columns))
     consumer = store.options.consumer_id if consumer is None else consumer
     follower = _Follower(store, names, bound, until, timeout, follow, consumer, poll_seconds)
     return follower.run(start)
+
+
+def _require_told_once(store: Store) -> None:
+    producer = store.options.changelog_producer
+    compacting = producer in (ChangelogProducer.LOOKUP, ChangelogProducer.FULL_COMPACTION)
+    if store.options.streaming_read_overwrite and store.schema.primary_keys and compacting:
+        raise InvalidOption(
+            f"option 'streaming-read-overwrite' with changelog-producer {producer.value!r} tells changes "
+            "twice; leave it out"
+        )
 
 
 def cursor_of(next_snapshot: int) -> str:
