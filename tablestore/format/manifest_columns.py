@@ -90,16 +90,17 @@ def decode(files: Sequence[tuple[str, bytes]]) -> list[pa.Table]:
         groups.setdefault(found[0].schema if found else b"", []).append(i)
     tables: list[pa.Table | None] = [None] * len(files)
     for schema, members in groups.items():
-        blocks = [apart[i][1] for i in members] if schema else []
-        table = _columns(schema, blocks, files[members[0]][0]) if schema else None
+        own = [apart[i][1] for i in members] if schema else []
+        table = _columns(schema, own) if schema else None
+        whole = table is not None and _complaint(table) is None
         at = 0
-        for i, own in zip(members, blocks or [()] * len(members), strict=True):
+        for n, i in enumerate(members):
             path, data = files[i]
-            rows = sum(b.rows for b in own)
             if table is None:
                 tables[i] = of(manifest.decode_entries(data, path))
-            else:
-                tables[i] = _checked(table.slice(at, rows), path)
+                continue
+            rows = sum(b.rows for b in own[n])
+            tables[i] = table.slice(at, rows) if whole else _checked(table.slice(at, rows), path)
             at += rows
     return [t for t in tables if t is not None]
 
@@ -110,7 +111,7 @@ def _known(data: bytes) -> bool:
     return b'"type":"record"' in head.replace(b" ", b"")[:200] and b"snappy" not in head
 
 
-def _columns(schema: bytes, blocks: Sequence[Sequence[avro_blocks.Block]], path: str) -> pa.Table | None:
+def _columns(schema: bytes, blocks: Sequence[Sequence[avro_blocks.Block]]) -> pa.Table | None:
     """All records of files with one schema; None where Polars gives up, so that fastavro has a look."""
     import polars  # here: a quarter of a second that small tables need not wait for
 
@@ -147,19 +148,27 @@ def _at(record: pa.Array, place: tuple[str, ...], wanted: pa.DataType) -> pa.Arr
 
 
 def _checked(table: pa.Table, path: str) -> pa.Table:
+    wrong = _complaint(table)
+    if wrong is not None:
+        raise Corrupt(path, wrong)
+    return table
+
+
+def _complaint(table: pa.Table) -> str | None:
+    """What is wrong with these entries."""
     for name in _REQUIRED:
         if table.column(name).null_count:
-            raise Corrupt(path, f"an entry lacks {name}")
+            return f"an entry lacks {name}"
     kinds = table.column("kind")
     if not pc.all(pc.is_in(kinds, pa.array([manifest.ADD, manifest.DELETE], pa.int32()))).as_py():
-        raise Corrupt(path, "an entry is neither ADD nor DELETE")
+        return "an entry is neither ADD nor DELETE"
     if _outside(table.column("file_name")) or _outside(pc.list_flatten(table.column("extra_files"))):
-        raise Corrupt(path, "the file name of an entry points outside its directory")
+        return "the file name of an entry points outside its directory"
     for name, (least, most) in _RANGES.items():
         column = table.column(name)
         if pc.any(pc.or_(pc.less(column, least), pc.greater(column, most))).as_py():
-            raise Corrupt(path, f"{name} of an entry is not within {least}..{most}")
-    return table
+            return f"{name} of an entry is not within {least}..{most}"
+    return None
 
 
 def _outside(names: pa.ChunkedArray) -> bool:

@@ -56,6 +56,12 @@ class ManifestCache:
                 self._held.move_to_end(path)
             return found
 
+    def clear(self) -> None:
+        """Hold nothing, as in a process that has just started."""
+        with self._lock:
+            self._held.clear()
+            self._entries = 0
+
     def put(self, path: str, table: pa.Table) -> CachedManifest:
         """Hold the entries of the manifest at `path`."""
         with self._lock:

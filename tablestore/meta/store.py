@@ -69,6 +69,11 @@ class Store:
         """Types of the trimmed primary key."""
         return tuple(f.type for f in self.schema.key_fields)
 
+    @property
+    def rescaled(self) -> bool:
+        """Whether schemas of this table ever had another bucket count: only then can partitions differ."""
+        return len({self.schemas.get(i).options.get("bucket") for i in self.schemas.ids()}) > 1
+
     def schema_of(self, schema_id: int) -> TableSchema:
         """The schema a file was written under."""
         if schema_id == self.schema.id:

@@ -79,10 +79,11 @@ def plan(
     filters = Filters.of(where, store.schema)
     with expiring(store, snapshot.id):
         manifests = store.manifests.manifests(snapshot)
+        buckets = _buckets(store, filters)
         names = {
             m.file_name
             for m in manifests
-            if complete or pruning.manifest_may_match(m, filters.partition, store.schema)
+            if complete or pruning.manifest_may_match(m, filters.partition, store.schema, buckets)
         }
         entries = store.manifests.live_entries(snapshot, manifest=lambda m: m.file_name in names)
         deletions = deletion_files(store, snapshot) if store.options.deletion_vectors else {}
@@ -100,6 +101,13 @@ def plan(
     if log.isEnabledFor(logging.DEBUG):
         log.debug("plan of snapshot %d: %s", snapshot.id, found.explain().summary)
     return found
+
+
+def _buckets(store: Store, filters: Filters) -> frozenset[int] | None:
+    """The buckets that rows of the filter can be in, where all files were written under one bucket count."""
+    if filters.rows == pruning.TRUE or store.rescaled:
+        return None
+    return pruning.buckets_of(filters.whole, store.schema, store.options)(store.options.bucket)
 
 
 @dataclass(frozen=True, repr=False)

@@ -189,7 +189,7 @@ class Committer:
             )
 
     def _bucket_counts(self, kind: str, latest: Snapshot, changes: Changes) -> conflicts.Conflict | None:
-        if kind == OVERWRITE or not changes.entries or not self._rescaled():
+        if kind == OVERWRITE or not changes.entries or not self._store.rescaled:
             return None
         live = self._store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
         return conflicts.bucket_counts(live, changes.entries, self._store.partition_text)
@@ -205,19 +205,14 @@ class Committer:
             found = conflicts.files(live, changes.entries, store.key_order)
             if found is not None:
                 return found
-        if not changes.index:
-            return None
-        gone = {e.file.file_name for e in changes.entries if e.kind == DELETE}
         added = {e.file.file_name for e in changes.entries if e.kind == ADD}
+        gone = {e.file.file_name for e in changes.entries if e.kind == DELETE} - added
+        if not changes.index and not (gone and store.options.deletion_vectors):
+            return None
         names = {e.file.file_name for e in live} - gone | added
         bucketed = bool(store.schema.primary_keys) or store.options.bucket > 0
         index = store.manifests.index_entries(latest)
-        return conflicts.index_files(index, changes.index, names, bucketed=bucketed)
-
-    def _rescaled(self) -> bool:
-        """Whether schemas of this table ever had another bucket count: only then can a partition have one."""
-        schemas = self._store.schemas
-        return len({schemas.get(i).options.get("bucket") for i in schemas.ids()}) > 1
+        return conflicts.index_files(index, changes.index, names, gone=gone, bucketed=bucketed)
 
     def _forget(self) -> None:
         try:
