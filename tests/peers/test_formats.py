@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import operator
+import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.format.file_index import container
+from tablestore.format.file_index.container import Container
 from tablestore.format.manifest import DataFileMeta
 from tablestore.read.file_stats import own_stats
 from tests.format import samples
@@ -169,3 +174,172 @@ def test_statistics_are_those_of_java_in_every_mode(
             other.value_stats.null_counts,
         )
         assert java.rows(ours) == our_rows(ours) == java.rows(theirs) == our_rows(theirs)
+
+
+INDEXED = {
+    "i8": "TINYINT",
+    "i16": "SMALLINT",
+    "i32": "INT",
+    "i64": "BIGINT",
+    "yes": "BOOLEAN",
+    "f": "FLOAT",
+    "d": "DOUBLE",
+    "s": "STRING",
+    "b": "BYTES",
+    "dec": "DECIMAL(12, 3)",
+    "day": "DATE",
+    "clock": "TIME(3)",
+    "ts3": "TIMESTAMP(3)",
+    "ts6": "TIMESTAMP(6)",
+    "ltz": "TIMESTAMP(6) WITH LOCAL TIME ZONE",
+    "m": {"type": "MAP", "key": "STRING", "value": "INT"},
+}
+INDEXES = {
+    "file-index.bloom-filter.columns": "i8,i16,i32,i64,f,d,s,b,day,clock,ts3,ts6,ltz,m[k0],m[nowhere]",
+    "file-index.bitmap.columns": "i8,i16,i32,i64,yes,f,d,s,day,clock,ts3,ts6,ltz,m[k1]",
+    "file-index.bsi.columns": "i8,i16,i32,dec,day,clock,ts3,ts6,ltz",
+    "file-index.range-bitmap.columns": "i8,i16,i32,i64,yes,f,d,s,dec,day,clock,ts3,ts6,ltz",
+    "file-index.bitmap.s.index-block-size": "100b",
+    "file-index.range-bitmap.s.chunk-size": "40b",
+    "file-index.range-bitmap.i32.chunk-size": "24b",
+}
+BLOOMS = {f"file-index.bloom-filter.{c}.items": "200" for c in INDEXED if c not in ("yes", "dec", "m")}
+
+
+def container_of(path: str, file: DataFileMeta) -> Container:
+    if file.embedded_index is not None:
+        return container.decode(file.embedded_index, file.file_name)
+    (name,) = file.extra_files
+    return container.decode((Path(path) / "bucket-0" / name).read_bytes(), name)
+
+
+@pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "append"])
+@pytest.mark.parametrize("threshold", ["0b", "10 mb"], ids=["beside", "embedded"])
+def test_file_indexes_are_those_of_java_byte_by_byte(
+    java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...], keyed: bool, threshold: str
+) -> None:
+    for seed in seeds:
+        options = {**INDEXES, **BLOOMS, "file-index.bloom-filter.m.items": "50"}
+        options["file-index.in-manifest-threshold"] = threshold
+        ours, theirs = two_tables(java, tmp_path / str(seed), INDEXED, keyed=keyed, options=options)
+        types = samples.types_of(INDEXED)
+        rows = samples.table(types, 150, seed)
+        ts.open(ours).write(rows)
+        java.write(theirs, cells(rows, types))
+        (mine,), (other,) = files(ours), files(theirs)
+        assert (mine.embedded_index is None) == (other.embedded_index is None)
+        assert [n.removeprefix(mine.file_name) for n in mine.extra_files] == [
+            n.removeprefix(other.file_name) for n in other.extra_files
+        ]
+        found, expected = container_of(ours, mine).indexes, container_of(theirs, other).indexes
+        assert {c: set(kinds) for c, kinds in found.items()} == {c: set(k) for c, k in expected.items()}
+        for column, kinds in expected.items():
+            for kind, data in kinds.items():
+                if kind != "bitmap":  # Java's bitmaps lie in the order of its hash map
+                    assert found[column][kind] == data, (column, kind)
+                else:
+                    assert len(found[column][kind]) == len(data), (column, kind)
+        asked_alike(java, ours, theirs, rows, seed)
+
+
+def asked_alike(java: JavaPaimon, ours: str, theirs: str, rows: pa.Table, seed: int) -> None:
+    """Every filter gives the same rows in both tables and engines."""
+    rng = random.Random(seed)
+    for name, t in samples.types_of(INDEXED).items():
+        if t.root == "MAP":
+            continue
+        held = [v for v in rows.column(name).to_pylist() if v is not None]
+        for op in rng.sample(sorted(OPERATORS), 2):
+            value = rng.choice(held)
+            condition = OPERATORS[op](ts.col(name), value)
+            found = [cells(ts.open(p).scan(where=condition).to_arrow(), all_types(p)) for p in (ours, theirs)]
+            literal = cells(pa.table({name: pa.array([value], rows.schema.field(name).type)}), {name: t})[0][
+                0
+            ]
+            asked = [java.rows(p, where=[op, name, literal]) for p in (ours, theirs)]
+            assert in_order(found[0]) == in_order(found[1]) == asked[0] == asked[1], (name, op, value)
+
+
+def all_types(path: str) -> dict[str, Any]:
+    return {f.name: f.type for f in ts.open(path).store.schema.fields}
+
+
+OPERATORS = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+FORMS: list[dict[str, Any]] = [
+    {"file.format.per.level": "0:avro,5:orc", "file.compression.per.level": "0:deflate,5:lz4"},
+    {"file.format": "orc", "changelog-file.format": "parquet", "file.compression": "none"},
+    {"changelog-file.format": "avro", "changelog-file.compression": "bzip2", "file.compression": "gzip"},
+    {"file.format": "avro", "file.compression": "null", "changelog-file.compression": "zstd"},
+    {"file.suffix.include.compression": "true", "file.compression": "zstd", "file.compression.zstd-level": 5},
+    {"file.format": "orc", "file.suffix.include.compression": "true", "file.compression": "snappy"},
+    {"data-file.prefix": "d_", "changelog-file.prefix": "c_", "file.block-size": "16 kb"},
+    {"file.format": "avro", "file.compression": "snappy", "data-file.path-directory": "data/files"},
+]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=[" ".join(map(str, f.values())) for f in FORMS])
+def test_forms_of_files_by_level_and_kind_go_both_ways(
+    java: JavaPaimon, tmp_path: Path, form: dict[str, Any]
+) -> None:
+    options = {"changelog-producer": "input", "write-only": "false", **form}
+    ours, theirs = two_tables(java, tmp_path, {"s": "STRING", "n": "INT"}, keyed=True, options=options)
+    for turn in range(3):
+        rows = pa.table(
+            {"k": range(turn, turn + 300), "s": ["x" * turn] * 300, "n": pa.array(range(300), pa.int32())}
+        )
+        ts.open(ours).write(rows)
+        java.write(theirs, cells(rows), identifier=turn)
+    ts.open(ours).compact(full=True)
+    java.compact(theirs, identifier=9)
+    assert java.rows(ours) == our_rows(ours) == java.rows(theirs) == our_rows(theirs)
+    assert java.stream(ours) == java.stream(theirs)
+    assert suffixes(ours) == suffixes(theirs)
+    assert ts.open(ours).check() == []
+    for path in (ours, theirs):  # each goes on with the other's
+        java.write(path, [[1, "java", 1]], identifier=20)
+        ts.open(path).write(pa.table({"k": [2], "s": ["python"], "n": pa.array([2], pa.int32())}))
+        assert java.rows(path) == our_rows(path)
+
+
+def suffixes(path: str) -> list[str]:
+    """What data files are called but for their uuids."""
+    found = (p.name for p in Path(path).rglob("bucket-*/*"))
+    return sorted({re.sub(r"[0-9a-f]{8}-.*?(?=\.)", "", name) for name in found})
+
+
+def test_data_files_outside_the_table_are_found_by_both(java: JavaPaimon, tmp_path: Path) -> None:
+    roots = f"file:{tmp_path}/one,file://{tmp_path}/two"
+    options = {"data-file.external-paths": roots, "data-file.external-paths.strategy": "round-robin"}
+    columns = {"s": "STRING", "p": "STRING NOT NULL"}
+    path = str(tmp_path / "d.db" / "t")
+    java.create(
+        path,
+        {"k": "INT NOT NULL", **columns},
+        primary_keys=["k", "p"],
+        partition_keys=["p"],
+        options={
+            "bucket": 1,
+            "file-index.bitmap.columns": "s",
+            "file-index.in-manifest-threshold": "0b",
+            **options,
+        },
+    )
+    for turn in range(3):
+        rows = pa.table({"k": pa.array([turn, 9], pa.int32()), "s": ["ours", "x"], "p": ["a/b", "c"]})
+        ts.open(path).write(rows)
+        java.write(path, [[turn, "java", "a/b"], [turn + 5, "y", "c"]], identifier=turn)
+        assert our_rows(path) == java.rows(path)
+    assert {str(p.relative_to(tmp_path)).split("/")[0] for p in tmp_path.rglob("data-*")} == {"one", "two"}
+    ts.open(path).compact(full=True)
+    java.compact(path, identifier=9)
+    assert our_rows(path) == java.rows(path)
+    assert ts.open(path).check() == []
