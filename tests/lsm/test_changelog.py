@@ -1,0 +1,207 @@
+"""What one window of a compaction tells: the row before, the row after, the change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tablestore.format.schema import create_schema
+from tablestore.format.types import BIGINT, INT, DataField
+from tablestore.lsm import changelog
+from tablestore.lsm import keys as key_columns
+from tablestore.lsm.changelog import Telling, Window, with_level
+from tablestore.lsm.lookup import Hits
+from tablestore.lsm.merge_function import merge_function
+from tablestore.options import TableOptions
+
+FIELDS = (DataField(0, "k", INT), DataField(1, "v", BIGINT), DataField(2, "w", BIGINT))
+TEXTS = ["+I", "-U", "+U", "-D"]
+SUM = {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}
+Row = tuple[int, int, str, int | None]  # level, key, kind, value
+
+
+def table(options: dict[str, str]) -> tuple[Any, TableOptions]:
+    schema = create_schema(
+        FIELDS, primary_key=("k",), partition_by=(), options=options, comment=None, time_millis=0
+    )
+    return schema, TableOptions.parse(options)
+
+
+def batch(rows: list[Row], first: int = 0) -> pa.RecordBatch:
+    level, key, kind, value = (list(c) for c in zip(*rows, strict=True)) if rows else ([], [], [], [])
+    columns = {
+        "_SEQUENCE_NUMBER": pa.array(range(first, first + len(rows)), pa.int64()),
+        "_VALUE_KIND": pa.array([TEXTS.index(k) for k in kind], pa.int8()),
+        "k": pa.array(key, pa.int32()),
+        "v": pa.array(value, pa.int64()),
+        "w": pa.array([None] * len(rows), pa.int64()),
+        changelog.LEVEL: pa.array(level, pa.int8()),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def window_of(schema: Any, options: TableOptions, rows: list[Row]) -> tuple[Window, Any]:
+    function = merge_function(schema, options)
+    parts = []
+    for i, row in enumerate(rows):  # each row a run of its own, oldest first
+        part = batch([row], i)
+        parts.append((part, key_columns.of_batch(part, schema.key_fields)))
+    return Window.of(parts, function), function
+
+
+def shown(rows: pa.RecordBatch | None) -> list[tuple]:
+    if rows is None:
+        return []
+    return [(TEXTS[r["_VALUE_KIND"]], r["k"], r["v"]) for r in rows.to_pylist()]
+
+
+def lookup(rows: list[Row], above: list[Row] = [], **options: str) -> tuple[list[tuple], list[tuple]]:  # noqa: B006
+    """(result, changes); `above` are rows that a lookup finds."""
+    schema, parsed = table({"changelog-producer": "lookup", **options})
+    window, function = window_of(schema, parsed, rows)
+    asked = changelog.missing_above(window)
+    keys = window.rows.column("k").to_numpy()[window.first_rows[asked]]
+    hit = [i for i, k in enumerate(keys) if k in [r[1] for r in above]]
+    if hit:
+        found = batch([next(r for r in above if r[1] == keys[i]) for i in hit], -9).drop_columns(
+            [changelog.LEVEL]
+        )
+        hits = Hits(np.array(hit), ("f",), np.zeros(len(hit), int), np.zeros(len(hit), int), found)
+        window = window.with_hits(hits, asked, function)
+    told = changelog.looked_up(window, function, Telling.of(schema, parsed, told=True))
+    return shown(told.rows), shown(told.changes)
+
+
+@pytest.mark.parametrize(
+    ("rows", "above", "changes"),
+    [
+        ([(0, 1, "+I", 5)], [], [("+I", 1, 5)]),
+        ([(0, 1, "-D", 5)], [], []),
+        ([(0, 1, "+U", 5)], [], [("+I", 1, 5)]),
+        ([(3, 1, "+I", 4), (0, 1, "+I", 5)], [], [("-U", 1, 4), ("+U", 1, 5)]),
+        ([(3, 1, "+I", 4), (0, 1, "-D", 5)], [], [("-D", 1, 4)]),
+        ([(3, 1, "-D", 4), (0, 1, "+I", 5)], [], [("+I", 1, 5)]),
+        ([(3, 1, "-D", 4), (0, 1, "-D", 5)], [], []),
+        ([(3, 1, "+I", 4), (0, 1, "+I", 4)], [], [("-U", 1, 4), ("+U", 1, 4)]),
+        ([(5, 1, "+I", 3), (2, 1, "+I", 4), (0, 1, "+I", 5)], [], [("-U", 1, 4), ("+U", 1, 5)]),
+        ([(5, 1, "+I", 3), (2, 1, "+I", 4)], [], []),
+        ([(0, 1, "+I", 5), (0, 1, "+I", 6)], [], [("+I", 1, 6)]),
+        ([(0, 1, "+I", 5)], [(9, 1, "+I", 4)], [("-U", 1, 4), ("+U", 1, 5)]),
+        ([(0, 1, "-D", 5)], [(9, 1, "+I", 4)], [("-D", 1, 4)]),
+        ([(0, 1, "+I", 5)], [(9, 1, "-D", 4)], [("+I", 1, 5)]),
+    ],
+)
+def test_lookup_tells_level_0_against_the_lowest_level_or_what_is_found(
+    rows: list[Row], above: list[Row], changes: list[tuple]
+) -> None:
+    assert lookup(rows, above)[1] == changes
+
+
+def test_changes_come_in_key_order_with_pairs_side_by_side() -> None:
+    rows = [(3, 1, "+I", 1), (3, 4, "+I", 1), (0, 2, "+I", 7), (0, 1, "+I", 2), (0, 4, "-D", 0)]
+    assert lookup(rows, [(9, 2, "+I", 6)]) == (
+        [("+I", 1, 2), ("+I", 2, 7), ("-D", 4, 0)],
+        [("-U", 1, 1), ("+U", 1, 2), ("-U", 2, 6), ("+U", 2, 7), ("-D", 4, 1)],
+    )
+
+
+def test_equal_rows_are_silent_if_asked_for() -> None:
+    rows = [(3, 1, "+I", 4), (0, 1, "+I", 4), (3, 2, "+I", 4), (0, 2, "+I", 5)]
+    once = {"changelog-producer.row-deduplicate": "true"}
+    assert lookup(rows, **once)[1] == [("-U", 2, 4), ("+U", 2, 5)]
+    ignoring = {**once, "changelog-producer.row-deduplicate-ignore-fields": "v"}
+    assert lookup(rows, **ignoring)[1] == []
+
+
+def test_a_sum_counts_level_0_and_the_lowest_level_once() -> None:
+    rows = [(5, 1, "+I", 100), (2, 1, "+I", 10), (0, 1, "+I", 1), (0, 1, "+I", 2)]
+    assert lookup(rows, **SUM) == ([("+I", 1, 13)], [("-U", 1, 10), ("+U", 1, 13)])
+    assert lookup([(0, 1, "+I", 1)], [(9, 1, "+I", 10)], **SUM)[0] == [("+I", 1, 11)]
+
+
+def test_a_lone_retraction_is_merged_as_the_original_does() -> None:
+    assert lookup([(0, 1, "-D", 4)], **SUM) == ([("+I", 1, -4)], [("+I", 1, -4)])
+
+
+def full(rows: list[Row], **options: str) -> tuple[list[tuple], list[tuple]]:
+    schema, parsed = table({"changelog-producer": "full-compaction", **options})
+    window, function = window_of(schema, parsed, rows)
+    told = changelog.fully_merged(window, function, Telling.of(schema, parsed, told=True), top=5)
+    return shown(told.rows), shown(told.changes)
+
+
+@pytest.mark.parametrize(
+    ("rows", "changes"),
+    [
+        ([(5, 1, "+I", 4)], []),
+        ([(2, 1, "+I", 4)], [("+I", 1, 4)]),
+        ([(2, 1, "-D", 4)], []),
+        ([(5, 1, "+I", 4), (0, 1, "-D", 5)], [("-D", 1, 4)]),
+        ([(5, 1, "+I", 4), (3, 1, "+I", 5), (0, 1, "+I", 6)], [("-U", 1, 4), ("+U", 1, 6)]),
+        ([(5, 1, "+I", 4), (0, 1, "+I", 4)], [("-U", 1, 4), ("+U", 1, 4)]),
+        ([(3, 1, "+I", 5), (0, 1, "-D", 6)], []),
+    ],
+)
+def test_full_compaction_tells_against_the_top_level(rows: list[Row], changes: list[tuple]) -> None:
+    assert full(rows)[1] == changes
+
+
+def test_full_compaction_merges_all_levels() -> None:
+    assert full([(5, 1, "+I", 1), (3, 1, "+I", 10), (0, 1, "+I", 100)], **SUM)[0] == [("+I", 1, 111)]
+
+
+def first(rows: list[Row], known: list[int] = []) -> tuple[list[tuple], list[tuple]]:  # noqa: B006
+    """(result, changes); `known` are groups that a lookup finds above."""
+    schema, parsed = table({"merge-engine": "first-row", "changelog-producer": "lookup"})
+    window, function = window_of(schema, parsed, rows)
+    telling = Telling.of(schema, parsed, told=True)
+    told = changelog.first_rows(window, function, np.array(known, dtype=np.int64), telling)
+    return shown(told.rows), shown(told.changes)
+
+
+def test_first_rows_are_new_unless_a_level_above_has_the_key() -> None:
+    rows = [(0, 1, "+I", 5), (0, 1, "+I", 6), (3, 2, "+I", 7), (0, 2, "+I", 8), (0, 3, "+I", 9)]
+    assert first(rows) == ([("+I", 1, 5), ("+I", 2, 7), ("+I", 3, 9)], [("+I", 1, 5), ("+I", 3, 9)])
+    assert first(rows, known=[2]) == ([("+I", 1, 5), ("+I", 2, 7)], [("+I", 1, 5)])
+
+
+def test_windows_agree_with_a_walk_row_by_row(seeds: tuple[int, ...]) -> None:
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        rows: list[Row] = []
+        for level in (5, 3, 0, 0):
+            for key in range(30):
+                if rng.random() < 0.5:
+                    kind = "-D" if rng.random() < 0.3 else "+I"
+                    rows.append((level, key, kind, int(rng.integers(3))))
+        assert lookup(rows)[1] == _told(rows, lambda r: r[0] > 0, by_level=True), seed
+        assert full(rows)[1] == _told(rows, lambda r: r[0] == 5, by_level=False), seed
+
+
+def _told(rows: list[Row], is_before: Any, *, by_level: bool) -> list[tuple]:
+    """The changes of each key, from the rule as it is written down."""
+    found = []
+    for key in sorted({r[1] for r in rows}):
+        mine = [r for r in rows if r[1] == key]
+        before = min((r for r in mine if is_before(r)), key=lambda r: r[0], default=None)
+        after = mine[-1]
+        if (by_level and all(r[0] for r in mine)) or (not by_level and len(mine) == 1 and before):
+            continue
+        was, there = before is not None and before[2] == "+I", after[2] == "+I"
+        if was and there:
+            found += [("-U", key, before[3]), ("+U", key, after[3])]
+        elif was:
+            found.append(("-D", key, before[3]))
+        elif there:
+            found.append(("+I", key, after[3]))
+    return found
+
+
+def test_rows_carry_the_level_of_their_file() -> None:
+    plain = batch([(0, 1, "+I", 5)]).drop_columns([changelog.LEVEL])
+    rows, levels = changelog.without_level(with_level(plain, 4))
+    assert rows.equals(plain)
+    assert levels.tolist() == [4]
