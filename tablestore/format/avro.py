@@ -10,7 +10,9 @@ from typing import Any
 import fastavro
 
 from tablestore.errors import Corrupt, InvalidOption
+from tablestore.format import avro_blocks
 
+_CONTAINERS = avro_blocks.Reader()
 _CODECS = {
     "zstd": "zstandard",
     "zstandard": "zstandard",
@@ -33,10 +35,10 @@ def encode(schema: Any, records: Iterable[dict[str, Any]], codec: str) -> bytes:
 
 def decode(data: bytes, path: str) -> list[dict[str, Any]]:
     """All records of a container; raises Corrupt naming `path`."""
-    if not data:
-        raise Corrupt(path, "the file is empty")
+    header, blocks = _CONTAINERS.plain(data, path)
+    plain = avro_blocks.joined(header.schema, blocks)
     try:
-        return list(fastavro.reader(io.BytesIO(data)))
+        return list(fastavro.reader(io.BytesIO(plain)))
     except Exception as e:  # any damage of the bytes surfaces as whatever the decoder trips over
         raise Corrupt(path, f"not a readable Avro file: {e!r}") from e
 

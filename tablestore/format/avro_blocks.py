@@ -6,16 +6,19 @@ once. Every length is checked against the bytes that are there before anything i
 
 from __future__ import annotations
 
+import bz2
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import pyarrow as pa
 from backports import zstd
 
 from tablestore.errors import Corrupt
+from tablestore.format import avro_guard
 
 _MAGIC = b"Obj\x01"
-_MOST_BYTES = 1 << 30  # of one decompressed block
+_MOST_BYTES = 1 << 29  # of the decompressed blocks of a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,13 @@ class Reader:
     def plain(self, data: bytes, path: str) -> tuple[Header, list[Block]]:
         """Header and decompressed blocks; raises Corrupt naming `path`."""
         header, blocks = self.take_apart(data, path)
-        return header, [_plain(b, header.codec, path) for b in blocks]
+        made, size = [], 0
+        for block in blocks:
+            made.append(_plain(block, header.codec, path))
+            size += len(made[-1].data)
+            if size > _MOST_BYTES:
+                raise Corrupt(path, f"its blocks decompress to more than {_MOST_BYTES:,} bytes")
+        return header, made
 
     def take_apart(self, data: bytes, path: str) -> tuple[Header, list[Block]]:
         """Header and blocks as they lie in the file; raises Corrupt naming `path` and the byte."""
@@ -75,6 +84,7 @@ class Reader:
         if at + 16 > len(data):
             raise Corrupt(path, "the file ends inside its header")
         codec, schema = meta.get("avro.codec", b"null").decode("latin-1"), meta.get("avro.schema", b"")
+        avro_guard.require_sound(schema, path)
         self._known = [*self._known[-7:], (data[:at], codec, schema)]
         return Header(data[: at + 16], codec, schema, data[at : at + 16])
 
@@ -108,9 +118,29 @@ def _decompressed(data: bytes, codec: str, path: str) -> bytes:
             return _bounded(zstd.ZstdDecompressor().decompress(data, _MOST_BYTES), path)
         if codec == "deflate":
             return _bounded(zlib.decompressobj(-15).decompress(data, _MOST_BYTES), path)
-    except (zstd.ZstdError, zlib.error) as e:
+        if codec == "bzip2":
+            return _bounded(bz2.BZ2Decompressor().decompress(data, _MOST_BYTES), path)
+        if codec == "snappy":
+            return _snappy(data, path)
+    except (zstd.ZstdError, zlib.error, OSError, ValueError) as e:
         raise Corrupt(path, f"a block cannot be decompressed: {e}") from e
     raise Corrupt(path, f"codec {codec!r} is not known here")
+
+
+def _snappy(data: bytes, path: str) -> bytes:
+    """Snappy's raw form: its size first, as a varint; Avro puts a CRC32 of the plain bytes behind it."""
+    size, shift, at = 0, 0, 0
+    while at < len(data) and shift < 35:
+        size |= (data[at] & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if data[at - 1] < 0x80:
+            break
+    if size >= _MOST_BYTES or size > 64 * len(data):
+        raise Corrupt(path, f"{len(data)} bytes of snappy that stand for {size:,}")
+    plain = pa.Codec("snappy").decompress(data[:-4], decompressed_size=size, asbytes=True)
+    if zlib.crc32(plain) != int.from_bytes(data[-4:], "big"):
+        raise Corrupt(path, "the checksum of a block is wrong")
+    return plain
 
 
 def _bounded(data: bytes, path: str) -> bytes:

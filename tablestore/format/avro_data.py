@@ -21,7 +21,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
-from tablestore.format import avro_encode
+from tablestore.format import avro_encode, avro_guard
 from tablestore.format.avro_schema import entry_types, file_schema
 from tablestore.format.data_format import (
     codec,
@@ -184,6 +184,7 @@ def _records(source: Any, columns: Sequence[DataField], path: str) -> Iterator[d
     """Records with the wanted fields, in plain numbers and bytes."""
     head = _Kept(source)
     there = fastavro.reader(head)
+    avro_guard.require_sound(there.metadata["avro.schema"].encode(), path)
     schema = json.loads(there.metadata["avro.schema"])
     record = schema
     if isinstance(schema, list):  # older files have the record in a union with null

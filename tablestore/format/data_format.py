@@ -106,6 +106,16 @@ def chosen(batches: Iterable[pa.RecordBatch], rows: np.ndarray | None) -> Iterat
             yield batch.filter(pa.array(mask))
 
 
+def counted(batches: Iterable[pa.RecordBatch], rows: int, path: str) -> Iterator[pa.RecordBatch]:
+    """All batches of a file; raises Corrupt at the end unless they hold `rows` rows."""
+    seen = 0
+    for batch in batches:
+        seen += batch.num_rows
+        yield batch
+    if seen != rows:
+        raise Corrupt(path, f"holds {seen:,} rows, its manifest says {rows:,}")
+
+
 def plain(array: pa.Array) -> pa.Array:
     """The array with its dictionary resolved, if it has one."""
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array

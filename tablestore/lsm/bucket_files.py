@@ -16,6 +16,7 @@ import pyarrow as pa
 from tablestore.env import Env
 from tablestore.errors import TablestoreError
 from tablestore.format import datafile, evolution
+from tablestore.format.data_format import counted
 from tablestore.format.datafile import INDEX_SUFFIX, DataFileWriter, WrittenFile
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.manifest import DataFileMeta
@@ -105,7 +106,7 @@ class BucketFiles:
             dictionary=True,
             system=system,
         )
-        for batch in batches:
+        for batch in counted(batches, file.row_count, self.path(file)):
             if not extra:
                 yield evolution.evolve(batch, mapping)
                 continue

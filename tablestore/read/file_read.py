@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.format import datafile, evolution
+from tablestore.format.data_format import counted
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.predicate import Predicate
 from tablestore.meta.store import Store
@@ -66,7 +67,7 @@ def stored(
     rows: np.ndarray | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of a file in columns of its own schema, whatever its format; `rows` masks them."""
-    return datafile.read(
+    batches = datafile.read(
         store.io,
         path,
         store.schema_of(file.schema_id),
@@ -77,3 +78,4 @@ def stored(
         system=system,
         rows=rows,
     )
+    return counted(batches, file.row_count, path) if where is None and rows is None else batches
