@@ -19,6 +19,7 @@ from tablestore.meta.store import Store
 from tablestore.read import time_travel
 from tablestore.read.plan import Plan, plan
 from tablestore.read.split_read import read_split
+from tests.peers import cells as peer_cells
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 JAVA = GOLDEN / "paimon-java"
@@ -76,10 +77,16 @@ def cells(table: pa.Table, types: dict[str, DataType]) -> list[list[Any]]:
     for name in table.column_names:
         array = table.column(name).combine_chunks()
         t = types.get(name)
-        columns.append(
-            array.to_pylist() if t is None else [cell(v, t) for v in binary_row.raw_values(array, t)]
-        )
+        columns.append(_cells_of(array, t))
     return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _cells_of(array: pa.Array, t: DataType | None) -> list[Any]:
+    if t is None:
+        return array.to_pylist()
+    if not t.is_scalar:
+        return peer_cells.column(array, t)
+    return [cell(v, t) for v in binary_row.raw_values(array, t)]
 
 
 def cell(value: Any, t: DataType) -> Any:
