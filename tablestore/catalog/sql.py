@@ -20,7 +20,7 @@ from tablestore.errors import InvalidOption, TablestoreError, Unavailable, Unsup
 from tablestore.io.s3_options import pack, unpacked
 
 _SQLITE = re.compile(r"(?:jdbc:)?sqlite:(?://)?(.+)")
-_BUSY_SECONDS = 60.0
+_BUSY_SECONDS = 30.0
 _kept = threading.local()  # connections of this thread: {url: connection}
 
 
@@ -69,7 +69,7 @@ class Sqlite:
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
-        """A connection of its own: waiting writers queue for up to a minute."""
+        """A connection of its own: waiting writers queue for up to half a minute."""
         try:
             connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
         except sqlite3.Error as e:

@@ -287,10 +287,12 @@ class ObjectStoreFileIO:
             yield
         except FileNotFoundError as e:
             raise FileNotFoundError(f"{path}: no such object") from e
-        except (errors.UnauthenticatedError, errors.PermissionDeniedError) as e:
-            raise Unavailable(f"{path}: access refused ({self._first_line(e)}); {_KEYS}") from None
         except errors.BaseError as e:
-            raise Unavailable(f"{path}: {self._first_line(e)}") from None
+            said = self._first_line(e)
+            refused = isinstance(e, errors.UnauthenticatedError | errors.PermissionDeniedError)
+            if refused or "403 Forbidden" in said or "401 Unauthorized" in said:
+                raise Unavailable(f"{path}: access refused; {_KEYS} ({said})") from None
+            raise Unavailable(f"{path}: {said}") from None
 
     def _first_line(self, error: Exception) -> str:
         return self.options.scrub(str(error).strip().partition("\n")[0])

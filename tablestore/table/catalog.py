@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -277,7 +278,8 @@ def _names(names: Sequence[str], what: str) -> tuple[str, ...]:
 
 
 def _fields(schema: Columns) -> tuple[DataField, ...]:
-    """Fields with ids 0, 1, … of any form of schema."""
+    """Fields with ids 0, 1, … of any form of schema; a DataField keeps its comment and default."""
+    told = {f.name: f for f in schema if isinstance(f, DataField)} if not isinstance(schema, Mapping) else {}
     if isinstance(schema, pa.Schema):
         pairs: list[tuple[str, Any]] = [(f.name, from_arrow(f.type, nullable=f.nullable)) for f in schema]
     elif isinstance(schema, Mapping):
@@ -288,5 +290,7 @@ def _fields(schema: Columns) -> tuple[DataField, ...]:
     for i, (name, t) in enumerate(pairs):
         if not isinstance(name, str):
             raise SchemaMismatch(f"column {name!r}: a name is text")
-        fields.append(DataField(i, name, as_type(t, f"column {name!r}")))
+        field = DataField(i, name, as_type(t, f"column {name!r}"))
+        like = told.get(name)
+        fields.append(replace(field, description=like.description, default=like.default) if like else field)
     return tuple(fields)

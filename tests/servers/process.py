@@ -48,7 +48,7 @@ def running(
     finally:
         process.terminate()
         try:
-            process.wait(10)
+            process.wait(3)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -1,5 +1,6 @@
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -18,6 +19,9 @@ import org.apache.paimon.table.sink.StreamTableCommit;
 import org.apache.paimon.table.sink.StreamTableWrite;
 import org.apache.paimon.table.source.ReadBuilder;
 import org.apache.paimon.table.source.Split;
+import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.paimon.types.DataTypeJsonParser;
 import org.apache.paimon.types.DataTypes;
 
 /**
@@ -25,7 +29,7 @@ import org.apache.paimon.types.DataTypes;
  * Tables it creates have k INT (the key) and v STRING, one bucket; tables it writes have them too.
  *
  * databases | createdb NAME | dropdb NAME | tables DB | create DB T [key=value,…] | drop DB T | rename DB T DB2 T2
- * rows DB T | write DB T IDENTIFIER k:v,… | options DB T | add DB T column | set DB T key value | unset DB T key
+ * createtypes DB T {"column": "TYPE", …} | rows DB T | write DB T IDENTIFIER k:v,… | options DB T | add DB T column | set DB T key value | unset DB T key
  */
 public class PaimonCatalog {
     static Catalog catalog;
@@ -56,6 +60,8 @@ public class PaimonCatalog {
                 return sorted(catalog.listTables(f[1]));
             case "create":
                 return create(id, f.length > 3 ? f[3] : "");
+            case "createtypes":
+                return createTypes(id, f[3]);
             case "drop":
                 catalog.dropTable(id, false);
                 return Collections.emptyList();
@@ -94,6 +100,17 @@ public class PaimonCatalog {
                 .primaryKey("k").option("bucket", "1").comment("made by Java");
         for (String pair : options.isEmpty() ? new String[0] : options.split(",")) {
             schema.option(pair.substring(0, pair.indexOf('=')), pair.substring(pair.indexOf('=') + 1));
+        }
+        catalog.createTable(id, schema.build(), false);
+        return Collections.emptyList();
+    }
+
+    static List<String> createTypes(Identifier id, String columns) throws Exception {
+        Schema.Builder schema = Schema.newBuilder();
+        JsonNode types = new ObjectMapper().readTree(columns);
+        for (Iterator<String> names = types.fieldNames(); names.hasNext(); ) {
+            String name = names.next();
+            schema.column(name, DataTypeJsonParser.parseDataType(types.get(name)));
         }
         catalog.createTable(id, schema.build(), false);
         return Collections.emptyList();

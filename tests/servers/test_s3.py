@@ -1,0 +1,114 @@
+"""The whole engine on S3: every verb of a table, from threads and from other processes."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tablestore as ts
+from tablestore.errors import InvalidRequest, NotFound, Unavailable
+from tests.servers.s3 import SECRET, S3Server
+
+FEBRUARY = date(2026, 2, 2)
+COLUMNS = {"day": "DATE NOT NULL", "k": ts.INT, "v": ts.STRING, "price": ts.DECIMAL(20, 2)}
+
+
+@pytest.fixture
+def options(s3: S3Server) -> dict[str, Any]:
+    return {"warehouse": f"{s3.bucket()}/some/lake", **s3.options}
+
+
+def rows_of(table: ts.Table) -> list[tuple[Any, ...]]:
+    return sorted(tuple(r.values()) for r in table.scan(columns=["k", "v"]).to_arrow().to_pylist())
+
+
+def batch(*keys: int, v: str = "x", day: date = date(2026, 1, 1)) -> list[dict[str, Any]]:
+    return [{"day": day, "k": k, "v": v, "price": None} for k in keys]
+
+
+def test_every_verb_of_a_table_works_there(options: dict[str, Any]) -> None:
+    lake = ts.connect(**options)
+    table = lake.create_table(
+        "shop.orders",
+        schema=COLUMNS,
+        primary_key=["day", "k"],
+        partition_by=["day"],
+        options={"bucket": 2, "changelog-producer": "input", "num-sorted-run.compaction-trigger": 3},
+    )
+    assert table.location == f"{options['warehouse']}/shop.db/orders"
+    for i in range(6):
+        table.write(batch(*range(i, i + 20), v=f"v{i}"))
+    table.write(batch(500, day=FEBRUARY))
+    table.delete(ts.col("k") < 3)
+    table.update({"v": "new"}, where=ts.col("k") == 24)
+    table.compact(full=True)
+    assert rows_of(table)[:2] == [(3, "v3"), (4, "v4")]
+    assert rows_of(table)[-2:] == [(24, "new"), (500, "x")]
+    assert table.get({"day": FEBRUARY, "k": 500}, columns=["v"]) == {"v": "x"}
+    assert len(list(table.stream(start=1, follow=False))) >= 9
+    table.overwrite(batch(7, day=FEBRUARY))
+    assert table.expire_snapshots(keep=2).snapshots
+    assert table.check() == []
+    assert [k for k, _ in rows_of(ts.connect(**options).table("shop.orders"))] == sorted([*range(3, 25), 7])
+    table.truncate()
+    assert rows_of(lake.table("shop.orders")) == []
+    lake.drop_database("shop", cascade=True)
+    assert lake.databases() == []
+
+
+def test_a_table_opens_by_its_path(options: dict[str, Any]) -> None:
+    lake = ts.connect(**options)
+    lake.create_table("shop.orders", schema=COLUMNS, primary_key=["k"]).write(batch(1))
+    reached = {k: v for k, v in options.items() if k != "warehouse"}
+    table = ts.open(f"{options['warehouse']}/shop.db/orders", options=reached)
+    table.write(batch(2))
+    assert [k for k, _ in rows_of(table)] == [1, 2]
+    with pytest.raises(NotFound, match="it is a lake"):
+        ts.open(options["warehouse"], options=reached)
+    lake.rename_table("shop.orders", "shop.sold")
+    assert [k for k, _ in rows_of(lake.table("shop.sold"))] == [1, 2]
+    assert lake.table("shop.sold").check() == []
+    lake.create_database("empty")
+    assert ts.connect(**options).databases() == ["empty", "shop"]
+
+
+IN_A_WORKER = """
+import pickle, sys
+import tablestore as ts
+table = ts.Table(pickle.load(open(sys.argv[1], "rb")), "shop.orders")
+table.write([{**row, "k": row["k"] + 10} for row in table.scan().to_arrow().to_pylist()])
+"""
+
+
+def test_a_store_travels_to_workers_with_its_keys_hidden(options: dict[str, Any], tmp_path: Path) -> None:
+    table = ts.connect(**options).create_table("shop.orders", schema=COLUMNS, primary_key=["k"])
+    table.write(batch(1, 2))
+    packed = tmp_path / "store.pickle"
+    packed.write_bytes(pickle.dumps(table.store))
+    assert SECRET.encode() not in packed.read_bytes()
+    assert SECRET not in repr(table.store)
+    root = Path(__file__).resolve().parents[2]
+    subprocess.run([sys.executable, "-c", IN_A_WORKER, packed], cwd=root, check=True, timeout=60)
+    assert [k for k, _ in rows_of(table)] == [1, 2, 11, 12]
+
+
+def test_wrong_keys_and_absent_buckets_are_said(versitygw: S3Server) -> None:
+    wrong = {**versitygw.options, "s3.secret-key": "not the secret"}
+    with pytest.raises(Unavailable, match=r"access refused; check s3\.access-key, s3\.secret-key") as found:
+        ts.connect(versitygw.bucket(), **wrong).tables()
+    assert "not the secret" not in str(found.value)
+    with pytest.raises((Unavailable, NotFound), match="no-such-bucket"):
+        ts.connect("s3://no-such-bucket/lake", **versitygw.options).create_database("shop")
+
+
+def test_a_file_in_a_bucket_is_no_lake(options: dict[str, Any]) -> None:
+    lake = ts.connect(**options)
+    lake.create_table("shop.orders", schema=COLUMNS, primary_key=["k"])
+    with pytest.raises(InvalidRequest, match="bucket"):
+        ts.connect("s3://")
