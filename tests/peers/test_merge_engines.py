@@ -115,12 +115,23 @@ def written(
             writer.write(rows.append_column("kind", [kinds]), row_kind_column="kind")
             raise Undone
     except Undone:
-        java.write(location, rows, kinds=kinds, identifier=turn, write_only=rng.random() < 0.5)
-        return "java write"
+        return java_writes(java, location, rows, kinds, turn, write_only=rng.random() < 0.5)
     except InvalidRequest:
         return "refused"
     except CannotMerge:
         return "error"
+
+
+def java_writes(
+    java: JavaPaimon, location: str, rows: pa.Table, kinds: list[str], turn: int, *, write_only: bool
+) -> str:
+    try:
+        java.write(location, rows, kinds=kinds, identifier=turn, write_only=write_only)
+    except JavaError as e:
+        if "overflow" in str(e) or "/ by zero" in str(e):
+            return "error"
+        raise
+    return "java write"
 
 
 class Undone(Exception):
