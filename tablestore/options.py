@@ -26,6 +26,7 @@ from tablestore.option_values import (
     SortOrder,
     duration_ms,
     memory_size,
+    names,
 )
 from tablestore.option_writing import WritingOptions
 
@@ -40,6 +41,7 @@ __all__ = [
     "current_names",
     "describe",
     "duration_ms",
+    "keys_of",
     "memory_size",
     "refuse_near_misses",
 ]
@@ -157,6 +159,16 @@ def current_names(options: Mapping[str, str], *, keyed: bool) -> dict[str, str]:
         if old in options:
             made.setdefault(new, values.get(options[old], options[old].removesuffix("%").strip()))
     return made
+
+
+def keys_of(options: dict[str, str], key: str, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Key columns as given, or as option `primary-key` or `partition` names them; the option is taken out."""
+    said = names(options.pop(key, ""))
+    if said and given and said != given:
+        raise InvalidOption(
+            f"option {key!r} is {', '.join(said)}, but the columns given are {', '.join(given)}"
+        )
+    return given or said
 
 
 def refuse_near_misses(options: Mapping[str, str]) -> None:

@@ -12,9 +12,9 @@
           slot = offset << 32 | nano of milli; both keep their variable bytes when null
 
 A *raw value* is a cell as plain Python: int (DATE days, TIME ms, TIMESTAMP in the Arrow unit of its
-precision, DECIMAL unscaled),
-float, bool, str, bytes or None. `encode`/`decode` serve single rows of metadata, `bodies` builds a whole
-column of rows with numpy.
+precision, DECIMAL unscaled), float, bool, str, bytes or None. Nested values occur only as bounds by other
+writers and decode to None. `encode`/`decode` serve single rows of metadata, `bodies` builds a whole column of
+rows with numpy.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _value(body: memoryview, at: int, t: DataType) -> Raw:
     if t.root == "DECIMAL":
         return int.from_bytes(_part(body, offset, low), "big", signed=True)
     if not (t.is_string or t.is_binary):
-        raise Unsupported(f"{t.root} in keys, partitions and statistics")
+        return None  # nested values have no order, so as bounds they say nothing
     data = bytes(body[at : at + (body[at + 7] & 0x7F)]) if body[at + 7] & 0x80 else _part(body, offset, low)
     return data.decode() if t.is_string else data
 

@@ -129,7 +129,7 @@ def from_json(data: bytes, path: str) -> TableSchema:
         if version <= 2:
             options.setdefault("file.format", "orc")
         fields = tuple(parse_field(item, i) for i, item in enumerate(body["fields"]))
-        return TableSchema(
+        made = TableSchema(
             id=int(body["id"]),
             fields=fields,
             highest_field_id=int(body.get("highestFieldId", highest_id(fields))),
@@ -139,10 +139,23 @@ def from_json(data: bytes, path: str) -> TableSchema:
             comment=body.get("comment"),
             time_millis=int(body.get("timeMillis") or 0),
         )
+        _require_coherent(made)
+        return made
     except Corrupt:
         raise
     except (TablestoreError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
         raise Corrupt(path, f"not a schema file: {e!r}") from e
+
+
+def _require_coherent(schema: TableSchema) -> None:
+    """Raise ValueError for names and ids that are there twice, and for keys that are no columns."""
+    for what, found in (("name", schema.names), ("id", [f.id for f in schema.fields])):
+        twice = next((x for i, x in enumerate(found) if x in found[:i]), None)
+        if twice is not None:
+            raise ValueError(f"two columns with the {what} {twice!r}")
+    for key in (*schema.primary_keys, *schema.partition_keys):
+        if key not in schema.by_name:
+            raise ValueError(f"key {key!r} is no column")
 
 
 def numbered(fields: tuple[DataField, ...]) -> tuple[DataField, ...]:

@@ -67,7 +67,7 @@ def _from_object(body: Mapping[str, Any], depth: int) -> DataType:
             return nested(root, child("element"), nullable=nullable)
         if root == "VECTOR":
             return nested(root, child("element"), nullable=nullable, precision=int(body["length"]))
-    except (KeyError, TypeError) as e:
+    except (KeyError, TypeError, AttributeError) as e:
         raise InvalidRequest(f"{root} type without {e}") from None
     raise InvalidRequest(f"{dict(body)!r} is not a Paimon type")
 

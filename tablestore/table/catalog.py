@@ -23,7 +23,7 @@ from tablestore.io.fileio import FileIO
 from tablestore.io.paths import checked_name, location
 from tablestore.io.routed import file_io_for
 from tablestore.meta.store import Store
-from tablestore.options import TableOptions, as_text, current_names, refuse_near_misses
+from tablestore.options import TableOptions, as_text, current_names, keys_of, refuse_near_misses
 from tablestore.table.identifier import DEFAULT_DATABASE, Identifier
 from tablestore.table.system import SYSTEM_DATABASE, global_table
 from tablestore.table.table import Table
@@ -107,6 +107,8 @@ class Lake:
         """
         identifier = _plain(name)
         chosen = {**self._options.table_defaults, **as_text(options)}
+        primary_key = keys_of(chosen, "primary-key", _names(primary_key, "primary_key"))
+        partition_by = keys_of(chosen, "partition", _names(partition_by, "partition_by"))
         given = current_names(chosen, keyed=bool(primary_key))
         refuse_near_misses(given)
         if primary_key:
@@ -114,8 +116,8 @@ class Lake:
         given.setdefault("tablestore.uuid", self._env.uuid())
         made = create_schema(
             _fields(schema),
-            primary_key=_names(primary_key, "primary_key"),
-            partition_by=_names(partition_by, "partition_by"),
+            primary_key=primary_key,
+            partition_by=partition_by,
             options=given,
             comment=comment,
             time_millis=self._env.now_ms(),
@@ -277,6 +279,12 @@ def _names(names: Sequence[str], what: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _pair(f: Any) -> tuple[Any, ...]:
+    if isinstance(f, pa.Field):
+        return f.name, from_arrow(f.type, nullable=f.nullable)
+    return (f.name, f.type) if isinstance(f, DataField) else tuple(f)
+
+
 def _fields(schema: Columns) -> tuple[DataField, ...]:
     """Fields with ids 0, 1, … of any form of schema; a DataField keeps its comment and default."""
     told = {f.name: f for f in schema if isinstance(f, DataField)} if not isinstance(schema, Mapping) else {}
@@ -285,7 +293,7 @@ def _fields(schema: Columns) -> tuple[DataField, ...]:
     elif isinstance(schema, Mapping):
         pairs = list(schema.items())
     else:
-        pairs = [(f.name, f.type) if isinstance(f, DataField | pa.Field) else tuple(f) for f in schema]
+        pairs = [_pair(f) for f in schema]
     fields = []
     for i, (name, t) in enumerate(pairs):
         if not isinstance(name, str):

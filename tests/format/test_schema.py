@@ -63,6 +63,11 @@ def test_defaults_of_older_versions() -> None:
         + b'{"type": "ARRAY", "element": ' * 5000
         + b'"INT"'
         + b"}" * 5002,
+        b'{"id": 0, "fields": [{"name": "a", "type": "INT"}, {"name": "a", "type": "INT"}]}',
+        b'{"id": 0, "fields": [{"name": "a", "type": "INT"}, {"id": 0, "name": "b", "type": "INT"}]}',
+        b'{"id": 0, "fields": [{"name": "a", "type": "INT"}], "primaryKeys": ["b"]}',
+        b'{"id": 0, "fields": [{"name": "a", "type": "INT"}], "partitionKeys": [["a"]]}',
+        b'{"id": 0, "fields": [{"name": "a", "type": {"type": "ROW", "fields": [3]}}]}',
         b"[" * 100_000,
     ],
 )

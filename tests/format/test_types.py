@@ -6,6 +6,8 @@ import pickle
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tablestore as ts
 from tablestore.errors import InvalidRequest, Unsupported
@@ -142,3 +144,12 @@ def test_types_are_values() -> None:
     assert {t, pickle.loads(pickle.dumps(t)), ts.MAP("STRING", ts.ROW({"a b": ts.DECIMAL(4, 1)}))} == {t}
     assert t.not_null() != t
     assert t.not_null().as_nullable() == t
+
+
+@given(st.text(st.sampled_from("ARRAYMP<>(),:`' INTROW9_é"), max_size=40) | st.text(max_size=20))
+def test_any_text_is_a_type_or_refused(text: str) -> None:
+    try:
+        t = parse_type(text)
+    except InvalidRequest:
+        return
+    assert parse_type(str(t)) == t
