@@ -1,7 +1,8 @@
 """Parquet data files: an encoder, and batches in the exact types of the table schema (format facts 3 and 9).
 
 One row group per so many bytes of Arrow data, so memory stays bounded whatever the file's size. Timestamps
-above microseconds are written as INT64 nanoseconds. Used by `datafile`.
+above microseconds are written as INT64 nanoseconds; INT96 ones are read too, and refused where 64 bits cannot
+hold them. Used by `datafile`.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ from tablestore.format.data_format import (
 )
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.nested import presentable
+from tablestore.format.parquet_int96 import as_bytes, has_int96
 from tablestore.format.parquet_schema import KEY_PREFIX, arrow_with_ids
 from tablestore.format.predicate import Predicate, may_match
+from tablestore.format.rebuild import rebuilt
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types import DataField
@@ -254,6 +257,8 @@ def read(
             if rows is not None:
                 groups, rows = _with_rows(footer, groups, rows)
             texts = _dictionary_columns(footer, groups, positions, schema, wanted) if dictionary else []
+            if any(has_int96(footer, name) for name in wanted.names):
+                footer = as_bytes(source)
             file = pq.ParquetFile(source, metadata=footer, read_dictionary=texts)
             batches = file.iter_batches(
                 batch_rows, row_groups=groups, columns=wanted.names, use_threads=False
@@ -335,9 +340,16 @@ def _typed(batch: pa.RecordBatch, wanted: pa.Schema, path: str) -> pa.RecordBatc
         kept = pa.types.is_dictionary(array.type) and array.type.value_type == f.type
         if not kept and array.type != f.type:
             try:
-                array = array.cast(f.type)
+                array = rebuilt(array, f.type) if _has_bytes(array.type) else array.cast(f.type)
+            except Unsupported as e:
+                raise Unsupported(e.feature, f"column {f.name!r} of {path}") from e
             except pa.ArrowException as e:
                 raise Corrupt(path, f"column {f.name!r} holds {array.type}, not {f.type}: {e}") from e
         columns.append(array)
         fields.append(f.with_type(array.type) if kept else f)
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _has_bytes(t: pa.DataType) -> bool:
+    """Whether the type holds INT96 values as bytes, at any depth."""
+    return t == pa.binary(12) or any(_has_bytes(t.field(i).type) for i in range(t.num_fields))

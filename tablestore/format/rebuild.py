@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.format import parquet_int96
+
 
 def rebuilt(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """The values in the type `wanted`; nested types are taken apart and put together again."""
@@ -31,6 +33,8 @@ def rebuilt(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         return pa.StructArray.from_arrays(children, fields=fields, mask=_nulls(array))
     if pa.types.is_decimal(wanted) and pa.types.is_binary(there):
         return decimals(array, wanted)
+    if pa.types.is_timestamp(wanted) and pa.types.is_fixed_size_binary(there):
+        return parquet_int96.timestamps(array, wanted)
     if pa.types.is_time(wanted) or pa.types.is_time(there):
         return array.cast(pa.int32()).cast(wanted)
     return array.cast(wanted)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.errors import Unsupported
 from tablestore.format.file_index import container
 from tablestore.format.file_index.container import Container
 from tablestore.format.manifest import DataFileMeta
@@ -343,3 +344,51 @@ def test_data_files_outside_the_table_are_found_by_both(java: JavaPaimon, tmp_pa
     java.compact(path, identifier=9)
     assert our_rows(path) == java.rows(path)
     assert ts.open(path).check() == []
+
+
+def test_int96_of_java_is_read_or_refused_and_never_wrapped(java: JavaPaimon, tmp_path: Path) -> None:
+    path = str(tmp_path / "d.db" / "t")
+    fields = {"k": "INT", "t": "TIMESTAMP(9)", "a": {"type": "ARRAY", "element": "TIMESTAMP(9)"}}
+    java.create(path, fields, options={"bucket": -1})
+    held = ["1677-09-22 00:00:00.000000001", "1969-12-31 23:59:59.999999999", "2262-04-11 23:47:16.854775807"]
+    java.write(path, [[i, text, [text, None]] for i, text in enumerate(held)])
+    assert our_rows(path) == java.rows(path)
+    for number, text in enumerate(
+        ("0001-01-01 00:00:00.000000000", "1677-01-01 12:00:00.500000000", "2262-04-12 00:00:00.000000001")
+    ):
+        java.write(path, [[9, None, [text]]], identifier=number + 1)
+        with pytest.raises(Unsupported, match=r"1677-09-21.*column 'a' of .*parquet"):
+            ts.open(path).scan().to_arrow()
+        assert ts.open(path).scan(columns=["k"]).to_arrow().num_rows == 4 + number
+
+
+@pytest.mark.parametrize("form", ["parquet", "avro"])
+def test_years_1_to_9999_go_both_ways(java: JavaPaimon, tmp_path: Path, form: str) -> None:
+    columns = {
+        "t3": "TIMESTAMP(3)",
+        "t6": "TIMESTAMP(6)",
+        "z": "TIMESTAMP(6) WITH LOCAL TIME ZONE",
+        "d": "DATE",
+    }
+    ours, theirs = two_tables(java, tmp_path, columns, keyed=True, options={"file.format": form})
+    types = samples.types_of(columns)
+    rows = samples.table(types, 40, 1, years=(1, 9999))
+    ts.open(ours).write(rows)
+    java.write(theirs, cells(rows, types))
+    assert java.rows(ours) == our_rows(ours) == java.rows(theirs) == our_rows(theirs)
+
+
+def test_variants_go_both_ways(java: JavaPaimon, tmp_path: Path) -> None:
+    ours, theirs = two_tables(java, tmp_path, samples.VARIANT, keyed=True, options={})
+    types = samples.types_of(samples.VARIANT)
+    rows = samples.table(types, 20, 3)
+    ts.open(ours).write(rows)
+    java.write(theirs, cells(rows, types))
+    assert java.rows(ours) == our_rows(ours) == java.rows(theirs) == our_rows(theirs)
+    assert (
+        [f.value_stats_cols for f in files(ours)] == [f.value_stats_cols for f in files(theirs)] == [("k",)]
+    )
+    for form in ("orc", "avro"):
+        with pytest.raises(Unsupported, match=rf"(?i)VARIANT columns in {form}"):
+            make = ts.connect(str(tmp_path)).create_table
+            make(f"d.{form}", schema={"v": ts.VARIANT}, options={"file.format": form})
