@@ -27,8 +27,6 @@ def require_readable(
 
     Of the column types only those of `columns` (None: all) and of the keys matter.
     """
-    if schema.options.get("data-evolution.enabled", "").lower() == "true":
-        raise Unsupported("data-evolution.enabled")
     if options.file_format not in FORMATS:
         raise Unsupported(f"file.format {options.file_format!r}")
     wanted = schema.names if columns is None else (*columns, *schema.primary_keys, *schema.partition_keys)
@@ -47,6 +45,20 @@ def require_readable_files(files: Entries, schema_of: Callable[[int], TableSchem
         rare |= unusual.to_numpy()
     for entry in files.filter(rare) if rare.any() else ():
         require_readable_file(entry.file, schema_of(entry.file.schema_id))
+    _require_rows_apart(files)
+
+
+def _require_rows_apart(files: Entries) -> None:
+    """Raise Unsupported where two files hold columns of the same rows, as data evolution leaves them."""
+    tracked = pc.is_valid(files.table.column("first_row_id"))
+    if not pc.any(tracked).as_py():
+        return
+    known = files.filter(tracked.to_numpy())
+    first = known.numbers("first_row_id")
+    order = np.argsort(first, kind="stable")
+    ends = (first + known.numbers("row_count"))[order]
+    if (ends[:-1] > first[order][1:]).any():
+        raise Unsupported("data-evolution.enabled", "data files that hold some columns of rows of others")
 
 
 def require_readable_file(file: DataFileMeta, schema: TableSchema) -> None:

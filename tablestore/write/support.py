@@ -12,9 +12,19 @@ from tablestore.lsm.merge.validate import validate
 from tablestore.options import TableOptions
 from tablestore.write.bucket_mode import DYNAMIC_BUCKET, BucketMode, key_is_global
 
+_NEVER_WRITTEN = (
+    "data-evolution.enabled",
+    "chain-table.enabled",
+    "pk-clustering-override",
+    "clustering.incremental",
+)
+
 
 def require_writable(schema: TableSchema, options: TableOptions) -> None:
     """Raise Unsupported naming the first feature of the table that this version does not write."""
+    for option in _NEVER_WRITTEN:
+        if schema.options.get(option, "").lower() == "true":
+            raise Unsupported(f"{option} = true", "such tables are read; Paimon's other engines write them")
     for f in schema.fields:
         to_arrow(f.type)
     require_storable(schema, options)

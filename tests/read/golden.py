@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
-from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from tablestore.format import binary_row
+from tablestore.format import literal
 from tablestore.format.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.types import DataType
@@ -19,7 +16,9 @@ from tablestore.meta.store import Store
 from tablestore.read import time_travel
 from tablestore.read.plan import Plan, plan
 from tablestore.read.split_read import read_split
-from tests.peers import cells as peer_cells
+from tests.peers.cells import cells, column, in_order
+
+__all__ = ["cell", "cells", "in_order"]
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 JAVA = GOLDEN / "paimon-java"
@@ -71,59 +70,16 @@ def read(
     return pa.Table.from_batches(batches, schema)
 
 
-def cells(table: pa.Table, types: dict[str, DataType]) -> list[list[Any]]:
-    """Rows in the JSON form of the expectations; a `rowkind` column stays as it is."""
-    columns = []
-    for name in table.column_names:
-        array = table.column(name).combine_chunks()
-        t = types.get(name)
-        columns.append(_cells_of(array, t))
-    return [list(row) for row in zip(*columns, strict=True)]
-
-
-def _cells_of(array: pa.Array, t: DataType | None) -> list[Any]:
-    if t is None:
-        return array.to_pylist()
-    if not t.is_scalar:
-        return peer_cells.column(array, t)
-    return [cell(v, t) for v in binary_row.raw_values(array, t)]
+def types_of(store: Store) -> dict[str, DataType]:
+    return {f.name: f.type for f in store.schema.fields}
 
 
 def cell(value: Any, t: DataType) -> Any:
-    """A raw value in the JSON form of the expectations."""
-    if value is None or t.root in ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT") or t.is_string:
-        return value
-    if t.is_binary:
-        return {"hex": value.hex()}
-    if t.root in ("FLOAT", "DOUBLE"):
-        if not math.isfinite(value):
-            return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
-        return float(str(np.float32(value))) if t.root == "FLOAT" else value
-    if t.root == "DECIMAL":
-        digits = str(abs(value)).rjust(t.scale + 1, "0")
-        whole = digits[: len(digits) - t.scale] + ("." + digits[len(digits) - t.scale :] if t.scale else "")
-        return "-" + whole if value < 0 else whole
-    if t.root == "DATE":
-        return (date(1970, 1, 1) + timedelta(days=value)).isoformat()
-    if t.root == "TIME":
-        return _clock(value // 1000, f"{value % 1000:03d}")
-    per = 1000 if t.precision <= 3 else 10**6 if t.precision <= 6 else 10**9
-    seconds, rest = divmod(value, per)
-    days, second = divmod(seconds, 86_400)
-    fraction = f"{rest * (10**9 // per):09d}"[: t.precision]
-    day = (date(1970, 1, 1) + timedelta(days=days)).isoformat()
-    return f"{day} {_clock(second, fraction)}" + ("Z" if t.root == "TIMESTAMP_LTZ" else "")
+    """One raw value (as statistics hold it) in the JSON form of the expectations."""
+    return column(literal.array([value], t), t)[0]
 
 
-def _clock(seconds: int, fraction: str) -> str:
-    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-    return f"{text}.{fraction}" if fraction else text
-
-
-def in_order(rows: list[list[Any]]) -> list[list[Any]]:
-    """Rows sorted by their JSON text, as the expectations are."""
-    return sorted(rows, key=lambda row: json.dumps(row, ensure_ascii=False, sort_keys=True))
-
-
-def types_of(store: Store) -> dict[str, DataType]:
-    return {f.name: f.type for f in store.schema.fields}
+def without_order(rows: list[list[Any]], names: list[str], unordered: list[str]) -> list[list[Any]]:
+    """Rows whose arrays in the columns `unordered` are sorted: their order means nothing."""
+    places = {names.index(n) for n in unordered}
+    return [[sorted(c, key=repr) if i in places and c else c for i, c in enumerate(row)] for row in rows]

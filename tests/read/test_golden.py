@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import datetime
 import json
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tablestore.errors import NotFound
+import tablestore as ts
+from tablestore.errors import NotFound, Unsupported
 from tablestore.format import predicate, stats
 from tablestore.format.predicate import col
+from tablestore.meta.entries import Entries
 from tablestore.read import time_travel
 from tablestore.read.check import examine
 from tablestore.read.inspect import Inspect
 from tablestore.read.stream import parse_cursor, stream
+from tablestore.read.support import require_readable_files
 from tests.read import golden
 
 JAVA_TABLES = golden.java_tables()
@@ -234,3 +238,19 @@ def test_rows_of_handwritten_tables(table: str) -> None:
 
 def _handwritten(table: str) -> list[dict[str, Any]]:
     return json.loads((golden.PYTHON / "expected" / f"{table}.json").read_text())
+
+
+def test_row_ids_and_versions_of_a_java_table() -> None:
+    wanted = golden.expected("row_tracking")["reads"][0]
+    table = ts.open(str(golden.JAVA / "warehouse" / "j.db" / "row_tracking"))
+    found = table.system("row_tracking").scan().to_arrow()
+    assert found.column_names == [name for name, _ in wanted["fields"]]
+    assert golden.in_order(golden.cells(found)) == golden.in_order(wanted["rows"])
+
+
+def test_files_that_share_rows_are_refused_by_name_before_a_byte_is_read() -> None:
+    store = golden.python("append_row_tracking_dv")
+    first, second = store.manifests.live_entries(store.snapshots.latest())
+    moved = replace(second, file=replace(second.file, first_row_id=first.file.first_row_id + 9))
+    with pytest.raises(Unsupported, match=r"data-evolution\.enabled"):
+        require_readable_files(Entries.of([first, moved]), store.schema_of)
