@@ -30,12 +30,14 @@ MODULE_OF = {
 BROWSER_ONLY = {"playwright"}
 
 
+def declared(*extras: str) -> list[Requirement]:
+    lines = [*PROJECT["dependencies"]]
+    lines += [line for extra in extras for line in PROJECT["optional-dependencies"][extra]]
+    return [Requirement(line) for line in lines]
+
+
 def ranges(*extras: str) -> dict[str, SpecifierSet]:
-    lines = [
-        *PROJECT["dependencies"],
-        *(line for extra in extras for line in PROJECT["optional-dependencies"][extra]),
-    ]
-    return {canonicalize_name(one.name): one.specifier for one in map(Requirement, lines)}
+    return {canonicalize_name(one.name): one.specifier for one in declared(*extras)}
 
 
 def pins(path: Path) -> dict[str, str]:
@@ -60,7 +62,9 @@ def test_lock_satisfies_every_range():
 def test_lock_is_what_the_project_needs_and_nothing_else():
     """The closure of the declared packages over their requirements, for this Python and system."""
     seen: set[tuple[str, str]] = set()
-    pending = [(name, "") for name in ranges("test")]
+    pending = [
+        (canonicalize_name(one.name), extra) for one in declared("test") for extra in ("", *one.extras)
+    ]
     while pending:
         name, extra = pending.pop()
         seen.add((name, extra))
@@ -82,6 +86,12 @@ def test_every_locked_package_takes_every_supported_python():
         if not all(SpecifierSet(wanted).contains(version) for version in supported)
     }
     assert not strict
+
+
+def test_extras_of_users_are_in_the_environment_of_the_tests():
+    tested = {str(one) for one in declared("test")}
+    for extra in set(PROJECT["optional-dependencies"]) - {"test"}:
+        assert {str(Requirement(line)) for line in PROJECT["optional-dependencies"][extra]} <= tested
 
 
 def test_conda_file_states_the_same_ranges():
