@@ -1,8 +1,8 @@
 """The rows of one split: raw files as they lie, the others merged section by section (format facts 10).
 
-Memory holds one batch of a raw file, or one window of the runs of one section. The whole filter is asked of
-every row that comes out; only its key part may leave out row groups of files that are merged. Used by scans,
-also inside Spark's workers.
+Memory holds one batch of a raw file, or one window of the runs of one section, and a byte a row of files with
+deletion vectors. The whole filter is asked of every row that comes out; only its key part may leave out row
+groups of files that are merged. Used by scans, also inside Spark's workers.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
 from tablestore.format import deletion_vector, predicate, rowkind
-from tablestore.format.deletion_vector import DeletionFile, DeletionVector, surviving
+from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.parquet_schema import KIND
 from tablestore.format.predicate import Predicate
@@ -91,10 +92,11 @@ def _raw(
     keyed = bool(store.schema.primary_keys)
     for number, file in enumerate(split.files):
         system = kinds or (keyed and file.level == 0)
-        gone = _vector(store, split, number)
-        where = None if filters.rows == TRUE or gone is not None else filters.rows  # positions count all rows
-        batches = read_file(store, split.partition, split.bucket, file, names, where=where, system=system)
-        batches = surviving(batches, gone)
+        where = None if filters.rows == TRUE else filters.rows
+        alive = _alive(store, split, number)
+        batches = read_file(
+            store, split.partition, split.bucket, file, names, where=where, system=system, rows=alive
+        )
         yield from map(without_retracts, batches) if system and not keep_retracts else batches
 
 
@@ -102,12 +104,10 @@ def _vectors(split: DataSplit, files: Sequence[DataFileMeta]) -> tuple[DeletionF
     return tuple(split.deletion_file(split.files.index(f)) for f in files)
 
 
-def _vector(store: Store, split: DataSplit, number: int) -> DeletionVector | None:
-    """The deletion vector of one file of a split."""
-    where = split.deletion_file(number)
-    if where is None:
-        return None
-    return deletion_vector.read(store.io, where, rows=split.files[number].row_count)
+def _alive(store: Store, split: DataSplit, number: int) -> np.ndarray | None:
+    """A mask of the rows of one file of a split that are not deleted; None if none are."""
+    where, rows = split.deletion_file(number), split.files[number].row_count
+    return None if where is None else deletion_vector.read(store.io, where, rows=rows).alive(0, rows)
 
 
 def _merged(
@@ -149,10 +149,16 @@ def _run(
     levels: bool,
 ) -> Iterator[pa.RecordBatch]:
     for file in files:
-        gone = _vector(store, split, split.files.index(file))
-        asked = where if gone is None else None
+        alive = _alive(store, split, split.files.index(file))
         rows = read_file(
-            store, split.partition, split.bucket, file, names, where=asked, batch_rows=batch_rows
+            store,
+            split.partition,
+            split.bucket,
+            file,
+            names,
+            where=where,
+            batch_rows=batch_rows,
+            rows=alive,
         )
-        for batch in surviving(rows, gone):
+        for batch in rows:
             yield with_level(batch, file.level) if levels else batch
