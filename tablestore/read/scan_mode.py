@@ -224,7 +224,7 @@ def between(store: Store, start: str, end: str, *, mode: str = AUTO) -> Range | 
             return Range(tags[start].id, tags[end].id, mode)
         return _diff(tags[start], tags[end])
     if not (start.isdigit() and end.isdigit()):
-        unknown = next(n for n in (start, end) if n not in tags)
+        unknown = next(n for n in (start, end) if not n.isdigit() and n not in tags)
         raise NotFound.among("tag", unknown, tags)
     if mode == "diff":
         return _diff(store.snapshots.get(int(start)), store.snapshots.get(int(end)))

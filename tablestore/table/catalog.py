@@ -151,7 +151,7 @@ class Lake:
             store = Store.open(root, io=io, env=self._env, branch=identifier.branch)
         except NotFound:
             raise NotFound.among("table", str(identifier), self.tables()) from None
-        table = Table(store, str(identifier))
+        table = Table(store, str(replace(identifier, system=None)))
         if identifier.system is None:
             return table
         return table.system(identifier.system)  # type: ignore[return-value]

@@ -49,6 +49,7 @@ from tablestore.write.delete import with_values
 from tablestore.write.expire import Expiry
 from tablestore.write.orphans import Orphans
 from tablestore.write.rollback import Rollback
+from tablestore.write.support import require_parallel_writers
 from tablestore.write.table_write import TableWrite, discard, refused_leaves_nothing
 
 log = logging.getLogger(__name__)
@@ -111,8 +112,10 @@ class Table:
         refuse_near_misses(given)
         for key in sorted(_LAYOUT & set(given)):
             raise InvalidOption(f"option {key!r} is part of the table's layout and cannot be set for one use")
-        schema = self.store.schema.with_options(given)
-        return Table(self.store.with_schema(schema), self.name, at=self._at)
+        branch = given.pop("branch", self.store.paths.branch)
+        table = self if branch == self.store.paths.branch else self.branch(branch)
+        schema = table.store.schema.with_options(given)
+        return Table(table.store.with_schema(schema), table.name, at=self._at)
 
     def alter(self, *changes: schema_change.Change) -> Table:
         """The table after `changes`, stored as one new schema: `t.alter(ts.add("c", ts.INT), ts.drop("d"))`.
@@ -268,6 +271,7 @@ class Table:
         writes one large piece makes fewer, larger files with more.
         """
         self._require_present()
+        require_parallel_writers(self.store.schema, self.store.options)
         pool = shared_pool(buffer_bytes or self.store.options.write_buffer_bytes)
         return EngineWriter(
             self._table_write(

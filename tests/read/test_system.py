@@ -1,0 +1,140 @@
+"""System tables are read like tables: columns, conditions, branches, lakes; nothing writes to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.errors import InvalidRequest, NotFound
+from tablestore.read.system import NAMES
+from tests.faults import SimEnv
+
+
+def make(path: Path, **options: Any) -> ts.Table:
+    return ts.connect(str(path), env=SimEnv()).create_table(
+        "d.t",
+        schema={"k": ts.INT, "p": ts.STRING, "v": ts.STRING},
+        primary_key=["k", "p"],
+        partition_by=["p"],
+        options={"bucket": 1} | options,
+    )
+
+
+def rows(first: int, n: int, v: str = "x") -> pa.Table:
+    keys = list(range(first, first + n))
+    return pa.table({"k": pa.array(keys, pa.int32()), "p": ["ab"[i % 2] for i in keys], "v": [v] * n})
+
+
+def test_columns_and_conditions_are_asked_for_as_of_tables(tmp_path: Path) -> None:
+    t = make(tmp_path, **{"write-only": True})
+    for i in range(3):
+        t.write(rows(i * 4, 4))
+    lake = ts.connect(str(tmp_path))
+    table = lake.table("d.t$files")
+    found = table.scan(["bucket", "record_count"], where=ts.col("partition") == "{a}").to_arrow()
+    assert found.schema.names == ["bucket", "record_count"]
+    assert found["record_count"].to_pylist() == [2, 2, 2]
+    assert table.scan().filter(ts.col("level") == 0).head(4).count() == 4
+    assert table.scan().select("level").schema.names == ["level"]
+    assert len(table["file_path"]) == 6
+    late = lake.table("d.t$snapshots").scan(where=ts.col("snapshot_id") > 1)
+    assert late.select("commit_kind").to_arrow().to_pylist() == [{"commit_kind": "APPEND"}] * 2
+    assert pa.table(late)["snapshot_id"].to_pylist() == [2, 3]
+    assert repr(table).startswith("SystemTable(d.t$files: partition, bucket")
+    assert late.to_pandas().shape == (2, 15)
+    assert late.to_polars().height == 2
+
+
+def test_every_one_of_them_opens(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    t.write(rows(0, 4))
+    for name in set(NAMES) - {"row_tracking"}:
+        table = t.system(name)
+        assert table.to_arrow().schema.names == table.schema.names, name
+    with pytest.raises(InvalidRequest, match="row-tracking"):
+        t.system("row_tracking").to_arrow()
+
+
+def test_what_is_misspelt_or_written_to_is_refused(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    with pytest.raises(NotFound, match="did you mean snapshots"):
+        t.system("snapshot")
+    with pytest.raises(NotFound, match="did you mean level"):
+        t.system("files").scan(["levels"]).to_arrow()
+    with pytest.raises(InvalidRequest, match=r"d\.t\$files is a system table: it is read-only"):
+        t.system("files").write(rows(0, 1))
+    with pytest.raises(NotFound, match="did you mean tables"):
+        ts.connect(str(tmp_path)).table("sys.table")
+
+
+def test_a_branch_and_a_system_table_in_one_name(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    t.write(rows(0, 2))
+    t.tags.create("one")
+    t.branches.create("b", "one")
+    t.branch("b").write(rows(5, 1))
+    lake = ts.connect(str(tmp_path))
+    assert lake.table("d.t$branch_b$snapshots").scan().count() == 2
+    assert lake.table("d.t$snapshots").scan().count() == 1
+    assert lake.table("d.t$branch_b").scan().count() == 3
+    assert repr(t.branch("b")).startswith("Table(d.t$branch_b at snapshot 2")
+    assert t.with_options({"branch": "b"}).scan().count() == 3
+
+
+def test_the_audit_log_is_pruned_by_the_table_s_own_columns(tmp_path: Path) -> None:
+    t = make(tmp_path, **{"write-only": True})
+    t.write(rows(0, 4))
+    t.delete(ts.col("k") == 1)
+    audit = t.system("audit_log")
+    assert audit.scan(where=ts.col("rowkind") == "-D").to_arrow().to_pylist() == [
+        {"rowkind": "-D", "k": 1, "p": "b", "v": "x"}
+    ]
+    assert audit.scan(["k"], where=ts.col("p") == "a").to_arrow()["k"].to_pylist() == [0, 2]
+    assert audit.scan(["k"]).count() == 4
+
+
+def test_updates_of_the_binlog_hold_both_values(tmp_path: Path) -> None:
+    t = make(tmp_path, **{"changelog-producer": "input", "write-only": True})
+    t.write(rows(0, 2))
+    t.update({"v": "new"}, where=ts.col("k") == 0)
+    t.delete(ts.col("k") == 1)
+    found = t.with_options({"incremental-between": "1,3"}).system("binlog").to_arrow().to_pylist()
+    assert found == [
+        {"rowkind": "+U", "k": [0, 0], "p": ["a", "a"], "v": ["x", "new"]},
+        {"rowkind": "-D", "k": [1], "p": ["b"], "v": ["x"]},
+    ]
+
+
+def test_read_optimized_shows_the_highest_level_only(tmp_path: Path) -> None:
+    t = make(tmp_path, **{"write-only": True})
+    t.write(rows(0, 4))
+    assert t.system("ro").scan().count() == 0
+    t.compact(full=True)
+    t.write(rows(0, 4, "y"))
+    assert set(t.system("ro")["v"].to_pylist()) == {"x"}
+    assert t.system("ro").scan(where=ts.col("k") == 2).to_arrow().to_pylist() == [
+        {"k": 2, "p": "a", "v": "x"}
+    ]
+
+
+def test_a_lake_lists_its_tables_options_and_partitions(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    t.write(rows(0, 4))
+    lake = ts.connect(str(tmp_path))
+    lake.create_table("e.log", schema={"v": ts.INT})
+    tables = lake.table("sys.tables").scan(["database_name", "table_name", "partitioned", "primary_key"])
+    assert tables.to_arrow().to_pylist() == [
+        {"database_name": "d", "table_name": "t", "partitioned": True, "primary_key": True},
+        {"database_name": "e", "table_name": "log", "partitioned": False, "primary_key": False},
+    ]
+    options = lake.table("sys.all_table_options").scan(where=ts.col("key") == "bucket").to_arrow()
+    assert options.to_pylist() == [{"database_name": "d", "table_name": "t", "key": "bucket", "value": "1"}]
+    found = lake.table("sys.partitions").scan().to_arrow().to_pylist()
+    assert [(r["table_name"], r["partition_name"], r["record_count"]) for r in found] == [
+        ("t", "p=a", 2),
+        ("t", "p=b", 2),
+    ]
