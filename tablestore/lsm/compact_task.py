@@ -19,6 +19,8 @@ from tablestore.lsm.compaction import CompactionOptions, PickContext, pick
 from tablestore.lsm.compaction import full as full_compaction
 from tablestore.lsm.decision import Decision
 from tablestore.lsm.deletions import BucketDeletions
+from tablestore.lsm.merge.expire import expired_files
+from tablestore.lsm.merge_function import in_table
 from tablestore.lsm.rewriter import Rewriter
 from tablestore.lsm.sorted_run import Levels
 from tablestore.options import TableOptions
@@ -34,10 +36,12 @@ def decide(
     full: bool,
     now_ms: int,
     deletions: BucketDeletions | None = None,
+    expired: frozenset[str] = frozenset(),
 ) -> Decision:
-    """What a compaction of these live files would do. `now_ms` is the local wall clock, as in file
-    metadata."""
-    return _decide(_levels(schema, options, files), options, deletions, full=full, now_ms=now_ms)
+    """What a compaction of these live files would do. `now_ms` is the local wall clock, as in file metadata;
+    `expired` names files with rows past their time."""
+    worn = expired | (deletions.names() if deletions is not None else frozenset())
+    return _decide(_levels(schema, options, files), options, worn, full=full, now_ms=now_ms)
 
 
 def compact_bucket(
@@ -58,11 +62,14 @@ def compact_bucket(
     """One compaction of a bucket's live files: what was decided, and the message to commit if anything
     changed."""
     levels = _levels(schema, options, files)
-    decision = _decide(levels, options, deletions, full=full, now_ms=env.local_now_ms())
+    worn = expired_files(env, schema_of, schema, options, levels.files)
+    worn |= deletions.names() if deletions is not None else frozenset()
+    decision = _decide(levels, options, worn, full=full, now_ms=env.local_now_ms())
     if decision.unit is None:
         return decision, None
     bucket_files = BucketFiles(env, io, directory, schema, options, schema_of)
-    result = Rewriter(bucket_files, deletions=deletions).run(decision.unit, levels)
+    with in_table(directory):
+        result = Rewriter(bucket_files, deletions=deletions).run(decision.unit, levels)
     try:
         new_index, replaced = deletions.flush() if deletions is not None else ((), ())
     except BaseException:
@@ -87,10 +94,9 @@ def _levels(schema: TableSchema, options: TableOptions, files: Iterable[DataFile
 
 
 def _decide(
-    levels: Levels, options: TableOptions, deletions: BucketDeletions | None, *, full: bool, now_ms: int
+    levels: Levels, options: TableOptions, worn: frozenset[str], *, full: bool, now_ms: int
 ) -> Decision:
     wanted = CompactionOptions.of(options)
     if not full:
         return pick(levels, wanted, PickContext.at(now_ms, levels))
-    worn = deletions.names() if deletions is not None else frozenset()
     return full_compaction(levels, wanted, worn=lambda f: f.file_name in worn)

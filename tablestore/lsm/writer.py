@@ -27,6 +27,7 @@ from tablestore.lsm.compaction import CompactionOptions, PickContext, full, pick
 from tablestore.lsm.decision import Decision
 from tablestore.lsm.deletions import BucketDeletions
 from tablestore.lsm.memory import MemoryPool
+from tablestore.lsm.merge.expire import expired_files
 from tablestore.lsm.merge_function import merge_function
 from tablestore.lsm.rewriter import CompactResult, Rewriter
 from tablestore.lsm.sorted_run import Levels
@@ -159,7 +160,9 @@ class MergeTreeWriter:
 
     def _compact_fully(self) -> None:
         """Bring everything to the top level."""
+        files = self._files
         worn = self._deletions.names() if self._deletions is not None else frozenset()
+        worn |= expired_files(self._env, files.schema_of, files.schema, files.options, self._levels.files)
         self._carry_out(full(self._levels, self._options, worn=lambda f: f.file_name in worn))
 
     def _carry_out(self, decision: Decision) -> bool:

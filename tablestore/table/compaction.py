@@ -23,6 +23,7 @@ from tablestore.lsm import compact_task
 from tablestore.lsm.decision import Decision
 from tablestore.lsm.deletions import BucketDeletions
 from tablestore.lsm.memory import MemoryPool
+from tablestore.lsm.merge.expire import expired_files
 from tablestore.meta.store import Store
 from tablestore.read.pruning import selected_partitions
 from tablestore.table import append_compaction, postpone
@@ -140,6 +141,7 @@ def _decide(store: Store, task: CommitMessage, full: bool) -> Decision:
         full=full,
         now_ms=store.env.local_now_ms(),
         deletions=_deletions(store, task),
+        expired=expired_files(store.env, store.schema_of, store.schema, store.options, task.new_files),
     )
 
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 import tablestore as ts
 from tablestore.format.type_text import parse_type
 
-FILE = Path(__file__).parent / "cases" / "merge_engines.txt"
+FILE = Path(__file__).parent / "merge_engines.txt"
 KINDS = {"I": "+I", "U": "+U", "B": "-U", "D": "-D"}
 _RECORD = re.compile(r"C|([IUBD])(\((?:[^()]|\([^()]*\))*\))")
 

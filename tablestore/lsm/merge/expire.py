@@ -7,12 +7,13 @@ by compaction, instead of moved, when its smallest time has expired. Pure. Used 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from tablestore.env import Env
 from tablestore.errors import InvalidOption
 from tablestore.format import stats
 from tablestore.format.manifest import DataFileMeta
@@ -74,6 +75,24 @@ class RecordExpire:
         if low is None:
             return False
         return now_seconds - self.seconds > int(_seconds(np.int64(low), source.type))
+
+
+def expired_files(
+    env: Env,
+    schema_of: Callable[[int], TableSchema],
+    schema: TableSchema,
+    options: TableOptions,
+    files: Iterable[DataFileMeta],
+) -> frozenset[str]:
+    """Names of the files that compaction must rewrite: they hold a row which has expired, or the option
+    'compaction.force-rewrite-all-files' wants them anew."""
+    if options.compaction_rewrites_all:
+        return frozenset(f.file_name for f in files)
+    expire = RecordExpire.of(schema, options)
+    if expire is None:
+        return frozenset()
+    now = env.now_ms() // 1000
+    return frozenset(f.file_name for f in files if expire.expired(f, schema_of, now))
 
 
 def _seconds(values: np.ndarray | np.int64, t: DataType) -> np.ndarray:

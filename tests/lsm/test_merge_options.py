@@ -1,0 +1,169 @@
+"""What merge options may say, and which rows are refused before anything is written."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.errors import CannotMerge, InvalidOption, InvalidRequest, Unsupported
+
+COLUMNS = {
+    "k": ts.INT,
+    "p": ts.INT,
+    "a": ts.INT,
+    "b": ts.STRING,
+    "s": ts.INT,
+    "t": ts.INT,
+    "l": ts.ARRAY(ts.INT),
+}
+
+
+@pytest.mark.parametrize(
+    ("engine", "options", "named"),
+    [
+        ("aggregation", {"fields.a.aggregate-function": "summ"}, "did you mean 'sum'"),
+        ("aggregation", {"fields.b.aggregate-function": "sum"}, "for numbers; column 'b' is STRING"),
+        ("aggregation", {"fields.a.aggregate-function": "listagg"}, "for STRING"),
+        ("aggregation", {"fields.a.aggregate-function": "bool_or"}, "for BOOLEAN"),
+        ("aggregation", {"fields.l.aggregate-function": "max"}, "compared"),
+        ("aggregation", {"fields.l.aggregate-function": "nested_update"}, "ARRAY of ROW"),
+        ("aggregation", {"fields.x.aggregate-function": "sum"}, "'x', which is no column"),
+        ("aggregation", {"fields.a.ignore-retract": "maybe"}, "true or false"),
+        (
+            "aggregation",
+            {"fields.a.ignore-retract": "true", "aggregation.remove-record-on-delete": "true"},
+            "exclude each other",
+        ),
+        ("aggregation", {"sequence.field": "a", "fields.a.aggregate-function": "sum"}, "cannot have an"),
+        ("partial-update", {"fields.a.aggregate-function": "sum"}, "needs a sequence group"),
+        ("partial-update", {"fields.s.sequence-group": "a,k"}, "primary keys cannot be"),
+        ("partial-update", {"fields.s.sequence-group": "a,x"}, "'x', which is no column"),
+        (
+            "partial-update",
+            {"fields.s.sequence-group": "a", "fields.t.sequence-group": "a"},
+            "in two sequence groups",
+        ),
+        (
+            "partial-update",
+            {"ignore-delete": "true", "partial-update.remove-record-on-delete": "true"},
+            "exclude each other",
+        ),
+        (
+            "partial-update",
+            {"fields.s.sequence-group": "a", "partial-update.remove-record-on-delete": "true"},
+            "exclude each other",
+        ),
+        (
+            "partial-update",
+            {"fields.s.sequence-group": "a", "partial-update.remove-record-on-sequence-group": "t"},
+            "sequence of no group",
+        ),
+        ("first-row", {"sequence.field": "a"}, "first-row exclude"),
+        ("first-row", {"changelog-producer": "input"}, "none or lookup only"),
+        ("deduplicate", {"sequence.field": "x"}, "'x', which is no column"),
+        ("deduplicate", {"sequence.field": "a,a"}, "twice"),
+        ("deduplicate", {"sequence.field": "l"}, "cannot be compared"),
+        ("deduplicate", {"rowkind.field": "x"}, "no column"),
+        ("deduplicate", {"record-level.expire-time": "1 d"}, "needs 'record-level.time-field'"),
+        ("deduplicate", {"record-level.time-field": "b"}, "must be INT, BIGINT or a timestamp"),
+        ("deduplicate", {"record-level.time-field": "x"}, "no column"),
+        ("deduplicate", {"tablestore.merge.on-error": "ignore"}, "fail or skip"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_when_a_table_is_created(
+    tmp_path: Path, engine: str, options: dict[str, str], named: str
+) -> None:
+    lake = ts.connect(str(tmp_path))
+    with pytest.raises(InvalidOption, match=named):
+        lake.create_table(
+            "d.t", schema=COLUMNS, primary_key=["k"], options={"merge-engine": engine, **options}
+        )
+    assert "d.t" not in lake
+
+
+def test_rbm64_is_refused_by_name(tmp_path: Path) -> None:
+    columns = {"k": ts.INT, "a": ts.BYTES}
+    with pytest.raises(Unsupported, match="aggregate function rbm64"):
+        ts.connect(str(tmp_path)).create_table(
+            "d.t",
+            schema=columns,
+            primary_key=["k"],
+            options={"merge-engine": "aggregation", "fields.a.aggregate-function": "rbm64"},
+        )
+
+
+@pytest.mark.parametrize(
+    ("engine", "options", "remedy"),
+    [
+        ("partial-update", {}, "partial-update.remove-record-on-delete"),
+        ("first-row", {}, "'ignore-delete' = 'true'"),
+        ("aggregation", {"fields.a.aggregate-function": "max"}, "'fields.a.ignore-retract' = 'true'"),
+        (
+            "partial-update",
+            {"fields.s.sequence-group": "a", "fields.a.aggregate-function": "first_value"},
+            "'fields.a.ignore-retract' = 'true'",
+        ),
+    ],
+)
+def test_a_row_that_no_engine_takes_is_refused_with_the_remedy_and_nothing_is_written(
+    tmp_path: Path, engine: str, options: dict[str, str], remedy: str
+) -> None:
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t",
+        schema={"k": ts.INT, "a": ts.INT, "s": ts.INT},
+        primary_key=["k"],
+        options={"merge-engine": engine, **options},
+    )
+    rows = pa.table({"k": pa.array([1, 2], pa.int32()), "kind": ["+I", "-D"]})
+    with pytest.raises(InvalidRequest, match=remedy):
+        table.write(rows, row_kind_column="kind")
+    assert table.store.snapshots.latest() is None
+    assert not [p for p in Path(table.location).rglob("*") if "bucket" in p.name]
+
+
+def test_a_delete_is_taken_where_the_row_is_removed_and_an_update_before_is_not(tmp_path: Path) -> None:
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t",
+        schema={"k": ts.INT, "a": ts.INT},
+        primary_key=["k"],
+        options={
+            "merge-engine": "aggregation",
+            "fields.a.aggregate-function": "max",
+            "aggregation.remove-record-on-delete": "true",
+        },
+    )
+    row = {"k": pa.array([1], pa.int32()), "a": pa.array([3], pa.int32())}
+    table.write(pa.table(row))
+    table.write(pa.table({**row, "kind": ["-D"]}), row_kind_column="kind")
+    assert table.scan().to_arrow().num_rows == 0
+    with pytest.raises(InvalidRequest, match="ignore-retract"):
+        table.write(pa.table({**row, "kind": ["-U"]}), row_kind_column="kind")
+
+
+def test_a_key_that_overflows_is_named_and_the_others_can_be_read(tmp_path: Path) -> None:
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t",
+        schema={"k": ts.INT, "n": ts.STRING, "a": ts.TINYINT},
+        primary_key=["k", "n"],
+        options={"merge-engine": "aggregation", "fields.a.aggregate-function": "sum", "write-only": "true"},
+    )
+    for _ in range(2):
+        table.write(
+            pa.table({"k": pa.array([1, 2], pa.int32()), "n": ["x", "y"], "a": pa.array([100, 1], pa.int8())})
+        )
+    text = r"d\.db/t\S*: key k = 1, n = 'x' cannot be merged: column 'a': byte overflow: 100 \+ 100; ALTER"
+    with pytest.raises(CannotMerge, match=text) as error:
+        table.scan().to_arrow()
+    assert (error.value.column, error.value.key) == ("a", {"k": 1, "n": "x"})
+    with pytest.raises(CannotMerge, match=text):
+        table.compact(full=True)
+    skipping = ts.open(table.location).with_options({"tablestore.merge.on-error": "skip"})
+    assert skipping.scan().to_arrow().column("k").to_pylist() == [2]
+    with pytest.raises(CannotMerge, match=text):  # what a compaction left out would be lost
+        skipping.compact(full=True)
+    again = pickle.loads(pickle.dumps(error.value))
+    assert (again.column, again.key) == ("a", {"k": 1, "n": "x"})
