@@ -57,7 +57,8 @@ def open_s3(bucket: str, options: S3Options) -> Any:
     """The client of one bucket, with retries and backoff."""
     from obstore.store import S3Store
 
-    plain = {"allow_http": (options.endpoint or "").startswith("http://")}
+    endpoint = options.endpoint or os.environ.get("AWS_ENDPOINT") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    plain = {"allow_http": endpoint.startswith("http://")}
     limits = {"connect_timeout": timedelta(seconds=10), "timeout": timedelta(seconds=60)}
     return S3Store(
         bucket, client_options={**plain, **limits}, retry_config=_RETRY, **options.client_arguments()

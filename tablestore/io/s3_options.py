@@ -66,8 +66,8 @@ class S3Options:
             "session_token": self.session_token,
             "region": self.region or ("us-east-1" if self.endpoint else None),
         }
-        path_style = self.path_style if self.path_style is not None else self.endpoint is not None
-        given["virtual_hosted_style_request"] = not path_style
+        if self.path_style is not None or self.endpoint is not None:
+            given["virtual_hosted_style_request"] = self.path_style is False
         return {k: v for k, v in given.items() if v is not None}
 
     def scrub(self, text: str) -> str:

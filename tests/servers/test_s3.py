@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import InvalidRequest, NotFound, Unavailable
-from tests.servers.s3 import SECRET, S3Server
+from tests.servers.s3 import KEY, SECRET, S3Server
 
 FEBRUARY = date(2026, 2, 2)
 COLUMNS = {"day": "DATE NOT NULL", "k": ts.INT, "v": ts.STRING, "price": ts.DECIMAL(20, 2)}
@@ -96,6 +97,22 @@ def test_a_store_travels_to_workers_with_its_keys_hidden(options: dict[str, Any]
     root = Path(__file__).resolve().parents[2]
     subprocess.run([sys.executable, "-c", IN_A_WORKER, packed], cwd=root, check=True, timeout=60)
     assert [k for k, _ in rows_of(table)] == [1, 2, 11, 12]
+
+
+def test_keys_may_come_from_the_environment(options: dict[str, Any], s3: S3Server) -> None:
+    table = ts.connect(**options).create_table("shop.orders", schema=COLUMNS, primary_key=["k"])
+    program = "import sys, tablestore as ts; ts.open(sys.argv[1]).write([{'day': None, 'k': 5}])"
+    program = program.replace("None", "__import__('datetime').date(2026, 1, 1)")
+    known = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1"}
+    known["AWS_ENDPOINT"] = s3.endpoint
+    subprocess.run(
+        [sys.executable, "-c", program, table.location],
+        cwd=Path(__file__).resolve().parents[2],
+        env={**os.environ, **known},
+        check=True,
+        timeout=60,
+    )
+    assert rows_of(table) == [(5, None)]
 
 
 def test_wrong_keys_and_absent_buckets_are_said(versitygw: S3Server) -> None:
