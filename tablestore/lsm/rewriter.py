@@ -42,7 +42,7 @@ from tablestore.lsm.decision import CompactUnit
 from tablestore.lsm.deletions import BucketDeletions
 from tablestore.lsm.interval import Section
 from tablestore.lsm.lookup import Hits, LevelLookup
-from tablestore.lsm.merge.expire import RecordExpire
+from tablestore.lsm.merge.expire import RecordExpire, expired_files
 from tablestore.lsm.merge_function import MergeFunction, merge_function, take, without_retracts
 from tablestore.lsm.sorted_run import Levels, SortedRun, old_to_new
 from tablestore.options import ChangelogProducer, MergeEngine, TableOptions
@@ -231,15 +231,14 @@ class Rewriter:
             output_level=unit.output_level,
             max_level=levels.max_level,
             small_bytes=self._small_bytes,
-            expired=self._expired(unit.files),
+            expired=expired_files(
+                self._files.env,
+                self._files.schema_of,
+                self._files.schema,
+                self._files.options,
+                unit.files,
+            ),
         )
-
-    def _expired(self, files: Sequence[DataFileMeta]) -> frozenset[str]:
-        """Names of files that hold rows past their time."""
-        if self._expire is None:
-            return frozenset()
-        now, schema_of = self._files.env.now_ms() // 1000, self._files.schema_of
-        return frozenset(f.file_name for f in files if self._expire.expired(f, schema_of, now))
 
     def _lookup(self, output_level: int, levels: Levels) -> LevelLookup | None:
         """What looks keys up above the output level, if this table does so."""

@@ -8,6 +8,7 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.types import to_arrow
 from tablestore.io.external_paths import ExternalPaths
 from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.lsm.changelog_rules import require_changelog
 from tablestore.lsm.merge.validate import validate
 from tablestore.options import TableOptions
 from tablestore.write.bucket_mode import DYNAMIC_BUCKET, BucketMode, key_is_global
@@ -35,6 +36,7 @@ def require_writable(schema: TableSchema, options: TableOptions) -> None:
 def _require_keys(schema: TableSchema, options: TableOptions) -> None:
     require_buckets(schema, options)
     validate(schema, options)
+    require_changelog(schema, options)
     if options.compaction_trigger < 1 or options.num_levels < 2:
         raise InvalidRequest("num-sorted-run.compaction-trigger must be at least 1 and num-levels at least 2")
 

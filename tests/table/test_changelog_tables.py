@@ -224,3 +224,15 @@ def test_two_compactions_of_one_bucket_exclude_each_other(tmp_path: Path, monkey
     t.compact()
     assert (rows_of(t)[1], rows_of(t)[2]) == ((1, 1, "first"), (2, 2, "second"))
     assert t.check() == []
+
+
+def test_full_compactions_rewrite_every_file_if_asked_to(tmp_path: Path) -> None:
+    t = make(tmp_path, {})
+    write(t, [(k, 0, "x") for k in range(9)])
+    t.compact(full=True)
+    before = {f.file_name for s in t.scan().plan().splits for f in s.files}
+    t.compact(full=True)
+    assert {f.file_name for s in t.scan().plan().splits for f in s.files} == before
+    t.with_options({"compaction.force-rewrite-all-files": True}).compact(full=True)
+    assert {f.file_name for s in t.scan().plan().splits for f in s.files}.isdisjoint(before)
+    assert len(rows_of(t)) == 9
