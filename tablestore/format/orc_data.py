@@ -91,7 +91,7 @@ class OrcEncoder:
         self._stats.update(rows)
         for f, column in zip(self._columns, rows.columns, strict=True):
             _require_readable(column, f)
-        stored = [rebuilt(c, f.type) for c, f in zip(rows.columns, self._physical, strict=True)]
+        stored = [_whole(rebuilt(c, f.type)) for c, f in zip(rows.columns, self._physical, strict=True)]
         self._arrow_bytes += rows.nbytes
         try:
             if self._writer is None:
@@ -136,6 +136,11 @@ class OrcEncoder:
             with contextlib.suppress(OSError):
                 self._sink.close()
         self._writer = None
+
+
+def _whole(array: pa.Array) -> pa.Array:
+    """The values in buffers of their own: Arrow's ORC writer forgets offsets inside nested slices."""
+    return pa.concat_arrays([array.slice(0, 0), array]) if pa.types.is_nested(array.type) else array
 
 
 def _stored(t: pa.DataType) -> pa.DataType:
