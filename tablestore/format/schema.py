@@ -132,7 +132,7 @@ def from_json(data: bytes, path: str) -> TableSchema:
         made = TableSchema(
             id=int(body["id"]),
             fields=fields,
-            highest_field_id=int(body.get("highestFieldId", highest_id(fields))),
+            highest_field_id=max(int(body.get("highestFieldId", -1)), highest_id(fields)),
             partition_keys=tuple(body.get("partitionKeys") or ()),
             primary_keys=tuple(body.get("primaryKeys") or ()),
             options=options,

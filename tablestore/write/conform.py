@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -45,8 +46,9 @@ def as_batches(data: Any, schema: TableSchema | None = None) -> Iterator[pa.Reco
     elif isinstance(data, dict):
         yield _from_columns(data, schema)
     elif isinstance(data, list) and (not data or isinstance(data[0], dict)):
-        names = dict.fromkeys(name for row in data for name in row)
-        yield _from_columns({n: [row.get(n) for row in data] for n in names}, schema)
+        for rows in _runs(data, schema):
+            names = dict.fromkeys(name for row in rows for name in row)
+            yield _from_columns({n: [row.get(n) for row in rows] for n in names}, schema)
     elif isinstance(data, Iterator | list | tuple):
         for part in data:
             yield from as_batches(part, schema)
@@ -56,12 +58,25 @@ def as_batches(data: Any, schema: TableSchema | None = None) -> Iterator[pa.Reco
         )
 
 
+def _runs(rows: list[dict[str, Any]], schema: TableSchema | None) -> Iterator[list[dict[str, Any]]]:
+    """Rows in runs that leave out the same columns with defaults, so that each run gets them as a whole."""
+    defaults = {f.name for f in schema.fields if f.default is not None} if schema is not None else set()
+    if not defaults:
+        yield rows
+        return
+    for _, run in groupby(rows, lambda row: defaults - row.keys()):
+        yield list(run)
+
+
 def _from_columns(columns: Mapping[str, Any], schema: TableSchema | None) -> pa.RecordBatch:
     """Plain Python columns; nested ones are made in the table's type, others in what Arrow sees in them."""
     known = {} if schema is None else schema.by_name
     nested = {n: known[n].type for n in columns if n in known and known[n].type.is_nested}
     arrays = []
     for name, values in columns.items():
+        if isinstance(values, pa.Array | pa.ChunkedArray):
+            arrays.append(values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
+            continue
         try:
             t = to_arrow(nested[name]) if name in nested else None
             arrays.append(pa.array(_entries(values, nested.get(name)), t))
@@ -182,9 +197,7 @@ def _list(array: pa.Array, t: DataType, what: str) -> pa.Array:
 
 
 def _map(array: pa.Array, t: DataType, what: str) -> pa.Array:
-    if not pa.types.is_map(array.type):
-        raise SchemaMismatch(f"{_problem(array, t, what)}: give maps, or a list of pairs for each row")
-    parts: Lists = lists(array)
+    parts = _entries_of(array, t, what)
     key_type = t.children[0].type
     keys = _fitted(parts.children[0], key_type, f"{what}, key,")
     _require_present(keys, key_type.not_null(), f"{what}, key,")
@@ -195,6 +208,18 @@ def _map(array: pa.Array, t: DataType, what: str) -> pa.Array:
     if t.root == "MULTISET" and len(values) and pc.min(values).as_py() < 1:
         raise SchemaMismatch(f"{what} is {t} and a count is {pc.min(values)}; counts start at 1{_NOTHING}")
     return joined(replace(parts, children=(keys, values)), to_arrow(t))
+
+
+def _entries_of(array: pa.Array, t: DataType, what: str) -> Lists:
+    """Keys and values of maps, or of lists of two-field structs, which is how some frames have them."""
+    kind = array.type
+    if pa.types.is_map(kind):
+        return lists(array)
+    if isinstance(kind, pa.ListType | pa.LargeListType) and pa.types.is_struct(kind.value_type):
+        parts = lists(array)
+        if kind.value_type.num_fields == 2 and not parts.children[0].null_count:
+            return replace(parts, children=tuple(parts.children[0].flatten()))
+    raise SchemaMismatch(f"{_problem(array, t, what)}: give maps, or lists of (key, value)")
 
 
 def _cast(array: pa.Array, t: DataType, target: pa.DataType, what: str) -> pa.Array:

@@ -211,3 +211,36 @@ def test_columns_of_every_type_become_text_as_in_java(java: JavaPaimon, tmp_path
     for name in list(columns)[1:]:
         ts.open(path).alter(ts.retype(name, ts.STRING))
     assert seen(path) == java.rows(path)
+
+
+def test_options_that_name_a_column_follow_its_rename_as_in_java(java: JavaPaimon, tmp_path: Path) -> None:
+    columns = {"k": "INT NOT NULL", "a": "INT", "b": "INT", "s": "INT"}
+    options = {
+        "bucket": "1",
+        "bucket-key": "k",
+        "merge-engine": "partial-update",
+        "fields.s.sequence-group": "a,b",
+        "fields.a.aggregate-function": "sum",
+        "fields.a.ignore-retract": "true",
+    }
+    renames = [("a", "total"), ("s", "version"), ("k", "id")]
+    made = []
+    for engine in ("java", "ours"):
+        path = str(tmp_path / "d.db" / engine)
+        java.create(path, columns, primary_keys=["k"], options=options)
+        if engine == "java":
+            java.alter(path, [{"change": "rename", "name": old, "to": new} for old, new in renames])
+        else:
+            ts.open(path).alter(*(ts.rename(old, new) for old, new in renames))
+        made.append(stored(path, 1))
+    assert made[0] == made[1]
+
+
+def test_a_branch_has_schemas_of_its_own(java: JavaPaimon, path: str) -> None:
+    t = ts.open(path)
+    t.branches.create("b")
+    t.branch("b").alter(ts.add("c", ts.INT, after="k"))
+    assert "c" in t.branch("b").schema.names
+    assert "c" not in t.refresh().schema.names
+    java.alter(path, [{"change": "rename", "name": "c", "to": "d"}], branch="b")
+    assert "d" in ts.open(path).branch("b").schema.names

@@ -100,6 +100,14 @@ def test_changes_that_race_are_all_kept(table: ts.Table) -> None:
     assert t.store.schemas.ids() == list(range(7))
 
 
+def test_a_writer_that_began_before_a_change_still_commits(table: ts.Table) -> None:
+    with table.writer() as w:
+        w.write([{"k": 3, "a": 30, "b": "z"}])
+        altered = table.alter(ts.drop("b"), ts.rename("a", "amount"), ts.add("b", ts.INT))
+    assert rows(altered)[2] == {"k": 3, "amount": 30, "b": None}
+    assert altered.check() == []
+
+
 def test_a_change_is_refused_on_the_schema_that_it_meets(table: ts.Table) -> None:
     table.alter(ts.drop("b"))
     with pytest.raises(NotFound, match="'b'"):

@@ -126,6 +126,15 @@ def test_null_within_a_null_row_is_no_null() -> None:
     assert made.column("v").to_pylist() == [{"x": 1, "y": "a"}, None]
 
 
+def test_lists_of_keys_and_values_are_maps() -> None:
+    pairs = pa.array([[{"key": "a", "value": 1}], None, []])
+    assert fitted("MAP<STRING, INT>", pairs) == [[("a", 1)], None, []]
+    with pytest.raises(SchemaMismatch, match="give maps"):
+        fitted("MAP<STRING, INT>", pa.array([[1]]))
+    with pytest.raises(SchemaMismatch, match=r"key, is NOT NULL"):
+        fitted("MAP<STRING, INT>", pa.array([[{"key": None, "value": 1}, {"key": "a", "value": 1}]]))
+
+
 def test_a_timestamp_beyond_nanoseconds_is_refused_and_not_wrapped() -> None:
     far = pa.array([2**53], pa.timestamp("s"))
     with pytest.raises(SchemaMismatch, match="'v'"):
