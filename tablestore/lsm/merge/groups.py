@@ -82,15 +82,28 @@ class MergeFunction(Protocol):
 
 def grouped(codes: np.ndarray, numbers: Sequence[np.ndarray]) -> Groups:
     """Rows ordered by key code, then by `numbers`. One stable sort if equal keys come oldest first, else one
-    more."""
+    or two more."""
     order = np.argsort(codes, kind="stable")
     ordered = codes[order]
     repeats = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1  # places that go on with the key before
-    if len(repeats) and _disordered(numbers, order[repeats - 1], order[repeats]):
-        order = np.lexsort((*reversed(numbers), codes))
     first = np.ones(len(order), dtype=bool)
     first[repeats] = False
+    if len(repeats) and _disordered(numbers, order[repeats - 1], order[repeats]):
+        order = _within_keys(order, first, numbers[0])
+        if _disordered(numbers, order[repeats - 1], order[repeats]):
+            order = np.lexsort((*reversed(numbers), codes))
     return Groups(order, np.flatnonzero(first))
+
+
+def _within_keys(order: np.ndarray, first: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Rows in key order put in order of `values` within each key, by one sort of numbers that hold both."""
+    wanted = values[order]
+    low = int(wanted.min())
+    span = int(wanted.max()) - low + 1
+    if span * len(order) >= 2**62:
+        return order
+    packed = np.cumsum(first) * span + (wanted - low)
+    return order[np.argsort(packed, kind="stable")]
 
 
 def _disordered(numbers: Sequence[np.ndarray], before: np.ndarray, after: np.ndarray) -> bool:
