@@ -11,11 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import datasketches
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.env import SYSTEM
 from tablestore.errors import CannotMerge, InvalidRequest
+from tablestore.format import roaring
 from tests.lsm.merge_cases import Case, cases
 from tests.lsm.test_merge_engines import kv_rows, random_records, random_table
 from tests.peers.cells import cells, in_order
@@ -174,3 +178,99 @@ def take_turns(java: JavaPaimon, path: Path, engine: str, seed: int) -> None:
         if found == "error" or place.endswith("error"):
             return
         assert ts.open(table.location).check() == [], place
+
+
+def aggregated(path: Path, function: str) -> ts.Table:
+    return ts.connect(str(path)).create_table(
+        "d.t",
+        schema={"k": ts.INT, "a": ts.BYTES},
+        primary_key=["k"],
+        options={
+            "merge-engine": "aggregation",
+            "fields.a.aggregate-function": function,
+            "write-only": "true",
+        },
+    )
+
+
+def bytes_row(value: bytes) -> pa.Table:
+    return pa.table({"k": pa.array([1], pa.int32()), "a": pa.array([value], pa.binary())})
+
+
+def theta(values: range) -> bytes:
+    sketch = datasketches.update_theta_sketch()
+    for value in values:
+        sketch.update(value)
+    return sketch.compact().serialize()
+
+
+def hll(values: range) -> bytes:
+    sketch = datasketches.hll_sketch(12)
+    for value in values:
+        sketch.update(value)
+    return sketch.serialize_compact()
+
+
+def counted(function: str, value: bytes) -> float:
+    """How many distinct values a sketch or bitmap tells of."""
+    if function == "theta_sketch":
+        return datasketches.compact_theta_sketch.deserialize(value).get_estimate()
+    if function == "hll_sketch":
+        return datasketches.hll_sketch.deserialize(value).get_estimate()
+    return len(roaring.decode32(value))
+
+
+@pytest.mark.parametrize("function", ["rbm32", "theta_sketch", "hll_sketch"])
+@pytest.mark.parametrize("size", [10, 300, 20_000])
+def test_bitmaps_and_sketches_of_both_are_united_alike(
+    java: JavaPaimon, tmp_path: Path, function: str, size: int
+) -> None:
+    make = {"theta_sketch": theta, "hll_sketch": hll, "rbm32": lambda r: roaring.encode32(np.array(r))}[
+        function
+    ]
+    table, parts = aggregated(tmp_path, function), [range(size), range(size // 2, 2 * size), range(5)]
+    for number, part in enumerate(parts):
+        java.write(table.location, bytes_row(make(part)), identifier=number, write_only=True)
+    ((_, given),) = java.rows(table.location)
+    (merged,) = ts.open(table.location).scan().to_arrow().column("a").to_pylist()
+    from_java = counted(function, bytes.fromhex(given["hex"]))
+    assert counted(function, merged) == pytest.approx(from_java, rel=1e-6)
+    assert from_java == pytest.approx(2 * size, rel=0 if function == "rbm32" else 0.05)
+    ts.open(table.location).compact(full=True)  # Java goes on with what ours made, and ours with Java's
+    java.write(table.location, bytes_row(make(range(2 * size, 3 * size))), identifier=9, write_only=True)
+    java.compact(table.location, identifier=10)
+    (last,) = ts.open(table.location).scan().to_arrow().column("a").to_pylist()
+    assert counted(function, last) == pytest.approx(3 * size, rel=0 if function == "rbm32" else 0.05)
+
+
+@pytest.mark.parametrize(
+    "kind", ["INT", "BIGINT", "TIMESTAMP(3)", "TIMESTAMP(6)", "TIMESTAMP(6) WITH LOCAL TIME ZONE"]
+)
+def test_rows_expire_in_compaction_as_in_java(java: JavaPaimon, tmp_path: Path, kind: str) -> None:
+    """Both show rows that no compaction has touched, and drop the same ones when they compact."""
+    now = int(SYSTEM.now_ms() // 1000)
+    ages = [0, 3_000, 4_000, 10**6, None]
+    unit = {"INT": 1, "BIGINT": 1000, "TIMESTAMP(3)": 1000}.get(kind, 10**6)
+    tables = []
+    for name in ("ours", "java"):
+        table = ts.connect(str(tmp_path)).create_table(
+            f"d.{name}",
+            schema={"k": ts.INT, "at": kind},
+            primary_key=["k"],
+            options={
+                "record-level.expire-time": "1 h",
+                "record-level.time-field": "at",
+                "write-only": "true",
+            },
+        )
+        values = [None if a is None else (now - a) * unit for a in ages]
+        column = pa.array(values, pa.int64()).cast(table.schema.field("at").type)
+        table.write(pa.table({"k": pa.array(range(5), pa.int32()), "at": column}))
+        tables.append(table)
+    mine, other = tables
+    assert len(theirs(java, mine)) == len(ours(mine)) == 5
+    mine.compact(full=True)
+    java.compact(other.location)
+    assert ours(mine) == ours(other) == theirs(java, mine) == theirs(java, other)
+    assert [row[0] for row in ours(mine)] == [0, 1, 4]
+    assert [f[1:4] for f in java.levels(mine.location)] == [f[1:4] for f in java.levels(other.location)]
