@@ -9,15 +9,16 @@ replaces the old files and refuses when another writer did so meanwhile: one wri
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import Corrupt, InvalidRequest
+from tablestore.errors import InvalidRequest
 from tablestore.format import hash_index, hashing
 from tablestore.format.index_manifest import HASH, IndexEntry, IndexFileMeta
+from tablestore.meta.hash_indexes import read_hashes
 from tablestore.meta.store import Store
 from tablestore.options import TableOptions
 from tablestore.write import bucketing
@@ -204,20 +205,3 @@ class DynamicRouting:
         for name in self._written:
             self._store.io.delete(self._store.paths.index(name))
         self._written = []
-
-
-def read_hashes(store: Store, file: IndexFileMeta) -> np.ndarray:
-    """The hashes of one index file; raises Corrupt naming it."""
-    path = store.paths.index(file.file_name)
-    try:
-        data = store.io.read(path)
-    except FileNotFoundError:
-        raise Corrupt(path, "the file is missing") from None
-    if len(data) != file.file_size:
-        raise Corrupt(path, f"it has {len(data):,} bytes; the index manifest says {file.file_size:,}")
-    return hash_index.decode(data, path)
-
-
-def buckets_of(store: Store, entries: Sequence[IndexEntry]) -> dict[Place, np.ndarray]:
-    """The hashes of each bucket that has an index, for checks."""
-    return {(e.partition, e.bucket): read_hashes(store, e.file) for e in entries if e.file.index_type == HASH}
