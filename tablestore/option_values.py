@@ -12,41 +12,30 @@ from enum import Enum, StrEnum
 from typing import Any
 
 _SIZES = {
-    "": 1,
-    "b": 1,
-    "bytes": 1,
-    "k": 10,
-    "kb": 10,
-    "m": 20,
-    "mb": 20,
-    "g": 30,
-    "gb": 30,
-    "t": 40,
-    "tb": 40,
+    unit: shift
+    for shift, units in {
+        0: ("", "b", "bytes"),
+        10: ("k", "kb", "kibibytes"),
+        20: ("m", "mb", "mebibytes"),
+        30: ("g", "gb", "gibibytes"),
+        40: ("t", "tb", "tebibytes"),
+    }.items()
+    for unit in units
 }
-_TIMES = {
-    "ms": 1,
-    "milli": 1,
-    "millis": 1,
-    "millisecond": 1,
-    "milliseconds": 1,
-    "s": 1000,
-    "sec": 1000,
-    "second": 1000,
-    "seconds": 1000,
-    "": 1,
-    "m": 60_000,
-    "min": 60_000,
-    "minute": 60_000,
-    "minutes": 60_000,
-    "h": 3_600_000,
-    "hour": 3_600_000,
-    "hours": 3_600_000,
-    "d": 86_400_000,
-    "day": 86_400_000,
-    "days": 86_400_000,
+_NANOS = {
+    unit: nanos
+    for nanos, units in {
+        1: ("ns", "nano", "nanos", "nanosecond", "nanoseconds"),
+        1_000: ("µs", "micro", "micros", "microsecond", "microseconds"),
+        1_000_000: ("", "ms", "milli", "millis", "millisecond", "milliseconds"),
+        1_000_000_000: ("s", "sec", "secs", "second", "seconds"),
+        60_000_000_000: ("m", "min", "minute", "minutes"),
+        3_600_000_000_000: ("h", "hour", "hours"),
+        86_400_000_000_000: ("d", "day", "days"),
+    }.items()
+    for unit in units
 }
-_AMOUNT = re.compile(r"\s*(\d+)\s*([A-Za-z]*)\s*")
+_AMOUNT = re.compile(r"\s*(\d+)\s*([A-Za-zµ]*)\s*")
 INFINITE = 2147483647
 ENDLESS = 9223372036854775807
 
@@ -90,16 +79,15 @@ def memory_size(text: str) -> int:
     match = _AMOUNT.fullmatch(text)
     if not match or match[2].lower() not in _SIZES:
         raise ValueError("a size such as '128 mb'")
-    unit = _SIZES[match[2].lower()]
-    return int(match[1]) << unit if unit > 1 else int(match[1])
+    return int(match[1]) << _SIZES[match[2].lower()]
 
 
 def duration_ms(text: str) -> int:
     """Milliseconds of `1 h`, `10 min`, `30s`, `500 ms`; a bare number is milliseconds."""
     match = _AMOUNT.fullmatch(text)
-    if not match or match[2].lower() not in _TIMES:
+    if not match or match[2].lower() not in _NANOS:
         raise ValueError("a duration such as '10 min'")
-    return int(match[1]) * _TIMES[match[2].lower()]
+    return int(match[1]) * _NANOS[match[2].lower()] // 1_000_000
 
 
 def boolean(text: str) -> bool:

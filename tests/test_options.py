@@ -11,7 +11,15 @@ import pytest
 import tablestore as ts
 from tablestore.errors import InvalidOption
 from tablestore.option_names import ALIASES, NAMES
-from tablestore.options import TableOptions, as_text, current_names, describe, refuse_near_misses
+from tablestore.options import (
+    TableOptions,
+    as_text,
+    current_names,
+    describe,
+    duration_ms,
+    memory_size,
+    refuse_near_misses,
+)
 
 TABLE = Path(__file__).parent / "golden" / "options" / "paimon-options.tsv"
 LISTED = {k: (d, t) for k, d, t in (line.split("\t") for line in TABLE.read_text().splitlines())}
@@ -106,6 +114,24 @@ def test_a_bad_value_is_refused_with_what_is_allowed(key: str, value: str, allow
     with pytest.raises(InvalidOption, match=allowed) as e:
         TableOptions.parse({key: value})
     assert key in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "value"),
+    [
+        (memory_size, "128 mb", 128 << 20),
+        (memory_size, "1024", 1024),
+        (memory_size, "2kibibytes", 2048),
+        (memory_size, "1 T", 1 << 40),
+        (duration_ms, "1 h", 3_600_000),
+        (duration_ms, "500", 500),
+        (duration_ms, "10MIN", 600_000),
+        (duration_ms, "2500 µs", 2),
+        (duration_ms, "30 secs", 30_000),
+    ],
+)
+def test_units_of_sizes_and_durations(parse: Any, text: str, value: int) -> None:
+    assert parse(text) == value
 
 
 def test_near_misses_are_named_wherever_options_are_given(tmp_path: Path) -> None:

@@ -45,7 +45,9 @@ def as_batches(data: Any, schema: TableSchema | None = None) -> Iterator[pa.Reco
         yield from pa.Table.from_pandas(data, preserve_index=False).to_batches()
     elif isinstance(data, dict):
         yield _from_columns(data, schema)
-    elif isinstance(data, list) and (not data or isinstance(data[0], dict)):
+    elif isinstance(data, list) and not data:
+        return
+    elif isinstance(data, list) and isinstance(data[0], dict):
         for rows in _runs(data, schema):
             names = dict.fromkeys(name for row in rows for name in row)
             yield _from_columns({n: [row.get(n) for row in rows] for n in names}, schema)

@@ -45,7 +45,6 @@ def table(lake: ts.Lake) -> ts.Table:
         ({"primary_key": ["id"], "options": {"bukcet": 3}}, InvalidOption, "did you mean 'bucket'"),
         ({"primary_key": ["id"], "options": {"bucket": "many"}}, InvalidOption, "'bucket' is 'many'"),
         ({"primary_key": ["id"], "options": {"merge-engine": "magic"}}, InvalidOption, "deduplicate"),
-        ({"primary_key": ["id"], "options": {"merge-engine": "aggregation"}}, Unsupported, "aggregation"),
         ({"primary_key": ["id"], "options": {"bucket": 0}}, InvalidOption, "'bucket' is 0"),
         ({"primary_key": [], "options": {"bucket": -2}}, InvalidOption, "postponed"),
         ({"primary_key": ["id"], "options": {"bucket-key": "name"}}, InvalidOption, "'name'"),

@@ -242,7 +242,5 @@ def test_what_is_not_there_yet_says_so_by_name(orders: ts.Table, name: str) -> N
 def test_unsupported_doors_say_so(lake: ts.Lake, orders: ts.Table) -> None:
     with pytest.raises(Unsupported, match=r"Lake\.sql"):
         lake.sql("SELECT 1")
-    with pytest.raises(Unsupported, match=r"\$audit_log"):
-        lake.table("shop.orders$audit_log")
     with pytest.raises(Unsupported, match="hdfs://"):
         ts.connect("hdfs://host/lake")

@@ -170,3 +170,7 @@ def test_the_written_nested_rows_come_back(tmp_path: Path) -> None:
     t.write(rows)
     assert sorted(t.scan().to_arrow().to_pylist(), key=lambda r: r["k"]) == rows
     assert t.check() == []
+
+
+def test_no_rows_are_no_batches() -> None:
+    assert list(as_batches([], schema("INT"))) == []
