@@ -28,6 +28,8 @@ from tablestore.spark.checkpoint import origin_of
 from tablestore.spark.compaction import compact
 from tablestore.spark.directory_source import decode_work
 from tablestore.table.catalog import open_table
+from tablestore.table.table import Table
+from tablestore.write import full_compaction
 from tablestore.write.support import require_parallel_writers
 
 log = logging.getLogger(__name__)
@@ -58,8 +60,8 @@ class Ingest:
     often, until stopped.
 
     `compact_every` n: after every n batches, buckets whose compaction is due are compacted by Spark tasks;
-    0 leaves that to others. The table option `tablestore.full-phase-changelog` = false makes commits of
-    snapshot chunks write no changelog files.
+    0 leaves that to others, but for tables whose changelog or deletion vectors come of compaction. The table
+    option `tablestore.full-phase-changelog` = false makes commits of snapshot chunks write no changelog.
     """
 
     load: Load
@@ -152,11 +154,24 @@ class _Batches:
         if self._on_batch is not None:
             reached = Position.of(position)
             self._on_batch(BatchDone(number, phase, rows, started, time.time(), committed.snapshot, reached))
-        if self._ingest.compact_every and (number + 1) % self._ingest.compact_every == 0:
+        due, full = compactions(table, number, every=self._ingest.compact_every)
+        if due:
             try:
-                compact(self._spark, load.table)
+                compact(self._spark, load.table, full=full)
             except CommitConflict as e:  # somebody else compacts too: the batch is committed all the same
                 log.warning("compaction after batch %d of %s lost: %s", number, load.user, e)
+
+
+def compactions(table: Table, number: int, *, every: int) -> tuple[bool, bool]:
+    """(whether to compact after batch `number`, whether fully): every so many batches (0: never), and as
+    often as the table's changelog or deletion vectors need it."""
+    options = table.store.options
+    due = bool(every) and (number + 1) % every == 0
+    if options.write_only or not table.primary_key:
+        return due, False
+    often = full_compaction.interval(options)
+    full = often is not None and (number + 1) % often == 0
+    return due or full or (options.needs_lookup and options.lookup_wait), full
 
 
 @dataclass(frozen=True)
