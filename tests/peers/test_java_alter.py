@@ -13,6 +13,8 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import TablestoreError
+from tablestore.format import casts
+from tablestore.format.types import parse_type
 from tests.peers.cells import cells, in_order
 from tests.peers.java_env import Missing
 from tests.peers.java_paimon import JavaError, JavaPaimon
@@ -244,3 +246,50 @@ def test_a_branch_has_schemas_of_its_own(java: JavaPaimon, path: str) -> None:
     assert "c" not in t.refresh().schema.names
     java.alter(path, [{"change": "rename", "name": "c", "to": "d"}], branch="b")
     assert "d" in ts.open(path).branch("b").schema.names
+
+
+VALUES: dict[str, list[Any]] = {
+    "BOOLEAN": [True, False],
+    "TINYINT": [1, -128],
+    "SMALLINT": [300, -5],
+    "INT": [70000, -1],
+    "BIGINT": [5_000_000_000, -(2**33) - 1],
+    "FLOAT": [1.5, -300.25],
+    "DOUBLE": [123456.789, -0.001],
+    "DECIMAL(7, 3)": ["1234.567", "-0.500"],
+    "DECIMAL(30, 5)": ["12345678901234567890.12345", "-1.00000"],
+    "CHAR(4)": ["abcd", "é"],
+    "VARCHAR(6)": ["abcdef", ""],
+    "STRING": ["a longer text", "x"],
+    "BYTES": [{"hex": "6162636465"}, {"hex": ""}],
+    "DATE": ["2026-01-02", "1969-12-31"],
+    "TIME(3)": ["12:30:15.050", "00:00:00.000"],
+    "TIMESTAMP(3)": ["2026-01-02 03:04:05.678", "1969-12-31 12:00:00.001"],
+    "TIMESTAMP(6)": ["2026-01-02 03:04:05.678901", "1969-12-31 12:00:00.000001"],
+    "TIMESTAMP(6) WITH LOCAL TIME ZONE": ["2026-01-02 03:04:05.678901Z", "1969-12-31 12:00:00.000001Z"],
+}
+TEXT_OF = {"BOOLEAN": "yes", "DATE": "2026-1-2", "TIME(3)": "1:02:03.5", "BYTES": "abc"}
+
+
+def text_for(target: str) -> str:
+    """A text that casts to the type."""
+    if "TIMESTAMP" in target:
+        return "2026-01-02 03:04:05.678"
+    return TEXT_OF.get(target, "abc" if "CHAR" in target or target == "STRING" else "12.5")
+
+
+@pytest.mark.parametrize("source", VALUES)
+def test_a_column_altered_to_any_type_reads_alike(java: JavaPaimon, tmp_path: Path, source: str) -> None:
+    before = parse_type(source)
+    targets = [t for t in VALUES if t != source and casts.allowed(before, parse_type(t), explicit=True)]
+    rows = [[value] * len(targets) for value in VALUES[source]]
+    if before.is_string:  # a text that is a value of the target, where it fits
+        targets = [t for t in targets if len(text_for(t)) <= before.precision]
+        rows = [[text_for(t) for t in targets]]
+    path = str(tmp_path / "d.db" / "t")
+    columns = {"k": "INT NOT NULL"} | {f"c{i}": source for i in range(len(targets))}
+    java.create(path, columns, primary_keys=["k"], options={"bucket": "1"})
+    java.write(path, [[k, *row] for k, row in enumerate([*rows, [None] * len(targets)])])
+    java.alter(path, [{"change": "type", "name": f"c{i}", "type": t} for i, t in enumerate(targets)])
+    assert seen(path) == java.rows(path)
+    assert len(seen(path)) == len(rows) + 1

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import Corrupt, InvalidOption, NotFound, SchemaMismatch, Unavailable, Unsupported
+from tablestore.errors import Corrupt, InvalidOption, NotFound, SchemaMismatch, Unavailable
 from tablestore.table.catalog import Lake
 from tests.faults import FaultyIO
 
