@@ -7,13 +7,14 @@ path may lie elsewhere, so options that name an object store give a FileIO that 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from tablestore.env import SYSTEM, Env
 from tablestore.io.fileio import FileIO, LocalFileIO
 from tablestore.io.object_store import ObjectStoreFileIO
 from tablestore.io.paths import is_object_location
-from tablestore.io.s3_options import S3Options, is_s3_key
+from tablestore.io.s3_options import PACKED, S3Options, is_s3_key, pack
 
 
 def file_io_for(path: str, options: Mapping[str, Any] | None = None, env: Env = SYSTEM) -> FileIO:
@@ -22,6 +23,11 @@ def file_io_for(path: str, options: Mapping[str, Any] | None = None, env: Env = 
     if not is_object_location(path) and not any(is_s3_key(key) for key in given):
         return LocalFileIO(env)
     return RoutedFileIO(LocalFileIO(env), ObjectStoreFileIO(S3Options.parse(given), env))
+
+
+def reach_of(io: FileIO) -> dict[str, str]:
+    """The options that reach a FileIO's store from another process; none for local files."""
+    return {} if isinstance(io, LocalFileIO) or not hasattr(io, "reach") else io.reach()
 
 
 class RoutedFileIO:
@@ -33,6 +39,10 @@ class RoutedFileIO:
     def with_guard(self) -> RoutedFileIO:
         """The same for callers that hold a lock around `write_new`."""
         return RoutedFileIO(self._local, self._objects.with_guard())
+
+    def reach(self) -> dict[str, str]:
+        """The option that makes `file_io_for` give the same in another process; no secret is legible."""
+        return {PACKED: pack(asdict(self._objects.options)).decode()}
 
     def __getattr__(self, verb: str) -> Any:
         if verb.startswith("_"):

@@ -18,6 +18,7 @@ from typing import Any
 
 from tablestore.errors import InvalidOption
 
+PACKED = "tablestore.store"  # an option that holds all of them, packed: how they reach other processes
 PREFIXES = ("s3.", "s3a.", "fs.s3a.")
 _SECRET = ("access_key", "secret_key", "session_token")
 _FLAGS = {"path_style", "conditional_put"}
@@ -48,6 +49,8 @@ class S3Options:
     @classmethod
     def parse(cls, options: Mapping[str, Any]) -> S3Options:
         """The S3 part of a catalog's options; other keys are passed over. Raises InvalidOption."""
+        if options.get(PACKED):
+            return unpack(str(options[PACKED]).encode())
         found: dict[str, Any] = {}
         for key, value in options.items():
             field = _NAMES.get(plain_key(key)) if is_s3_key(key) else None
@@ -88,7 +91,7 @@ class S3Options:
 
 def is_s3_key(key: str) -> bool:
     """Whether a catalog option belongs to the store rather than to the catalog."""
-    return key.startswith(PREFIXES)
+    return key.startswith(PREFIXES) or key == PACKED
 
 
 def plain_key(key: str) -> str:

@@ -2,7 +2,8 @@
 
 Options: path (or the argument of `load`), snapshot-id, timestamp (batch), columns (comma-separated), start
 (streaming: latest-full, latest or a snapshot id), rowkind (name of a column that holds "+I" "-U" "+U" "-D":
-filled when reading a stream, obeyed when writing), user (streaming sink). Planning happens in Spark's
+filled when reading a stream, obeyed when writing), user (streaming sink), s3.endpoint and its like (streams
+read from S3 take them from the environment). Planning happens in Spark's
 helper process, reading and writing in Python workers; each opens the table anew, so nothing but paths is
 pickled. For reads that need no merge `reading.to_spark` gives Spark's own Parquet scan instead, which
 prunes columns.
@@ -32,6 +33,7 @@ from pyspark.sql.types import StringType, StructType
 from tablestore.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format import rowkind
 from tablestore.format.predicate import Predicate
+from tablestore.io.s3_options import is_s3_key
 from tablestore.read.split import DataSplit, apart
 from tablestore.spark.exchange import arrow_schema, for_spark, predicate_of, spark_schema
 from tablestore.spark.frames import written
@@ -80,9 +82,14 @@ def _path(options: dict[str, str]) -> str:
     return options["path"]
 
 
+def _table(options: dict[str, str]) -> Table:
+    """The table of the options, which may say how its object store is reached."""
+    return open_table(_path(options), options={k: v for k, v in options.items() if is_s3_key(k)})
+
+
 def _at(options: dict[str, str]) -> Table:
     """The table, at the snapshot or time the options name."""
-    table = open_table(_path(options))
+    table = _table(options)
     moment = options.get("timestamp")
     if options.get("snapshot-id"):
         return table.at(snapshot=int(options["snapshot-id"]))
@@ -177,14 +184,15 @@ class _Writing:
     """
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
-        self._options, self._path = options, _path(options)
+        self._options = options
         self._kinds = options.get("rowkind")
-        unknown = set(schema.names) - set(open_table(self._path).schema.names) - {self._kinds}
+        names = _table(options).schema.names
+        unknown = set(schema.names) - set(names) - {self._kinds}
         if unknown:
-            raise NotFound.among("column", sorted(unknown)[0], open_table(self._path).schema.names)
+            raise NotFound.among("column", sorted(unknown)[0], names)
 
     def _written(self, batches: Iterator[pa.RecordBatch]) -> Messages:
-        table = open_table(self._path)
+        table = _table(self._options)
         context = TaskContext.get()
         base = table.max_sequence() + 1 + (context.partitionId() if context else 0) * SEQUENCE_SPAN
         return Messages(tuple(written(table, batches, base, self._kinds)))
@@ -202,7 +210,7 @@ class TableWriter(_Writing, DataSourceArrowWriter):
         return self._written(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        table = open_table(self._path)
+        table = _table(self._options)
         table.commit(_all(messages), user=table.store.env.uuid())
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -224,7 +232,7 @@ class TableStreamWriter(_Writing, DataSourceStreamArrowWriter):
         return self._written(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        open_table(self._path).commit(_all(messages), user=self._user, identifier=batchId)
+        _table(self._options).commit(_all(messages), user=self._user, identifier=batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """See `TableWriter.abort`."""

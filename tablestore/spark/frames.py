@@ -21,6 +21,9 @@ from tablestore.errors import NotFound
 from tablestore.format import rowkind
 from tablestore.format.parquet_schema import KIND
 from tablestore.format.predicate import Predicate, bind
+from tablestore.io.fileio import FileIO
+from tablestore.io.paths import is_object_location
+from tablestore.io.routed import reach_of
 from tablestore.read.split import DataSplit, apart
 from tablestore.spark.exchange import spark_condition, spark_schema
 from tablestore.spark.ingest import SEQUENCE_SPAN
@@ -50,7 +53,7 @@ def to_spark(
     if raw:
         parts.append(_native_scan(table, spark, schema, raw))
     if rest or not raw:
-        reader = spark.read.format("tablestore").option("path", table.location)
+        reader = spark.read.format("tablestore").options(path=table.location, **reach_of(table.store.io))
         if plan.snapshot is not None:
             reader = reader.option("snapshot-id", plan.snapshot.id)
         parts.append(reader.option("splits", "merged" if raw else "all").load())
@@ -64,6 +67,8 @@ def _native(table: Table, split: DataSplit) -> bool:
     """Whether Spark's Parquet reader gives the split's rows as the engine would: files of the present
     schema, exact types.
     """
+    if is_object_location(table.location):
+        return False  # Spark would need a file system of its own for it
     types = [f.type for f in table.schema]
     exact = not any(pa.types.is_time(t) or (pa.types.is_timestamp(t) and t.unit == "ns") for t in types)
     present = table.store.schema.id
@@ -104,7 +109,7 @@ def write_df(
     if order_by is not None:
         keys = [F.col(f"`{k}`") for k in table.primary_key]
         frame = frame.repartition(*keys).sortWithinPartitions(F.col(f"`{order_by}`"))
-    task = FrameTask(table.location, table.max_sequence() + 1, row_kind_column)
+    task = FrameTask(table.location, table.max_sequence() + 1, row_kind_column, table.store.io)
     messages = [bytes(row.message) for row in frame.mapInArrow(task, _RESULT).collect()]
     who = user or table.store.env.uuid()
     if identifier is None:
@@ -119,12 +124,13 @@ class FrameTask:
     path: str
     sequence_base: int
     row_kind_column: str | None
+    io: FileIO
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pa.set_cpu_count(1)
         context = TaskContext.get()
         base = self.sequence_base + (context.partitionId() if context else 0) * SEQUENCE_SPAN
-        for message in written(open_table(self.path), batches, base, self.row_kind_column):
+        for message in written(open_table(self.path, io=self.io), batches, base, self.row_kind_column):
             yield pa.record_batch([pa.array([message], pa.binary())], names=["message"])
 
 

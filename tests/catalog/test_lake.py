@@ -6,7 +6,6 @@ import multiprocessing
 import pickle
 import sqlite3
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -223,9 +222,7 @@ class TestSqlRegistry:
 
     def test_properties_follow_the_newest_schema(self, options: dict[str, object], database: Path) -> None:
         table = make(ts.connect(**options), "shop.orders", options={"bucket": 2})
-        store = table.store
-        changed = store.schema.with_options({"bucket": "2", "write-only": "true"})
-        assert store.schemas.commit(replace(changed, id=1))
+        changed = table.alter(ts.set_options({"write-only": "true"}), ts.add("w", ts.INT))
         found = dict(self.all(database, "SELECT property_key, property_value FROM paimon_table_properties"))
         assert found == {**changed.options, "primary-key": "k", "bucket-key": "k"}
 

@@ -56,6 +56,8 @@ def test_each_sees_what_the_other_altered_renamed_and_dropped(options: dict[str,
         java.ask("set", "shop", "a", "write-only", "true")
         assert lake.table("shop.a").schema.names == ["k", "v", "w"]
         assert lake.table("shop.a").options["write-only"] == "true"
+        lake.table("shop.a").alter(ts.reset_options("write-only"), ts.drop("w"))
+        assert "write-only" not in dict(java.ask("options", "shop", "a"))
         java.ask("rename", "shop", "a", "shop", "b")
         assert lake.tables() == ["shop.b"]
         lake.create_database("old")
