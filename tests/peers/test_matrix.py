@@ -1,0 +1,223 @@
+"""A matrix of tables with pypaimon: ours written, pypaimon reads equal; pypaimon writes on, we read equal.
+
+Kind of table × file format × types × evolution × deletes × commits × compaction × tag or branch. A round is a
+seed and takes a sample of the product; `--rounds 40` and more come near to all of it. What pypaimon 2.1.0 is
+known to get wrong is data here (DEFECTS), each with its reason.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.format.types import DataType
+from tests.peers import values
+from tests.peers.cells import cells, in_order
+from tests.peers.pypaimon import PeerError, PyPaimon
+
+pytestmark = pytest.mark.peer
+A_ROUND = 10
+TYPES: dict[str, dict[str, DataType]] = {
+    "numbers": {"b": ts.BOOLEAN, "i1": ts.TINYINT, "i2": ts.SMALLINT, "i8": ts.BIGINT, "f4": ts.FLOAT}
+    | {"f8": ts.DOUBLE, "d9": ts.DECIMAL(9, 2), "d18": ts.DECIMAL(18, 0), "d38": ts.DECIMAL(38, 10)},
+    "texts": {"c": ts.CHAR(5), "vc": ts.VARCHAR(9), "s": ts.STRING, "raw": ts.BYTES, "vb": ts.VARBINARY(9)},
+    "moments": {"day": ts.DATE, "clock": ts.TIME(3), "t3": ts.TIMESTAMP(3), "t6": ts.TIMESTAMP(6)},
+    "nested": {
+        "a": ts.ARRAY(ts.INT),
+        "m": ts.MAP(ts.STRING, ts.BIGINT),
+        "r": ts.ROW({"x": ts.INT, "y": ts.ARRAY(ts.STRING)}),
+    },
+}
+KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], dict[str, str]]] = {
+    "pk": (("k",), (), {"bucket": "2"}),
+    "pk, partitions": (("p", "k"), ("p",), {"bucket": "2"}),
+    "pk, dynamic": (("p", "k"), ("p",), {"bucket": "-1", "dynamic-bucket.target-row-num": "9"}),
+    "pk, postponed": (("k",), (), {"bucket": "-2"}),
+    "pk, changelog": (("k",), (), {"bucket": "1", "changelog-producer": "input"}),
+    "append": ((), ("p",), {"compaction.min.file-num": "2"}),
+    "append, buckets": ((), (), {"bucket": "2", "bucket-key": "k"}),
+    "append, deletes": ((), (), {"deletion-vectors.enabled": "true", "compaction.min.file-num": "2"}),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One cell of the matrix."""
+
+    kind: str
+    form: str
+    types: str
+    evolution: str
+    deletes: bool
+    commits: int
+    compaction: str
+    ref: str
+
+    def __str__(self) -> str:
+        return ", ".join(f"{f.name} {getattr(self, f.name)}" for f in fields(self))
+
+
+AXES: tuple[tuple[Any, ...], ...] = (
+    tuple(KINDS),
+    ("parquet", "orc", "avro"),
+    tuple(TYPES),
+    ("none", "add", "rename", "widen", "drop"),
+    (False, True),
+    (1, 3),
+    ("none", "rules", "full"),
+    ("none", "tag", "branch"),
+)
+# What pypaimon 2.1.0 gets wrong: which cases, what is left out of them, why.
+Choice = Callable[[Case], bool]
+DEFECTS: list[tuple[Choice, str, str]] = [
+    (
+        lambda c: c.form == "avro" and c.types == "nested",
+        "write",
+        "it has no Avro form for maps: Unsupported pyarrow type for Avro conversion",
+    ),
+    (
+        lambda c: c.kind == "pk, postponed" and c.compaction != "none",
+        "write",
+        "it numbers rows of bucket-postpone from 0, below those that are compacted",
+    ),
+]
+
+
+def defects(case: Case, what: str) -> list[str]:
+    """Why `what` ("read", "write") is left out of a case."""
+    return [reason for chosen, left_out, reason in DEFECTS if left_out == what and chosen(case)]
+
+
+class Play:
+    """The life of one table."""
+
+    def __init__(self, case: Case, where: Path, seed: int) -> None:
+        self.case, self.rng, self.peer = case, random.Random(f"{seed} {case}"), PyPaimon(where)
+        keys, partitions, options = KINDS[case.kind]
+        schema = {"p": ts.STRING, "k": ts.INT, "w": ts.INT, **TYPES[case.types], "e": ts.STRING}
+        self.table = ts.connect(str(where)).create_table(
+            "d.t",
+            schema=schema,
+            primary_key=list(keys),
+            partition_by=list(partitions),
+            options={"snapshot.num-retained.min": "1000", "file.format": case.form, **options},
+        )
+        self.keyed = bool(keys)
+
+    def rows(self, branch: str = "main") -> pa.Table:
+        count = self.rng.randrange(1, 30)
+        chosen = {"p": ["a", "b/c", "é="], "k": list(range(40))}
+        made = {}
+        table = self.table if branch == "main" else self.table.branch(branch)
+        for f in table.store.schema.fields:
+            if f.name in chosen:
+                some = [self.rng.choice(chosen[f.name]) for _ in range(count)]
+                made[f.name] = pa.array(some, pa.string() if f.name == "p" else pa.int32())
+            else:
+                made[f.name] = values.column(self.rng, f.type, count)
+        return pa.table(made)
+
+    def live(self) -> None:
+        """Commits, with evolution after the first."""
+        for number in range(self.case.commits):
+            self.table.write(self.rows())
+            if number == 0:
+                self.evolve()
+            if self.case.deletes and (self.keyed or "deletes" in self.case.kind):
+                self.table.delete(ts.col("k").between(number * 5, number * 5 + 4))
+            if number == 0 and self.case.ref == "tag":
+                self.table.tags.create("then")
+        if self.case.compaction != "none":
+            self.table.compact(full=self.case.compaction == "full")
+        if self.case.ref == "branch":
+            self.table.tags.create("then")
+            self.table.branches.create("side", "then")
+            self.table.branch("side").write(self.rows("side"))
+
+    def evolve(self) -> None:
+        changes = {
+            "none": (),
+            "add": (ts.add("n", ts.DOUBLE, after="k"),),
+            "rename": (ts.rename("e", "renamed"),),
+            "widen": (ts.retype("w", ts.BIGINT),),
+            "drop": (ts.drop("e"),),
+        }
+        self.table = self.table.alter(*changes[self.case.evolution])
+
+    def same(self, ours: ts.Table, name: str = "d.t", **at: Any) -> None:
+        found = ours.scan().to_arrow()
+        told = self.peer.read(name, **at)
+        assert told.column_names == found.column_names, f"{self.case} {at}"
+        assert rows_of(told, found.schema) == rows_of(found, found.schema), f"{self.case} {name} {at}"
+
+
+def rows_of(table: pa.Table, schema: pa.Schema) -> list[list[Any]]:
+    """Rows of either reader under the types of ours."""
+    columns = [
+        table.column(f.name).cast(f.type) if not pa.types.is_nested(f.type) else table.column(f.name)
+        for f in schema
+    ]
+    return in_order(cells(pa.table(columns, names=schema.names)))
+
+
+def sample(seed: int) -> list[Case]:
+    """Cases of one round: every value of every axis is there, pairs as chance has it."""
+    rng = random.Random(seed)
+    columns = [list(itertools.islice(itertools.cycle(rng.sample(a, len(a))), A_ROUND)) for a in AXES]
+    for column in columns:
+        rng.shuffle(column)
+    return [Case(*row) for row in zip(*columns, strict=True)]
+
+
+def test_pypaimon_reads_what_we_write_and_we_read_what_it_writes(
+    tmp_path: Path, seeds: tuple[int, ...]
+) -> None:
+    for number, (seed, case) in enumerate((s, c) for s in seeds for c in sample(s)):
+        play = Play(case, tmp_path / str(number), seed)
+        try:
+            play.live()
+            compare(play)
+            if not defects(case, "write"):
+                go_on(play)
+        except (PeerError, ts.TablestoreError, pa.ArrowException) as e:
+            e.add_note(f"seed {seed}: {case}")
+            raise
+
+
+def compare(play: Play) -> None:
+    """pypaimon sees the newest state, the tag and the branch as we do."""
+    if defects(play.case, "read"):
+        return
+    play.same(play.table.refresh())
+    if play.case.ref == "tag":
+        play.same(play.table.refresh().at(tag="then"), tag="then")
+    if play.case.ref == "branch":
+        play.same(play.table.branch("side"), "d.t$branch_side")
+    assert [str(v) for v in play.table.refresh().check()] == [], str(play.case)
+
+
+def go_on(play: Play) -> None:
+    """pypaimon writes into our table, we read, compact and read on; so does pypaimon."""
+    play.peer.write("d.t", play.rows())
+    table = play.table.refresh()
+    play.same(table)
+    assert [str(v) for v in table.check()] == [], str(play.case)
+    table.write(play.rows())
+    table.compact(full=True)
+    play.same(table.refresh())
+    assert [str(v) for v in table.refresh().check()] == [], str(play.case)
+
+
+def test_a_round_holds_every_value_of_every_axis() -> None:
+    for position, axis in enumerate(AXES):
+        drawn = {getattr(c, fields(Case)[position].name) for c in sample(3)}
+        assert drawn == set(axis)
+    assert replace(sample(3)[0]) == sample(3)[0]
