@@ -61,7 +61,8 @@ class RowStream:
         try:
             if self._writer is None:
                 self._writer = self._open()
-            self._writer.write(pa.Table.from_batches(batches).combine_chunks().to_batches()[0])
+            for batch in pa.Table.from_batches(batches).combine_chunks().to_batches():
+                self._writer.write(batch)
             self._writer.flush()
         except BaseException as e:
             self._failure = e

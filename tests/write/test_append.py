@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidOption, TablestoreError
+from tablestore.errors import CommitConflict, InvalidOption, TablestoreError
 from tests.faults import FaultyIO, Killed
 
 
@@ -118,6 +118,42 @@ def test_files_roll_at_the_target_size(tmp_path: Path) -> None:
     assert len(t.inspect.files()) > 1
     assert keys(t) == list(range(len(texts)))
     assert t.check() == []
+
+
+@pytest.mark.parametrize("bitmap64", [False, True])
+@pytest.mark.parametrize("bucket", [{}, {"bucket": 2, "bucket-key": "k"}])
+def test_compaction_drops_deleted_rows_and_their_vectors(
+    tmp_path: Path, bucket: dict[str, object], bitmap64: bool
+) -> None:
+    vectors = {"deletion-vectors.enabled": True, "deletion-vectors.bitmap64": bitmap64}
+    t = make(tmp_path, **bucket, **vectors, **{"compaction.min.file-num": 2})
+    for at in range(0, 40, 10):
+        t.write(rows(*range(at, at + 10)))
+    t.delete(ts.col("k") < 25)
+    t.write(rows(100, 101))
+    assert sorted(keys(t)) == [*range(25, 40), 100, 101]
+    assert t.store.manifests.index_entries(t.store.snapshots.latest())
+    t.compact(full=True)
+    assert sorted(keys(t)) == [*range(25, 40), 100, 101]
+    store = ts.open(t.location).store
+    assert not store.manifests.index_entries(store.snapshots.latest())
+    assert store.snapshots.latest().total_record_count == 17
+    assert t.check() == []
+
+
+def test_a_rescaled_append_table_keeps_its_rows_and_takes_more(tmp_path: Path) -> None:
+    t = make(tmp_path, bucket=2, **{"bucket-key": "k"})
+    t.write(rows(*range(30), 5, 5))
+    t.write(rows(*range(30), p="b"))
+    before = sorted(keys(t))
+    t.rescale(5, partition={"p": "a"})
+    assert sorted(keys(t)) == before
+    with pytest.raises(CommitConflict, match="previous bucket num is 2"):
+        ts.open(t.location).write(rows(1, p="b"))
+    ts.open(t.location).rescale(5)
+    ts.open(t.location).write(rows(1, p="b"))
+    assert sorted(keys(t)) == sorted([*before, 1])
+    assert ts.open(t.location).check() == []
 
 
 def survive(start: Path, tmp_path: Path, act: Callable[[ts.Table], object]) -> set[int]:
