@@ -18,7 +18,7 @@ from tablestore.read import time_travel
 from tablestore.table.refs import Duration, milliseconds
 from tablestore.table.scan import Scan
 from tablestore.write import analyze as columns_of
-from tablestore.write import orphans, rollback, tags
+from tablestore.write import auto_tags, orphans, rollback, tags
 from tablestore.write.commit import CommitRequest, Committed, Committer
 from tablestore.write.expire import ExpirePolicy, Expiry, expire, expire_changelogs
 from tablestore.write.orphans import Orphans
@@ -38,6 +38,8 @@ def after_commit(store: Store, name: str) -> None:
     ]
     if store.options.changelog_decoupled:
         steps.append(lambda: expire_changelogs(store, ExpirePolicy.of_changelogs(store)))
+    if store.options.tag_automatic_creation != "none":
+        steps.append(lambda: auto_tags.make(store))
     if store.options.tag_expire_enabled:
         steps.append(lambda: tags.expire(store))
     for step in steps:
