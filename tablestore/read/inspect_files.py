@@ -351,10 +351,14 @@ def _bytes(value: Raw) -> bytes:
 
 
 def partitions(
-    store: Store, entries: Iterable[ManifestEntry], indexes: Iterable[IndexEntry] = ()
+    store: Store,
+    entries: Iterable[ManifestEntry],
+    indexes: Iterable[IndexEntry] = (),
+    *,
+    as_directories: bool = False,
 ) -> pa.Table:
     """One row a partition, as `$partitions`, by the text of its name, from all entries of a state, deletions
-    included; `indexes` tell the rows deleted by vectors."""
+    included; `indexes` tell the rows deleted by vectors, `as_directories` names values as directories do."""
     groups: dict[bytes, list[ManifestEntry]] = {}
     for (partition, _), some in _by_bucket(store, entries):
         groups.setdefault(partition, []).extend(some)
@@ -364,7 +368,10 @@ def partitions(
         counts = _added_up(some)
         if counts[2]:
             tail = (None, None, None, None, some[-1].total_buckets, False, deleted.get(partition, 0))
-            rows.append((_partition_name(store, partition), *counts, *tail))
+            name = _partition_name(store, partition)
+            if as_directories:
+                name = "/".join(f"{key}={value}" for key, value in store.partition_pairs(partition))
+            rows.append((name, *counts, *tail))
     return made(PARTITIONS, sorted(rows, key=lambda row: row[0]))
 
 

@@ -21,8 +21,7 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.types import DataField, from_arrow
 from tablestore.meta.store import Store
 from tablestore.read import system
-from tablestore.read.inspect import Inspect
-from tablestore.read.inspect_files import PARTITIONS, made
+from tablestore.read.inspect_files import PARTITIONS, made, partitions
 from tablestore.read.system import Source
 
 SYSTEM_DATABASE = "sys"
@@ -221,7 +220,9 @@ def _table_rows(tables: Iterable[Opened]) -> Iterator[tuple[Any, ...]]:
 
 def _partition_rows(tables: Iterable[Opened]) -> Iterator[tuple[Any, ...]]:
     for database, table, store in tables:
-        found = Inspect(store).partitions()
+        newest, manifests = store.snapshots.latest(), store.manifests
+        entries = [] if newest is None else manifests.read_manifests(manifests.manifests(newest))
+        found = partitions(store, entries, as_directories=True)
         wanted = ("partition", "record_count", "file_size_in_bytes", "file_count", "last_update_time", "done")
         columns = [found.column(PARTITIONS.get_field_index(n)) for n in wanted]
         columns[4] = columns[4].cast(pa.int64())

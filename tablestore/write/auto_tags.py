@@ -77,7 +77,7 @@ class Periods:
 
 
 def due(snapshots: Iterable[tuple[int, int]], last: int | None, periods: Periods) -> list[tuple[int, str]]:
-    """(snapshot id, tag name) to make of snapshots (id, time), after the tag of the period begun at `last`."""
+    """(snapshot id, tag name) to make of snapshots (id, time) after the tag of the period begun at `last`."""
     made = []
     upcoming = None if last is None else last + periods.length_ms
     for snapshot_id, time in snapshots:

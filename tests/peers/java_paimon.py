@@ -213,6 +213,10 @@ class JavaPaimon:
         )
         return Read(**found)
 
+    def global_table(self, warehouse: str, name: str) -> list[list[Any]]:
+        """Rows of a table of the database `sys`: tables, partitions, all_table_options."""
+        return self.ask("global", warehouse, name=name)["rows"]
+
     def rows(self, path: str, snapshot: int | None = None, **arguments: Any) -> list[list[Any]]:
         """The rows of `read`, sorted by their JSON text."""
         if snapshot is not None:

@@ -438,3 +438,25 @@ def test_changelogs_outlive_their_snapshots(
     oldest = fresh.stream(start="earliest", follow=False)
     assert next(iter(oldest)).snapshot > 1
     assert fresh.remove_orphans("1 ms", force=True).files == ()
+
+
+def test_automatic_tags_are_named_alike(java: JavaPaimon, tmp_path: Path) -> None:
+    options = {
+        "tag.automatic-creation": "watermark",
+        "tag.creation-period": "hourly",
+        "tag.num-retained-max": 3,
+    }
+    for formatter in ("with_dashes", "without_dashes", "without_dashes_and_spaces"):
+        chosen = options | {"tag.period-formatter": formatter, "tag.default-time-retained": "9999 d"}
+        ours, theirs = (make(tmp_path / f"{formatter}{who}", **chosen) for who in "ab")
+        hour, begin = 3_600_000, 1_700_006_400_000
+        for i, moment in enumerate((5, 7, hour, hour + 1, 4 * hour - 1, 4 * hour, 6 * hour, 6 * hour + 9)):
+            ours.write(rows(i, 1, "v"), watermark=begin + moment)
+            java.write(
+                theirs.location, [[i, "v"]], user="j", identifier=i, watermark=begin + moment, expire=True
+            )
+        tags = [
+            {n: ts.open(x.location).at(tag=n).scan().count() for n in x.tags.names()} for x in (ours, theirs)
+        ]
+        assert tags[0] == tags[1]
+        assert len(tags[0]) == 3

@@ -170,3 +170,12 @@ def test_an_older_snapshot_s_files_are_shown_by_option(java: JavaPaimon, tmp_pat
     shutil.copytree(golden.JAVA / "warehouse" / "j.db" / "pk_levels", path)
     names = ("files", "manifests", "partitions", "file_key_ranges", "audit_log")
     assert compare(java, path, names, **{"scan.snapshot-id": "3"}) == len(names)
+
+
+def test_a_lake_s_tables_are_listed_alike(java: JavaPaimon, tmp_path: Path) -> None:
+    for name in ("branch_tags", "overwrite", "append_bucketed", "part_special"):
+        shutil.copytree(golden.JAVA / "warehouse" / "j.db" / name, tmp_path / "j.db" / name)
+    lake = ts.connect(str(tmp_path))
+    for name in ("tables", "all_table_options", "partitions"):
+        found = in_order(cells(lake.table(f"sys.{name}").scan().to_arrow()))
+        assert found == in_order(java.global_table(str(tmp_path), name)), name

@@ -123,6 +123,8 @@ public class PaimonPeer {
                 return truncate(writable(request), request);
             case "read":
                 return PaimonReads.read(table(request), request);
+            case "global":
+                return PaimonReads.global(request);
             case "stream":
                 return PaimonReads.stream(table(request), request);
             case "lookup":

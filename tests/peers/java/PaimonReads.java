@@ -3,8 +3,13 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.paimon.catalog.Catalog;
+import org.apache.paimon.catalog.CatalogContext;
+import org.apache.paimon.catalog.CatalogFactory;
+import org.apache.paimon.catalog.Identifier;
 import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.data.serializer.InternalRowSerializer;
+import org.apache.paimon.options.Options;
 import org.apache.paimon.predicate.Predicate;
 import org.apache.paimon.predicate.PredicateBuilder;
 import org.apache.paimon.reader.RecordReader;
@@ -15,11 +20,11 @@ import org.apache.paimon.table.query.LocalTableQuery;
 import org.apache.paimon.table.source.DataSplit;
 import org.apache.paimon.table.source.EndOfScanException;
 import org.apache.paimon.table.source.ReadBuilder;
+import org.apache.paimon.table.source.SnapshotNotExistPlan;
 import org.apache.paimon.table.source.Split;
 import org.apache.paimon.table.source.StreamTableScan;
 import org.apache.paimon.table.source.TableRead;
 import org.apache.paimon.table.source.TableScan;
-import org.apache.paimon.table.source.SnapshotNotExistPlan;
 import org.apache.paimon.table.system.SystemTableLoader;
 import org.apache.paimon.types.DataField;
 import org.apache.paimon.types.DataType;
@@ -70,6 +75,24 @@ final class PaimonReads {
         found.put("kinds", kinds);
         found.put("files_planned", planned);
         return found;
+    }
+
+    /** A table of the database `sys` of the warehouse at `path`. */
+    static Map<String, Object> global(JsonNode request) throws Exception {
+        Options options = new Options();
+        options.set("warehouse", request.get("path").asText());
+        try (Catalog catalog = CatalogFactory.createCatalog(CatalogContext.create(options))) {
+            Table table = catalog.getTable(Identifier.create("sys", request.get("name").asText()));
+            List<Object> rows = new ArrayList<>();
+            ReadBuilder builder = table.newReadBuilder();
+            for (Split split : builder.newScan().plan().splits()) {
+                collect(builder.newRead(), split, table.rowType().getFields(), rows, new ArrayList<>());
+            }
+            Map<String, Object> found = new LinkedHashMap<>();
+            found.put("fields", fields(table.rowType()));
+            found.put("rows", rows);
+            return found;
+        }
     }
 
     private static void collect(TableRead read, Split split, List<DataField> fields, List<Object> rows, List<Object> kinds)
