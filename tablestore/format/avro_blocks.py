@@ -51,7 +51,7 @@ class Reader:
         header, blocks = self.take_apart(data, path)
         made, size = [], 0
         for block in blocks:
-            made.append(_plain(block, header.codec, path))
+            made.append(plain_block(block, header.codec, path))
             size += len(made[-1].data)
             if size > _MOST_BYTES:
                 raise Corrupt(path, f"its blocks decompress to more than {_MOST_BYTES:,} bytes")
@@ -62,8 +62,8 @@ class Reader:
         header = self._header(data, path)
         at, blocks = len(header.data), []
         while at < len(data):
-            rows, at = _long(data, at, path)
-            size, at = _long(data, at, path)
+            rows, at = read_long(data, at, path)
+            size, at = read_long(data, at, path)
             end = at + size
             if rows < 0 or size < 0 or end + 16 > len(data):
                 raise Corrupt(path, f"byte {at}: a block of {size} bytes does not fit the file")
@@ -103,7 +103,8 @@ def container(header: bytes, blocks: Iterable[Block]) -> bytes:
     return b"".join(parts)
 
 
-def _plain(block: Block, codec: str, path: str) -> Block:
+def plain_block(block: Block, codec: str, path: str) -> Block:
+    """The block decompressed; raises Corrupt naming `path`."""
     data = _decompressed(block.data, codec, path)
     if block.rows > len(data):
         raise Corrupt(path, f"a block of {block.rows} records has {len(data)} bytes")
@@ -153,24 +154,25 @@ def _meta(data: bytes, path: str) -> tuple[dict[str, bytes], int]:
     found: dict[str, bytes] = {}
     at = len(_MAGIC)
     while True:
-        count, at = _long(data, at, path)
+        count, at = read_long(data, at, path)
         if count == 0:
             return found, at
         if count < 0:
-            count, (_, at) = -count, _long(data, at, path)
+            count, (_, at) = -count, read_long(data, at, path)
         for _ in range(count):
             key, at = _text(data, at, path)
             found[key.decode("latin-1")], at = _text(data, at, path)
 
 
 def _text(data: bytes, at: int, path: str) -> tuple[bytes, int]:
-    size, at = _long(data, at, path)
+    size, at = read_long(data, at, path)
     if size < 0 or at + size > len(data):
         raise Corrupt(path, f"byte {at}: a text of {size} bytes does not fit the file")
     return data[at : at + size], at + size
 
 
-def _long(data: bytes, at: int, path: str) -> tuple[int, int]:
+def read_long(data: bytes, at: int, path: str) -> tuple[int, int]:
+    """(the zigzag varint at a place, where the next begins)."""
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:

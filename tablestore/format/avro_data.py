@@ -1,9 +1,7 @@
 """Avro data files: an encoder, and batches in the exact types of the table schema (format facts 3).
 
-Writing encodes whole columns (`avro_encode`), one block a batch of rows. Reading is fastavro's, record by
-record: the schema in the header is replaced by one without logical types, so that plain integers and bytes
-come out, which become columns at once; columns not asked for are skipped. Memory holds one batch of rows.
-Used by `datafile`.
+Writing encodes whole columns (`avro_encode`), one block some thousand rows; reading is `avro_read`'s. Memory
+holds one batch of rows. Used by `datafile`.
 """
 
 from __future__ import annotations
@@ -11,32 +9,27 @@ from __future__ import annotations
 import bz2
 import contextlib
 import hashlib
-import io as bytes_io
 import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
-import fastavro
 import pyarrow as pa
 
-from tablestore.format import avro_encode, avro_guard
-from tablestore.format.avro_schema import entry_types, file_schema
+from tablestore.format import avro_encode, avro_read
+from tablestore.format.avro_schema import file_schema
 from tablestore.format.data_format import (
     codec,
     complaints,
     plain,
-    require_columns,
     require_filled,
     require_size,
     unavailable,
 )
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.file_stats import Collector
-from tablestore.format.rebuild import rebuilt
 from tablestore.format.stats import ColumnStats
-from tablestore.format.types import DataField, DataType
+from tablestore.format.types import DataField
 from tablestore.io.fileio import FileIO
 
 _CODECS = {
@@ -52,7 +45,6 @@ _CODECS = {
 }
 _BLOCK_ROWS = 8192
 _MAGIC = b"Obj\x01"
-_HEADER_BYTES = 1 << 20
 
 
 class AvroEncoder:
@@ -164,106 +156,15 @@ def read(
     batch_rows: int,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of some columns of a file."""
-    wanted = pa.schema([f.arrow for f in columns])
     with complaints(path, "Avro"):
         source = io.open_input(path)
     with contextlib.closing(source):
         with complaints(path, "Avro"):
             require_size(source.size(), file_size, path)
-            records = _records(source, columns, path)
+        batches = avro_read.batches(source, columns, batch_rows=batch_rows, path=path)
         while True:
             with complaints(path, "Avro"):
-                some = list(islice(records, batch_rows))
-                arrays = [_column([r[f.name] for r in some], f.type) for f in columns] if some else []
-            if not some:
+                batch = next(batches, None)
+            if batch is None:
                 return
-            yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
-
-
-def _records(source: Any, columns: Sequence[DataField], path: str) -> Iterator[dict[str, Any]]:
-    """Records with the wanted fields, in plain numbers and bytes."""
-    head = _Kept(source)
-    there = fastavro.reader(head)
-    avro_guard.require_sound(there.metadata["avro.schema"].encode(), path)
-    schema = json.loads(there.metadata["avro.schema"])
-    record = schema
-    if isinstance(schema, list):  # older files have the record in a union with null
-        record = next(s for s in schema if isinstance(s, dict))
-    require_columns([f.name for f in columns], [f["name"] for f in record["fields"]], path)
-    bare = _bare(record)
-    names = {f.name for f in columns}
-    pruned = bare | {"fields": [f for f in bare["fields"] if f["name"] in names]}
-    union = isinstance(schema, list)
-    header = _header(["null", bare] if union else bare, there.codec, bytes(head.data[-16:]))
-    chained = _Chained(header, source)
-    if len(pruned["fields"]) == len(bare["fields"]):
-        return iter(fastavro.reader(chained))
-    return iter(fastavro.reader(chained, reader_schema=["null", pruned] if union else pruned))
-
-
-def _bare(schema: Any) -> Any:
-    """The schema without logical types."""
-    if isinstance(schema, list):
-        return [_bare(s) for s in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kept = {k: v for k, v in schema.items() if k not in ("logicalType", "precision", "scale")}
-    for key in ("type", "items", "values", "fields"):
-        if key in kept:
-            kept[key] = _bare(kept[key])
-    return kept
-
-
-def _column(values: list[Any], t: DataType) -> pa.Array:
-    """Decoded cells as a column."""
-    return rebuilt(pa.array(values, _decoded(t)), DataField(0, "", t).arrow.type)
-
-
-def _decoded(t: DataType) -> pa.DataType:
-    """The Arrow type of what the decoder gives for `t`: integers for times, bytes for decimals."""
-    if t.root in ("DATE", "TIME"):
-        return pa.int32()
-    if t.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-        return pa.int64()
-    if t.root == "DECIMAL":
-        return pa.binary()
-    if t.root == "ARRAY":
-        return pa.list_(_decoded(t.element))
-    if t.root == "ROW":
-        return pa.struct([pa.field(f.name, _decoded(f.type)) for f in t.children])
-    if t.root in ("MAP", "MULTISET"):
-        key, value = (_decoded(part) for part in entry_types(t))
-        if entry_types(t)[0].is_string:
-            return pa.map_(key, value)
-        return pa.list_(pa.struct([pa.field("key", key), pa.field("value", value)]))
-    return DataField(0, "", t).arrow.type
-
-
-class _Kept:
-    """A source that remembers what was read of it."""
-
-    def __init__(self, source: Any) -> None:
-        self._source, self.data = source, bytearray()
-
-    def read(self, size: int) -> bytes:
-        """The next bytes."""
-        if len(self.data) + size > _HEADER_BYTES:
-            raise ValueError(f"a header of more than {_HEADER_BYTES:,} bytes")
-        part = self._source.read(size)
-        self.data += part
-        return part
-
-
-class _Chained:
-    """A header, then the rest of a source."""
-
-    def __init__(self, header: bytes, source: Any) -> None:
-        self._header, self._source = bytes_io.BytesIO(header), source
-
-    def read(self, size: int) -> bytes:
-        """The next bytes. No more than there are, whatever a damaged length says."""
-        part = self._header.read(size)
-        if len(part) < size:
-            left = self._source.size() - self._source.tell()
-            part += self._source.read(min(size - len(part), left))
-        return part
+            yield batch
