@@ -83,9 +83,13 @@ class TableGuard:
     table: str
     root: str
 
-    def hold(self) -> AbstractContextManager[None]:
-        """The table's lock, nothing if the catalog has none."""
-        return self.registry.hold(self.database, self.table)
+    def hold(self, path: str) -> AbstractContextManager[None]:
+        """The lock of the table, or of the branch that `path` belongs to; nothing if the catalog has none."""
+        branches = f"{TablePaths(self.root).branch_dir}/branch-"
+        if not path.startswith(branches):
+            return self.registry.hold(self.database, self.table)
+        branch = path.removeprefix(branches).partition("/")[0]
+        return self.registry.hold(self.database, f"{self.table}$branch_{branch}")
 
     def created(self, io: FileIO, path: str, data: bytes) -> None:
         """Pass a new schema of the main branch on; if the registry refuses it, it is taken back."""

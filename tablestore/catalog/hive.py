@@ -31,7 +31,7 @@ from tablestore.catalog.catalog import (
 )
 from tablestore.catalog.metastore import Metastore, types
 from tablestore.catalog.options import CatalogOptions
-from tablestore.env import Env
+from tablestore.env import SYSTEM, Env
 from tablestore.errors import AlreadyExists, InvalidRequest, NotFound, TablestoreError, Unavailable
 from tablestore.format.schema import TableSchema
 from tablestore.io.fileio import FileIO
@@ -54,8 +54,8 @@ class HiveCatalog:
     locks: bool
     env: Env
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return HiveCatalog, (self.warehouse, self.io, self.options, self.server, self.locks, Env())
+    def __reduce__(self) -> Any:
+        return _reopened, (self.warehouse, self.io, self.options, self.server, self.locks)
 
     # databases
 
@@ -299,3 +299,9 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return "unknown"
+
+
+def _reopened(
+    warehouse: str, io: FileIO, options: CatalogOptions, server: Metastore, locks: bool
+) -> HiveCatalog:
+    return HiveCatalog(warehouse, io, options, server, locks, SYSTEM)

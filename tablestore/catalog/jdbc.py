@@ -17,6 +17,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 from tablestore.catalog import waiting
 from tablestore.catalog.catalog import (
@@ -33,7 +34,7 @@ from tablestore.catalog.catalog import (
 from tablestore.catalog.filesystem import refuse_own_path
 from tablestore.catalog.options import CatalogOptions
 from tablestore.catalog.sql import Session, SqlServer, Taken
-from tablestore.env import Env
+from tablestore.env import SYSTEM, Env
 from tablestore.errors import AlreadyExists, InvalidOption, NotFound, Unavailable
 from tablestore.format.schema import TableSchema
 from tablestore.io.fileio import FileIO
@@ -85,8 +86,8 @@ class JdbcCatalog:
                     session.run(statement)
         return self
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return JdbcCatalog, (self.warehouse, self.io, self.options, self.server, self.locks, Env())
+    def __reduce__(self) -> Any:
+        return _reopened, (self.warehouse, self.io, self.options, self.server, self.locks)
 
     # databases
 
@@ -275,3 +276,9 @@ class JdbcCatalog:
     @property
     def _key(self) -> str:
         return self.options.catalog_key
+
+
+def _reopened(
+    warehouse: str, io: FileIO, options: CatalogOptions, server: SqlServer, locks: bool
+) -> JdbcCatalog:
+    return JdbcCatalog(warehouse, io, options, server, locks, SYSTEM)

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from tablestore.errors import InvalidOption
-from tablestore.io.s3_options import PREFIXES, is_s3_key
+from tablestore.io.s3_options import PREFIXES, is_s3_key, pack, unpacked
 from tablestore.option_values import boolean, duration_ms
 from tablestore.options import as_text
 
@@ -52,11 +52,11 @@ class LockOptions:
 
 @dataclass(frozen=True, slots=True)
 class CatalogOptions:
-    """What `connect` was told. `given` keeps every option as text."""
+    """What `connect` was told. `given` keeps every option as text; a pickle holds it packed."""
 
     metastore: str = "filesystem"
     warehouse: str | None = None
-    uri: str | None = None
+    uri: str | None = field(default=None, repr=False)  # may hold a password
     catalog_key: str = "jdbc"
     lock: LockOptions = LockOptions()
     lock_key_length: int = 255
@@ -96,6 +96,9 @@ class CatalogOptions:
             given=given,
         )
 
+    def __reduce__(self) -> Any:
+        return _parsed_again, (pack(self.given),)
+
     @property
     def table_defaults(self) -> dict[str, str]:
         """Options every new table starts from: what follows `table-default.`."""
@@ -105,6 +108,10 @@ class CatalogOptions:
             for key, value in self.given.items()
             if key.startswith(prefix)
         }
+
+
+def _parsed_again(packed: bytes) -> CatalogOptions:
+    return CatalogOptions.parse(unpacked(packed))
 
 
 def _plain(key: str) -> str:

@@ -21,7 +21,7 @@ from typing import Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from tablestore.env import SYSTEM, Env
-from tablestore.errors import Unavailable
+from tablestore.errors import Unavailable, Unsupported
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +177,8 @@ class LocalFileIO:
 @contextlib.contextmanager
 def _trouble(path: str) -> Any:
     """Turn what the operating system says into `Unavailable`, but for files that are or are not there."""
+    if "://" in path:
+        raise Unsupported(f"{path} from here", "open the table with the options of its store, s3.endpoint …")
     try:
         yield
     except (FileNotFoundError, FileExistsError, IsADirectoryError, Unavailable):

@@ -16,7 +16,7 @@ from tablestore.io.fileio import FileIO
 class Guard(Protocol):
     """What a catalog does around new files of one table. Picklable."""
 
-    def hold(self) -> AbstractContextManager[None]: ...
+    def hold(self, path: str) -> AbstractContextManager[None]: ...
 
     def created(self, io: FileIO, path: str, data: bytes) -> None: ...
 
@@ -31,7 +31,7 @@ class GuardedFileIO:
         """Put if absent, under the lock; the catalog's refusal takes the new file back."""
         if not path.startswith(self._root + "/"):
             return self._inner.write_new(path, data)
-        with self._guard.hold():
+        with self._guard.hold(path):
             made = self._inner.write_new(path, data)
         if made:
             self._guard.created(self._inner, path, data)

@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.env import SYSTEM, Env
-from tablestore.errors import Unavailable, Unsupported
+from tablestore.errors import NotFound, Unavailable, Unsupported
 from tablestore.io.fileio import FileStatus
 from tablestore.io.ranges import ObjectWriter, RangeReader
 from tablestore.io.s3_options import S3Options
@@ -33,6 +33,7 @@ _MARKER = ".directory"
 _PART = 8 << 20
 _PARTS = 4
 _BULK = 1000
+_MOST_AT_ONCE = 16 << 20
 _RETRY = {
     "max_retries": 6,
     "retry_timeout": timedelta(seconds=90),
@@ -104,8 +105,11 @@ class ObjectStoreFileIO:
         client = _client()
 
         def fetch(start: int, length: int) -> bytes:
-            with self._trouble(path):
-                return bytes(client.get_range(store, key, start=start, length=length))
+            with self._trouble(path):  # in pieces: each is a request with a time limit
+                steps = range(start, start + length, _MOST_AT_ONCE)
+                ends = [min(at + _MOST_AT_ONCE, start + length) for at in steps]
+                got = [client.get_range(store, key, start=a, end=b) for a, b in zip(steps, ends, strict=True)]
+                return bytes(got[0]) if len(got) == 1 else b"".join(map(bytes, got))
 
         with self._trouble(path):
             size, tail = self._tail(store, key)
@@ -287,6 +291,8 @@ class ObjectStoreFileIO:
         try:
             yield
         except FileNotFoundError as e:
+            if "NoSuchBucket" in str(e):
+                raise NotFound(f"{path}: there is no such bucket") from None
             raise FileNotFoundError(f"{path}: no such object") from e
         except errors.BaseError as e:
             said = self._first_line(e)

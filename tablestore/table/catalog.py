@@ -135,6 +135,9 @@ class Lake:
 
     def _create(self, identifier: Identifier, schema: TableSchema) -> None:
         database, table = identifier.database, identifier.table
+        for name in (database, table, *schema.names) if self._options.case_sensitive is False else ():
+            if name != name.lower():
+                raise InvalidRequest(f"{name!r}: this catalog is not case-sensitive; use lower case")
         if database not in self.databases():
             self.create_database(database, if_not_exists=True)
         self._catalog.create_table(database, table, schema)

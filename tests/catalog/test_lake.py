@@ -253,6 +253,18 @@ class TestSqlRegistry:
             connection.execute("UPDATE paimon_distributed_locks SET acquired_at = '2031-01-01 00:00:00'")
         assert len(self.all(database, "SELECT * FROM paimon_distributed_locks")) == 1
 
+    def test_a_branch_has_a_lock_of_its_own(self, options: dict[str, object], database: Path) -> None:
+        lake = ts.connect(**options, lock_enabled=True, lock_acquire_timeout="300 ms")
+        table = make(lake, "shop.orders")
+        write(table, (1, "a"))
+        table.branches.create("b")
+        with lake._catalog.hold("shop", "orders"):
+            write(lake.table("shop.orders$branch_b"), (2, "b"))
+        with lake._catalog.hold("shop", "orders$branch_b"):
+            write(table, (3, "c"))
+            with pytest.raises(Unavailable, match=r"shop\.orders\$branch_b is held"):
+                write(lake.table("shop.orders$branch_b"), (4, "d"))
+
     def test_a_lock_key_that_does_not_fit_is_refused(self, options: dict[str, object]) -> None:
         lake = ts.connect(**options, lock_enabled=True, lock_key_max_length=20)
         with pytest.raises(InvalidOption, match="lock-key-max-length"):
@@ -306,6 +318,26 @@ def test_a_lake_needs_a_warehouse() -> None:
 def test_other_databases_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(Unsupported, match="oracle"):
         ts.connect(tmp_path / "lake", metastore="jdbc", uri="jdbc:oracle:thin:@h")
+
+
+def test_a_lake_that_folds_names_refuses_others(tmp_path: Path) -> None:
+    lake = ts.connect(tmp_path / "lake", case_sensitive=False)
+    for name, columns in (("shop.Orders", COLUMNS), ("Shop.orders", COLUMNS), ("shop.orders", {"K": ts.INT})):
+        with pytest.raises(InvalidRequest, match="lower case"):
+            lake.create_table(name, schema=columns)
+    assert lake.databases() == []
+
+
+def test_pickled_options_show_no_secret(tmp_path: Path) -> None:
+    secrets = {"jdbc.password": "hush-hush", "s3.secret-key": "tell-nobody"}
+    table = make(ts.connect(tmp_path, metastore="jdbc", lock_enabled=True, **secrets), "shop.orders")
+    packed = pickle.dumps(table.store)
+    assert b"hush-hush" not in packed
+    assert b"tell-nobody" not in packed
+    assert "hush-hush" not in repr(table.store)
+    again = ts.Table(pickle.loads(packed), "shop.orders")
+    write(again, (1, "a"))
+    assert rows(table) == [(1, "a")]
 
 
 def test_a_password_is_shown_nowhere() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tablestore.errors import InvalidOption, InvalidRequest, Unavailable, Unsupported
 from tablestore.io import object_store
+from tablestore.io.fileio import LocalFileIO
 from tablestore.io.object_store import ObjectStoreFileIO
 from tablestore.io.paths import location
 from tablestore.io.ranges import RangeReader
@@ -174,3 +175,8 @@ def test_a_short_answer_is_an_error() -> None:
     ours = RangeReader(lambda start, length: b"x", 1 << 20)
     with pytest.raises(OSError, match="1 bytes of"):
         ours.read(100)
+
+
+def test_a_local_store_names_what_an_object_needs() -> None:
+    with pytest.raises(Unsupported, match=r"s3://b/x from here.*s3\.endpoint"):
+        LocalFileIO().read("s3://b/x")
