@@ -3,7 +3,7 @@
 A filter's conjuncts are used by what they look at. Partition columns: decided exactly, once a partition.
 Bucket key: equality names the bucket, under the entry's own number of buckets. Key columns: may skip any
 file. Everything else may skip only what overlaps no other file, or a whole section at once: in an overlapping
-section a skipped newer row would bring an older one back.
+section a skipped newer row would bring an older one back, and engines that compute rows skip none of it.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from tablestore.read.file_stats import stats_by_name, unpadded
 TRUE = Always(True)
 RULES = ("invisible", "partition", "bucket", "key range", "column stats", "file index")
 _MOST_POINTS = 1_000
+_COMPUTING = (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
 SchemaOf = Callable[[int], TableSchema]
 
 
@@ -275,6 +276,8 @@ class Pruner:
         for entries in groups.values():
             by_file = {id(e.file): e for e in entries}
             for together in self._together([e.file for e in entries]):
+                if len(together) > 1 and self.options.merge_engine in _COMPUTING:
+                    continue  # a merged row may hold values that no file has, or that several have
                 whys = [self._refusal(by_file[id(f)]) for f in together]
                 if not all(why for _, why in whys):
                     continue
