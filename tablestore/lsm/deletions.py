@@ -25,11 +25,12 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class BucketDeletions:
-    """`live` are the bucket's index files as committed; `path` says where an index file of that name is."""
+    """`live` are the bucket's index files as committed; `path` says where an index file is, or a new one of
+    that name goes."""
 
     env: Env
     io: FileIO
-    path: Callable[[str], str]
+    path: Callable[[IndexFileMeta | str], str]
     live: Sequence[IndexFileMeta]
     bitmap64: bool
     _vectors: dict[str, DeletionVector] | None = None
@@ -44,7 +45,7 @@ class BucketDeletions:
         if self._vectors is None:
             found: dict[str, DeletionVector] = {}
             for file in self.live:
-                path = self.path(file.file_name)
+                path = self.path(file)
                 ranges = file.dv_ranges or ()
                 wanted = {r.data_file: DeletionFile(path, r.offset, r.length, r.cardinality) for r in ranges}
                 found |= deletion_vector.read_many(self.io, path, wanted) if wanted else {}
@@ -100,6 +101,6 @@ class BucketDeletions:
         """Remove containers that no snapshot names. What cannot be removed is logged and left behind."""
         for file in files:
             try:
-                self.io.delete(self.path(file.file_name))
+                self.io.delete(self.path(file))
             except (OSError, TablestoreError) as e:
-                log.warning("could not delete %s: %s", self.path(file.file_name), e)
+                log.warning("could not delete %s: %s", file.file_name, e)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tablestore.errors import Corrupt, Unsupported
+from tablestore.errors import Corrupt
 from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.index_manifest import DELETION_VECTORS, IndexEntry
 from tablestore.format.snapshot import Snapshot
@@ -31,17 +31,10 @@ def of_entries(store: Store, entries: list[IndexEntry]) -> dict[Place, dict[str,
     for e in entries:
         if e.file.index_type != DELETION_VECTORS:
             continue
-        path = container_path(store, e)
+        path = store.index_path(e.partition, e.bucket, e.file)
         files = found.setdefault((e.partition, e.bucket), {})
         for r in e.file.dv_ranges or ():
             if r.data_file in files:
                 raise Corrupt(path, f"{r.data_file} has deletion vectors in two live index files")
             files[r.data_file] = DeletionFile(path, r.offset, r.length, r.cardinality)
     return found
-
-
-def container_path(store: Store, entry: IndexEntry) -> str:
-    """Where an index file is; raises Unsupported for files outside the table's index directory."""
-    if entry.file.external_path is not None:
-        raise Unsupported("index files outside the table", entry.file.external_path)
-    return store.paths.index(entry.file.file_name)

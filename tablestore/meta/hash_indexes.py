@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from tablestore.errors import Corrupt, Unsupported
+from tablestore.errors import Corrupt
 from tablestore.format import hash_index
-from tablestore.format.index_manifest import IndexFileMeta
+from tablestore.format.index_manifest import IndexEntry
 from tablestore.meta.store import Store
 
 
-def read_hashes(store: Store, file: IndexFileMeta) -> np.ndarray:
+def read_hashes(store: Store, entry: IndexEntry) -> np.ndarray:
     """int32 hashes of one index file; raises Corrupt naming it when it is missing or of another size."""
-    if file.external_path is not None:
-        raise Unsupported("index files outside the table", file.external_path)
-    path = store.paths.index(file.file_name)
+    file, path = entry.file, store.index_path(entry.partition, entry.bucket, entry.file)
     try:
         data = store.io.read(path)
     except FileNotFoundError:

@@ -10,6 +10,7 @@ from tablestore.env import SYSTEM, Env
 from tablestore.errors import Corrupt, NotFound
 from tablestore.format import binary_row
 from tablestore.format.binary_row import Raw
+from tablestore.format.index_manifest import IndexFileMeta
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.format.text import cast_text, legacy_text
@@ -117,6 +118,17 @@ class Store:
     def bucket_dir(self, partition: bytes, bucket: int) -> str:
         """Directory of a bucket's files."""
         return self.paths.bucket_dir(self.partition_pairs(partition), bucket)
+
+    def index_path(self, partition: bytes, bucket: int, file: IndexFileMeta | str) -> str:
+        """Where an index file of a bucket is, or a new one of that name goes; raises Corrupt for one that
+        points outside the table."""
+        if isinstance(file, IndexFileMeta):
+            if file.external_path is not None:
+                return external_paths.checked(file.external_path, file.file_name, self.external_roots)
+            file = file.file_name
+        if self.options.indexes_beside_data:
+            return join(self.bucket_dir(partition, bucket), inside(file))
+        return self.paths.index(file)
 
     @cached_property
     def external_roots(self) -> frozenset[str]:

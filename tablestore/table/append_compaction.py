@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.deletion_vector import DeletionVector
@@ -70,7 +71,8 @@ def run(store: Store, task: CommitMessage) -> CommitMessage:
     options = store.options
     directory = store.bucket_dir(task.partition, task.bucket)
     files = BucketFiles(store.env, store.io, directory, store.schema, options, store.schema_of)
-    deletions = BucketDeletions(store.env, store.io, store.paths.index, task.new_index, options.bitmap64)
+    path = partial(store.index_path, task.partition, task.bucket)
+    deletions = BucketDeletions(store.env, store.io, path, task.new_index, options.bitmap64)
     vectors: dict[str, DeletionVector] = {}
     for file in task.new_files:
         vector = deletions.of(file.file_name)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tablestore.errors import InvalidRequest, Unsupported
@@ -130,7 +131,8 @@ def _deletions(store: Store, task: CommitMessage) -> BucketDeletions | None:
     """The deletion vectors of a task's bucket, on tables that have them."""
     if not store.options.deletion_vectors:
         return None
-    return BucketDeletions(store.env, store.io, store.paths.index, task.new_index, store.options.bitmap64)
+    path = partial(store.index_path, task.partition, task.bucket)
+    return BucketDeletions(store.env, store.io, path, task.new_index, store.options.bitmap64)
 
 
 def _decide(store: Store, task: CommitMessage, full: bool) -> Decision:

@@ -10,8 +10,9 @@ it deleted, meanwhile.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -54,6 +55,7 @@ def with_values(batch: pa.RecordBatch, values: Mapping[str, Any]) -> pa.RecordBa
 class _Containers:
     """The containers of one bucket (or of one partition of a table without buckets)."""
 
+    path: Callable[[IndexFileMeta | str], str]
     live: dict[str, IndexFileMeta]  # by data file name
     touched: dict[str, IndexFileMeta] = field(default_factory=dict)  # by index file name
     waiting: dict[str, DeletionVector] = field(default_factory=dict)
@@ -82,7 +84,7 @@ class DeletionMarks:
         if box is None:
             entries = self._live.get(place[:2], [])
             live = {r.data_file: e.file for e in entries for r in e.file.dv_ranges or ()}
-            box = self._places[place] = _Containers(live)
+            box = self._places[place] = _Containers(partial(self._store.index_path, *place[:2]), live)
             if self._bucketed:
                 box.touched = {e.file.file_name: e.file for e in entries}
         if data_file in box.live:
@@ -112,7 +114,7 @@ class DeletionMarks:
         return found
 
     def _kept(self, box: _Containers, container: IndexFileMeta) -> Iterator[tuple[str, DeletionVector]]:
-        path = self._store.paths.index(container.file_name)
+        path = box.path(container)
         kept = [r for r in container.dv_ranges or () if r.data_file not in box.marked]
         if kept:
             yield from deletion_vector.read_many(
@@ -126,20 +128,16 @@ class DeletionMarks:
         name, self._count = f"index-{self._uuid}-{self._count}", self._count + 1
         box.made.append(deletion_vector.index_file(name, len(data), ranges))
         box.waiting, box.waiting_bytes = {}, 0
-        self._store.io.write(self._store.paths.index(name), data)
+        self._store.io.write(box.path(name), data)
 
     def discard(self) -> None:
         """Delete the containers written so far."""
         for box in self._places.values():
             for file in box.made:
-                _delete_quietly(self._store, file)
-
-
-def _delete_quietly(store: Store, file: IndexFileMeta) -> None:
-    try:
-        store.io.delete(store.paths.index(file.file_name))
-    except (OSError, TablestoreError) as e:
-        log.warning("could not delete %s: %s", store.paths.index(file.file_name), e)
+                try:
+                    self._store.io.delete(box.path(file))
+                except (OSError, TablestoreError) as e:
+                    log.warning("could not delete %s: %s", file.file_name, e)
 
 
 def _file_of(path: str, r: DvRange) -> DeletionFile:

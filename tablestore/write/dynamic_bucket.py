@@ -174,7 +174,7 @@ class DynamicRouting:
 
     def _index(self, partition: bytes) -> PartitionIndex:
         if partition not in self._partitions:
-            found = {e.bucket: read_hashes(self._store, e.file) for e in self._entries.get(partition, [])}
+            found = {e.bucket: read_hashes(self._store, e) for e in self._entries.get(partition, [])}
             self._partitions[partition] = PartitionIndex.of(self._limits, found)
         return self._partitions[partition]
 
@@ -184,7 +184,7 @@ class DynamicRouting:
         for partition, index in self._partitions.items():
             old = {e.bucket: e for e in self._entries.get(partition, [])}
             for bucket in sorted(index.changed):
-                new = self._write(index.of_bucket(bucket))
+                new = self._write(partition, bucket, index.of_bucket(bucket))
                 gone = (old[bucket].file,) if bucket in old else ()
                 changes[partition, bucket] = IndexChange((new,), gone)
                 old[bucket] = IndexEntry(0, partition, bucket, new)
@@ -193,15 +193,15 @@ class DynamicRouting:
         self._written = []
         return changes
 
-    def _write(self, hashes: np.ndarray) -> IndexFileMeta:
+    def _write(self, partition: bytes, bucket: int, hashes: np.ndarray) -> IndexFileMeta:
         name = f"index-{self._store.env.uuid()}-0"
-        data = hash_index.encode(hashes)
-        self._written.append(name)
-        self._store.io.write(self._store.paths.index(name), data)
+        path, data = self._store.index_path(partition, bucket, name), hash_index.encode(hashes)
+        self._written.append(path)
+        self._store.io.write(path, data)
         return IndexFileMeta(HASH, name, len(data), len(hashes))
 
     def close(self) -> None:
         """Delete index files that were written and not handed over."""
-        for name in self._written:
-            self._store.io.delete(self._store.paths.index(name))
+        for path in self._written:
+            self._store.io.delete(path)
         self._written = []

@@ -80,8 +80,7 @@ def index_files(store: Store, snapshot: Snapshot) -> set[str]:
     if snapshot.index_manifest is not None:
         found.add(store.paths.manifest(snapshot.index_manifest))
         found |= {
-            e.file.external_path or store.paths.index(e.file.file_name)
-            for e in store.manifests.index_entries(snapshot)
+            store.index_path(e.partition, e.bucket, e.file) for e in store.manifests.index_entries(snapshot)
         }
     if snapshot.statistics is not None:
         found.add(store.paths.statistics(snapshot.statistics))

@@ -14,13 +14,13 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import CommitConflict, SchemaMismatch
+from tablestore.errors import CommitConflict, SchemaMismatch, Unavailable
 from tablestore.format import rowkind
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.index_manifest import IndexFileMeta
@@ -44,6 +44,7 @@ from tablestore.write.bucket_mode import BucketMode
 from tablestore.write.conform import as_batches, conform
 from tablestore.write.cross_partition import CrossPartitionRouting, LocatedKeys
 from tablestore.write.dynamic_bucket import DynamicRouting
+from tablestore.write.live_files import LiveFiles
 from tablestore.write.routing import Place, Routing, by_rows_alone
 from tablestore.write.support import require_parallel_writers, require_writable
 
@@ -93,17 +94,19 @@ class TableWrite:
         self._function = merge_function(store.schema, store.options) if keyed else None
         self._writers: dict[Place, BucketWriter] = {}
         self._fresh = ignore_live
+        self._failure: BaseException | None = None
         self._snapshot = store.snapshots.latest()
         blind = ignore_live or self._mode in (BucketMode.UNAWARE, BucketMode.POSTPONE)
-        self._live = None if blind or (sequence_base is not None and not compact) else self._live_files()
+        blind = blind or (sequence_base is not None and not compact)
+        self._live = None if blind else LiveFiles(store, self._snapshot)
         self.rows = 0
 
-    def _live_files(self) -> dict[Place, list[DataFileMeta]]:
-        files: dict[Place, list[DataFileMeta]] = defaultdict(list)
-        for e in self._store.manifests.live_entries(self._snapshot):
-            if e.bucket != POSTPONE_BUCKET:  # what waits there is no writer's matter
-                files[e.partition, e.bucket].append(e.file)
-        return files
+    def _files_of(self, place: Place) -> list[DataFileMeta]:
+        """Live files of a bucket, for writers that compact; others need none."""
+        return self._live.of(place) if self._live is not None and self._compact else []
+
+    def _next_sequence(self, place: Place) -> int:
+        return self._live.next_sequence(place) if self._live is not None else 0
 
     @cached_property
     def _indexes(self) -> dict[Place, list[IndexFileMeta]]:
@@ -118,8 +121,14 @@ class TableWrite:
 
         Raises SchemaMismatch for data that do not fit.
         """
+        self._require_whole()
         for batch in as_batches(data, self.schema):
             self._write(conform(batch, self.schema), kinds)
+
+    def _require_whole(self) -> None:
+        if self._failure is not None:
+            text = f"a write failed and lost its rows; abort and write again: {self._failure}"
+            raise Unavailable(0, text) from self._failure
 
     @property
     def schema(self) -> TableSchema:
@@ -147,9 +156,13 @@ class TableWrite:
             numbers = np.arange(self._sequence, self._sequence + batch.num_rows)
             self._sequence += batch.num_rows
             batch = batch.append_column(SEQUENCE, pa.array(numbers))
-        with in_table(self._store.paths.root):
-            for partition, bucket, rows in self._routing.route(batch):
-                self._append(partition, bucket, rows)
+        try:
+            with in_table(self._store.paths.root):
+                for partition, bucket, rows in self._routing.route(batch):
+                    self._append(partition, bucket, rows)
+        except BaseException as e:
+            self._failure = e  # some of the batch's rows may be written, others not
+            raise
 
     def _append(self, partition: bytes, bucket: int, rows: pa.RecordBatch) -> None:
         sequences = rows.column(SEQUENCE) if self._sequence is not None else None
@@ -168,7 +181,7 @@ class TableWrite:
         return self._writers[place]
 
     def _merging(self, partition: bytes, bucket: int) -> MergeTreeWriter:
-        store, files = self._store, (self._live or {}).get((partition, bucket), [])
+        store, files = self._store, self._files_of((partition, bucket))
         return MergeTreeWriter(
             store.env,
             store.io,
@@ -180,7 +193,7 @@ class TableWrite:
             directory=store.bucket_dir(partition, bucket),
             levels=Levels.of(files, store.options.num_levels, store.key_order),
             pool=self._pool,
-            next_sequence=max((f.max_sequence for f in files), default=-1) + 1,
+            next_sequence=self._next_sequence((partition, bucket)),
             compact=self._compact,
             changelog=self._changelog,
             schema_of=store.schema_of,
@@ -194,18 +207,19 @@ class TableWrite:
         if not store.options.deletion_vectors or not self._compact:
             return None
         live, bitmap64 = self._indexes[partition, bucket], store.options.bitmap64
-        return BucketDeletions(store.env, store.io, store.paths.index, live, bitmap64)
+        path = partial(store.index_path, partition, bucket)
+        return BucketDeletions(store.env, store.io, path, live, bitmap64)
 
     def _appending(self, partition: bytes, bucket: int) -> AppendWriter:
-        store, live = self._store, (self._live or {}).get((partition, bucket), [])
+        store = self._store
         marked = self._live is not None and (partition, bucket) in self._marked
         combining = self._compact and self._mode is BucketMode.FIXED and not marked
         return AppendWriter(
             self._files(partition, bucket, store.options),
             place=(partition, bucket, store.options.bucket),
             pool=self._pool,
-            next_sequence=max((f.max_sequence for f in live), default=-1) + 1,
-            live=live if combining else None,
+            next_sequence=self._next_sequence((partition, bucket)),
+            live=self._files_of((partition, bucket)) if combining else None,
         )
 
     @cached_property
@@ -233,6 +247,7 @@ class TableWrite:
         """Flush everything; one message for each bucket that changed. Writing may go on afterwards."""
         messages: list[CommitMessage] = []
         try:
+            self._require_whole()
             fully = self._fully()
             with in_table(self._store.paths.root):
                 for place, writer in self._writers.items():
@@ -253,13 +268,14 @@ class TableWrite:
     def _fully(self) -> Callable[[Place], bool]:
         """Which buckets are compacted fully now; writers of those that wait are opened."""
         store, every = self._store, full_compaction.interval(self._store.options)
-        compacts = self._compact and self._live is not None and bool(store.schema.primary_keys)
-        if not compacts or every is None:
+        compacts = self._compact and bool(store.schema.primary_keys)
+        if self._live is None or not compacts or every is None:
             return lambda _: False
         due = full_compaction.due(store, self._snapshot, every)
         top = store.options.num_levels - 1
-        for place, files in (self._live or {}).items():
-            if due(place) and any(f.level < top for f in files):
+        for place in self._live.places:
+            waits = place[1] >= 0 and due(place)
+            if waits and any(f.level < top for f in self._live.of(place)):
                 self._writer(*place)
         return due
 
@@ -319,4 +335,4 @@ def discard(store: Store, messages: Iterable[CommitMessage], *, compactions_only
                 store.io.delete(join(store.bucket_dir(m.partition, m.bucket), inside(extra)))
         indexes = m.compact_new_index if compactions_only else (*m.new_index, *m.compact_new_index)
         for index in indexes:
-            store.io.delete(store.paths.index(index.file_name))
+            store.io.delete(store.index_path(m.partition, m.bucket, index))

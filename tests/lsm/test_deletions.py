@@ -16,7 +16,10 @@ from tests.faults import FaultyIO
 
 
 def of(path: Path, *live: IndexFileMeta, io: object = None) -> BucketDeletions:
-    return BucketDeletions(Env(), io or LocalFileIO(), lambda name: str(path / name), live, False)
+    def where(file: IndexFileMeta | str) -> str:
+        return str(path / (file if isinstance(file, str) else file.file_name))
+
+    return BucketDeletions(Env(), io or LocalFileIO(), where, live, False)
 
 
 def test_marks_are_read_back_from_the_container(tmp_path: Path) -> None:

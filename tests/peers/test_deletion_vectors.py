@@ -26,12 +26,14 @@ KEYED: dict[str, dict[str, object]] = {
     "by sequence field": {"sequence.field": "a"},
     "partial updates": {"merge-engine": "partial-update"},
     "input changelog": {"changelog-producer": "input"},
+    "beside the data": {"index-file-in-data-file-dir": True},
     "merge on read": {"deletion-vectors.merge-on-read": True},
 }
 APPEND: dict[str, dict[str, object]] = {
     "without buckets": {"bucket": -1},
     "with buckets": {"bucket": 2, "bucket-key": "k"},
     "64 bits": {"bucket": -1, **WIDE},
+    "beside the data": {"bucket": -1, "index-file-in-data-file-dir": True},
     "small index files": {"bucket": -1, "deletion-vector.index-file.target-size": "60 b"},
 }
 

@@ -1,0 +1,57 @@
+"""What writers must know of the files that are there: those of their bucket, and where its numbers go on.
+
+Objects are made only for buckets that are written to. A writer that does not compact needs no files at all,
+only a sequence number above all others, which every manifest tells once.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from tablestore.format.manifest import DataFileMeta
+from tablestore.format.snapshot import Snapshot
+from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.meta.entries import Entries
+from tablestore.meta.store import Store
+
+Place = tuple[bytes, int]  # partition, bucket
+
+
+class LiveFiles:
+    """The live files of `snapshot`, bucket by bucket."""
+
+    def __init__(self, store: Store, snapshot: Snapshot | None) -> None:
+        self._store, self._snapshot = store, snapshot
+
+    def of(self, place: Place) -> list[DataFileMeta]:
+        """The files of a bucket, in manifest order."""
+        rows = self._rows.get(place)
+        return [] if rows is None else [e.file for e in self._entries.take(rows)]
+
+    def next_sequence(self, place: Place) -> int:
+        """The sequence number that a writer of the bucket starts with."""
+        return self._store.manifests.next_sequence(self._snapshot, *place)
+
+    @cached_property
+    def places(self) -> frozenset[Place]:
+        """Every bucket that holds files; what waits in postponed ones is no writer's matter."""
+        return frozenset(p for p in self._rows if p[1] != POSTPONE_BUCKET)
+
+    @cached_property
+    def _entries(self) -> Entries:
+        return self._store.manifests.live_entries(self._snapshot)
+
+    @cached_property
+    def _rows(self) -> dict[Place, np.ndarray]:
+        entries = self._entries
+        if not len(entries):
+            return {}
+        partitions, codes = entries.partitions()
+        buckets = entries.numbers("bucket")
+        order = np.lexsort((buckets, codes))
+        codes, buckets = codes[order], buckets[order]
+        starts = np.flatnonzero(np.r_[True, (np.diff(codes) != 0) | (np.diff(buckets) != 0)])
+        parts = np.split(order, starts[1:])
+        return {(partitions[codes[s]], int(buckets[s])): part for s, part in zip(starts, parts, strict=True)}
