@@ -104,11 +104,12 @@ def expire(store: Store, policy: ExpirePolicy, *, dry_run: bool = False) -> Expi
 
 
 def expire_changelogs(store: Store, policy: ExpirePolicy, *, dry_run: bool = False) -> Expiry:
-    """Remove long-lived changelogs that the policy lets go, counted from the newest snapshot."""
+    """Remove long-lived changelogs that the policy lets go, counted from the newest snapshot; the newest of
+    them stays, as in Paimon."""
     ids, latest = changelogs.ids(store), store.snapshots.latest_id()
     if not ids or latest is None:
         return Expiry()
-    end = min(latest - policy.keep_min + 1, ids[0] + policy.limit, ids[-1] + 1)
+    end = min(latest - policy.keep_min + 1, ids[0] + policy.limit, ids[-1])
     end = min([end, *consumers.all_next(store).values()])
     start, now, gone_ids = latest - policy.keep_max + 1, store.env.now_ms(), []
     for snapshot_id in (i for i in ids if i < end):
@@ -121,8 +122,7 @@ def expire_changelogs(store: Store, policy: ExpirePolicy, *, dry_run: bool = Fal
     if not dry_run:
         for snapshot_id in gone_ids:
             changelogs.delete(store, snapshot_id)
-        left = ids[len(gone_ids) :]
-        changelogs.hint(store, earliest=left[0] if left else -1, latest=None if left else -1)
+        changelogs.hint(store, earliest=ids[len(gone_ids)])
         remove(store, gone)
         _log(store, "changelogs", gone_ids, gone)
     return Expiry(files=gone.paths, bytes=gone.bytes, changelogs=tuple(gone_ids))

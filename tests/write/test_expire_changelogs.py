@@ -102,7 +102,7 @@ def test_age_lets_changelogs_go_later_than_snapshots(tmp_path: Path) -> None:
     t.write(row(9))
     assert t.store.snapshots.ids()[-1] == 6
     assert told(t, changelogs.earliest_id(t.store) - 1)[-1] == 9
-    assert changelogs.ids(t.store)[0] > 1
+    assert changelogs.ids(t.store) == [4]
     assert t.remove_orphans("0 ms", force=True).files == ()
 
 
