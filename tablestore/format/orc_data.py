@@ -65,7 +65,7 @@ class OrcEncoder:
         self._columns = tuple(columns)
         self._physical = pa.schema([pa.field(f.name, _stored(f.arrow.type)) for f in columns])
         self._stats = Collector(columns, form="orc")
-        self._sink: Any = None
+        self._sink: _Sink | None = None
         self._writer: orc.ORCWriter | None = None
         self._arrow_bytes = 0
 
@@ -98,13 +98,14 @@ class OrcEncoder:
                 self._open()
             assert self._writer is not None
             self._writer.write(pa.Table.from_arrays(stored, schema=self._physical))
+            self._require_written()
         except pa.ArrowInvalid as e:
             raise SchemaMismatch(f"rows do not fit the table's columns: {e}") from e
         except OSError as e:
             raise unavailable(self._path, e) from e
 
     def _open(self) -> None:
-        self._sink = self._io.open_output(self._path)
+        self._sink = _Sink(self._io.open_output(self._path))
         self._writer = orc.ORCWriter(
             self._sink, compression=self._codec, stripe_size=self._stripe_bytes, file_version="0.12"
         )
@@ -115,13 +116,19 @@ class OrcEncoder:
     def close(self) -> int:
         """Finish the file; its size in bytes."""
         assert self._writer is not None, "a data file holds at least one row"
+        assert self._sink is not None
         try:
             self._writer.close()
+            self._require_written()
             size = self._sink.tell()
             self._sink.close()
         except OSError as e:
             raise unavailable(self._path, e) from e
         return size
+
+    def _require_written(self) -> None:
+        if self._sink is not None and self._sink.error is not None:
+            raise self._sink.error
 
     def column_stats(self) -> Mapping[str, ColumnStats | None]:
         """What was seen of each column."""
@@ -129,13 +136,46 @@ class OrcEncoder:
 
     def abort(self) -> None:
         """Let go of the file."""
+        if self._sink is None:
+            return
+        self._sink.error = self._sink.error or OSError("given up")  # what the writer still holds goes nowhere
         if self._writer is not None:
             with contextlib.suppress(OSError, pa.ArrowException):
                 self._writer.close()
-        if self._sink is not None:
-            with contextlib.suppress(OSError):
-                self._sink.close()
+        with contextlib.suppress(OSError):
+            self._sink.close()
         self._writer = None
+
+
+class _Sink:
+    """A file that keeps the first error to itself: Arrow's ORC writer ends the process when a write fails."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self._file, self._size = file, 0
+        self.error: BaseException | None = None
+
+    def write(self, data: Any) -> int:
+        """Take the bytes, wherever they go."""
+        if self.error is None:
+            try:
+                self._file.write(data)
+            except BaseException as e:  # raised again by whoever looks next
+                self.error = e
+        self._size += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """Bytes taken so far."""
+        return self._size
+
+    def flush(self) -> None:
+        """Nothing: the file does when it is closed."""
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
 
 def _whole(array: pa.Array) -> pa.Array:

@@ -1,0 +1,163 @@
+"""Files of a bucket: append layout, files outside the table, and nothing left behind when anything fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tablestore.env import Env
+from tablestore.errors import Corrupt, InvalidOption, TablestoreError, Unsupported
+from tablestore.format.schema import create_schema
+from tablestore.format.types import BIGINT, STRING, DataField
+from tablestore.io import external_paths
+from tablestore.io.external_paths import ExternalPaths
+from tablestore.io.fileio import LocalFileIO
+from tablestore.lsm.bucket_files import BucketFiles, FileNames, RollingWriter, write_all
+from tablestore.options import TableOptions
+from tests.faults import FaultyIO
+
+FORMS = ("parquet", "orc", "avro")
+
+
+def bucket(
+    folder: Path, options: dict[str, str], *, io: Any = None, partitions: tuple[str, ...] = ()
+) -> BucketFiles:
+    fields = (DataField(0, "k", BIGINT), DataField(1, "s", STRING), DataField(2, "p", STRING))
+    schema = create_schema(
+        fields, primary_key=(), partition_by=partitions, options=options, comment=None, time_millis=0
+    )
+    parts = [options["data-file.path-directory"]] if "data-file.path-directory" in options else []
+    parts += [f"{p}=a%2Fb" for p in partitions]
+    directory = "/".join([str(folder / "t"), *parts, "bucket-0"])
+    chosen = TableOptions.parse(options)
+    return BucketFiles(Env(), io or LocalFileIO(), directory, schema, chosen, lambda i: schema)
+
+
+def batches(rows: int, step: int = 1000) -> Iterator[pa.RecordBatch]:
+    for at in range(0, rows, step):
+        numbers = range(at, min(at + step, rows))
+        yield pa.record_batch(
+            {"k": numbers, "s": [f"{n * 7919 % rows:09d}" * 3 for n in numbers], "p": ["a/b"] * len(numbers)}
+        )
+
+
+def append(files: BucketFiles, first: int = 0) -> RollingWriter:
+    return RollingWriter(files, FileNames(files).data, level=0, source=0, keyed=False, first_sequence=first)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_append_files_roll_and_count_rows(tmp_path: Path, form: str) -> None:
+    files = bucket(tmp_path, {"file.format": form, "target-file-size": "100 kb", "file.block-size": "64 kb"})
+    writer = append(files, 17)
+    for batch in batches(60_000):
+        writer.write(batch)
+    made = writer.close()
+    assert len(made) > 1
+    assert made[0].min_sequence == 17
+    for before, after in pairwise(made):
+        assert after.min_sequence == before.max_sequence + 1
+    assert made[-1].max_sequence == 17 + 60_000 - 1
+    assert all(f.file_name.endswith(f".{form}") and f.delete_count == 0 for f in made)
+    numbers = [n for f in made for b in files.read(f, system=False) for n in b.column("k").to_pylist()]
+    assert numbers == list(range(60_000))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("outside", [False, True], ids=["inside", "outside"])
+def test_nothing_stays_when_any_operation_fails(tmp_path: Path, form: str, outside: bool) -> None:
+    options = {
+        "file.format": form,
+        "file-index.bitmap.columns": "s",
+        "file-index.in-manifest-threshold": "0b",
+        "target-file-size": "20 kb",
+    }
+    if outside:
+        options |= {"data-file.external-paths": f"file:{tmp_path}/x, file:{tmp_path}/y"}
+        options |= {"data-file.external-paths.strategy": "round-robin"}
+    whole = FaultyIO()
+    made = write_all(append(bucket(tmp_path / "whole", options, io=whole)), batches(1500, 700))
+    assert all(f.extra_files == (f"{f.file_name}.index",) for f in made)
+    assert outside == (made[0].external_path is not None)
+    for path in list(tmp_path.rglob("data-*")):
+        path.unlink()
+    steps = range(0, whole.count, 1 if whole.count < 40 else 3)
+    for step in steps:
+        io = FaultyIO(step)
+        files = bucket(tmp_path, options, io=io)
+        with pytest.raises((TablestoreError, OSError)):
+            write_all(append(files), batches(1500, 700))
+        io.fail_at = None
+        assert [p.name for p in tmp_path.rglob("data-*")] == [], (step, io.log)
+
+
+def test_files_outside_the_table_go_in_turn_and_keep_their_tail(tmp_path: Path) -> None:
+    options = {
+        "data-file.external-paths": f"file://{tmp_path}/one/ , file:{tmp_path}/two",
+        "data-file.external-paths.strategy": "round-robin",
+        "data-file.path-directory": "data/files",
+        "target-file-size": "1 kb",
+    }
+    files = bucket(tmp_path, options, partitions=("p",))
+    made = write_all(append(files), batches(300_000, 65_536))
+    tails = {f.external_path.rpartition("/")[0] for f in made}
+    assert tails == {f"file:{tmp_path}/{root}/data/files/p=a%2Fb/bucket-0" for root in ("one", "two")}
+    assert sum(b.num_rows for f in made for b in files.read(f, system=False)) == 300_000
+    files.delete(made)
+    assert list(tmp_path.rglob("data-*")) == []
+
+
+def test_external_paths_that_leave_the_named_roots_are_refused(tmp_path: Path) -> None:
+    options = {
+        "data-file.external-paths": f"file:{tmp_path}/x",
+        "data-file.external-paths.strategy": "round-robin",
+    }
+    files = bucket(tmp_path, options)
+    (file,) = write_all(append(files), batches(5))
+    moved = {
+        "another root": f"file:{tmp_path}/secret/bucket-0/{file.file_name}",
+        "up": f"file:{tmp_path}/x/../secret/{file.file_name}",
+        "another name": f"file:{tmp_path}/x/bucket-0/other.parquet",
+        "a prefix": f"file:{tmp_path}/xy/{file.file_name}",
+        "another scheme": f"s3://{tmp_path}/x/{file.file_name}",
+    }
+    for path in moved.values():
+        with pytest.raises(Corrupt, match="points outside the table"):
+            list(files.read(replace(file, external_path=path), system=False))
+    later = replace(files.schema, id=1, options={})
+    now = BucketFiles(
+        Env(), LocalFileIO(), files.directory, later, TableOptions(), [files.schema, later].__getitem__
+    )
+    assert sum(b.num_rows for b in now.read(file, system=False)) == 5
+
+
+def test_choices_of_external_roots() -> None:
+    def of(**options: str) -> ExternalPaths:
+        named = {
+            f"data-file.external-paths{k.replace('_', '-').replace('0', '.')}": v for k, v in options.items()
+        }
+        return ExternalPaths.of(TableOptions.parse(named))
+
+    roots = "s3://b/x, file:/y"
+    assert of(**{"": roots}).roots == ()
+    assert of(**{"": roots, "0strategy": "round-robin"}).roots == ("s3://b/x", "file:/y")
+    assert of(**{"": roots, "0strategy": "specific-fs", "0specific_fs": "s3"}).roots == ("s3://b/x",)
+    weighted = of(**{"": roots, "0strategy": "weight-robin", "0weights": "2,1"}).roots
+    assert sorted(weighted) == ["file:/y", "s3://b/x", "s3://b/x"]
+    with pytest.raises(InvalidOption, match="write it with a scheme"):
+        of(**{"": "/plain", "0strategy": "round-robin"})
+    with pytest.raises(InvalidOption, match="specific-fs"):
+        of(**{"": roots, "0strategy": "specific-fs", "0specific_fs": "oss"})
+    with pytest.raises(Unsupported, match="entropy-inject"):
+        of(**{"": roots, "0strategy": "entropy-inject"})
+
+
+def test_one_spelling_of_a_place() -> None:
+    for spelling in ("file:/a/b", "file:///a/b/", "/a//b", "file:////a/b"):
+        assert external_paths.allowed_roots([{external_paths.OPTION: spelling}]) == {"file:/a/b"}
+    assert external_paths.allowed_roots([{external_paths.OPTION: "s3://host//a/"}]) == {"s3://host/a"}
