@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.errors import CommitConflict, SchemaMismatch, Unsupported
 from tablestore.format import casts
 from tablestore.format.nested import joined, lists, struct_nulls, struct_of
 from tablestore.format.parquet_schema import SYSTEM_FIELDS
@@ -43,13 +43,20 @@ class Projection:
 def projection(file_schema: TableSchema, table_schema: TableSchema, columns: Sequence[str]) -> Projection:
     """How to make `columns` of `table_schema` out of a file of `file_schema`, reading its `file_columns`.
 
-    Raises Unsupported for a change of type that has no cast.
+    Raises Unsupported for a change of type that has no cast, CommitConflict where the file is of a newer
+    schema and its values do not fit the older type.
     """
+    newer = file_schema.id > table_schema.id
     targets = table_schema.columns(tuple(columns))
     sources = tuple(file_schema.by_id.get(f.id) for f in targets)
     for target, source in zip(targets, sources, strict=True):
-        if source is not None and not _readable(source.type, target.type):
+        if source is not None and not _readable(source.type, target.type, explicit=not newer):
             change = f"{source.type} to {target.type}"
+            if newer:
+                raise CommitConflict(
+                    f"column {target.name!r} is {source.type} since schema {file_schema.id}; this is schema "
+                    f"{table_schema.id}, where it is {target.type}: refresh() the table"
+                )
             raise Unsupported(f"reading column {target.name!r} changed from {change}")
     names = tuple(s.name for s in sources if s is not None)
     return Projection(
@@ -75,6 +82,16 @@ def evolve(batch: pa.RecordBatch, through: Projection) -> pa.RecordBatch:
         arrays.append(array)
         fields.append(wanted.with_type(array.type))
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def unknown_columns(of: TableSchema, to: TableSchema) -> list[str]:
+    """Columns of one schema that another does not know, or of which it does not know every field."""
+    known = _ids(to.fields)
+    return [f.name for f in of.fields if _ids((f,)) - known]
+
+
+def _ids(fields: tuple[DataField, ...]) -> set[int]:
+    return {i for f in fields for i in (f.id, *_ids(f.type.children)) if i >= 0}
 
 
 def evolve_predicate(p: Predicate, file_schema: TableSchema, table_schema: TableSchema) -> Predicate:
@@ -109,17 +126,18 @@ def nulls_carry_over(before: DataType, after: DataType) -> bool:
     return after.root != "DECIMAL" or before.as_nullable() == after.as_nullable()
 
 
-def _readable(before: DataType, after: DataType) -> bool:
-    """Whether values of `before` can be read as `after`."""
+def _readable(before: DataType, after: DataType, *, explicit: bool) -> bool:
+    """Whether values of `before` can be read as `after`; `explicit` casts may lose something."""
     if before.as_nullable() == after.as_nullable():
         return True
     if before.root != after.root or not before.is_nested:
-        return casts.allowed(before, after.as_nullable(), explicit=True)
+        return casts.allowed(before, after.as_nullable(), explicit=explicit)
     if before.root == "ROW":
         known = {f.id: f.type for f in before.children}
-        return all(_readable(known[f.id], f.type) for f in after.children if f.id in known)
+        kept = (f for f in after.children if f.id in known)
+        return all(_readable(known[f.id], f.type, explicit=explicit) for f in kept)
     pairs = zip(before.children, after.children, strict=True)
-    return all(_readable(old.type, new.type) for old, new in pairs)
+    return all(_readable(old.type, new.type, explicit=explicit) for old, new in pairs)
 
 
 def _seen(array: pa.Array, source: DataType, target: DataField, wanted: pa.Field) -> pa.Array:

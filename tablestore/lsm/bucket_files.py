@@ -7,6 +7,7 @@ file indexes included. Used by the writers and rewriters of a bucket; belongs to
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,12 +15,12 @@ from functools import cached_property
 import pyarrow as pa
 
 from tablestore.env import Env
-from tablestore.errors import TablestoreError
+from tablestore.errors import CommitConflict, TablestoreError
 from tablestore.format import datafile, evolution
 from tablestore.format.data_format import counted
 from tablestore.format.datafile import INDEX_SUFFIX, DataFileWriter, WrittenFile
 from tablestore.format.file_spec import FileSpec
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifest import APPEND_SOURCE, DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.io import external_paths
 from tablestore.io.external_paths import ExternalPaths
@@ -95,6 +96,8 @@ class BucketFiles:
         dictionary-encoded where the file has it so.
         """
         own = self.schema_of(file.schema_id)
+        if columns is None:
+            self._require_known(own)
         mapping = evolution.projection(own, self.schema, self.schema.names if columns is None else columns)
         batches = datafile.read(
             self.io,
@@ -114,6 +117,15 @@ class BucketFiles:
             for name in extra:
                 values = values.append_column(batch.schema.field(name), batch.column(name))
             yield values
+
+    def _require_known(self, written: TableSchema) -> None:
+        """Raise CommitConflict for rows with columns that this schema has not: rewriting would lose them."""
+        lost = evolution.unknown_columns(written, self.schema) if written.id > self.schema.id else []
+        if lost:
+            raise CommitConflict(
+                f"the table was altered to schema {written.id}, which adds {', '.join(lost)}; a writer of "
+                f"schema {self.schema.id} cannot rewrite its rows: refresh() the table and write again"
+            )
 
     def delete(self, files: Iterable[str | DataFileMeta]) -> None:
         """Remove files that nothing points to, with their indexes. What cannot be removed is logged and left
@@ -180,6 +192,8 @@ class RollingWriter:
         self._keyed, self._extra, self._next_sequence = keyed, tuple(extra), first_sequence or 0
         self._spec = FileSpec.of(files.options, level=level, changelog=changelog, keyed=keyed)
         self._target = files.options.target_bytes(keyed=keyed)
+        fresh = source == APPEND_SOURCE  # compaction rolls by size alone
+        self._most_rows = max(files.options.target_file_rows, 1) if fresh else sys.maxsize
         self._writer: DataFileWriter | None = None
         self._path_name = ""
         self._external: str | None = None
@@ -187,12 +201,15 @@ class RollingWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows that follow those before."""
-        for start in range(0, batch.num_rows, _ROLL_ROWS):
+        start = 0
+        while start < batch.num_rows:
             if self._writer is None:
                 self._open()
             assert self._writer is not None
-            self._writer.write(batch.slice(start, _ROLL_ROWS))
-            if self._writer.bytes_written >= self._target:
+            part = batch.slice(start, min(_ROLL_ROWS, self._most_rows - self._writer.rows))
+            self._writer.write(part)
+            start += part.num_rows
+            if self._writer.bytes_written >= self._target or self._writer.rows >= self._most_rows:
                 self._finish()
 
     def flush(self) -> None:

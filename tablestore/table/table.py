@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.errors import (
+    CommitConflict,
     InvalidOption,
     InvalidRequest,
     NotFound,
@@ -384,6 +385,7 @@ class Table:
     def update(self, values: Mapping[str, Any], *, where: Predicate) -> Committed:
         """Set columns of the rows `where` selects; writes −U/+U pairs so that a changelog consumer can
         retract."""
+        self._require_current()
         for name in values:
             if name not in self.store.schema.by_name:
                 raise NotFound.among("column", name, self.store.schema.names)
@@ -422,6 +424,15 @@ class Table:
         if user is None and identifier != BATCH_IDENTIFIER:
             raise InvalidRequest("a commit identifier needs user=, the name under which it counts")
         return CommitRequest(user or self.store.env.uuid(), identifier, position, properties, watermark)
+
+    def _require_current(self) -> None:
+        """Rows that are read to be written again need every column that the table has by now."""
+        newest = self.store.schemas.ids()[-1]
+        if newest > self.store.schema.id:
+            raise CommitConflict(
+                f"{self.name} was altered to schema {newest}; this is schema {self.store.schema.id}: "
+                "refresh() it and try again"
+            )
 
     def _require_present(self) -> None:
         if self._at is not None:

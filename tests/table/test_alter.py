@@ -186,3 +186,32 @@ def test_a_filter_selects_what_it_selects_from_all_rows_whatever_the_files_were(
         for name, (where, mask) in compared.items():
             found = t.scan(where=where).to_arrow().to_pylist()
             assert sorted(map(str, found)) == sorted(map(str, rows.filter(mask).to_pylist())), name
+
+
+def test_a_table_opened_before_a_change_never_loses_what_came_with_it(tmp_path: Path) -> None:
+    lake = ts.connect(str(tmp_path))
+    columns = {"k": ts.INT, "v": ts.INT, "r": ts.ROW(x=ts.INT)}
+    old = lake.create_table("d.t", schema=columns, primary_key=["k"], options={"write-only": True})
+    old.write([{"k": 1, "v": 1, "r": {"x": 1}}])
+    new = old.alter(ts.add("r.y", ts.INT), ts.add("c", ts.INT))
+    new.write([{"k": 2, "v": 2, "r": {"x": 2, "y": 2}, "c": 2}])
+    assert [r["k"] for r in rows(old)] == [1, 2]
+    old.write([{"k": 3, "v": 3}])
+    with pytest.raises(ts.CommitConflict, match="adds r, c"):
+        old.compact(full=True)
+    with pytest.raises(ts.CommitConflict, match="refresh"):
+        old.update({"v": 5}, where=ts.col("k") == 2)
+    retyped = new.alter(ts.retype("v", ts.BIGINT))
+    retyped.write([{"k": 4, "v": 2**40}])
+    with pytest.raises(ts.CommitConflict, match="'v' is BIGINT since schema 2"):
+        rows(old)
+    expected = [
+        {"k": 1, "v": 1, "r": {"x": 1, "y": None}, "c": None},
+        {"k": 2, "v": 2, "r": {"x": 2, "y": 2}, "c": 2},
+        {"k": 3, "v": 3, "r": None, "c": None},
+        {"k": 4, "v": 2**40, "r": None, "c": None},
+    ]
+    assert rows(retyped) == expected
+    retyped.compact(full=True)
+    assert rows(retyped) == expected
+    assert retyped.check() == []
