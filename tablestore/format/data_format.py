@@ -91,8 +91,11 @@ def require_filled(rows: pa.RecordBatch, columns: Sequence[DataField]) -> None:
             raise SchemaMismatch(f"rows do not fit the table's columns: column {f.name!r} is NOT NULL")
 
 
-def chosen(batches: Iterable[pa.RecordBatch], rows: np.ndarray | None) -> Iterator[pa.RecordBatch]:
-    """Batches without the rows that a mask over all of them leaves out; none is empty then."""
+def chosen(batches: Iterable[pa.RecordBatch], rows: np.ndarray | None, path: str) -> Iterator[pa.RecordBatch]:
+    """Batches without the rows that a mask over all of them leaves out; none is empty then.
+
+    Raises Corrupt for more rows than the mask has.
+    """
     at = 0
     for batch in batches:
         if rows is None:
@@ -100,6 +103,8 @@ def chosen(batches: Iterable[pa.RecordBatch], rows: np.ndarray | None) -> Iterat
             continue
         mask = rows[at : at + batch.num_rows]
         at += batch.num_rows
+        if at > len(rows):
+            raise Corrupt(path, f"it holds more than the {len(rows):,} rows its manifest says")
         if mask.all():
             yield batch
         elif mask.any():

@@ -240,11 +240,11 @@ def read(
     fields = [_field(schema, name) for name in names]
     if form == "avro":
         batches = avro_data.read(io, path, fields, file_size=file_size, batch_rows=batch_rows)
-        return _sound(chosen(batches, rows), path)
+        return _sound(chosen(batches, rows, path), path)
     wanted = pa.schema([f.arrow for f in fields])
     if form == "orc":
         stripes = orc_data.read(io, path, schema, wanted, file_size=file_size, batch_rows=batch_rows)
-        return _sound(chosen(stripes, rows), path)
+        return _sound(chosen(stripes, rows, path), path)
     found = parquet_data.read(
         io,
         path,

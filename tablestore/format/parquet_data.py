@@ -255,7 +255,7 @@ def read(
                 g for g in range(footer.num_row_groups) if _may_match(footer, g, positions, schema, predicate)
             ]
             if rows is not None:
-                groups, rows = _with_rows(footer, groups, rows)
+                groups, rows = _with_rows(footer, groups, rows, path)
             texts = _dictionary_columns(footer, groups, positions, schema, wanted) if dictionary else []
             if any(has_int96(footer, name) for name in wanted.names):
                 footer = as_bytes(source)
@@ -264,7 +264,7 @@ def read(
                 batch_rows, row_groups=groups, columns=wanted.names, use_threads=False
             )
         if groups:
-            yield from chosen(_each(batches, wanted, path), rows)
+            yield from chosen(_each(batches, wanted, path), rows, path)
 
 
 def _each(batches: Iterator[pa.RecordBatch], wanted: pa.Schema, path: str) -> Iterator[pa.RecordBatch]:
@@ -278,11 +278,13 @@ def _each(batches: Iterator[pa.RecordBatch], wanted: pa.Schema, path: str) -> It
 
 
 def _with_rows(
-    footer: pq.FileMetaData, groups: Sequence[int], rows: np.ndarray
+    footer: pq.FileMetaData, groups: Sequence[int], rows: np.ndarray, path: str
 ) -> tuple[list[int], np.ndarray]:
     """The row groups in which `rows` wants something, and the part of it that is of them."""
     counts = [footer.row_group(g).num_rows for g in range(footer.num_row_groups)]
     ends = np.cumsum(counts)
+    if sum(counts) != len(rows):
+        raise Corrupt(path, f"it holds {sum(counts):,} rows, its manifest says {len(rows):,}")
     parts = {g: rows[ends[g] - counts[g] : ends[g]] for g in groups}
     kept = [g for g in groups if parts[g].any()]
     return kept, np.concatenate([np.zeros(0, dtype=bool), *(parts[g] for g in kept)])

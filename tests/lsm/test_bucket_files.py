@@ -13,6 +13,7 @@ import pytest
 
 from tablestore.env import Env
 from tablestore.errors import Corrupt, InvalidOption, TablestoreError, Unsupported
+from tablestore.format.manifest import COMPACT_SOURCE
 from tablestore.format.schema import create_schema
 from tablestore.format.types import BIGINT, STRING, DataField
 from tablestore.io import external_paths
@@ -161,3 +162,13 @@ def test_one_spelling_of_a_place() -> None:
     for spelling in ("file:/a/b", "file:///a/b/", "/a//b", "file:////a/b"):
         assert external_paths.allowed_roots([{external_paths.OPTION: spelling}]) == {"file:/a/b"}
     assert external_paths.allowed_roots([{external_paths.OPTION: "s3://host//a/"}]) == {"s3://host/a"}
+
+
+def test_files_roll_at_a_number_of_rows_when_written_but_not_when_compacted(tmp_path: Path) -> None:
+    files = bucket(tmp_path, {"target-file-row-num": "400"})
+    made = write_all(append(files), batches(1500, 700))
+    assert [(f.row_count, f.min_sequence) for f in made] == [(400, 0), (400, 400), (400, 800), (300, 1200)]
+    compacted = RollingWriter(
+        files, FileNames(files).data, level=0, source=COMPACT_SOURCE, keyed=False, first_sequence=0
+    )
+    assert [f.row_count for f in write_all(compacted, batches(1500))] == [1500]
