@@ -38,7 +38,7 @@ def resolve(
     if len(given) > 1:
         raise InvalidRequest("give one of snapshot, tag, timestamp and watermark")
     if snapshot is not None:
-        return store.snapshots.get(_whole(snapshot, "snapshot"))
+        return _by_id(store, _whole(snapshot, "snapshot"))
     if tag is not None:
         return refs.tagged(store, tag)
     if timestamp is not None:
@@ -46,6 +46,16 @@ def resolve(
     if watermark is not None:
         return first_with_watermark(store, _whole(watermark, "watermark"))
     return store.snapshots.latest()
+
+
+def _by_id(store: Store, snapshot_id: int) -> Snapshot:
+    try:
+        return store.snapshots.get(snapshot_id)
+    except NotFound as e:
+        kept = [name for name, tagged in refs.tags(store).items() if tagged.id == snapshot_id]
+        if kept:
+            raise NotFound(f"{e}; tag {kept[0]!r} keeps it: read it by that name") from None
+        raise
 
 
 def at(store: Store, snapshot: Snapshot | None) -> Store:

@@ -22,9 +22,11 @@ from tablestore.format.types import DataField, DataType, as_type, from_arrow
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import checked_name, location
 from tablestore.io.routed import file_io_for
+from tablestore.meta.refs import MAIN
 from tablestore.meta.store import Store
 from tablestore.options import TableOptions, as_text, current_names, keys_of, refuse_near_misses
 from tablestore.table.identifier import DEFAULT_DATABASE, Identifier
+from tablestore.table.refs import require_branch
 from tablestore.table.system import SYSTEM_DATABASE, global_table
 from tablestore.table.table import Table
 from tablestore.write.support import require_writable, warning_of
@@ -153,6 +155,8 @@ class Lake:
         try:
             store = Store.open(root, io=io, env=self._env, branch=identifier.branch)
         except NotFound:
+            if identifier.branch != MAIN and identifier.table in self.tables(identifier.database):
+                require_branch(Store.open(root, io=io, env=self._env), identifier.branch)
             raise NotFound.among("table", str(identifier), self.tables()) from None
         table = Table(store, str(replace(identifier, system=None)))
         if identifier.system is None:

@@ -110,6 +110,8 @@ def test_a_tag_of_an_expired_snapshot_can_be_tagged_again(tmp_path: Path) -> Non
         t.write(row(k))
     t.tags.create("a", 1)
     t.expire_snapshots(keep=1)
+    with pytest.raises(NotFound, match=r"no snapshot 1; have 3\.\.3; tag 'a' keeps it"):
+        t.at(snapshot=1)
     t.tags.create("b", 1)
     t.tags.delete("a")
     assert t.at(tag="b").scan().to_arrow().to_pylist() == [{"k": 0, "v": "x"}]

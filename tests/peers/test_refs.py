@@ -460,3 +460,56 @@ def test_automatic_tags_are_named_alike(java: JavaPaimon, tmp_path: Path) -> Non
         ]
         assert tags[0] == tags[1]
         assert len(tags[0]) == 3
+
+
+@pytest.mark.parametrize("producer", ["none", "input"])
+def test_both_expire_the_same_changelogs(java: JavaPaimon, tmp_path: Path, producer: str) -> None:
+    t = make(
+        tmp_path / "a",
+        **{"changelog-producer": producer, "changelog.num-retained.min": 5, "changelog.num-retained.max": 5},
+        **{"write-only": True, "snapshot.num-retained.min": 2, "snapshot.num-retained.max": 2},
+    )
+    for i in range(6):
+        t.write(rows(i, 2, f"v{i}"))
+    t.compact(full=True)
+    t.write(rows(9, 1, "w"))
+    other = str(tmp_path / "b")
+    shutil.copytree(t.location, other)
+    t.expire_snapshots(keep=2)
+    limits = {"changelog_max": 5, "changelog_min": 5, "changelog_time_ms": 0}
+    java.expire(other, max=2, min=2, time_ms=0, **limits)
+    java.expire_changelog(other, max=2, min=2, time_ms=0, **limits)
+    kept = [sorted(f for f in files_of(p) if f.startswith("changelog/")) for p in (t.location, other)]
+    assert kept[0] == kept[1] == ["changelog/changelog-4", "changelog/changelog-5", "changelog/changelog-6"]
+    data = [sorted(f for f in files_of(p) if "bucket-" in f) for p in (t.location, other)]
+    assert data[0] == data[1]
+    assert files_of(t.location) <= files_of(other)
+    more = files_of(other) - files_of(t.location)
+    assert all(os.path.basename(f).startswith("manifest-") for f in more)
+
+
+def test_both_find_the_same_orphans(java: JavaPaimon, tmp_path: Path) -> None:
+    t = make(tmp_path, **{"num-sorted-run.compaction-trigger": 2, "changelog-producer": "input"})
+    for i in range(5):
+        t.write(rows(i, 2, f"v{i}"))
+    t.tags.create("kept", 2)
+    t.branches.create("b", "kept")
+    t.branch("b").write(rows(9, 1, "w"))
+    t.analyze()
+    t.expire_snapshots(keep=2)
+    later = 4_000_000_000_000
+    assert java.clean_orphans(t.location, older_than_ms=later, dry_run=True) == 0
+    for name in (
+        "bucket-0/data-x.parquet",
+        "manifest/manifest-x-0",
+        "index/index-x-0",
+        "statistics/stat-x-0",
+    ):
+        path = Path(t.location, name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"1234")
+    assert java.clean_orphans(t.location, older_than_ms=later, dry_run=True) == 4
+    assert len(t.remove_orphans("0 ms", force=True).files) == 4
+    assert java.clean_orphans(t.location, older_than_ms=later, dry_run=False) == 4
+    assert t.remove_orphans("0 ms", force=True).files == ()
+    assert java.rows(t.location, branch="b") == of(t.branch("b"))

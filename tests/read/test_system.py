@@ -81,6 +81,8 @@ def test_a_branch_and_a_system_table_in_one_name(tmp_path: Path) -> None:
     assert lake.table("d.t$branch_b$snapshots").scan().count() == 2
     assert lake.table("d.t$snapshots").scan().count() == 1
     assert lake.table("d.t$branch_b").scan().count() == 3
+    with pytest.raises(NotFound, match="no branch 'bb'; did you mean b"):
+        lake.table("d.t$branch_bb")
     assert repr(t.branch("b")).startswith("Table(d.t$branch_b at snapshot 2")
     assert t.with_options({"branch": "b"}).scan().count() == 3
 
