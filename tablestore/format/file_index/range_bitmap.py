@@ -147,6 +147,9 @@ def _read_dictionary(data: bytes, t: DataType, count: int) -> list[Any]:
         body = keys_at + offset + (sizes[0] if t.is_string else 0)
         if not 0 <= more <= count:
             raise ValueError(f"{more} keys in a chunk of {count}")
+        if not t.is_string:
+            found += values.unpacked(data[body : body + sizes[0]], t).tolist()
+            continue
         for _ in range(more):
             key, body = values.unpack(data, body, t)
             found.append(key)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import struct
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
@@ -137,19 +138,19 @@ def _widened(op: str, t: DataType) -> str:
 
 
 def _by_codes(coded: range_bitmap.Coded, leaf: Leaf, t: DataType) -> Selection:
-    codes = coded.codes
+    codes, keys = coded.codes, coded.keys
     if isinstance(leaf, IsNull):
         return codes >= 0 if leaf.inverse else codes < 0
     wanted, refused = _wanted(leaf, t), _refused(leaf, t)
     if wanted is not None or refused is not None:
-        some = set(wanted or refused or ())
-        named = [i for i, key in enumerate(coded.keys) if key in some]
+        places = ((bisect_left(keys, v), v) for v in wanted or refused or ())
+        named = [i for i, v in places if i < len(keys) and keys[i] == v]
         there = np.isin(codes, np.array(named, dtype=np.int64))
         return there if wanted is not None else (codes >= 0) & ~there
     if isinstance(leaf, Compare) and leaf.op in _COMPARE:
         # zero is two values of a float: the one that lets more through
         bounds = values.literals(leaf.value, t)
         bound = max(bounds) if leaf.op in ("<=", ">") else min(bounds)
-        fits = np.array([_COMPARE[leaf.op](key, bound) for key in coded.keys], dtype=bool)
-        return (codes >= 0) & (fits[codes] if len(fits) else False)
+        place = (bisect_right if leaf.op in ("<=", ">") else bisect_left)(keys, bound)
+        return (codes >= 0) & (codes < place) if leaf.op in ("<", "<=") else codes >= place
     return True
