@@ -18,6 +18,7 @@ import pyarrow as pa
 from tablestore.errors import InvalidRequest
 from tablestore.format import hash_index, hashing
 from tablestore.format.index_manifest import HASH, IndexEntry, IndexFileMeta
+from tablestore.format.manifest import ADD
 from tablestore.meta.hash_indexes import read_hashes
 from tablestore.meta.store import Store
 from tablestore.options import TableOptions
@@ -152,6 +153,7 @@ class DynamicRouting:
                 self._entries.setdefault(e.partition, []).append(e)
         self._partitions: dict[bytes, PartitionIndex] = {}
         self._written: list[str] = []
+        self._uuid, self._count = store.env.uuid(), 0
 
     def route(self, batch: pa.RecordBatch) -> Iterator[Slice]:
         """The slices of a batch; its new keys are given buckets."""
@@ -187,14 +189,15 @@ class DynamicRouting:
                 new = self._write(partition, bucket, index.of_bucket(bucket))
                 gone = (old[bucket].file,) if bucket in old else ()
                 changes[partition, bucket] = IndexChange((new,), gone)
-                old[bucket] = IndexEntry(0, partition, bucket, new)
+                old[bucket] = IndexEntry(ADD, partition, bucket, new)
             index.changed.clear()
             self._entries[partition] = list(old.values())
         self._written = []
         return changes
 
     def _write(self, partition: bytes, bucket: int, hashes: np.ndarray) -> IndexFileMeta:
-        name = f"index-{self._store.env.uuid()}-0"
+        name = f"index-{self._uuid}-{self._count}"
+        self._count += 1
         path, data = self._store.index_path(partition, bucket, name), hash_index.encode(hashes)
         self._written.append(path)
         self._store.io.write(path, data)

@@ -360,3 +360,24 @@ def test_partition_directories_are_those_of_java(
 
     assert folders(t.location) == folders(theirs)
     assert t.check() == ts.open(theirs).check() == []
+
+
+def test_what_pypaimon_postpones_is_placed_by_us(tmp_path: Path) -> None:
+    peer = PyPaimon(tmp_path)
+    location = WAITING.create(ts.connect(str(tmp_path))).location
+    rng = random.Random("pypaimon")
+    state: dict[tuple[object, object], object] = {}
+    for turn in range(4):
+        rows, kinds = made(rng, Mode(WAITING.keys))
+        data = as_table(rows, kinds).drop(["kind"])
+        if turn % 2:
+            ts.open(location).write(data)
+        else:
+            peer.write("d.t", data)
+        state |= {(p, k): v for p, k, v in rows}
+        if turn:
+            ts.open(location).compact()
+            shown = in_order([[p, k, v] for (p, k), v in state.items()])
+            assert ours(location) == shown, f"turn {turn}"
+            assert in_order(cells(peer.read("d.t").select(["p", "k", "v"]))) == shown, f"turn {turn}"
+            assert ts.open(location).check() == [], f"turn {turn}"

@@ -157,14 +157,15 @@ def test_a_rescaled_append_table_keeps_its_rows_and_takes_more(tmp_path: Path) -
 
 
 def survive(start: Path, tmp_path: Path, act: Callable[[ts.Table], object]) -> set[int]:
-    """Row counts seen after every single operation of `act` failed in every way, and it was done again."""
+    """Row counts seen after every single operation of `act` failed, in one of two ways each, and `act` was
+    done again."""
     counting = FaultyIO()
     shutil.copytree(start, tmp_path / "count")
     act(ts.connect(str(tmp_path / "count"), io=counting).table("d.t"))
     counts = {len(keys(ts.connect(str(r)).table("d.t"))) for r in (start, tmp_path / "count")}
     seen = set()
     for fail_at in range(counting.count):
-        for mode in FaultyIO.MODES:
+        for mode in FaultyIO.MODES[fail_at % 2 :: 2]:  # all four ways: tests/crash
             root = tmp_path / "try"
             shutil.copytree(start, root)
             io = FaultyIO(fail_at, mode)
