@@ -93,6 +93,10 @@ class ManifestStore:
             return manifest_columns.decode([(p, self._bytes(p)) for p in paths])
         return [manifest_columns.of(manifest_format.decode_entries(self._bytes(p), p)) for p in paths]
 
+    def remember(self, name: str, entries: Entries) -> None:
+        """Hold the entries of a manifest that was just written: it need not be read again."""
+        self._cache.put(self._paths.manifest(name), entries.table)
+
     def read_bytes(self, name: str) -> bytes:
         """A manifest as it lies in its file; raises Corrupt if it is missing."""
         return self._bytes(self._paths.manifest(name))
@@ -172,9 +176,17 @@ class ManifestWriter:
     try can clean up."""
 
     def __init__(
-        self, io: FileIO, paths: TablePaths, options: TableOptions, types: Sequence[DataType], env: Env
+        self,
+        io: FileIO,
+        paths: TablePaths,
+        options: TableOptions,
+        types: Sequence[DataType],
+        env: Env,
+        *,
+        readers: ManifestStore | None = None,
     ) -> None:
         self._io, self._paths, self._options, self._types = io, paths, options, types
+        self._readers = readers
         self._uuids = (env.uuid(), env.uuid(), env.uuid())
         self._counts = [0, 0, 0]
         self.written: list[str] = []
@@ -198,6 +210,8 @@ class ManifestWriter:
         """Write a manifest whose bytes hold `entries`, at least one."""
         name = self._name("manifest", 0)
         self._write(name, data)
+        if self._readers is not None:
+            self._readers.remember(name, entries)
         buckets, levels = entries.numbers("bucket"), entries.numbers("level")
         added = int(np.count_nonzero(entries.numbers("kind") == ADD))
         partitions, codes = entries.partitions()

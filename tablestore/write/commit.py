@@ -42,7 +42,8 @@ class Committer:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._writer = ManifestWriter(store.io, store.paths, store.options, store.partition_types, store.env)
+        parts = store.io, store.paths, store.options, store.partition_types, store.env
+        self._writer = ManifestWriter(*parts, readers=store.manifests)
 
     def commit(self, messages: Sequence[CommitMessage], request: CommitRequest) -> Committed:
         """Add the messages' files. Raises CommitConflict, CommitUnknown, InvalidRequest (an identifier older
