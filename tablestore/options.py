@@ -171,9 +171,35 @@ def keys_of(options: dict[str, str], key: str, given: tuple[str, ...]) -> tuple[
     return given or said
 
 
+_FIELD_NAMES = (
+    "aggregate-function",
+    "count-limit",
+    "default-aggregate-function",
+    "distinct",
+    "ignore-retract",
+    "list-agg-delimiter",
+    "nested-key",
+    "nested-key-null-strategy",
+    "nested-sequence-field",
+    "sequence-group",
+    "stats-mode",
+    "ts-field",
+)
+
+
+def _refuse_near_miss_of_a_field(key: str) -> None:
+    """Raise InvalidOption for `fields.<column>.<name>` whose name looks like a misspelt one."""
+    name = key.rsplit(".", 1)[1]
+    near = [] if name in _FIELD_NAMES else get_close_matches(name, _FIELD_NAMES, n=1, cutoff=0.8)
+    if near:
+        raise InvalidOption(f"unknown option {key!r}; did you mean {key.removesuffix(name) + near[0]!r}?")
+
+
 def refuse_near_misses(options: Mapping[str, str]) -> None:
     """Raise InvalidOption for a key that looks like a misspelt known one. Really foreign keys pass."""
     for key in options:
+        if key.startswith("fields."):
+            _refuse_near_miss_of_a_field(key)
         if key in NAMES or key.startswith(_OPEN_PREFIXES):
             continue
         near = get_close_matches(key, NAMES, n=1, cutoff=0.75)

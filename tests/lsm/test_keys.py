@@ -118,3 +118,33 @@ def test_types_that_cannot_be_keys_are_refused():
 def test_no_rows_have_no_codes():
     empty: list[DataType] = [INT.not_null(), STRING.not_null()]
     assert len(keys.key_codes([pa.array([], pa.int32()), pa.array([], pa.string())], empty)) == 0
+
+
+@given(key_columns(), st.booleans(), st.lists(st.booleans(), min_size=75, max_size=75))
+def test_order_codes_put_null_first_and_turn_values_round_when_descending(case, descending, missing):
+    """Of `sequence.field` NULL is smallest in both directions."""
+    types, rows = case
+    columns = columns_of(types, rows)
+    gaps = [missing[i * len(columns) : (i + 1) * len(columns)] for i in range(len(rows))]
+    masked = [
+        pa.array(
+            np.where([g[i] for g in gaps], -1, np.arange(len(rows))), mask=np.array([g[i] for g in gaps])
+        )
+        for i in range(len(columns))
+    ]
+    given_columns = [c.take(m) for c, m in zip(columns, masked, strict=True)]
+    codes = keys.order_codes(given_columns, [t.as_nullable() for t in types], descending=descending)
+    whole = [sort_keys([t], [(r[i],) for r in rows]) for i, t in enumerate(types)]
+
+    def before(a, b):
+        for i in range(len(types)):
+            if gaps[a][i] != gaps[b][i]:
+                return gaps[a][i]
+            if not gaps[a][i] and whole[i][a] != whole[i][b]:
+                return (whole[i][a] < whole[i][b]) != descending
+        return None
+
+    for a in range(len(rows)):
+        for b in range(len(rows)):
+            found = None if codes[a] == codes[b] else bool(codes[a] < codes[b])
+            assert found == before(a, b)

@@ -26,6 +26,7 @@ COLUMNS = {
     ("engine", "options", "named"),
     [
         ("aggregation", {"fields.a.aggregate-function": "summ"}, "did you mean 'sum'"),
+        ("aggregation", {"fields.a.agregate-function": "sum"}, "did you mean 'fields.a.aggregate-function'"),
         ("aggregation", {"fields.b.aggregate-function": "sum"}, "for numbers; column 'b' is STRING"),
         ("aggregation", {"fields.a.aggregate-function": "listagg"}, "for STRING"),
         ("aggregation", {"fields.a.aggregate-function": "bool_or"}, "for BOOLEAN"),

@@ -6,9 +6,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablestore.format.types import BIGINT
+from tablestore.format.types import BIGINT, STRING, DataField
 from tablestore.lsm import write_buffer
-from tablestore.lsm.merge_function import Deduplicate
+from tablestore.lsm.merge_function import Deduplicate, SequenceOrder
 from tablestore.lsm.write_buffer import WriteBuffer
 from tests.lsm.rows import RAW, comparable, key_fields, kv_batch, merged_model, rows_of, same
 
@@ -49,6 +49,23 @@ def test_folded_and_raw_rows_equal_a_model_for_every_piece_size(case, piece_rows
     every = rows_of([kv_batch(b, fields) for b in batches], fields)
     assert same(folded, list(merged_model(every, fields).values()))
     assert same(raw, sorted(every, key=lambda r: (comparable(r, fields), r[0])))
+
+
+@given(arrivals(), st.booleans())
+def test_a_sequence_field_comes_before_the_sequence_number(case, descending):
+    fields, batches = case
+    order = SequenceOrder((DataField(9, "v", STRING),), descending)
+    buffer = WriteBuffer(fields, order)
+    for batch in batches:
+        buffer.append(kv_batch([(*r[:-1], f"v{r[0] % 3}") for r in batch], fields))
+    rows = buffer.drain()
+    folded = rows_of(rows.folded(Deduplicate(sequence=order)), fields)
+    every = rows_of([kv_batch([(*r[:-1], f"v{r[0] % 3}") for r in b], fields) for b in batches], fields)
+    turned = -1 if descending else 1
+    winners = {}
+    for row in sorted(every, key=lambda r: (turned * (r[0] % 3), r[0])):
+        winners[comparable(row, fields)] = row
+    assert same(folded, list(dict(sorted(winners.items())).values()))
 
 
 def test_rows_in_key_order_are_flushed_as_they_came():

@@ -142,6 +142,8 @@ def test_the_engines_take_turns(
 def take_turns(java: JavaPaimon, path: Path, engine: str, seed: int) -> None:
     rng = random.Random(seed)
     schema, rules, kinds = random_table(rng, engine)
+    while any("count-limit" in key for key in schema.options):  # who is left out depends on Java's HashMap
+        schema, rules, kinds = random_table(rng, engine)
     options = {
         **schema.options,
         "bucket": "2",

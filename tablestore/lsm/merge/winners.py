@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tablestore.errors import CannotMerge
 from tablestore.format import rowkind
 from tablestore.format.schema import TableSchema
 from tablestore.lsm.merge.groups import ARRIVAL, Groups, SequenceOrder, kinds_of, take
-from tablestore.lsm.merge.result import Outcome, Several
 
 FIRST_ROW_RETRACT = "merge-engine first-row takes no -U or -D rows; 'ignore-delete' = 'true' would drop them"
 
@@ -62,17 +62,20 @@ class FirstRow:
         adds = ~rowkind.retracts(kinds_of(rows))[groups.order]
         if adds.all():
             return take(rows, groups.order[groups.starts])
-        if not self.ignore_delete and not self.tolerant:
-            self._refuse(rows, groups)
+        lone = groups.starts == groups.ends - 1
+        if not self.ignore_delete:
+            refused = np.logical_or.reduceat(~adds, groups.starts) & ~lone
+            if refused.any():
+                return self._without(rows, groups, refused)
         found = np.minimum.reduceat(np.where(adds, np.arange(len(adds)), len(adds)), groups.starts)
-        found = np.where(groups.starts == groups.ends - 1, groups.starts, found)
+        found = np.where(lone, groups.starts, found)
         return take(rows, groups.order[found[found < len(adds)]])
 
-    def _refuse(self, rows: pa.RecordBatch, groups: Groups) -> None:
-        """Raise CannotMerge if a key of several rows has one that takes away."""
-        several = Several.of(groups)
-        taken = rowkind.retracts(kinds_of(rows))[several.walk.rows]
-        if taken.any():
-            outcome = Outcome.last_rows(rows, several)
-            outcome.failures.add_all(np.flatnonzero(several.walk.any(taken)), "*", FIRST_ROW_RETRACT)
-            outcome.batch(self.schema, tolerant=False)
+    def _without(self, rows: pa.RecordBatch, groups: Groups, refused: np.ndarray) -> pa.RecordBatch:
+        """The winners but those of the groups refused; raises CannotMerge where none may be left out."""
+        first = take(rows, groups.order[groups.starts])
+        if self.tolerant:
+            return first.filter(pa.array(~refused))
+        at = int(np.flatnonzero(refused)[0])
+        key = {f.name: first.column(f.name)[at].as_py() for f in self.schema.key_fields}
+        raise CannotMerge("*", key, FIRST_ROW_RETRACT)
