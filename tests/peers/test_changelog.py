@@ -39,6 +39,11 @@ TABLES: dict[str, dict[str, object]] = {
     | {"merge-engine": "aggregation", "fields.a.aggregate-function": "sum"}
     | {"fields.b.aggregate-function": "last_value", "fields.d.aggregate-function": "sum"}
     | {"deletion-vectors.enabled": True},
+    "lookup of partial updates by group": LOOKUP
+    | {"merge-engine": "partial-update", "fields.a.sequence-group": "b,d"},
+    "vectors by descending sequence, formats by level": LOOKUP
+    | {"sequence.field": "d", "sequence.field.sort-order": "descending"}
+    | {"deletion-vectors.enabled": True, "file.format.per.level": "0:avro,2:orc"},
     "full compaction": FULL,
     "full compaction, deduplicated": FULL | DEDUPLICATED,
     "full compaction of aggregates": FULL
