@@ -294,9 +294,9 @@ class _Altered:
             return new
         if old.root == "ROW":
             return self._retyped_row(path, old, new)
-        if old.root == "MAP" and old.children[0].type != new.children[0].type:
+        if old.root == "MAP" and _differ(old.children[0].type, new.children[0].type):
             raise InvalidRequest(f"the keys of map {dotted(path)!r} keep their type {old.children[0].type}")
-        if old.root == "MULTISET" and old.element != new.element:
+        if old.root == "MULTISET" and _differ(old.element, new.element):
             raise InvalidRequest(f"the elements of multiset {dotted(path)!r} keep their type {old.element}")
         last, kept = old.children[-1], [f.type for f in old.children[:-1]]
         inner = self._inside((*path, last.name), last.type, new.children[-1].type)
@@ -317,9 +317,8 @@ class _Altered:
             inner = (*path, f.name)
             if f.name in known:
                 was = known[f.name]
-                fields.append(
-                    replace(was, type=self._inside(inner, was.type, f.type), description=f.description)
-                )
+                said = f.description or was.description
+                fields.append(replace(was, type=self._inside(inner, was.type, f.type), description=said))
             elif not f.type.nullable:
                 raise SchemaMismatch(f"field {dotted(inner)!r} is new, so it cannot be NOT NULL")
             else:
@@ -360,6 +359,10 @@ class _Altered:
                     f"option {key!r} cannot be reset: it says how the table's files are laid out"
                 )
             self.options.pop(key, None)
+
+
+def _differ(old: DataType, new: DataType) -> bool:
+    return old.as_nullable() != new.as_nullable()
 
 
 def _require_changeable(key: str, old: str | None, new: str, options: Mapping[str, str]) -> None:

@@ -111,6 +111,12 @@ def test_a_row_is_retyped_field_by_field() -> None:
     )
 
 
+def test_values_of_a_map_are_retyped_whether_or_not_its_keys_say_not_null() -> None:
+    of = made({"k": ts.INT, "m": ts.MAP(ts.STRING.not_null(), ts.INT), "dt": ts.DATE})
+    after = changed(ts.retype("m", ts.MAP(ts.STRING, ts.BIGINT)), of=of)
+    assert after.by_name["m"].type == ts.MAP(ts.STRING.not_null(), ts.BIGINT)
+
+
 def test_a_dropped_name_comes_back_as_another_column() -> None:
     before = made()
     after = changed(ts.drop("a"), ts.add("a", ts.INT), of=before)
