@@ -33,7 +33,7 @@ def require_deletable(store: Store) -> None:
     if not store.options.deletion_vectors:
         raise InvalidRequest(
             "rows of a table without primary key can be deleted or updated only with deletion vectors: "
-            "table.alter(options={'deletion-vectors.enabled': 'true'}) first, or delete whole partitions"
+            "alter(set_options({'deletion-vectors.enabled': 'true'})) first, or delete whole partitions"
         )
 
 

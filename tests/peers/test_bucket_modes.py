@@ -267,6 +267,8 @@ def test_row_ids_stay_whoever_compacts(java: JavaPaimon, tmp_path: Path, seeds: 
             now = {row[3]: row for row in found}
             assert len(now) == len(found), place
             assert {i: now[i] for i in known} == known, place
+            some = ts.open(location).scan(where=ts.col("k") > 20).to_arrow()
+            assert in_order(java.read(location, where=[">", "k", 20]).rows) == in_order(cells(some)), place
             known = now
             assert ts.open(location).check() == [], place
 
