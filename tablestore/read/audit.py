@@ -7,7 +7,7 @@ update told as a pair, the values before and after.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -16,6 +16,7 @@ import pyarrow as pa
 from tablestore.errors import Unsupported
 from tablestore.format import predicate
 from tablestore.format.predicate import Predicate
+from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.merge_function import joined
 from tablestore.meta.store import Store
 from tablestore.read import scan_mode, time_travel
@@ -94,9 +95,10 @@ def _in_lists(rows: pa.RecordBatch, schema: pa.Schema, *, pairs: bool) -> pa.Rec
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def start_of(store: Store, columns: Sequence[str] | None = None) -> tuple[Store, BatchStart]:
-    """Where the options let a batch read start, with the store under the columns it reads."""
-    start = scan_mode.batch(store)
+def start_of(store: Store, at: Snapshot | None = None) -> tuple[Store, BatchStart]:
+    """Where a batch read starts (at a snapshot that was chosen, else where the options say), with the store
+    under the columns it reads."""
+    start = scan_mode.batch(store) if at is None else scan_mode.State(at, travelled=True)
     if isinstance(start, scan_mode.State) and start.travelled:
         return time_travel.at(store, start.snapshot), start
     return store, start

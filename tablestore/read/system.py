@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from tablestore.errors import NotFound
 from tablestore.format.predicate import Predicate
+from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
-from tablestore.read import audit, row_tracking, scan_mode, time_travel
+from tablestore.read import audit, row_tracking, scan_mode
 from tablestore.read.inspect import Inspect
 from tablestore.read.plan import plan
 from tablestore.read.split_read import read_split
@@ -53,47 +54,40 @@ DATA = ("audit_log", "binlog", "ro", "row_tracking")
 NAMES = (*METADATA, *DATA)
 
 
-def source(store: Store, name: str) -> Source:
-    """The system table of that name; raises NotFound naming the nearest."""
+def source(store: Store, name: str, at: Snapshot | None = None) -> Source:
+    """The system table of that name, of a snapshot if one was chosen; raises NotFound naming the nearest."""
     if name in METADATA:
-        found = _metadata(store, name)
+        found = _metadata(store, name, at)
         return Source(found.schema, lambda _, __: iter(found.to_batches()))
+    if name not in DATA:
+        raise NotFound.among("system table", name, NAMES)
+    under, start = audit.start_of(store, at)
     if name == "audit_log":
-        under, start = audit.start_of(store)
         return Source(audit.audit_schema(under), lambda _, w: audit.audit_log(under, start, w), filters=True)
     if name == "binlog":
-        under, start = audit.start_of(store)
         return Source(audit.binlog_schema(under), lambda _, w: audit.binlog(under, start, w))
-    if name == "ro":
-        return Source(store.schema.arrow, read_optimized, filters=True)
+    snapshot = start.snapshot if isinstance(start, scan_mode.State) else store.snapshots.latest()
     if name == "row_tracking":
-        return _tracked(store)
-    raise NotFound.among("system table", name, NAMES)
+        schema = row_tracking.tracked_schema(under)
+        return Source(schema, lambda _, __: row_tracking.tracked_rows(under, snapshot))
+    return Source(under.schema.arrow, lambda _, w: read_optimized(under, snapshot, w), filters=True)
 
 
-def _metadata(store: Store, name: str) -> pa.Table:
-    """A table of `inspect`, of the snapshot that the options name where it depends on one."""
+def _metadata(store: Store, name: str, at: Snapshot | None) -> pa.Table:
+    """A table of `inspect`, of the snapshot that is chosen where it depends on one."""
     inspect = Inspect(store)
-    start = scan_mode.batch(store) if name in OF_STATE else None
-    if isinstance(start, scan_mode.State) and start.travelled and start.snapshot is not None:
-        return getattr(inspect, name)(start.snapshot)
+    if name in OF_STATE:
+        _, start = audit.start_of(store, at)
+        if isinstance(start, scan_mode.State) and start.travelled and start.snapshot is not None:
+            return getattr(inspect, name)(start.snapshot)
     return getattr(inspect, name)()
 
 
-def _tracked(store: Store) -> Source:
-    _, start = audit.start_of(store)
-    snapshot = start.snapshot if isinstance(start, scan_mode.State) else store.snapshots.latest()
-    return Source(row_tracking.tracked_schema(store), lambda s, _: row_tracking.tracked_rows(s, snapshot))
-
-
-def read_optimized(store: Store, where: Predicate | None) -> Iterator[pa.RecordBatch]:
+def read_optimized(
+    store: Store, snapshot: Snapshot | None, where: Predicate | None
+) -> Iterator[pa.RecordBatch]:
     """Rows of the highest level only, which need no merge; all files of tables without a primary key."""
-    start = scan_mode.batch(store)
-    snapshot = start.snapshot if isinstance(start, scan_mode.State) else store.snapshots.latest()
-    under = (
-        time_travel.at(store, snapshot) if isinstance(start, scan_mode.State) and start.travelled else store
-    )
     top = store.options.num_levels - 1 if store.schema.primary_keys else 0
-    found = plan(under, snapshot, where, min_level=top)
+    found = plan(store, snapshot, where, min_level=top)
     for split in found.splits:
-        yield from read_split(under, split, under.schema.names, found.where)
+        yield from read_split(store, split, store.schema.names, found.where)

@@ -18,6 +18,7 @@ from tablestore.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format import predicate
 from tablestore.format.predicate import Predicate
 from tablestore.format.schema import TableSchema
+from tablestore.format.snapshot import Snapshot
 from tablestore.format.types import DataField, from_arrow
 from tablestore.meta.store import Store
 from tablestore.read import system
@@ -148,11 +149,11 @@ class SystemTable:
         return f"SystemTable({self.name}: {', '.join(self.schema.names)})"
 
 
-def system_table(store: Store, table: str, name: str) -> SystemTable:
-    """`t$name`; raises NotFound naming the nearest."""
+def system_table(store: Store, table: str, name: str, at: Snapshot | None = None) -> SystemTable:
+    """`t$name`, of a snapshot if one was chosen; raises NotFound naming the nearest."""
     if name not in system.NAMES:
         raise NotFound.among("system table", name, system.NAMES)
-    return SystemTable(f"{table}${name}", lambda: system.source(store, name), store)
+    return SystemTable(f"{table}${name}", lambda: system.source(store, name, at), store)
 
 
 # of a whole lake

@@ -550,7 +550,7 @@ class Table:
 
         The scan options count: `t.with_options({"incremental-between": "3,7"}).system("audit_log")`.
         """
-        return system_table(self.store, self.name, name)
+        return system_table(self.store, self.name, name, self._at)
 
     def __getattr__(self, name: str) -> Any:
         if name in _LATER:

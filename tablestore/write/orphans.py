@@ -3,7 +3,8 @@
 Killed writers leave such files: data and manifests of commits that never came, temporary files. The files
 are listed first and what is named is read afterwards, so a commit in between protects its own; the age guard
 protects writers that have not committed yet. A metadata file that cannot be read stops everything: nothing is
-removed on half the knowledge. Memory: one path a named file, one a candidate.
+removed on half the knowledge. Other roots (`data-file.external-paths`) may hold files of other tables too, so
+they are left alone. Memory: one path a named file, one a candidate.
 """
 
 from __future__ import annotations

@@ -140,3 +140,14 @@ def test_a_lake_lists_its_tables_options_and_partitions(tmp_path: Path) -> None:
         ("t", "p=a", 2),
         ("t", "p=b", 2),
     ]
+
+
+def test_the_past_has_system_tables_too(tmp_path: Path) -> None:
+    t = make(tmp_path, **{"write-only": True})
+    for i in range(3):
+        t.write(rows(i * 4, 4))
+    t.tags.create("early", 1)
+    t.expire_snapshots(keep=1)
+    assert t.at(tag="early").system("files").scan().count() == 2
+    assert t.at(tag="early").system("audit_log").scan().count() == 4
+    assert t.system("files").scan().count() == 6
