@@ -18,14 +18,9 @@ from tablestore.errors import InvalidOption, Unsupported
 from tablestore.format.types import MAX_LENGTH, DataField, DataType
 from tablestore.lsm.merge import sketches
 from tablestore.lsm.merge.choose import Extreme, FirstNonNullValue, FirstValue, LastNonNullValue, LastValue
-from tablestore.lsm.merge.lists import (
-    Collect,
-    MergeMap,
-    MergeMapWithKeyTime,
-    NestedPartialUpdate,
-    NestedUpdate,
-)
+from tablestore.lsm.merge.lists import Collect, MergeMap, MergeMapWithKeyTime
 from tablestore.lsm.merge.numbers import Product, Sum
+from tablestore.lsm.merge.tables import NestedPartialUpdate, NestedUpdate
 from tablestore.lsm.merge.texts import ListAgg
 from tablestore.lsm.merge.walk import Failures, Walk
 
