@@ -32,8 +32,9 @@ def require_deletable(store: Store) -> None:
     """Raise InvalidRequest where rows of a table without primary key cannot be marked as deleted."""
     if not store.options.deletion_vectors:
         raise InvalidRequest(
-            "rows of a table without primary key can be deleted or updated only with deletion vectors: "
-            "alter(set_options({'deletion-vectors.enabled': 'true'})) first, or delete whole partitions"
+            "rows of a table without primary key can be deleted or updated only with deletion vectors: delete "
+            "whole partitions, or first t.alter(ts.set_options({'deletion-vectors.modifiable': True, "
+            "'deletion-vectors.enabled': True}))"
         )
 
 

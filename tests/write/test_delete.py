@@ -78,6 +78,9 @@ def test_without_deletion_vectors_the_remedy_is_named_and_nothing_happens(tmp_pa
     with pytest.raises(InvalidRequest, match="delete by a predicate"):
         t.delete(pa.table({"k": [1]}))
     assert on_disk(t) == before
+    t = t.alter(ts.set_options({"deletion-vectors.modifiable": True, "deletion-vectors.enabled": True}))
+    assert t.delete(col("k") == 1).rows == 1
+    assert keys(t) == [2]
 
 
 def test_whole_partitions_go_without_vectors_and_without_reading(tmp_path: Path) -> None:
