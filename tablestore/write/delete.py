@@ -32,7 +32,7 @@ def require_deletable(store: Store) -> None:
     """Raise InvalidRequest where rows of a table without primary key cannot be marked as deleted."""
     if not store.options.deletion_vectors:
         raise InvalidRequest(
-            "rows of a table without primary key can be deleted or updated only with deletion vectors: delete "
+            "rows of a table without primary key are deleted or updated by deletion vectors only: delete "
             "whole partitions, or first t.alter(ts.set_options({'deletion-vectors.modifiable': True, "
             "'deletion-vectors.enabled': True}))"
         )
