@@ -17,6 +17,7 @@ from tablestore.catalog.opening import open_catalog
 from tablestore.catalog.options import CatalogOptions
 from tablestore.env import SYSTEM, Env
 from tablestore.errors import AlreadyExists, InvalidRequest, NotFound, SchemaMismatch, Unsupported
+from tablestore.format.option_columns import require_columns_exist
 from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.types import DataField, DataType, as_type, from_arrow
 from tablestore.io.fileio import FileIO
@@ -124,6 +125,7 @@ class Lake:
             comment=comment,
             time_millis=self._env.now_ms(),
         )
+        require_columns_exist(made)
         require_writable(made, TableOptions.parse(given))
         warning = warning_of(made, TableOptions.parse(given))
         if warning is not None:

@@ -49,6 +49,12 @@ def table(lake: ts.Lake) -> ts.Table:
         ({"primary_key": ["id"], "options": {"bucket": 0}}, InvalidOption, "'bucket' is 0"),
         ({"primary_key": [], "options": {"bucket": -2}}, InvalidOption, "postponed"),
         ({"primary_key": ["id"], "options": {"bucket-key": "name"}}, InvalidOption, "'name'"),
+        ({"primary_key": ["id"], "options": {"sequence.field": "nope"}}, InvalidOption, "'nope'"),
+        (
+            {"primary_key": ["id"], "options": {"fields.nope.aggregate-function": "max"}},
+            InvalidOption,
+            "'nope'",
+        ),
     ],
 )
 def test_create_table_refuses(lake: ts.Lake, arguments: dict, error: type[Exception], text: str) -> None:
