@@ -293,3 +293,32 @@ def test_a_column_altered_to_any_type_reads_alike(java: JavaPaimon, tmp_path: Pa
     java.alter(path, [{"change": "type", "name": f"c{i}", "type": t} for i, t in enumerate(targets)])
     assert seen(path) == java.rows(path)
     assert len(seen(path)) == len(rows) + 1
+
+
+def test_a_new_table_has_the_schema_that_java_gives_it(java: JavaPaimon, tmp_path: Path) -> None:
+    columns = COLUMNS | {
+        "deep": {
+            "type": "ROW",
+            "fields": [
+                {"name": "u", "type": {"type": "MAP", "key": "INT NOT NULL", "value": COLUMNS["r"]}},
+                {"name": "v", "type": {"type": "MULTISET", "element": "STRING"}},
+            ],
+        },
+        "t": "TIMESTAMP(9) WITH LOCAL TIME ZONE",
+        "w": "VARIANT",
+        "x": "DECIMAL(38, 38)",
+        "y": "BYTES NOT NULL",
+        "z": "TIME(0)",
+    }
+    path = str(tmp_path / "d.db" / "theirs")
+    java.create(path, columns, primary_keys=["k"], options={"bucket": "3"}, comment="both")
+    made = ts.connect(str(tmp_path)).create_table(
+        "d.ours",
+        schema={name: parse_type(t) for name, t in columns.items()},
+        primary_key=["k"],
+        options={"bucket": 3},
+        comment="both",
+    )
+    ours, theirs = stored(made.location, 0), stored(path, 0)
+    del ours["options"]["tablestore.uuid"]
+    assert ours == theirs
