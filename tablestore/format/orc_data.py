@@ -1,8 +1,8 @@
 """ORC data files: an encoder, and batches in the exact types of the table schema (format facts 3).
 
-ORC keeps a TIME as an integer and timestamps in nanoseconds, so Arrow reads only years 1677 to 2262: others
-are refused, also when writing, as are fractions of a millisecond before 1970. Text of CHAR columns comes back
-without trailing blanks, as in Java. Memory holds one stripe. Used by `datafile`.
+ORC keeps a TIME as an integer. Text of CHAR columns comes back without trailing blanks, as in Java. What
+Arrow does not do with timestamps is done row by row (`orc_rows`); what readers of ORC change is refused.
+Memory holds one stripe. Used by `datafile`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from tablestore.format.data_format import (
 )
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.file_stats import Collector
+from tablestore.format.orc_rows import RowWriter, read_stripes
+from tablestore.format.parquet_schema import SYSTEM_COLUMNS
 from tablestore.format.rebuild import rebuilt, timestamps
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
@@ -41,6 +43,8 @@ _CODECS = {
     "none": "uncompressed",
     "uncompressed": "uncompressed",
 }
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_GREGORIAN = -12_219_292_800  # 1582-10-15, in seconds
 _STRIPE_BYTES = 64 << 20
 _FIRST_GUESS = 0.25  # encoded bytes per Arrow byte, until a stripe tells
 
@@ -66,7 +70,8 @@ class OrcEncoder:
         self._physical = pa.schema([pa.field(f.name, _stored(f.arrow.type)) for f in columns])
         self._stats = Collector(columns, form="orc")
         self._sink: _Sink | None = None
-        self._writer: orc.ORCWriter | None = None
+        self._writer: orc.ORCWriter | RowWriter | None = None
+        self._by_rows = any(_is_fine(f.type) for f in columns)
         self._arrow_bytes = 0
 
     @staticmethod
@@ -90,14 +95,13 @@ class OrcEncoder:
         require_filled(rows, self._columns)
         self._stats.update(rows)
         for f, column in zip(self._columns, rows.columns, strict=True):
-            _require_readable(column, f)
-        stored = [_whole(rebuilt(c, f.type)) for c, f in zip(rows.columns, self._physical, strict=True)]
+            _require_kept(column, f)
         self._arrow_bytes += rows.nbytes
         try:
             if self._writer is None:
                 self._open()
             assert self._writer is not None
-            self._writer.write(pa.Table.from_arrays(stored, schema=self._physical))
+            self._writer.write(rows if self._by_rows else self._stored(rows))
             self._require_written()
         except pa.ArrowInvalid as e:
             raise SchemaMismatch(f"rows do not fit the table's columns: {e}") from e
@@ -106,9 +110,18 @@ class OrcEncoder:
 
     def _open(self) -> None:
         self._sink = _Sink(self._io.open_output(self._path))
+        if self._by_rows:
+            self._writer = RowWriter(
+                self._sink, self._columns, codec=self._codec, stripe_bytes=self._stripe_bytes
+            )
+            return
         self._writer = orc.ORCWriter(
             self._sink, compression=self._codec, stripe_size=self._stripe_bytes, file_version="0.12"
         )
+
+    def _stored(self, rows: pa.RecordBatch) -> pa.Table:
+        arrays = [_whole(rebuilt(c, f.type)) for c, f in zip(rows.columns, self._physical, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=self._physical)
 
     def flush(self) -> None:
         """Nothing: a stripe is written when it is full."""
@@ -196,23 +209,27 @@ def _stored(t: pa.DataType) -> pa.DataType:
     return t
 
 
-def _require_readable(column: pa.Array, f: DataField) -> None:
-    """Raise Unsupported for timestamps that would not be read back: Arrow takes nanoseconds of 64 bits, and
-    before 1970 writes fractions of a millisecond with a sign that Java refuses."""
+def _require_kept(column: pa.Array, f: DataField) -> None:
+    """Raise Unsupported for timestamps that come back changed: from before the Gregorian calendar, and
+    fractions of the last second before 1970."""
     for leaf in timestamps(column):
-        try:
-            nanos = leaf.cast(pa.timestamp("ns", leaf.type.tz)).cast(pa.int64())
-        except pa.ArrowInvalid:
-            refused = "timestamps outside 1677-09-21..2262-04-11"
-            raise Unsupported(f"{refused} in ORC files", _why(f, leaf)) from None
-        old = nanos.filter(pc.less(nanos, 0)).to_numpy()
-        if (old % 1_000_000).any():
-            refused = "timestamps before 1970 with fractions of a millisecond"
-            raise Unsupported(f"{refused} in ORC files", _why(f, leaf))
+        ticks, per_second = leaf.cast(pa.int64()), _PER_SECOND[leaf.type.unit]
+        least = pc.min(ticks).as_py()
+        refused = None
+        if least is not None and least < _GREGORIAN * per_second:
+            refused = "timestamps before 1582-10-15"
+        elif least is not None and leaf.type.unit != "ms":
+            last = pc.and_(pc.less(ticks, 0), pc.greater(ticks, -per_second))
+            refused = "fractions of the last second before 1970" if pc.any(last).as_py() else None
+        if refused is not None:
+            why = f"column {f.name!r}: readers change them; file.format = parquet or avro keeps them"
+            raise Unsupported(f"{refused} in ORC files", why)
 
 
-def _why(f: DataField, leaf: pa.Array) -> str:
-    return f"column {f.name!r} from {pc.min(leaf)}; file.format = parquet or avro holds them"
+def _is_fine(t: DataType) -> bool:
+    """Whether the type holds timestamps above milliseconds: Java cannot read those before 1970 of Arrow."""
+    fine = t.root in ("TIMESTAMP", "TIMESTAMP_LTZ") and t.precision > 3
+    return fine or any(_is_fine(f.type) for f in t.children)
 
 
 def read(
@@ -235,24 +252,46 @@ def read(
             require_columns(wanted.names, file.schema.names, path)
         for i in range(file.nstripes):
             with complaints(path, "ORC"):
-                rows = _typed(_stripe(file, i, wanted, path), wanted, padded)
+                rows = _stripe(file, i, wanted)
+            if rows is None:
+                yield from _by_rows(source, i, schema, wanted, padded, batch_rows=batch_rows, path=path)
+                return
+            with complaints(path, "ORC"):
+                rows = _typed(rows, wanted, padded)
             for start in range(0, rows.num_rows, batch_rows):
                 yield rows.slice(start, batch_rows)
 
 
-def _stripe(file: orc.ORCFile, i: int, wanted: pa.Schema, path: str) -> pa.RecordBatch:
+def _stripe(file: orc.ORCFile, i: int, wanted: pa.Schema) -> pa.RecordBatch | None:
+    """The columns of a stripe; None if it holds times that Arrow's nanoseconds do not."""
     try:
         return file.read_stripe(i, columns=wanted.names)
     except pa.ArrowInvalid as e:
         if "out of range for nanosecond" in str(e):
-            names = ", ".join(n for n in wanted.names if _holds_timestamp(wanted.field(n).type))
-            why = f"one of the columns {names} of {path}: {e}"
-            raise Unsupported("timestamps outside 1677-09-21..2262-04-11 in ORC files", why) from e
+            return None
         raise
 
 
-def _holds_timestamp(t: pa.DataType) -> bool:
-    return pa.types.is_timestamp(t) or any(_holds_timestamp(t.field(i).type) for i in range(t.num_fields))
+def _by_rows(
+    source: Any,
+    first: int,
+    schema: TableSchema,
+    wanted: pa.Schema,
+    padded: set[str],
+    *,
+    batch_rows: int,
+    path: str,
+) -> Iterator[pa.RecordBatch]:
+    known = {**SYSTEM_COLUMNS, **schema.by_name}
+    source.seek(0)
+    stripes = read_stripes(source, first, [known[n] for n in wanted.names], batch_rows)
+    while True:
+        with complaints(path, "ORC"):
+            arrays = next(stripes, None)
+            if arrays is None:
+                return
+            rows = _typed(pa.RecordBatch.from_arrays(arrays, schema=wanted), wanted, padded)
+        yield rows
 
 
 def _typed(rows: pa.RecordBatch, wanted: pa.Schema, padded: set[str]) -> pa.RecordBatch:

@@ -81,9 +81,7 @@ def test_each_reads_all_types_that_the_other_wrote_and_statistics_agree(
         columns = columns_of(form)
         options = {"file.format": form}
         ours, theirs = two_tables(java, tmp_path / str(seed), columns, keyed=keyed, options=options)
-        # Arrow cannot write fractions of milliseconds before 1970 into ORC, Java not those of its last second
-        how = {"years": (1971, 2200)} if form == "orc" else {}
-        rows = samples.table(samples.types_of(columns), 60, seed, **how)
+        rows = samples.table(samples.types_of(columns), 60, seed)
         ts.open(ours).write(rows)
         java.write(theirs, cells(rows, samples.types_of(columns)))
         expected = java.rows(theirs)
@@ -362,7 +360,7 @@ def test_int96_of_java_is_read_or_refused_and_never_wrapped(java: JavaPaimon, tm
         assert ts.open(path).scan(columns=["k"]).to_arrow().num_rows == 4 + number
 
 
-@pytest.mark.parametrize("form", ["parquet", "avro"])
+@pytest.mark.parametrize("form", FORMATS)
 def test_years_1_to_9999_go_both_ways(java: JavaPaimon, tmp_path: Path, form: str) -> None:
     columns = {
         "t3": "TIMESTAMP(3)",
@@ -372,7 +370,8 @@ def test_years_1_to_9999_go_both_ways(java: JavaPaimon, tmp_path: Path, form: st
     }
     ours, theirs = two_tables(java, tmp_path, columns, keyed=True, options={"file.format": form})
     types = samples.types_of(columns)
-    rows = samples.table(types, 40, 1, years=(1, 9999))
+    first = 1583 if form == "orc" else 1  # older ones come back from ORC by another calendar
+    rows = samples.table(types, 40, 1, years=(first, 9999))
     ts.open(ours).write(rows)
     java.write(theirs, cells(rows, types))
     assert java.rows(ours) == our_rows(ours) == java.rows(theirs) == our_rows(theirs)
