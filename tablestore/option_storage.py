@@ -90,6 +90,12 @@ class StorageOptions:
     dynamic_bucket_most: int = opt(
         "dynamic-bucket.max-buckets", integer, -1, "dynamic buckets a partition has at most; -1 no limit"
     )
+    key_index_ttl_ms: int | None = opt(
+        "cross-partition-upsert.index-ttl",
+        duration_ms,
+        None,
+        "age of files whose keys upserts across partitions do not look for",
+    )
     dynamic_bucket_initial: int | None = opt(
         "dynamic-bucket.initial-buckets",
         integer,

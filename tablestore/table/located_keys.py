@@ -1,6 +1,7 @@
 """Where the keys of a table lie now: what upserts across partitions start from.
 
-Reads the key and partition columns of the newest snapshot, merged, one batch at a time.
+Reads the key and partition columns of the newest snapshot, merged, one batch at a time. With
+`cross-partition-upsert.index-ttl` files that are all older are left out: their keys may then be there twice.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ def located_keys(store: Store) -> Iterator[tuple[bytes, int, pa.RecordBatch]]:
     schema = store.schema
     names = tuple(dict.fromkeys((*schema.primary_keys, *schema.partition_keys)))
     found = plan(store, store.snapshots.latest(), columns=names)
+    ttl = store.options.key_index_ttl_ms
+    oldest = None if ttl is None else store.env.local_now_ms() - ttl
     for split in found.splits:
+        if oldest is not None and all((f.creation_time_ms or 0) < oldest for f in split.files):
+            continue
         for batch in read_split(store, split, names):
             yield split.partition, split.bucket, batch

@@ -10,6 +10,7 @@ import pytest
 import tablestore as ts
 from tablestore.errors import CommitConflict, InvalidOption, SchemaMismatch, Unsupported
 from tablestore.table import rescale
+from tests.faults import SimEnv
 
 
 def make(root: Path, *, key: tuple[str, ...] = ("p", "k"), **options: object) -> ts.Table:
@@ -126,6 +127,24 @@ def write_and_meet(t: ts.Table, ours: list[dict[str, object]], theirs: list[dict
     with t.writer() as w:
         w.write(ours)
         ts.open(t.location).write(theirs)
+
+
+def test_keys_of_old_files_are_not_looked_for(tmp_path: Path) -> None:
+    env = SimEnv()
+    t = ts.connect(str(tmp_path), env=env).create_table(
+        "d.t",
+        schema={"p": ts.STRING, "k": ts.INT, "v": ts.STRING},
+        primary_key=["k"],
+        partition_by=["p"],
+        options={"bucket": -1, "cross-partition-upsert.index-ttl": "1 h"},
+    )
+    t.write(rows("a", 1))
+    env.sleep(1800)
+    t.write(rows("b", 1, 2))
+    assert state(t) == [("b", 1, "x"), ("b", 2, "x")]
+    env.sleep(2 * 3600)
+    t.write(rows("c", 2))
+    assert state(t) == [("b", 1, "x"), ("b", 2, "x"), ("c", 2, "x")]
 
 
 def test_only_fixed_buckets_are_rescaled(tmp_path: Path) -> None:
