@@ -26,6 +26,8 @@ from tablestore.errors import (
 from tablestore.format import commit_message, rowkind, schema_change
 from tablestore.format.predicate import Predicate, all_of, col
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
+from tablestore.lsm.merge.validate import require_deletable, update_kinds
+from tablestore.lsm.merge_function import merge_function
 from tablestore.meta.refs import MAIN
 from tablestore.meta.store import Store
 from tablestore.options import as_text, current_names, refuse_near_misses
@@ -375,6 +377,7 @@ class Table:
             committed = deleting.delete(self.store, what, self._request(None, BATCH_IDENTIFIER))
             self._expire_after_commit()
             return committed
+        require_deletable(self.store.options)
         scan = self._present()
         rows = scan.filter(what).to_batches() if isinstance(what, Predicate) else self._rows(scan, what)
         return self._write_kinds(rows, rowkind.DELETE)
@@ -384,7 +387,7 @@ class Table:
 
     def update(self, values: Mapping[str, Any], *, where: Predicate) -> Committed:
         """Set columns of the rows `where` selects; writes −U/+U pairs so that a changelog consumer can
-        retract."""
+        retract (partial-update without sequence groups: +U rows)."""
         self._require_current()
         for name in values:
             if name not in self.store.schema.by_name:
@@ -400,10 +403,11 @@ class Table:
             committed = deleting.update(self.store, values, where, request, write)
             self._expire_after_commit()
             return committed
+        kinds = update_kinds(merge_function(self.store.schema, self.store.options), values)
         found = self._present(where)  # chosen before the writer numbers its rows, which must be newer
         with self.writer() as w:
             for batch in found.to_batches():
-                w.write(_update_pairs(batch, values), row_kind_column="_kind")
+                w.write(_updated(batch, values, kinds), row_kind_column="_kind")
         return w.committed or Committed()
 
     def _write_kinds(self, batches: Any, kind: int) -> Committed:
@@ -564,8 +568,9 @@ class Table:
         return f"Table({self.name} at snapshot {at}: {len(self.schema)} columns{key}{parts})"
 
 
-def _update_pairs(batch: pa.RecordBatch, values: Mapping[str, Any]) -> pa.Table:
-    """Rows −U as they are, then +U with the new values; of one key −U comes first."""
+def _updated(batch: pa.RecordBatch, values: Mapping[str, Any], kinds: tuple[int, ...]) -> pa.Table:
+    """Rows −U as they are (if wanted), then +U with the new values; of one key −U comes first."""
     after = with_values(batch, values)
-    kinds = np.repeat([rowkind.UPDATE_BEFORE, rowkind.UPDATE_AFTER], batch.num_rows).astype(np.int8)
-    return pa.Table.from_batches([batch, after]).append_column("_kind", [kinds]).combine_chunks()
+    batches = [batch, after][-len(kinds) :]
+    column = np.repeat(kinds, batch.num_rows).astype(np.int8)
+    return pa.Table.from_batches(batches).append_column("_kind", [column]).combine_chunks()

@@ -9,7 +9,7 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.errors import CannotMerge
+from tablestore.errors import CannotMerge, InvalidRequest
 from tablestore.format.types import DataType
 
 
@@ -84,3 +84,40 @@ def test_columns_that_come_and_change_names_keep_their_functions(tmp_path: Path)
     table.compact(full=True)
     assert table.scan().to_arrow().to_pylist() == [{"k": 1, "total": 13, "top": 3}]
     assert table.check() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        ({"merge-engine": "partial-update"}, "remove-record-on-delete"),
+        ({"merge-engine": "aggregation"}, "aggregation.remove-record-on-delete"),
+        ({"merge-engine": "first-row"}, "stay"),
+        ({"ignore-delete": "true"}, "dropped"),
+    ],
+)
+def test_delete_is_refused_where_rows_would_stay(
+    tmp_path: Path, options: dict[str, str], remedy: str
+) -> None:
+    table = make(tmp_path, {"a": ts.INT}, **options)
+    write(table, (1, 1))
+    with pytest.raises(InvalidRequest, match=remedy):
+        table.delete(col("k") == 1)
+
+
+def test_update_sets_columns_of_every_engine_that_can(tmp_path: Path) -> None:
+    for number, options in enumerate(
+        (
+            {"merge-engine": "partial-update"},
+            {"merge-engine": "partial-update", "fields.s.sequence-group": "a"},
+            {"merge-engine": "aggregation", "fields.a.aggregate-function": "sum"},
+            {"sequence.field": "s"},
+        )
+    ):
+        table = make(tmp_path / str(number), {"s": ts.INT, "a": ts.INT}, **options)
+        write(table, (1, 5, 1), (1, 6, 2), (2, 1, 1))
+        table.update({"a": 40}, where=col("k") == 1)
+        assert [row["a"] for row in table.scan().to_arrow().to_pylist()] == [40, 1], options
+    with pytest.raises(InvalidRequest, match="keeps the old value of 'a'"):
+        make(tmp_path / "null", {"a": ts.INT}, **{"merge-engine": "partial-update"}).update(
+            {"a": None}, where=col("k") == 1
+        )

@@ -7,6 +7,9 @@ is created, altered or opened for writing, and for each batch.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -89,6 +92,43 @@ def require_acceptable(function: MergeFunction, options: TableOptions, kinds: np
     if problem:
         rows = f"{int(taken.sum())} of {len(kinds)} rows take away"
         raise InvalidRequest(f"{problem}; {rows}, nothing was written")
+
+
+def require_deletable(options: TableOptions) -> None:
+    """Raise InvalidRequest unless a −D row with the old values removes its row, as a DELETE promises."""
+    remedies = {
+        MergeEngine.PARTIAL_UPDATE: (
+            options.partial_update_removes or bool(options.partial_update_removing_groups),
+            "set 'partial-update.remove-record-on-delete'",
+        ),
+        MergeEngine.AGGREGATION: (
+            options.aggregation_removes,
+            "set 'aggregation.remove-record-on-delete', or write -D rows to retract their values",
+        ),
+        MergeEngine.FIRST_ROW: (False, "rows of such a table stay"),
+    }
+    removes, remedy = remedies.get(options.merge_engine, (True, ""))
+    if not removes:
+        raise InvalidRequest(f"merge-engine {options.merge_engine.value} does not delete rows: {remedy}")
+    if options.ignore_delete:
+        raise InvalidRequest("'ignore-delete' is set: deletes are dropped")
+
+
+def update_kinds(function: MergeFunction, values: Mapping[str, Any]) -> tuple[int, ...]:
+    """The kinds in which an UPDATE writes each row: before and after, or after only where a −U means nothing.
+
+    Raises InvalidRequest where the new values would not be seen.
+    """
+    if isinstance(function, FirstRow):
+        raise InvalidRequest("merge-engine first-row does not update rows: the first one stays")
+    if not isinstance(function, PartialUpdate) or function.groups:
+        return rowkind.UPDATE_BEFORE, rowkind.UPDATE_AFTER
+    for name, value in values.items():
+        if value is None:
+            raise InvalidRequest(
+                f"merge-engine partial-update keeps the old value of {name!r} where the new one is NULL"
+            )
+    return (rowkind.UPDATE_AFTER,)
 
 
 def _problem(function: MergeFunction, *, deletes_only: bool) -> str | None:
