@@ -79,7 +79,7 @@ def test_only_inserts_are_taken(tmp_path: Path) -> None:
         ({"bucket": 2}, "needs 'bucket-key' too"),
         ({"bucket-key": "k"}, "needs a number of buckets"),
         ({"bucket": 2, "bucket-key": "p"}, "no partition column"),
-        ({"bucket": 2, "bucket-key": "z"}, "must be a column"),
+        ({"bucket": 2, "bucket-key": "z"}, "'bucket-key' names 'z'"),
         ({"bucket": 2, "bucket-key": "k", "row-tracking.enabled": True}, "row-tracking"),
         ({"bucket": 2, "bucket-key": "k", "bucket-function.type": "magic"}, "bucket-function"),
     ],
