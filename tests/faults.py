@@ -80,6 +80,9 @@ class FaultyIO:
     def list(self, path: str, *, hidden: bool = False) -> list[FileStatus]:
         return self._run("list", path, lambda: self._inner.list(path, hidden=hidden), writes=False)
 
+    def is_dir(self, path: str) -> bool:
+        return self._run("is_dir", path, lambda: self._inner.is_dir(path), writes=False)
+
     def exists(self, path: str) -> bool:
         return self._run("exists", path, lambda: self._inner.exists(path), writes=False)
 

@@ -35,7 +35,7 @@ class FileSystemCatalog:
 
     def create_database(self, name: str) -> None:
         path = database_dir(self.warehouse, name)
-        if self.io.exists(path):
+        if self.io.is_dir(path):
             raise AlreadyExists(f"database {name!r} exists")
         self.io.make_dir(path)
 
@@ -44,7 +44,7 @@ class FileSystemCatalog:
 
     def tables(self, database: str) -> list[str]:
         path = database_dir(self.warehouse, database)
-        if not self.io.exists(path):
+        if not self.io.is_dir(path):
             raise NotFound.among("database", database, self.databases())
         names = [s.name for s in self.io.list(path) if s.is_dir]
         return [n for n in names if is_table(self.io, join(path, n))]
@@ -68,7 +68,7 @@ class FileSystemCatalog:
     def rename_table(self, database: str, table: str, onto: tuple[str, str]) -> None:
         known_table(self, database, table)
         target = self.location(*onto)
-        if self.io.exists(target):
+        if self.io.is_dir(target):
             raise AlreadyExists(f"table {'.'.join(onto)} exists (or something else is at {target})")
         try:
             self.io.move(self.location(database, table), target)

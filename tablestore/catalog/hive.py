@@ -168,7 +168,7 @@ class HiveCatalog:
             moves = entry.tableType != "EXTERNAL_TABLE" and source != target
             entry.dbName, entry.tableName = onto
             if moves:
-                if self.io.exists(target):
+                if self.io.is_dir(target):
                     raise AlreadyExists(f"something else is at {target}")
                 self.io.move(source, target)
                 entry.sd.location = _uri(target)

@@ -176,7 +176,7 @@ class JdbcCatalog:
         first, second = sorted({(database, table), onto}) if (database, table) != onto else (onto, None)
         with self.hold(*first), self.hold(*second) if second else no_lock():
             known_table(self, database, table)
-            if self.holds(*onto) or self.io.exists(target):
+            if self.holds(*onto) or self.io.is_dir(target):
                 raise AlreadyExists(f"table {'.'.join(onto)} exists")
             self._move_rows((database, table), onto)
             try:

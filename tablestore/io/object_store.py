@@ -233,10 +233,13 @@ class ObjectStoreFileIO:
         return sorted(shown, key=lambda s: s.name)
 
     def exists(self, path: str) -> bool:
-        """Whether an object of that name is there, or anything below it."""
+        """Whether an object of that name is there."""
         store, key = self._at(path)
-        if key and self._is_object(store, key, path):
-            return True
+        return self._is_object(store, key, path)
+
+    def is_dir(self, path: str) -> bool:
+        """Whether anything is below that prefix."""
+        store, key = self._at(path)
         with self._trouble(path):
             return any(len(page) for page in _client().list(store, prefix=key, chunk_size=1))
 

@@ -81,7 +81,7 @@ def test_what_is_absent_says_so(place: Place) -> None:
         with pytest.raises(FileNotFoundError):
             verb(place.at("no", "such"))
     assert place.io.list(place.at("no")) == []
-    assert not place.io.exists(place.at("no"))
+    assert not place.io.is_dir(place.at("no"))
     place.io.delete(place.at("no", "such"))
     place.io.delete_tree(place.at("no"))
 
@@ -98,12 +98,14 @@ def test_a_listing_shows_files_and_directories_by_name(place: Place) -> None:
     assert names(place, "empty", hidden=True) == []
     assert names(place, hidden=True) == [".hidden.tmp", "a", "b", "empty"]
     assert names(place, "a") == ["deep"]
+    assert [place.io.is_dir(place.at(n)) for n in ("a", "b", "empty", "c")] == [True, False, True, False]
+    assert [place.io.exists(place.at(n)) for n in ("b", "c")] == [True, False]
 
 
 def test_a_prefix_is_not_a_directory(place: Place) -> None:
     place.io.write(place.at("orders", "f"), b"1")
     place.io.write(place.at("orders_old", "f"), b"2")
-    assert not place.io.exists(place.at("order"))
+    assert not place.io.is_dir(place.at("order"))
     place.io.delete_tree(place.at("orders"))
     assert names(place) == ["orders_old"]
 
@@ -134,7 +136,7 @@ def test_a_directory_moves_with_all_it_holds(place: Place) -> None:
     place.io.write(place.at("t", "schema", "schema-0"), b"s")
     place.io.write(place.at("t", "bucket-0", "f"), b"f")
     place.io.move(place.at("t"), place.at("elsewhere", "u"))
-    assert not place.io.exists(place.at("t"))
+    assert not place.io.is_dir(place.at("t"))
     assert place.io.read(place.at("elsewhere", "u", "schema", "schema-0")) == b"s"
     assert place.io.read(place.at("elsewhere", "u", "bucket-0", "f")) == b"f"
 

@@ -175,6 +175,7 @@ def connector(folder: Path) -> Path:
     return classes
 
 
+@pytest.mark.spark
 def test_spark_describes_our_table(lake: ts.Lake, hive: str, tmp_path: Path) -> None:
     columns = {**COLUMNS, "price": "DECIMAL(10, 2)", "tags": "ARRAY<STRING>"}
     lake.create_table("shop.orders", schema=columns, primary_key=["k"], comment="what was sold")

@@ -75,7 +75,7 @@ def test_s3_decides_by_conditional_put(s3: S3Server) -> None:
 
 def test_a_lock_in_sql_decides_where_the_store_cannot(moto: S3Server, sql_uri: str) -> None:
     options = {"metastore": "jdbc", "uri": sql_uri, "warehouse": moto.bucket(), "catalog_key": moto.bucket()}
-    race({**options, **moto.options, "s3.conditional-put": False, "lock_check_max_sleep": "100 ms"}, 25)
+    race({**options, **moto.options, "s3.conditional-put": False, "lock_check_max_sleep": "100 ms"}, 15)
 
 
 def test_a_lock_of_hive_decides_between_local_processes(hive: str, tmp_path: Path) -> None:
