@@ -20,7 +20,7 @@ from tablestore.format.manifest import ADD, ManifestEntry, SimpleStats
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import consumers, refs, statistics
 from tablestore.meta.store import Store
-from tablestore.read import inspect_files, time_travel
+from tablestore.read import inspect_files, inspect_partitions, time_travel
 from tablestore.read.inspect_files import braced, made, required
 from tablestore.read.time_travel import local_ms
 
@@ -284,12 +284,12 @@ class Inspect:
     def partitions(self, snapshot: int | Snapshot | None = None) -> pa.Table:
         """Partitions of a snapshot with their files added up."""
         indexes = self._store.manifests.index_entries(self._snapshot(snapshot))
-        return inspect_files.partitions(self._store, self._all(snapshot), indexes)
+        return inspect_partitions.partitions(self._store, self._all(snapshot), indexes)
 
     @_naming_rows
     def buckets(self, snapshot: int | Snapshot | None = None) -> pa.Table:
         """Buckets of a snapshot with their files added up."""
-        return inspect_files.buckets(self._store, self._all(snapshot))
+        return inspect_partitions.buckets(self._store, self._all(snapshot))
 
     def tags(self) -> pa.Table:
         """Tags by name."""

@@ -15,7 +15,7 @@ from tablestore.errors import TablestoreError
 from tablestore.format import binary_row, casts, literal
 from tablestore.format.binary_row import Raw
 from tablestore.format.index_manifest import IndexEntry
-from tablestore.format.manifest import ADD, DataFileMeta, ManifestEntry
+from tablestore.format.manifest import DataFileMeta, ManifestEntry
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
 from tablestore.format.text import cast_text, legacy_text
@@ -85,39 +85,6 @@ LEVELS = pa.schema(
         "snapshot_id": pa.int64(),
     }
 )
-PARTITIONS = required(
-    pa.schema(
-        {
-            "partition": pa.string(),
-            "record_count": pa.int64(),
-            "file_size_in_bytes": pa.int64(),
-            "file_count": pa.int64(),
-            "last_update_time": _MS,
-            "created_at": _MS,
-            "created_by": pa.string(),
-            "updated_by": pa.string(),
-            "options": pa.string(),
-            "total_buckets": pa.int32(),
-            "done": pa.bool_(),
-            "deleted_record_count": pa.int64(),
-        }
-    ),
-    "record_count file_size_in_bytes file_count total_buckets done",
-)
-BUCKETS = required(
-    pa.schema(
-        {
-            "partition": pa.string(),
-            "bucket": pa.int32(),
-            "record_count": pa.int64(),
-            "file_size_in_bytes": pa.int64(),
-            "file_count": pa.int64(),
-            "last_update_time": _MS,
-        }
-    ),
-    "bucket record_count file_size_in_bytes file_count",
-)
-
 KEY_RANGES = [*FILES.names[:10], "first_row_id"]
 _RANGE = pa.struct(
     [
@@ -162,7 +129,7 @@ def _index_row(store: Store, e: IndexEntry) -> tuple[Any, ...]:
     meta = f.global_index or {}
     places = (meta.get("_ROW_RANGE_START"), meta.get("_ROW_RANGE_END"), meta.get("_INDEX_FIELD_ID"))
     name = store.schema.by_id[places[2]].name if places[2] in store.schema.by_id else None
-    where = (_partition(store, e.partition), e.bucket)
+    where = (partition_text(store, e.partition), e.bucket)
     return *where, f.index_type, f.file_name, f.file_size, f.row_count, ranges, *places, name
 
 
@@ -177,7 +144,7 @@ def _file_row(store: Store, e: ManifestEntry) -> tuple[Any, ...]:
     types = {field.name: field.type for field in store.schema.fields}
     path = f.external_path or store.file_path(e.partition, e.bucket, f)
     return (
-        _partition(store, e.partition),
+        partition_text(store, e.partition),
         e.bucket,
         path,
         file_format(f.file_name),
@@ -246,7 +213,7 @@ def braced(values: Sequence[Raw], types: Sequence[DataType]) -> str:
     return "{" + ", ".join(cast_text(v, t) for v, t in zip(values, types, strict=True)) + "}"
 
 
-def _partition(store: Store, partition: bytes) -> str:
+def partition_text(store: Store, partition: bytes) -> str:
     return braced(store.partition_values(partition), store.partition_types)
 
 
@@ -271,7 +238,7 @@ def levels(
     """One row a live file with its run and its place on the key axis of its bucket."""
     chosen = (e for e in entries if bucket is None or e.bucket == bucket)
     rows: list[tuple[Any, ...]] = []
-    for (key, number), some in _by_bucket(store, chosen):
+    for (key, number), some in by_bucket(store, chosen):
         text = store.partition_text(key)
         if partition is None or text == partition:
             found = _bucket_levels(store, text, number, some)
@@ -279,7 +246,7 @@ def levels(
     return made(LEVELS, rows)
 
 
-def _by_bucket(
+def by_bucket(
     store: Store, entries: Iterable[ManifestEntry]
 ) -> list[tuple[tuple[bytes, int], list[ManifestEntry]]]:
     """Entries of each (partition, bucket), in the order of partition values."""
@@ -348,64 +315,6 @@ def _number_line(values: Sequence[Raw], t: DataType) -> Callable[[Raw], float]:
 
 def _bytes(value: Raw) -> bytes:
     return value.encode() if isinstance(value, str) else bytes(value or b"")  # type: ignore[arg-type]
-
-
-def partitions(
-    store: Store,
-    entries: Iterable[ManifestEntry],
-    indexes: Iterable[IndexEntry] = (),
-    *,
-    as_directories: bool = False,
-) -> pa.Table:
-    """One row a partition, as `$partitions`, by the text of its name, from all entries of a state, deletions
-    included; `indexes` tell the rows deleted by vectors, `as_directories` names values as directories do."""
-    groups: dict[bytes, list[ManifestEntry]] = {}
-    for (partition, _), some in _by_bucket(store, entries):
-        groups.setdefault(partition, []).extend(some)
-    deleted = _deleted(indexes)
-    rows = []
-    for partition, some in groups.items():
-        counts = _added_up(some)
-        if counts[2]:
-            tail = (None, None, None, None, some[-1].total_buckets, False, deleted.get(partition, 0))
-            name = _partition_name(store, partition)
-            if as_directories:
-                name = "/".join(f"{key}={value}" for key, value in store.partition_pairs(partition))
-            rows.append((name, *counts, *tail))
-    return made(PARTITIONS, sorted(rows, key=lambda row: row[0]))
-
-
-def _partition_name(store: Store, partition: bytes) -> str:
-    """`day=2024-01-02/region=eu`; blank values have the name of the default partition."""
-    default, parts = store.options.partition_default_name, []
-    for f, value in zip(store.schema.partition_fields, store.partition_values(partition), strict=True):
-        blank = value is None or (isinstance(value, str) and not value.strip())
-        parts.append(f"{f.name}={default if blank else cast_text(value, f.type)}")
-    return "/".join(parts)
-
-
-def _deleted(indexes: Iterable[IndexEntry]) -> dict[bytes, int | None]:
-    """Rows that deletion vectors take away, by partition; None where a container does not say how many."""
-    found: dict[bytes, int | None] = {}
-    for e in indexes:
-        for r in e.file.dv_ranges or ():
-            known = found.get(e.partition, 0)
-            found[e.partition] = None if known is None or r.cardinality is None else known + r.cardinality
-    return found
-
-
-def buckets(store: Store, entries: Iterable[ManifestEntry]) -> pa.Table:
-    """One row a bucket, as `$buckets`, from all entries of a state, deletions included."""
-    rows = ((_partition(store, p), b, *_added_up(some)) for (p, b), some in _by_bucket(store, entries))
-    return made(BUCKETS, [row for row in rows if row[4]])
-
-
-def _added_up(entries: Sequence[ManifestEntry]) -> tuple[Any, ...]:
-    """Rows, bytes and files that are left, and the newest creation time of any file, a deleted one too."""
-    made = [e.file.creation_time_ms for e in entries if e.file.creation_time_ms is not None]
-    signs = [(1 if e.kind == ADD else -1, e.file) for e in entries]
-    rows, size = sum(n * f.row_count for n, f in signs), sum(n * f.file_size for n, f in signs)
-    return rows, size, sum(n for n, _ in signs), max(made, default=None)
 
 
 def made(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:

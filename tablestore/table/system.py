@@ -22,7 +22,8 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.format.types import DataField, from_arrow
 from tablestore.meta.store import Store
 from tablestore.read import system
-from tablestore.read.inspect_files import PARTITIONS, made, partitions
+from tablestore.read.inspect_files import made
+from tablestore.read.inspect_partitions import PARTITIONS, partitions
 from tablestore.read.system import Source
 
 SYSTEM_DATABASE = "sys"
