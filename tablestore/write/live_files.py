@@ -34,6 +34,10 @@ class LiveFiles:
         """The sequence number that a writer of the bucket starts with."""
         return self._store.manifests.next_sequence(self._snapshot, *place)
 
+    def total_buckets(self, place: Place) -> int:
+        """How many buckets the files of a bucket say their partition has."""
+        return int(self._entries.numbers("total_buckets")[self._rows[place][0]])
+
     @cached_property
     def places(self) -> frozenset[Place]:
         """Every bucket that holds files; what waits in postponed ones is no writer's matter."""

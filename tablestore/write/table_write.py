@@ -274,7 +274,8 @@ class TableWrite:
         due = full_compaction.due(store, self._snapshot, every)
         top = store.options.num_levels - 1
         for place in self._live.places:
-            waits = place[1] >= 0 and due(place)
+            rescaled = self._live.total_buckets(place) != store.options.bucket  # no rows go there any more
+            waits = place[1] >= 0 and not rescaled and due(place)
             if waits and any(f.level < top for f in self._live.of(place)):
                 self._writer(*place)
         return due

@@ -236,3 +236,24 @@ def test_full_compactions_rewrite_every_file_if_asked_to(tmp_path: Path) -> None
     t.with_options({"compaction.force-rewrite-all-files": True}).compact(full=True)
     assert {f.file_name for s in t.scan().plan().splits for f in s.files}.isdisjoint(before)
     assert len(rows_of(t)) == 9
+
+
+def test_partitions_of_another_bucket_count_do_not_hold_full_compactions_up(tmp_path: Path) -> None:
+    t = ts.connect(str(tmp_path)).create_table(
+        "d.t",
+        schema={"k": ts.INT, "p": ts.INT, "v": ts.INT},
+        primary_key=["k", "p"],
+        partition_by=["p"],
+        options={"bucket": 1, **FULL, "write-only": True},
+    )
+
+    def rows(p: int) -> pa.Table:
+        return pa.table({n: pa.array([p, p + 1], pa.int32()) for n in "kv"}).append_column(
+            "p", pa.array([p, p], pa.int32())
+        )
+
+    t.write(rows(1))
+    t = t.alter(ts.set_options({"bucket": 2, "write-only": False}))
+    t.write(rows(2))
+    assert t.scan().to_arrow().num_rows == 4
+    assert t.check() == []
