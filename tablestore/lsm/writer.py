@@ -3,7 +3,8 @@
 Sequence numbers are stamped in order of arrival unless the caller gives them. A flush orders the buffer,
 folds equal keys and writes level 0; `changelog` writes all rows, before folding, to changelog files. With
 `compact` the writer compacts when it prepares, and in between when more than `num-sorted-run.stop-trigger`
-runs have gathered: the write stall. Nothing is visible until the message is committed. Belongs to one thread.
+runs have gathered: the write stall. Tables whose compaction looks keys up lift level 0 each time; what that
+tells and marks is in the message, too. Nothing is visible until it is committed. Belongs to one thread.
 """
 
 from __future__ import annotations
