@@ -242,21 +242,18 @@ def test_file_indexes_are_those_of_java_byte_by_byte(
 
 
 def asked_alike(java: JavaPaimon, ours: str, theirs: str, rows: pa.Table, seed: int) -> None:
-    """Every filter gives the same rows in both tables and engines."""
+    """Some filters give the same rows in both tables and engines."""
     rng = random.Random(seed)
-    for name, t in samples.types_of(INDEXED).items():
-        if t.root == "MAP":
-            continue
-        held = [v for v in rows.column(name).to_pylist() if v is not None]
-        for op in rng.sample(sorted(OPERATORS), 2):
-            value = rng.choice(held)
-            condition = OPERATORS[op](ts.col(name), value)
-            found = [cells(ts.open(p).scan(where=condition).to_arrow(), all_types(p)) for p in (ours, theirs)]
-            literal = cells(pa.table({name: pa.array([value], rows.schema.field(name).type)}), {name: t})[0][
-                0
-            ]
-            asked = [java.rows(p, where=[op, name, literal]) for p in (ours, theirs)]
-            assert in_order(found[0]) == in_order(found[1]) == asked[0] == asked[1], (name, op, value)
+    types = {n: t for n, t in samples.types_of(INDEXED).items() if t.root != "MAP"}
+    for name in rng.sample(sorted(types), 4):
+        op = rng.choice(sorted(OPERATORS))
+        value = rng.choice([v for v in rows.column(name).to_pylist() if v is not None])
+        condition = OPERATORS[op](ts.col(name), value)
+        found = [cells(ts.open(p).scan(where=condition).to_arrow(), all_types(p)) for p in (ours, theirs)]
+        column = pa.table({name: pa.array([value], rows.schema.field(name).type)})
+        literal = cells(column, types)[0][0]
+        asked = [java.rows(p, where=[op, name, literal]) for p in (ours, theirs)]
+        assert in_order(found[0]) == in_order(found[1]) == asked[0] == asked[1], (name, op, value)
 
 
 def all_types(path: str) -> dict[str, Any]:
