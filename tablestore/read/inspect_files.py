@@ -1,4 +1,4 @@
-"""The tables of `inspect` that are made from live data files: files, levels, partitions, buckets.
+"""The tables of `inspect` that are made from live data files and index files: files, levels, table_indexes.
 
 Pure but for the store's texts and schemas.
 """
