@@ -343,8 +343,13 @@ def encode_list(manifests: Iterable[ManifestFileMeta], codec: str) -> bytes:
 
 def decode_list(data: bytes, path: str) -> list[ManifestFileMeta]:
     """The manifests a list names, in order; raises Corrupt naming `path`."""
-    found = []
-    for r in avro.decode(data, path):
+    return manifests_of(avro.decode(data, path), path)
+
+
+def manifests_of(records: Iterable[Mapping[str, Any]], path: str) -> list[ManifestFileMeta]:
+    """The manifests of the records of a list; raises Corrupt naming `path` and the row."""
+    found = list[ManifestFileMeta]()
+    for r in records:
         try:
             if r["_VERSION"] != ENTRY_VERSION:
                 raise Corrupt(path, f"row {len(found)}: version {r['_VERSION']}, expected {ENTRY_VERSION}")

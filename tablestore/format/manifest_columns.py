@@ -8,7 +8,8 @@ top, snappy) is read by fastavro. Columns are those of SCHEMA whatever release w
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 
 from tablestore.errors import Corrupt
 from tablestore.format import avro_blocks, manifest
-from tablestore.format.manifest import DataFileMeta, ManifestEntry, SimpleStats
+from tablestore.format.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta, SimpleStats
 
 _STRINGS = pa.large_list(pa.large_string())
 _COUNTS = pa.large_list(pa.int64())
@@ -52,6 +53,7 @@ SCHEMA = pa.schema(
         "write_cols": _STRINGS,
     }
 )
+_LONG_LIST, _FEW_LISTED = 32_768, 2_048  # bytes from which columns pay, with and without their start
 _NO_NAMES = pa.array(["", ".", ".."], pa.large_string())
 _RANGES = {
     "file_size": (0, manifest.MOST),
@@ -105,6 +107,32 @@ def decode(files: Sequence[tuple[str, bytes]]) -> list[pa.Table]:
     return [t for t in tables if t is not None]
 
 
+def started() -> bool:
+    """Whether Polars is loaded, so that even few records are decoded faster by columns."""
+    return "polars" in sys.modules
+
+
+def decode_list(data: bytes, path: str) -> list[ManifestFileMeta]:
+    """The manifests a list names, in order; long lists are decoded by columns. Raises Corrupt."""
+    if len(data) < (_FEW_LISTED if started() else _LONG_LIST) or not _known(data):
+        return manifest.decode_list(data, path)
+    header, blocks = avro_blocks.Reader().plain(data, path)
+    records = _records(header.schema, [blocks])
+    if records is None or "_PARTITION_STATS" not in records.schema.names:
+        return manifest.decode_list(data, path)
+    return manifest.manifests_of(_list_rows(records), path)
+
+
+def _list_rows(records: pa.Table) -> Iterator[dict[str, Any]]:
+    names = [n for n in records.schema.names if n != "_PARTITION_STATS"]
+    stats = records.column("_PARTITION_STATS").combine_chunks()
+    inner = [f.name for f in stats.type]
+    bounds = zip(*(pc.struct_field(stats, n).to_pylist() for n in inner), strict=True)
+    rows = zip(*(records.column(n).to_pylist() for n in names), strict=True)
+    for row, of in zip(rows, bounds, strict=True):
+        yield {**dict(zip(names, row, strict=True)), "_PARTITION_STATS": dict(zip(inner, of, strict=True))}
+
+
 def _known(data: bytes) -> bool:
     """Whether Polars reads what this file's header promises (a cheap look at the first bytes)."""
     head = data[:8192]
@@ -112,22 +140,29 @@ def _known(data: bytes) -> bool:
 
 
 def _columns(schema: bytes, blocks: Sequence[Sequence[avro_blocks.Block]]) -> pa.Table | None:
-    """All records of files with one schema; None where Polars gives up, so that fastavro has a look."""
+    """All entries of files with one schema; None where fastavro should have a look."""
+    records = _records(schema, blocks)
+    return None if records is None else _flat(records)
+
+
+def _records(schema: bytes, blocks: Sequence[Sequence[avro_blocks.Block]]) -> pa.Table | None:
+    """All records of files with one schema; None where Polars gives up."""
     import polars  # here: a quarter of a second that small tables need not wait for
 
     data = avro_blocks.joined(schema, [b for own in blocks for b in own])
     try:
         records = polars.read_avro(io.BytesIO(data)).to_arrow()
-        rows = sum(b.rows for own in blocks for b in own)
-        return _flat(records) if records.num_rows == rows else None
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # damage also surfaces as a panic, which is no Exception
         return None
+    return records if records.num_rows == sum(b.rows for own in blocks for b in own) else None
 
 
 def _flat(records: pa.Table) -> pa.Table | None:
     """The columns of SCHEMA out of nested records; None for records of another version or shape."""
+    if not {"_VERSION", "_FILE"} <= set(records.schema.names):
+        return None
     if not pc.all(pc.equal(records.column("_VERSION"), manifest.ENTRY_VERSION)).as_py():
         return None
     top = pa.StructArray.from_arrays(

@@ -38,6 +38,7 @@ from tablestore.meta.manifest_cache import LOCAL, CachedManifest, ManifestCache
 from tablestore.options import TableOptions
 
 _MANY_ENTRIES, _MANY_FILES = 1_000, 100  # from here on decoding by columns pays for its start
+_FEW_ENTRIES = 64  # from here on it pays once it has started
 
 
 class ManifestStore:
@@ -50,7 +51,7 @@ class ManifestStore:
     def read_list(self, name: str) -> list[ManifestFileMeta]:
         """The manifests of a list, oldest first; raises Corrupt naming a damaged or missing file."""
         path = self._paths.manifest(name)
-        return manifest_format.decode_list(self._bytes(path), path)
+        return manifest_columns.decode_list(self._bytes(path), path)
 
     def read_manifest(self, name: str) -> list[ManifestEntry]:
         """The entries of a manifest, in order."""
@@ -89,7 +90,8 @@ class ManifestStore:
 
     def _decoded(self, manifests: Sequence[ManifestFileMeta], paths: Sequence[str]) -> list[pa.Table]:
         rows = sum(m.num_added + m.num_deleted for m in manifests)
-        if rows >= _MANY_ENTRIES or len(manifests) >= _MANY_FILES:
+        least = _FEW_ENTRIES if manifest_columns.started() else _MANY_ENTRIES
+        if rows >= least or len(manifests) >= _MANY_FILES:
             return manifest_columns.decode([(p, self._bytes(p)) for p in paths])
         return [manifest_columns.of(manifest_format.decode_entries(self._bytes(p), p)) for p in paths]
 

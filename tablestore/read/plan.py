@@ -80,12 +80,12 @@ def plan(
     with expiring(store, snapshot.id):
         manifests = store.manifests.manifests(snapshot)
         buckets = _buckets(store, filters)
-        names = {
-            m.file_name
-            for m in manifests
-            if complete or pruning.manifest_may_match(m, filters.partition, store.schema, buckets)
-        }
-        entries = store.manifests.live_entries(snapshot, manifest=lambda m: m.file_name in names)
+        chosen = (
+            manifests
+            if complete
+            else pruning.matching_manifests(manifests, filters.partition, store.schema, buckets)
+        )
+        entries = store.manifests.read_manifests(chosen).live()
         deletions = deletion_files(store, snapshot) if store.options.deletion_vectors else {}
     if made_since is not None:
         entries = entries.filter(entries.numbers("creation_time_ms") >= made_since)
@@ -96,7 +96,7 @@ def plan(
         made = splits(
             kept, snapshot_id=snapshot.id, schema=store.schema, options=store.options, deletions=deletions
         )
-    skipped = len(manifests) - len(names)
+    skipped = len(manifests) - len(chosen)
     found = Plan(store, snapshot, where, made, entries, pruner, min_level, len(manifests), skipped)
     if log.isEnabledFor(logging.DEBUG):
         log.debug("plan of snapshot %d: %s", snapshot.id, found.explain().summary)

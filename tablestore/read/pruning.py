@@ -19,10 +19,11 @@ import pyarrow as pa
 
 from tablestore.errors import Corrupt, Unsupported
 from tablestore.format import evolution, hashing, literal, predicate, stats
-from tablestore.format.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta
+from tablestore.format.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta, SimpleStats
 from tablestore.format.predicate import Always, Compare, In, Predicate
 from tablestore.format.schema import TableSchema
 from tablestore.format.text import cast_text
+from tablestore.format.types import DataType
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm import interval
 from tablestore.meta.entries import Entries
@@ -86,20 +87,36 @@ def selected_partitions(
     return dict(zip(distinct, chosen.to_numpy(zero_copy_only=False).tolist(), strict=True))
 
 
-def manifest_may_match(
-    manifest: ManifestFileMeta, where: Predicate, schema: TableSchema, buckets: frozenset[int] | None = None
-) -> bool:
-    """False only if every entry of the manifest is of a partition outside `where`, or in none of `buckets`
-    (None: any)."""
-    low, high = manifest.min_bucket, manifest.max_bucket
-    if not (buckets is None or low is None or high is None or any(low <= b <= high for b in buckets)):
-        return False
-    if where == TRUE:
-        return True
+def matching_manifests(
+    manifests: Sequence[ManifestFileMeta],
+    where: Predicate,
+    schema: TableSchema,
+    buckets: frozenset[int] | None = None,
+) -> list[ManifestFileMeta]:
+    """Those that may hold an entry of a partition in `where` and of one of `buckets` (None: any)."""
     types = [f.type.as_nullable() for f in schema.partition_fields]
-    rows = manifest.num_added + manifest.num_deleted
+    known: dict[tuple[SimpleStats, int], bool] = {}  # many manifests are of the same partitions
+    found = []
+    for m in manifests:
+        low, high = m.min_bucket, m.max_bucket
+        if not (buckets is None or low is None or high is None or any(low <= b <= high for b in buckets)):
+            continue
+        if where != TRUE:
+            nulls = any(m.partition_stats.null_counts or (1,))
+            about = m.partition_stats, m.num_added + m.num_deleted if nulls else 1
+            if about not in known:
+                known[about] = _may_match(*about, where, types, schema)
+            if not known[about]:
+                continue
+        found.append(m)
+    return found
+
+
+def _may_match(
+    about: SimpleStats, rows: int, where: Predicate, types: Sequence[DataType], schema: TableSchema
+) -> bool:
     try:
-        known = stats.decode(manifest.partition_stats, types, rows)
+        known = stats.decode(about, types, rows)
     except Corrupt:  # written without partition statistics
         return True
     return predicate.may_match(where, dict(zip(schema.partition_keys, known, strict=True)))

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 import tablestore as ts
+from tablestore.meta import manifest_cache
 from tests.bench import _rows
 from tests.bench._serve import Answer, serve
 
@@ -128,8 +129,15 @@ def _commits(path: str, count: str, rows: str) -> Answer:
     return {"ms": ",".join(f"{t * 1000:.3f}" for t in times)}
 
 
-def _plan(path: str) -> Answer:
-    return {"splits": len(ts.open(path).scan().plan().splits)}
+def _plan(path: str, where: str = "", state: str = "cold") -> Answer:
+    """`where` is `column=number` or nothing; `cold` drops the manifests that are held decoded."""
+    if state == "cold":
+        manifest_cache.LOCAL.clear()
+    column, _, value = where.partition("=")
+    began = time.perf_counter()
+    scan = ts.open(path).scan(where=(ts.col(column) == int(value)) if where else None)
+    found = scan.plan().splits
+    return {"ms": f"{(time.perf_counter() - began) * 1000:.3f}", "splits": len(found)}
 
 
 def _shares(files: Sequence[str], parts: int) -> list[list[str]]:

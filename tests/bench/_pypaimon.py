@@ -96,8 +96,15 @@ def _commits(native: bool, path: str, count: str, rows: str) -> Answer:
     return {"ms": ",".join(f"{t * 1000:.3f}" for t in times)}
 
 
-def _plan(native: bool, path: str) -> Answer:
-    return {"splits": len(_open(native, path).new_read_builder().new_scan().plan().splits())}
+def _plan(native: bool, path: str, where: str = "", _: str = "") -> Answer:
+    """`where` is `column=number` or nothing."""
+    column, _, value = where.partition("=")
+    began = time.perf_counter()
+    builder = _open(native, path).new_read_builder()
+    if where:
+        builder = builder.with_filter(builder.new_predicate_builder().equal(column, int(value)))
+    found = builder.new_scan().plan().splits()
+    return {"ms": f"{(time.perf_counter() - began) * 1000:.3f}", "splits": len(found)}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,131 @@
+"""what planning a scan of 10,000 files costs, and a commit on 10 and on 10,000 snapshots: ours and pypaimon
+
+Tables are metadata alone, written by this engine's own commits: 10,000 data files in 100 partitions of 4
+buckets, once with 1,000 manifests that were never merged, once as commits leave them. Before each of our plans
+decoded manifests are dropped, as in a process that has just started (`warm` keeps them). Commits are real
+writes of ten rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.bench import _field, _metadata, _report
+from tests.bench._contender import Contender, Measured, Refused
+
+PLANS = (
+    ("never merged", "unmerged", ""),
+    ("never merged, one partition", "unmerged", "p=37"),
+    ("never merged, one key", "unmerged", "k=5000123"),
+    ("as commits leave it", "merged", ""),
+    ("as commits leave it, one partition", "merged", "p=37"),
+)
+PLAN_HEADER = ("table", "contender", "ms", "least–most", "splits", "time")
+COMMIT_HEADER = ("snapshots", "contender", "ms", "least–most", "CPU ms", "of first")
+NOTES = """\
+ms: median. time: multiple of ours; above 1 is slower than ours. of first: multiple of the same contender's
+first line, by CPU, which other work on the machine disturbs least."""
+
+
+def main(arguments: list[str]) -> int:
+    chosen = _parser().parse_args(arguments)
+    others, missing = _field.peers(chosen.peers)
+    called = _report.command("format", arguments)
+    print(f"{called}\n{_report.machine()}; {chosen.files:,} files, {chosen.rounds} rounds\n")
+    raw: dict[str, list[Measured]] = {}
+    with tempfile.TemporaryDirectory(prefix="bench-format-", dir=chosen.directory) as folder:
+        root = Path(folder)
+        tables = {
+            "unmerged": _metadata.files(root / "u", files=chosen.files, per_commit=10, merged=False),
+            "merged": _metadata.files(root / "m", files=chosen.files, per_commit=10, merged=True),
+        }
+        lines = []
+        for entry in [_field.ours(), *others]:
+            with entry.start() as contender:
+                lines += _plans(contender, tables, chosen.rounds, raw)
+        print(_report.text(PLAN_HEADER, _compared(lines)))
+        histories = {n: _metadata.snapshots(root / f"s{n}", n) for n in chosen.snapshots}
+        with _field.ours().start() as contender:
+            print("\n" + _report.text(COMMIT_HEADER, _commits(contender, histories, raw)))
+    print("\n" + "\n".join([*missing, NOTES]))
+    _report.save(chosen.json, called, raw)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="./workbench bench format", description=__doc__.partition("\n")[0])
+    parser.add_argument("--files", type=int, default=10_000, help="data files of a table (default 10000)")
+    parser.add_argument("--rounds", type=int, default=5, help="plans measured of each kind (default 5)")
+    parser.add_argument(
+        "--snapshots",
+        type=lambda text: tuple(map(int, text.split(","))),
+        default=(10, 10_000),
+        help="lengths of history (default 10,10000)",
+    )
+    parser.add_argument("--directory", help="where tables are made and removed (default: the temporary one)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="every measured step, for later")
+    parser.add_argument(
+        "--peers", type=_field.chosen, default=("pypaimon",), help="by commas; pypaimon (default); none"
+    )
+    return parser
+
+
+def _plans(
+    contender: Contender, tables: dict[str, str], rounds: int, raw: dict[str, list[Measured]]
+) -> list[tuple[str, str, list[float], int]]:
+    """(table, contender, milliseconds of each round, splits) of every kind of plan."""
+    found = []
+    kinds = [(*kind, "cold") for kind in PLANS]
+    if contender.name == _field.OURS:
+        kinds.append((*PLANS[3], "warm"))
+    for title, table, where, state in kinds:
+        contender.step("plan", tables[table], where, state)  # libraries are loaded, code is compiled
+        steps = [contender.step("plan", tables[table], where, state) for _ in range(rounds)]
+        shown = title if state == "cold" else f"{title}, warm"
+        raw[f"{shown}/{contender.name}"] = steps
+        times = [float(s.answer["ms"]) for s in steps]
+        found.append((shown, contender.name, times, int(steps[0].answer["splits"])))
+    return found
+
+
+def _compared(lines: list[tuple[str, str, list[float], int]]) -> list[tuple[str, ...]]:
+    ours = {title: (statistics.median(t), n) for title, name, t, n in lines if name == _field.OURS}
+    order = list(dict.fromkeys(title for title, *_ in lines))
+    shown = []
+    for title, name, times, splits in sorted(lines, key=lambda line: order.index(line[0])):
+        median = statistics.median(times)
+        least = f"{min(times):.0f}–{max(times):.0f}"
+        ratio = _report.ratio(median, ours[title][0])
+        shown.append((title, name, f"{median:.1f}", least, f"{splits:,}", ratio))
+    return shown
+
+
+def _commits(
+    contender: Contender, histories: dict[int, str], raw: dict[str, list[Measured]]
+) -> list[tuple[str, ...]]:
+    """The cost of a write on each history: after one that is not counted, sixty that are."""
+    lines, first = [], 0.0
+    for count, table in histories.items():
+        contender.step("commits", table, 5, 10)
+        measured = contender.step("commits", table, 60, 10)
+        raw[f"{count} snapshots/{contender.name}"] = [measured]
+        times = [float(one) for one in measured.answer["ms"].split(",")]
+        cpu = measured.cpu_seconds * 1000 / len(times)
+        first = first or cpu
+        least = f"{min(times):.1f}–{max(times):.1f}"
+        median = statistics.median(times)
+        lines.append(
+            (f"{count:,}", contender.name, f"{median:.1f}", least, f"{cpu:.1f}", f"{cpu / first:.2f}×")
+        )
+    return lines
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except Refused as error:
+        sys.exit(f"bench format: {error}")
