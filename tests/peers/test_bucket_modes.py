@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +13,6 @@ import tablestore as ts
 from tablestore.format.types import parse_type
 from tablestore.read.row_tracking import row_tracking
 from tests.peers.cells import cells, in_order
-from tests.peers.java_env import Missing
 from tests.peers.java_paimon import JavaPaimon
 from tests.peers.pypaimon import PyPaimon
 
@@ -85,16 +83,6 @@ MODES = {
     ),
     "unique per partition": Mode(("k",), ("p",), {"bucket": "2"}, deletes=True),
 }
-
-
-@pytest.fixture(scope="module")
-def java() -> Iterator[JavaPaimon]:
-    try:
-        peer = JavaPaimon()
-    except Missing as e:
-        pytest.skip(f"needs Java Paimon: {e}")
-    with peer:
-        yield peer
 
 
 def made(rng: random.Random, mode: Mode) -> tuple[list[list[object]], list[str]]:

@@ -4,7 +4,7 @@ changes, each of its own table and, taking turns, of one table."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ import pytest
 
 import tablestore as ts
 from tests.peers.cells import cells, in_order
-from tests.peers.java_env import Missing
 from tests.peers.java_paimon import JavaPaimon
 
 pytestmark = pytest.mark.peer
@@ -54,16 +53,6 @@ TABLES: dict[str, dict[str, object]] = {
     | {"fields.a.aggregate-function": "sum", "fields.d.aggregate-function": "max"}
     | {"fields.d.ignore-retract": True},
 }
-
-
-@pytest.fixture(scope="module")
-def java() -> Iterator[JavaPaimon]:
-    try:
-        peer = JavaPaimon()
-    except Missing as e:
-        pytest.skip(f"needs Java Paimon: {e}")
-    with peer:
-        yield peer
 
 
 Change = tuple[str, int, int | None, str | None, float | None]

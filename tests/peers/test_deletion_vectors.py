@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ import pytest
 
 import tablestore as ts
 from tests.peers.cells import cells, in_order
-from tests.peers.java_env import Missing
 from tests.peers.java_paimon import JavaPaimon
 
 pytestmark = pytest.mark.peer
@@ -36,16 +35,6 @@ APPEND: dict[str, dict[str, object]] = {
     "beside the data": {"bucket": -1, "index-file-in-data-file-dir": True},
     "small index files": {"bucket": -1, "deletion-vector.index-file.target-size": "60 b"},
 }
-
-
-@pytest.fixture(scope="module")
-def java() -> Iterator[JavaPaimon]:
-    try:
-        peer = JavaPaimon()
-    except Missing as e:
-        pytest.skip(f"needs Java Paimon: {e}")
-    with peer:
-        yield peer
 
 
 Row = tuple[int, int | None, str]

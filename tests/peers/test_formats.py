@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import random
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from tablestore.format.manifest import DataFileMeta
 from tablestore.read.file_stats import own_stats
 from tests.format import samples
 from tests.peers.cells import cells, in_order
-from tests.peers.java_env import Missing
 from tests.peers.java_paimon import JavaPaimon
 
 pytestmark = pytest.mark.peer
@@ -30,16 +28,6 @@ HELD = {
     "orc": (samples.PRIMITIVES, samples.NANOS, samples.NESTED),
     "avro": (samples.PRIMITIVES, samples.NESTED),
 }
-
-
-@pytest.fixture(scope="module")
-def java() -> Iterator[JavaPaimon]:
-    try:
-        peer = JavaPaimon()
-    except Missing as e:
-        pytest.skip(f"needs Java Paimon: {e}")
-    with peer:
-        yield peer
 
 
 def two_tables(

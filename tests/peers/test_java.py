@@ -4,7 +4,6 @@ did."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,20 +12,9 @@ import pytest
 
 import tablestore as ts
 from tests.peers.cells import cells, in_order
-from tests.peers.java_env import Missing
 from tests.peers.java_paimon import JavaPaimon
 
 pytestmark = pytest.mark.peer
-
-
-@pytest.fixture(scope="module")
-def java() -> Iterator[JavaPaimon]:
-    try:
-        peer = JavaPaimon()
-    except Missing as e:
-        pytest.skip(f"needs Java Paimon: {e}")
-    with peer:
-        yield peer
 
 
 def make(tmp_path: Path, **options: object) -> ts.Table:

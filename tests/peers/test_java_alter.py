@@ -4,7 +4,6 @@ rows written before and after are read alike by both."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from tablestore.errors import TablestoreError
 from tablestore.format import casts
 from tablestore.format.types import parse_type
 from tests.peers.cells import cells, in_order
-from tests.peers.java_env import Missing
 from tests.peers.java_paimon import JavaError, JavaPaimon
 
 pytestmark = pytest.mark.peer
@@ -80,16 +78,6 @@ CHANGES: list[tuple[dict[str, Any], Any]] = [
     ({"change": "remove_option", "key": "write-only"}, ts.reset_options("write-only")),
     ({"change": "table_comment", "comment": "the table"}, ts.comment(None, "the table")),
 ]
-
-
-@pytest.fixture(scope="module")
-def java() -> Iterator[JavaPaimon]:
-    try:
-        peer = JavaPaimon()
-    except Missing as e:
-        pytest.skip(f"needs Java Paimon: {e}")
-    with peer:
-        yield peer
 
 
 @pytest.fixture

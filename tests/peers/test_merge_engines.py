@@ -7,7 +7,6 @@ sorted: what maps, distinct and nested aggregates hold has no order.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +22,10 @@ from tablestore.format import roaring
 from tests.lsm.merge_cases import Case, cases
 from tests.lsm.test_merge_engines import kv_rows, random_records, random_table
 from tests.peers.cells import cells, in_order
-from tests.peers.java_env import Missing
 from tests.peers.java_paimon import JavaError, JavaPaimon
 
 pytestmark = pytest.mark.peer
 KINDS = ("+I", "-U", "+U", "-D")
-
-
-@pytest.fixture(scope="module")
-def java() -> Iterator[JavaPaimon]:
-    try:
-        peer = JavaPaimon()
-    except Missing as e:
-        pytest.skip(f"needs Java Paimon: {e}")
-    with peer:
-        yield peer
 
 
 def plain(rows: list[list[Any]]) -> list[list[Any]]:

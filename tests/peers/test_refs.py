@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +15,10 @@ import pytest
 import tablestore as ts
 from tablestore.errors import NotFound, TablestoreError
 from tests.peers.cells import cells, in_order
-from tests.peers.java_env import Missing
 from tests.peers.java_paimon import JavaError, JavaPaimon
 from tests.read import golden
 
 pytestmark = pytest.mark.peer
-
-
-@pytest.fixture(scope="module")
-def java() -> Iterator[JavaPaimon]:
-    try:
-        peer = JavaPaimon()
-    except Missing as e:
-        pytest.skip(f"needs Java Paimon: {e}")
-    with peer:
-        yield peer
 
 
 def make(path: Path, **options: Any) -> ts.Table:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import tablestore as ts
 from tablestore.format.types import DataType, from_arrow
 from tablestore.read.system import DATA, METADATA
 from tests.peers.cells import cells, in_order
-from tests.peers.java_env import Missing
 from tests.peers.java_paimon import JavaPaimon
 from tests.read import golden
 
@@ -36,16 +34,6 @@ GOLDEN = (
     "pk_deletion_vectors",
     "append_deletion_vectors",
 )
-
-
-@pytest.fixture(scope="module")
-def java() -> Iterator[JavaPaimon]:
-    try:
-        peer = JavaPaimon()
-    except Missing as e:
-        pytest.skip(f"needs Java Paimon: {e}")
-    with peer:
-        yield peer
 
 
 def type_text(field: pa.Field) -> str:
