@@ -212,7 +212,8 @@ def test_the_script_may_be_executed():
 def test_an_interrupted_run_still_ends_with_its_summary(tmp_path: Path):
     (tmp_path / "test_slow.py").write_text(
         "import os, signal\ndef test_green():\n    pass\n"
-        "def test_slow():\n    os.kill(os.getpid(), signal.SIGINT)\n    signal.pause()\n"
+        "def test_slow():\n    signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n    signal.pause()\n"
     )
     done = cli("test", "test_slow.py", cwd=tmp_path)
     assert done.returncode == 2
