@@ -138,6 +138,8 @@ def _parsed(key: str, text: str, parse: Callable[[str], Any]) -> Any:
 
 def as_text(options: Mapping[str, Any] | None) -> dict[str, str]:
     """Options as users give them (int, bool, str) as the strings that are stored."""
+    if options is not None and not isinstance(options, Mapping):
+        raise InvalidOption(f"options {options!r} must be a mapping, {{'bucket': 2}}")
     return {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in (options or {}).items()}
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-from tablestore.errors import InvalidOption
+from tablestore.errors import InvalidOption, Unsupported
 from tablestore.io.s3_options import PREFIXES, is_s3_key, pack, unpacked
 from tablestore.option_values import boolean, duration_ms
 from tablestore.options import as_text
@@ -72,6 +72,8 @@ class CatalogOptions:
         """Raises InvalidOption for values that cannot be used and for near misses of known names."""
         given = {_plain(k): v for k, v in as_text(options).items()}
         metastore = given.get("metastore", "filesystem")
+        if metastore == "rest":
+            raise Unsupported("metastore rest", f"there are {', '.join(METASTORES)}")
         if metastore not in METASTORES:
             raise InvalidOption(
                 f"option 'metastore' is {metastore!r}; it must be one of {', '.join(METASTORES)}"

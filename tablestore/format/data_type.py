@@ -53,6 +53,9 @@ class DataType:
     def __str__(self) -> str:
         return self._text() if self.nullable else f"{self._text()} NOT NULL"
 
+    def __repr__(self) -> str:
+        return f"DataType({self})"
+
     def _text(self) -> str:
         root, p = self.root, self.precision
         if root in ("VARCHAR", "VARBINARY") and p == MAX_LENGTH:

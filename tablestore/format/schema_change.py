@@ -395,5 +395,8 @@ def _default_text(f: DataField, value: Any) -> str:
         raise Unsupported(f"defaults of {f.type.root} columns")
     text = "true" if value is True else "false" if value is False else str(value)
     if not f.type.is_binary:
-        casts.cast(pa.array([text]), STRING, f.type)
+        try:
+            casts.cast(pa.array([text]), STRING, f.type)
+        except SchemaMismatch:
+            raise SchemaMismatch(f"default {text!r} of column {f.name!r} is no {f.type}") from None
     return text

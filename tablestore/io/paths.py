@@ -27,7 +27,7 @@ def location(path: str | os.PathLike[str]) -> str:
 
     Other schemes are refused by name, and so is a way out of a bucket (`..`).
     """
-    text = os.fspath(path)
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(text, str) or not text.strip():
         raise InvalidRequest(f"a location is a path or URI, not {path!r}")
     scheme, colon, rest = text.partition("://")

@@ -36,6 +36,10 @@ class Tag:
     created_ms: int | None = None
     retained_seconds: float | None = None
 
+    def __repr__(self) -> str:
+        limit = "" if self.retained_seconds is None else f", for {self.retained_seconds:g} s"
+        return f"Tag({self.name!r} of snapshot {self.snapshot.id}{limit})"
+
     @property
     def ends_ms(self) -> int | None:
         """Local wall clock at which its time is over, None for a tag without limit."""

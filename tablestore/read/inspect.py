@@ -163,6 +163,10 @@ class Inspect:
         self._store = store
         self._deltas: dict[str, tuple[int, ...]] = {}
 
+    def __repr__(self) -> str:
+        names = [n for n, f in vars(type(self)).items() if not n.startswith("_") and callable(f)]
+        return f"Inspect({self._store.paths.root}: {', '.join(names)})"
+
     def snapshots(self) -> pa.Table:
         """Every snapshot there is, oldest first."""
         return made(SNAPSHOTS, (_snapshot_row(s) for s in self._store.snapshots.all()))

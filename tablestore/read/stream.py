@@ -43,6 +43,10 @@ class Change:
     _read: Callable[[], Iterator[pa.RecordBatch]] = field(repr=False)
     _done: Callable[[], None] = field(repr=False)
 
+    def __repr__(self) -> str:
+        what = "state" if self.full else "changes"
+        return f"Change({what} of snapshot {self.snapshot}: {', '.join(self.schema.names)})"
+
     @property
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, `rowkind` first; each access reads anew."""
@@ -79,12 +83,22 @@ def stream(
     `follow`, when there is none. Raises NotFound when the next snapshot has expired.
     """
     _require_told_once(store)
+    _require_bounds(until, timeout=timeout, poll_seconds=poll_seconds)
     names = tuple(columns if columns is not None else store.schema.names)
     bound = None if where is None else predicate.bind(where, store.schema)
     require_readable(store.schema, store.options, names if bound is None else (*names, *bound.columns))
     consumer = store.options.consumer_id if consumer is None else consumer
     follower = _Follower(store, names, bound, until, timeout, follow, consumer, poll_seconds)
     return follower.run(start)
+
+
+def _require_bounds(until: int | None, **seconds: float | None) -> None:
+    """Raise InvalidRequest for an end that is no snapshot id and waits that are no seconds."""
+    if until is not None and (isinstance(until, bool) or not isinstance(until, int)):
+        raise InvalidRequest(f"stream until {until!r} must be a snapshot id")
+    for name, value in seconds.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
+            raise InvalidRequest(f"stream {name} {value!r} must be a number of seconds")
 
 
 def _require_told_once(store: Store) -> None:

@@ -27,6 +27,10 @@ def require_readable(
 
     Of the column types only those of `columns` (None: all) and of the keys matter.
     """
+    if schema.options.get("chain-table.enabled", "").lower() == "true":
+        raise Unsupported("chain-table.enabled = true", "its rows lie in several branches")
+    if schema.options.get("type", "table").lower() not in ("table", "materialized-table"):
+        raise Unsupported(f"tables of type = {schema.options['type']}")
     if options.file_format not in FORMATS:
         raise Unsupported(f"file.format {options.file_format!r}")
     wanted = schema.names if columns is None else (*columns, *schema.primary_keys, *schema.partition_keys)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -49,7 +49,7 @@ class Lake:
     ) -> None:
         given = dict(options or {})
         if warehouse is not None:
-            given["warehouse"] = os.fspath(warehouse)
+            given["warehouse"] = location(warehouse)
         self._options = CatalogOptions.parse(given)
         self._catalog = open_catalog(self._options, io=io, env=env)
         self._env = env
@@ -285,17 +285,27 @@ def _hint(io: FileIO, root: str) -> str:
 def _names(names: Sequence[str], what: str) -> tuple[str, ...]:
     if isinstance(names, str):
         raise InvalidRequest(f"{what} is a list of column names, not the text {names!r}")
+    if not isinstance(names, Iterable):
+        raise InvalidRequest(f"{what} is a list of column names, not {names!r}")
     return tuple(names)
 
 
 def _pair(f: Any) -> tuple[Any, ...]:
     if isinstance(f, pa.Field):
         return f.name, from_arrow(f.type, nullable=f.nullable)
-    return (f.name, f.type) if isinstance(f, DataField) else tuple(f)
+    if isinstance(f, DataField):
+        return f.name, f.type
+    if not isinstance(f, Sequence) or isinstance(f, str) or len(f) != 2:
+        raise SchemaMismatch(f"column {f!r} must be a pair of name and type, ('id', ts.BIGINT)")
+    return tuple(f)
 
 
 def _fields(schema: Columns) -> tuple[DataField, ...]:
     """Fields with ids 0, 1, … of any form of schema; a DataField keeps its comment and default."""
+    if isinstance(schema, pa.Table | pa.RecordBatch):
+        raise SchemaMismatch("schema is a table of rows; pass its schema: schema=rows.schema")
+    if isinstance(schema, str) or not isinstance(schema, Mapping | Iterable):
+        raise SchemaMismatch(f"schema {schema!r} must be an Arrow schema or {{column: type}}")
     told = {f.name: f for f in schema if isinstance(f, DataField)} if not isinstance(schema, Mapping) else {}
     if isinstance(schema, pa.Schema):
         pairs: list[tuple[str, Any]] = [(f.name, from_arrow(f.type, nullable=f.nullable)) for f in schema]

@@ -19,6 +19,10 @@ def between(store: Store, since: End, until: End | None, *, mode: str) -> pa.Tab
     """Changes after `since` up to `until`, or the difference of the two states. Snapshot ids or tag names."""
     if mode not in MODES:
         raise InvalidRequest(f"mode {mode!r} must be one of {', '.join(MODES)}")
+    for name, value in (("since", since), ("until", until)):
+        known = value is None and name == "until"
+        if not known and (isinstance(value, bool) or not isinstance(value, int | str)):
+            raise InvalidRequest(f"{name} {value!r} must be a snapshot id or the name of a tag")
     if isinstance(since, str) or isinstance(until, str) or mode == DIFF:
         return difference(store, _diff(store, since, until))
     return changes(store, since=since, until=until, mode=mode)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tablestore.errors import InvalidRequest, Unsupported
+from tablestore.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format import commit_message, predicate
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.index_manifest import IndexFileMeta
@@ -93,6 +93,8 @@ def _chooses(store: Store, partition: PartitionChoice) -> Callable[[bytes], bool
         return lambda _: True
     if isinstance(partition, str):
         return lambda p: store.partition_text(p) == partition
+    if not isinstance(partition, Mapping):
+        raise InvalidRequest(f"partition {partition!r} must be text such as 'p=1' or {{column: value}}")
     for name in partition:
         if name not in store.schema.partition_keys:
             raise InvalidRequest(
@@ -190,12 +192,24 @@ def compact(
     except BaseException:
         discard(store, messages)
         raise
+    if not picks and isinstance(partition, str) and partition:
+        _require_partition(store, partition)
     if dry_run:
         return Compaction(tuple(picks))
     with refused_leaves_nothing(store, messages):
         request = CommitRequest(store.env.uuid())
         committed = Committer(store).commit(messages, request) if messages else Committed()
     return _finished(picks, committed, messages)
+
+
+def _require_partition(store: Store, partition: str) -> None:
+    """Raise NotFound, naming the nearest, unless the newest snapshot has rows of the partition."""
+    if not store.schema.partition_keys:
+        raise InvalidRequest(f"partition {partition!r}: the table has no partitions")
+    live, _ = store.manifests.live_entries(store.snapshots.latest()).partitions()
+    there = {store.partition_text(p) for p in live}
+    if partition not in there:
+        raise NotFound.among("partition", partition, there)
 
 
 def _finished(picks: list[Pick], committed: Committed, messages: list[CommitMessage]) -> Compaction:

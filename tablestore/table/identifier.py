@@ -24,6 +24,8 @@ class Identifier:
     @classmethod
     def parse(cls, text: str) -> Identifier:
         """Read `[db.]table[$branch_x][$system]`; raises InvalidRequest for anything that is no name."""
+        if not isinstance(text, str):
+            raise InvalidRequest(f"{text!r} is no table name; write 'db.table'")
         parts, at = [], 0
         while at < len(text):
             match = _PART.match(text, at)

@@ -16,7 +16,7 @@ from tablestore.meta.statistics import Statistics
 from tablestore.meta.store import Store
 from tablestore.read import time_travel
 from tablestore.table.refs import Duration, milliseconds
-from tablestore.table.scan import Scan
+from tablestore.table.scan import Scan, column_names
 from tablestore.write import analyze as columns_of
 from tablestore.write import auto_tags, orphans, rollback, tags
 from tablestore.write.commit import CommitRequest, Committed, Committer
@@ -95,7 +95,8 @@ def analyze(store: Store, columns: Sequence[str] | None, request: CommitRequest)
     snapshot = store.snapshots.latest()
     if snapshot is None:
         raise NotFound("the table has no snapshot to analyze yet")
-    names = store.schema.names if columns is None else tuple(columns)
+    chosen = column_names(columns)
+    names = store.schema.names if chosen is None else chosen
     scan = Scan(store, snapshot, names or store.schema.names[:1])
     fields = store.schema.columns(scan.names if names else ())
     rows, found = columns_of.analyze(scan.to_batches(), fields)

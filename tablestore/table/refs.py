@@ -28,8 +28,8 @@ def milliseconds(age: Duration, what: str) -> int:
         return int(age.total_seconds() * 1000)
     try:
         return duration_ms(age)
-    except (ValueError, TypeError, AttributeError) as e:
-        raise InvalidRequest(f"{what} {age!r} must be {e}") from None
+    except (ValueError, TypeError, AttributeError):
+        raise InvalidRequest(f"{what} {age!r} must be a duration such as '10 min', or a timedelta") from None
 
 
 class _View:

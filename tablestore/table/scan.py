@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib import import_module
@@ -23,6 +23,15 @@ from tablestore.read.plan import Explanation, Plan
 from tablestore.read.scan_mode import BatchStart, Diff
 from tablestore.read.split import DataSplit
 from tablestore.read.split_read import read_split
+
+
+def column_names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Names as a tuple; raises InvalidRequest for one name in place of a list, and for what are no names."""
+    if columns is None:
+        return None
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
+        raise InvalidRequest(f"columns are a list of names, not {columns!r}")
+    return tuple(columns)
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,7 @@ class Scan:
         where: Predicate | None = None,
     ) -> Scan:
         """A read of what `scan_mode.batch` found: a state, the changes of a range, or a difference."""
-        names = None if columns is None else tuple(columns)
+        names = column_names(columns)
         if isinstance(start, Range):
             return cls(store, None, names, where, None, read_changes, partial(_plan_changes, start))
         if isinstance(start, Diff):

@@ -25,6 +25,7 @@ from tablestore.read import system
 from tablestore.read.inspect_files import made
 from tablestore.read.inspect_partitions import PARTITIONS, partitions
 from tablestore.read.system import Source
+from tablestore.table.scan import column_names
 
 SYSTEM_DATABASE = "sys"
 
@@ -41,7 +42,7 @@ class SystemScan:
 
     def select(self, *columns: str) -> SystemScan:
         """Only these columns, in this order."""
-        return replace(self, columns=tuple(columns))
+        return replace(self, columns=column_names(columns))
 
     def filter(self, condition: Predicate) -> SystemScan:
         """Also this condition."""
@@ -109,6 +110,10 @@ class SystemScan:
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
+    def __repr__(self) -> str:
+        where = f", where {self.where!r}" if self.where is not None else ""
+        return f"SystemScan({', '.join(self.columns or self.source.schema.names)}{where})"
+
 
 def bind(where: Predicate, schema: pa.Schema) -> Predicate:
     """A condition on the columns of an Arrow schema."""
@@ -129,7 +134,7 @@ class SystemTable:
 
     def scan(self, columns: Sequence[str] | None = None, where: Predicate | None = None) -> SystemScan:
         """A lazy read of the table as it is now."""
-        return SystemScan(self._open(), self._store, None if columns is None else tuple(columns), where)
+        return SystemScan(self._open(), self._store, column_names(columns), where)
 
     def to_arrow(self) -> pa.Table:
         """All rows."""

@@ -41,7 +41,7 @@ from tablestore.table.compaction import Compaction
 from tablestore.table.engine import spark_engine
 from tablestore.table.located_keys import located_keys
 from tablestore.table.refs import Branches, Consumers, Tags, require_branch
-from tablestore.table.scan import Scan, read_any
+from tablestore.table.scan import Scan, column_names, read_any
 from tablestore.table.system import SystemTable, system_table
 from tablestore.table.writer import EngineWriter, Writer, shared_pool, write_all
 from tablestore.write import positions
@@ -58,7 +58,7 @@ from tablestore.write.table_write import TableWrite, discard, refused_leaves_not
 log = logging.getLogger(__name__)
 _LAYOUT = {"bucket", "bucket-key", "bucket-function.type", "merge-engine", "data-file.path-directory"}
 _LAYOUT |= {"partition.default-name", "partition.legacy-name", "sequence.field"}
-_LATER = ("rename",)
+_ELSEWHERE = {"rename": "a table does not know its catalog: lake.rename_table(name, new_name)"}
 
 
 class Table:
@@ -166,19 +166,23 @@ class Table:
     def get(self, key: Mapping[str, Any], columns: Sequence[str] | None = None) -> dict[str, Any] | None:
         """The row of one primary key, None if there is none."""
         keys = self.primary_key
-        if set(key) != set(keys):
-            raise InvalidRequest(f"a key of {self.name} holds {', '.join(keys)}")
+        if not keys:
+            raise InvalidRequest(f"{self.name} has no primary key; scan it with a filter")
+        if not isinstance(key, Mapping) or set(key) != set(keys):
+            example = ", ".join(f"{k!r}: …" for k in keys)
+            raise InvalidRequest(f"a key of {self.name} holds {', '.join(keys)}: get({{{example}}})")
         found = replace(
             self._present(all_of(*(col(k) == v for k, v in key.items()))),
-            columns=None if columns is None else tuple(columns),
+            columns=column_names(columns),
         )
         rows = found.to_arrow().to_pylist()
         return rows[0] if rows else None
 
     def get_many(self, keys: Any, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of many primary keys, in any order; absent ones are left out."""
+        names = replace(self._present(), columns=column_names(columns)).names
         rows = pa.Table.from_batches(self._rows(self._present(), keys), self.schema)
-        return rows if columns is None else rows.select(list(columns))
+        return rows.select(list(names))
 
     def changes(self, *, since: int | str, until: int | str | None = None, mode: str = "auto") -> pa.Table:
         """What changed after snapshot `since` up to `until`, with a `rowkind` column first.
@@ -334,12 +338,12 @@ class Table:
         """
         self._require_present()
         rescale.require_rescalable(self.store, bucket)
+        named = self._partition_filter(partition) if partition else None
         if bucket != self.store.options.bucket:
             self.alter(schema_change.set_options({"bucket": bucket}))
         table = self.refresh()
         where = all_of(*(col(k) == v for k, v in partition.items())) if partition else None
         request = self._request(None, BATCH_IDENTIFIER)
-        named = self._partition_filter(partition) if partition else None
         committed = rescale.rewrite(table.store, table._overwriting, request, where=where, named=named)
         table._expire_after_commit()
         return committed
@@ -357,6 +361,8 @@ class Table:
     def _partition_filter(self, partition: Mapping[str, Any] | None) -> Any:
         if not partition:
             return lambda _: True
+        if not isinstance(partition, Mapping):
+            raise InvalidRequest(f"partition {partition!r} must be given by columns: {{column: value}}")
         for name in partition:
             if name not in self.partition_by:
                 raise NotFound.among("partition column", name, self.partition_by)
@@ -389,6 +395,8 @@ class Table:
         """Set columns of the rows `where` selects; writes −U/+U pairs so that a changelog consumer can
         retract (partial-update without sequence groups: +U rows)."""
         self._require_current()
+        if not isinstance(values, Mapping) or not values:
+            raise InvalidRequest(f"update({values!r}): name the columns to set, {{column: value}}")
         for name in values:
             if name not in self.store.schema.by_name:
                 raise NotFound.among("column", name, self.store.schema.names)
@@ -557,8 +565,8 @@ class Table:
         return system_table(self.store, self.name, name, self._at)
 
     def __getattr__(self, name: str) -> Any:
-        if name in _LATER:
-            raise UnsupportedAttribute(f"Table.{name}")
+        if name in _ELSEWHERE:
+            raise UnsupportedAttribute(f"Table.{name}", _ELSEWHERE[name])
         raise AttributeError(f"Table has no attribute {name!r}")
 
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ NULL, map keys neither, counts of a MULTISET are at least 1, text and bytes must
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from itertools import groupby
@@ -76,6 +76,10 @@ def _from_columns(columns: Mapping[str, Any], schema: TableSchema | None) -> pa.
     nested = {n: known[n].type for n in columns if n in known and known[n].type.is_nested}
     arrays = []
     for name, values in columns.items():
+        if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+            raise SchemaMismatch(
+                f"column {name!r} is {values!r}, not a list of values: a row alone is [{{…}}]{_NOTHING}"
+            )
         if isinstance(values, pa.Array | pa.ChunkedArray):
             arrays.append(values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
             continue
@@ -84,6 +88,9 @@ def _from_columns(columns: Mapping[str, Any], schema: TableSchema | None) -> pa.
             arrays.append(pa.array(_entries(values, nested.get(name)), t))
         except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as e:
             raise SchemaMismatch(f"column {name!r}: {e}{_NOTHING}") from None
+    if len(set(map(len, arrays))) > 1:
+        lengths = ", ".join(f"{n!r} has {len(a)}" for n, a in zip(columns, arrays, strict=True))
+        raise SchemaMismatch(f"columns are of different lengths: {lengths}{_NOTHING}")
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 

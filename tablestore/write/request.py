@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tablestore.errors import InvalidRequest
 from tablestore.format.snapshot import BATCH_IDENTIFIER
+
+_LONG = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,20 @@ class CommitRequest:
     properties: Mapping[str, str] | None = None
     watermark: int | None = None
     unchanged_since: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise InvalidRequest for what a snapshot file cannot hold: nobody could read the table any more."""
+        for name in ("identifier", "watermark"):
+            value = getattr(self, name)
+            whole = isinstance(value, int) and not isinstance(value, bool) and -_LONG <= value < _LONG
+            if not whole and (name, value) != ("watermark", None):
+                raise InvalidRequest(f"{name} {value!r} must be a whole number of 64 bits")
+        texts = {"user": self.user, "position": "" if self.position is None else self.position}
+        if not isinstance(self.properties or {}, Mapping):
+            raise InvalidRequest(f"properties {self.properties!r} must be a mapping of texts")
+        for key, value in (*texts.items(), *(self.properties or {}).items()):
+            if not isinstance(key, str) or not isinstance(value, str):
+                raise InvalidRequest(f"{key!r} of a commit must be text, not {value!r}")
 
     @property
     def streaming(self) -> bool:

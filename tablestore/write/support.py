@@ -19,13 +19,22 @@ _NEVER_WRITTEN = (
     "pk-clustering-override",
     "clustering.incremental",
 )
+_TYPES = ("table", "materialized-table")
+_CLUSTERED = ("clustering.columns", "sink.clustering.by-columns")
 
 
 def require_writable(schema: TableSchema, options: TableOptions) -> None:
     """Raise Unsupported naming the first feature of the table that this version does not write."""
     for option in _NEVER_WRITTEN:
         if schema.options.get(option, "").lower() == "true":
-            raise Unsupported(f"{option} = true", "such tables are read; Paimon's other engines write them")
+            raise Unsupported(f"{option} = true", "other engines write such tables")
+    if schema.options.get("type", "table").lower() not in _TYPES:
+        raise Unsupported(f"tables of type = {schema.options['type']}")
+    if schema.options.get("metadata.iceberg.storage", "disabled").lower() != "disabled":
+        raise Unsupported("metadata.iceberg.storage", "each commit would have to write Iceberg metadata")
+    for option in _CLUSTERED:
+        if schema.options.get(option):
+            raise Unsupported(option, "rows are written as they come; such tables are read")
     for f in schema.fields:
         to_arrow(f.type)
     require_storable(schema, options)
