@@ -157,11 +157,11 @@ class Table:
         timestamp: Any = None,
         watermark: int | None = None,
     ) -> Table:
-        """The table as it was: read-only. Raises NotFound naming what there is."""
+        """The table as it was, with the columns it had: read-only. Raises NotFound naming what there is."""
         found = time_travel.resolve(
             self.store, snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark
         )
-        return Table(self.store, self.name, at=found)
+        return Table(time_travel.at(self.store, found), self.name, at=found)
 
     def get(self, key: Mapping[str, Any], columns: Sequence[str] | None = None) -> dict[str, Any] | None:
         """The row of one primary key, None if there is none."""

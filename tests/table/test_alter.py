@@ -215,3 +215,15 @@ def test_a_table_opened_before_a_change_never_loses_what_came_with_it(tmp_path: 
     retyped.compact(full=True)
     assert rows(retyped) == expected
     assert retyped.check() == []
+
+
+def test_the_past_has_the_columns_it_had(table: ts.Table) -> None:
+    now = table.alter(ts.rename("a", "amount"), ts.add("c", ts.INT))
+    then = now.at(snapshot=1)
+    assert then.schema.names == ["k", "a", "b"]
+    assert then.get({"k": 1}) == {"k": 1, "a": 10, "b": "x"}
+    assert then.get_many([{"k": 2}]).to_pylist() == [{"k": 2, "a": 20, "b": "y"}]
+    (split,) = then.scan().plan().splits
+    (batch,) = then.read_split(split)
+    assert batch.schema.names == ["k", "a", "b"]
+    assert now.schema.names == ["k", "amount", "b", "c"]
