@@ -16,9 +16,9 @@ def snippets(readme: Path, language: str) -> list[str]:
 
 def test_the_quick_start_runs_when_pasted(tmp_path: Path) -> None:
     found = snippets(ROOT / "README.md", "python")
-    assert len(found) == 1
+    assert len(found) == 2
     done = subprocess.run(
-        [sys.executable, "-c", found[0]],
+        [sys.executable, "-c", "\n".join(found)],  # the second goes on where the first ended
         cwd=tmp_path,
         env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
         capture_output=True,
@@ -28,6 +28,10 @@ def test_the_quick_start_runs_when_pasted(tmp_path: Path) -> None:
     assert "3 rows at snapshot 1" in done.stdout
     assert "-U" in done.stdout
     assert "→ L5" in done.stdout
+    assert "{'item': 1, 'low': Decimal('4.00'), 'seen': 2, 'tags': ['new']}" in done.stdout
+    assert "2 visits, 1 on trial" in done.stdout
+    assert "skipped 1 of 1 file" in done.stdout
+    assert done.stdout.rstrip().endswith("[]")
 
 
 def test_every_file_that_a_readme_names_exists() -> None:
