@@ -1,11 +1,12 @@
-"""Whether a snapshot id was free only because its older holder had expired while a committer stood still."""
+"""Whether a snapshot id was free only because its older holder is gone: expired, or rolled back, while a
+committer stood still."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
 
-from tablestore.errors import TablestoreError
+from tablestore.errors import NotFound, TablestoreError
 from tablestore.format.manifest import ADD, ManifestFileMeta
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
@@ -18,7 +19,8 @@ def retaken(
 ) -> bool:
     """True if `snapshot`, just published on top of `latest` with the delta `written`, is none of the table's.
 
-    Expiry removes ascending ids, so as long as `latest` is there nobody can have held the id before.
+    Expiry removes ascending ids, so as long as `latest` is there nobody can have held the id before. Older
+    snapshots without it, or another one in its place, mean that the table was rolled back behind it.
     """
     try:
         return _retaken(store, snapshot, latest, written)
@@ -30,9 +32,15 @@ def retaken(
 def _retaken(
     store: Store, snapshot: Snapshot, latest: Snapshot | None, written: Sequence[ManifestFileMeta]
 ) -> bool:
-    if latest is None or store.snapshots.exists(latest.id):
+    if latest is None:
         return False
-    later = [i for i in store.snapshots.ids() if i > snapshot.id]
+    try:
+        return store.snapshots.get(latest.id) != latest
+    except NotFound:
+        ids = store.snapshots.ids()
+    if ids and ids[0] < latest.id:
+        return True
+    later = [i for i in ids if i > snapshot.id]
     if not later or later[0] > snapshot.id + 1:
         return bool(later)
     names = {m.file_name for m in store.manifests.manifests(store.snapshots.get(later[0]))}

@@ -14,6 +14,8 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import InvalidRequest, NotFound, TablestoreError
+from tablestore.format.snapshot import Snapshot
+from tablestore.meta.snapshots import SnapshotStore
 from tests.faults import FaultyIO, Killed
 
 
@@ -199,3 +201,49 @@ def test_removing_a_branch_survives_any_failure(tmp_path: Path) -> None:
     t.branches.create("b", "base")
     t.branch("b").write(row(2))
     assert survive(tmp_path / "lake", tmp_path, lambda t: t.branches.delete("b")) > 5
+
+
+def test_a_commit_that_stood_still_through_a_rollback_lands_on_what_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    t = make(tmp_path)
+    for k in (1, 2, 3):
+        t.write(row(k))
+    publish = SnapshotStore.publish
+    stalled = []
+
+    def stall(self: SnapshotStore, snapshot: Snapshot) -> bool:
+        if not stalled and snapshot.commit_user == "slow":
+            stalled.append(snapshot.id)
+            ts.open(t.location).rollback(snapshot=1)
+        return publish(self, snapshot)
+
+    monkeypatch.setattr(SnapshotStore, "publish", stall)
+    made = t.write(row(9), user="slow", identifier=1)
+    assert (stalled, made.snapshots) == ([4], (2,))
+    assert keys(t) == [1, 9]
+    assert t.refresh().check() == []
+
+
+def test_a_commit_on_a_snapshot_that_was_replaced_starts_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    t = make(tmp_path)
+    for k in (1, 2):
+        t.write(row(k))
+    publish = SnapshotStore.publish
+    stalled = []
+
+    def stall(self: SnapshotStore, snapshot: Snapshot) -> bool:
+        if not stalled and snapshot.commit_user == "slow":
+            stalled.append(snapshot.id)
+            other = ts.open(t.location)
+            other.rollback(snapshot=1)
+            other.write(row(5))
+        return publish(self, snapshot)
+
+    monkeypatch.setattr(SnapshotStore, "publish", stall)
+    assert t.write(row(9), user="slow", identifier=1).snapshots == (3,)
+    assert stalled == [3]
+    assert keys(t) == [1, 5, 9]
+    assert t.refresh().check() == []
