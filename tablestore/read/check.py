@@ -1,4 +1,4 @@
-"""`check`: does a table keep the format's invariants (I1 to I11)?
+"""`check`: does a table keep the format's invariants (I1 to I11)? Branches, tags and changelogs included.
 
 It reads everything anew, by rules written down a second time here. Snapshots are walked oldest first, keeping
 the live files as each delta leaves them; every base list must give that same state. Then the data files
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -18,13 +19,15 @@ from tablestore.errors import NotFound, TablestoreError
 from tablestore.format import manifest as manifest_format
 from tablestore.format import schema as schema_format
 from tablestore.format import snapshot as snapshot_format
+from tablestore.format.binary_row import DamagedRow
 from tablestore.format.manifest import ADD, DELETE, DataFileMeta, ManifestEntry, ManifestFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import ANALYZE, APPEND, BATCH_IDENTIFIER, COMPACT, Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
-from tablestore.meta import refs
+from tablestore.meta import changelogs, refs, statistics
 from tablestore.meta.store import Store
 from tablestore.read.check_data import DataCheck
+from tablestore.read.check_index import IndexCheck
 from tablestore.read.findings import Findings, Violation
 
 __all__ = ["Findings", "Violation", "check", "examine"]
@@ -68,15 +71,55 @@ class _Check:
         live: Live | None = None
         before: Snapshot | None = None
         for snapshot in snapshots:
-            live = self.step(before, live, snapshot)
+            live = self.guarded(f"snapshot-{snapshot.id}", partial(self.step, before, live, snapshot))
             before = snapshot
         for name in self.tags():
-            self.tag(name)
+            self.guarded(name, partial(self.tag, name))
+        self.changelogs()
         self.identifiers(snapshots)
         self.presence()
         if self.data:
             newest = list(live.values()) if live is not None else []
             DataCheck(self.store, self.found, self.lenient).run([e for e, _ in self.files.values()], newest)
+            if snapshots and newest and self.hashed:
+                self.guarded("index", lambda: self.indexes.hashes(snapshots[-1], newest))
+        if self.store.paths.branch == refs.MAIN:
+            self.branches()
+
+    @property
+    def hashed(self) -> bool:
+        """Whether the table has dynamic buckets, each with an index of key hashes."""
+        schema = self.store.schema
+        global_key = set(schema.partition_keys) <= set(schema.primary_keys)
+        return self.keyed and self.store.options.bucket == -1 and global_key
+
+    @cached_property
+    def indexes(self) -> IndexCheck:
+        return IndexCheck(self.store, self.found)
+
+    def changelogs(self) -> None:
+        """I2: what long-lived changelogs name is there."""
+        for snapshot_id in changelogs.ids(self.store):
+            path = self.store.paths.changelog(snapshot_id)
+            found = self.read(path, lambda data, path=path: snapshot_format.from_json(data, path))
+            if found is not None:
+                self.guarded(path, partial(self.changelog, f"changelog-{snapshot_id}", found))
+
+    def branches(self) -> None:
+        """The same for every branch; files that the table names too are not opened twice."""
+        for name in refs.branches(self.store):
+            own = Findings()
+            try:
+                store = Store.open(self.store.paths.root, io=self.store.io, env=self.store.env, branch=name)
+                part = _Check(store, own, False, self.entries)
+                part.run()
+                if self.data:
+                    new = [e for path, (e, _) in part.files.items() if path not in self.files]
+                    DataCheck(store, own, part.lenient).run(new, [])
+            except (TablestoreError, OSError) as e:
+                own.violate("I2", self.store.paths.branch_dir, str(e))
+            for v in own.violations:
+                self.found.violate(v.invariant, f"branch {name}: {v.where}", v.text)
 
     # schemas
 
@@ -162,9 +205,15 @@ class _Check:
         self.counts(where, snapshot, total, changed)
         self.kind(where, snapshot, changed)
         self.changelog(where, snapshot)
-        self.layout(where, state)
         self.remember(state.values(), snapshot)
+        self.beside(where, snapshot, state)
+        self.layout(where, state)
         return state
+
+    def beside(self, where: str, snapshot: Snapshot, state: Live) -> None:
+        """Index files, row ids and statistics of a snapshot."""
+        self.indexes.snapshot(where, snapshot, list(state.values()))
+        self.guarded(where, lambda: statistics.read(self.store, snapshot))
 
     def resolve(self, where: str, snapshot: Snapshot) -> TableSchema | None:
         """I9: the snapshot's schema is there."""
@@ -320,8 +369,9 @@ class _Check:
         delta = self.list(name, s.delta_manifest_list, s.delta_manifest_list_size)
         if base is not None and delta is not None:
             state = self.apply(name, {}, self.all_entries(name, base + delta))
-            self.layout(name, state)
             self.remember(state.values(), s)
+            self.beside(name, s, state)
+            self.layout(name, state)
 
     # files
 
@@ -400,9 +450,27 @@ class _Check:
     def guarded(self, where: str, make: Callable[[], T]) -> T | None:
         try:
             return make()
+        except DamagedRow as e:
+            self.found.violate("I2", self.holder(e.row) or where, e.problem)
         except TablestoreError as e:
             self.found.violate("I2", where, str(e))
-            return None
+        return None
+
+    def holder(self, row: bytes) -> str | None:
+        """The manifest with a damaged key, partition or statistic."""
+        for name, entries in self.entries.items():
+            for e in entries:
+                f = e.file
+                stats = (f.key_stats, f.value_stats)
+                rows = (
+                    e.partition,
+                    f.min_key,
+                    f.max_key,
+                    *(r for s in stats for r in (s.min_values, s.max_values)),
+                )
+                if row in rows:
+                    return self.store.paths.manifest(name)
+        return None
 
 
 def _rows(entries: Iterable[ManifestEntry]) -> int:
