@@ -1,6 +1,6 @@
 """Postponed buckets: rows wait in bucket-postpone until a compaction gives them real buckets.
 
-The compaction reads the waiting files in the order of their commits and writes the rows as a writer of fixed
+The compaction reads the waiting files in the order of their creation and writes the rows as a writer of fixed
 buckets would, which merges them with what is there. One COMPACT snapshot takes the waiting files away and
 adds the new ones, so no reader ever sees a row twice or not at all. A partition keeps its number of buckets;
 a new one gets `postpone.target-row-num-per-bucket` or `postpone.default-bucket-num`. Memory: one batch and
@@ -13,7 +13,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from tablestore.errors import Corrupt
+from tablestore.errors import Corrupt, InvalidRequest
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifest import DataFileMeta, ManifestEntry
 from tablestore.format.parquet_schema import KIND
@@ -23,6 +23,7 @@ from tablestore.lsm.decision import CompactUnit, Decision, Reason
 from tablestore.lsm.memory import MemoryPool
 from tablestore.meta.store import Store
 from tablestore.options import TableOptions
+from tablestore.write.bucket_mode import BucketMode
 from tablestore.write.commit import CommitRequest, Committed, Committer
 from tablestore.write.overwrite import as_compaction
 from tablestore.write.table_write import TableWrite, discard, refused_leaves_nothing
@@ -32,12 +33,28 @@ Waiting = dict[bytes, list[DataFileMeta]]
 
 
 def waiting(entries: Iterable[ManifestEntry]) -> Waiting:
-    """Files of postponed buckets, by partition, oldest commit first."""
+    """Files of postponed buckets, by partition, oldest first: by creation time, as in Paimon, since merged
+    manifests may name them in another order than their commits."""
     found: Waiting = defaultdict(list)
     for e in entries:
         if e.bucket == POSTPONE_BUCKET:
             found[e.partition].append(e.file)
+    for files in found.values():
+        files.sort(key=lambda f: f.creation_time_ms or 0)
     return found
+
+
+def require_none_waiting(store: Store) -> None:
+    """Raise InvalidRequest if rows wait: a delete or update that looks for rows would pass them over."""
+    if BucketMode.of(store.schema, store.options) is not BucketMode.POSTPONE:
+        return
+    entries = store.manifests.live_entries(store.snapshots.latest(), bucket=lambda b, _: b == POSTPONE_BUCKET)
+    rows = sum(e.file.row_count for e in entries)
+    if rows:
+        raise InvalidRequest(
+            f"{rows:,} rows wait in postponed buckets, where they are not found: compact() the table first, "
+            "or write rows of kind -D and +U"
+        )
 
 
 def totals(store: Store, entries: Iterable[ManifestEntry], files: Waiting) -> dict[bytes, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidOption, Unsupported
+from tablestore.errors import InvalidOption, InvalidRequest, Unsupported
+from tablestore.table import postpone
 
 
 def make(root: Path, schema: dict[str, object] | None = None, **options: object) -> ts.Table:
@@ -41,6 +43,25 @@ def test_rows_are_merged_in_the_order_of_their_commits(tmp_path: Path) -> None:
     assert state(t)[1].endswith("3b,last")
     assert t.check() == []
     assert "bucket-postpone" not in {f["file_path"].split("/")[-2] for f in t.inspect.files().to_pylist()}
+
+
+def test_rows_that_wait_are_not_passed_over_by_deletes(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    t.write([{"k": 1, "v": "a"}, {"k": 2, "v": "b"}])
+    for act in (
+        lambda: t.delete(ts.col("k") == 1),
+        lambda: t.delete([{"k": 1}]),
+        lambda: t.update({"v": "c"}, where=ts.col("k") == 2),
+    ):
+        with pytest.raises(InvalidRequest, match=r"2 rows wait .* compact\(\) the table first"):
+            act()
+    t.compact()
+    t.delete(ts.col("k") == 1)
+    with pytest.raises(InvalidRequest, match="1 rows wait"):
+        t.update({"v": "c"}, where=ts.col("k") == 2)
+    t.compact()
+    assert state(t) == {2: "b"}
+    assert t.check() == []
 
 
 def test_a_partition_gets_its_buckets_from_its_rows_and_keeps_them(tmp_path: Path) -> None:
@@ -124,3 +145,37 @@ def test_what_postponed_buckets_are_not_for_is_refused(tmp_path: Path) -> None:
         ts.connect(str(tmp_path)).create_table("d.a", schema={"k": ts.INT}, options={"bucket": -2})
     with pytest.raises(Unsupported, match=r"use Table\.compact"):
         make(tmp_path).buckets_to_compact()
+
+
+def test_waiting_files_are_in_order_whatever_order_the_manifests_name_them_in(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    for n in range(3):
+        t.write([{"k": 1, "v": str(n)}])
+    live = t.store.manifests.live_entries(t.store.snapshots.latest())
+    made = [replace(e, file=replace(e.file, creation_time_ms=1000 + n)) for n, e in enumerate(live)]
+    (found,) = postpone.waiting([made[2], made[0], made[1]]).values()
+    assert found == [e.file for e in made]
+
+
+def test_waiting_rows_keep_their_order_when_manifests_are_merged(tmp_path: Path) -> None:
+    t = ts.connect(str(tmp_path)).create_table(
+        "d.t",
+        schema={"p": ts.STRING, "k": ts.INT, "v": ts.INT},
+        primary_key=["p", "k"],
+        partition_by=["p"],
+        options={
+            "bucket": -2,
+            "manifest.target-file-size": "2500 b",
+            "manifest.full-compaction-threshold-size": "1 b",
+        },
+    )
+    t.write([{"p": "b", "k": 1, "v": 1}])
+    t.write([{"p": "b", "k": 1, "v": 2}, *({"p": f"p{n}", "k": 1, "v": 1} for n in range(60))])
+    for n in range(2):
+        t.write([{"p": "a", "k": 1, "v": n}])
+    live = t.store.manifests.live_entries(t.store.snapshots.latest())
+    times = [e.file.creation_time_ms for e in live if b"b" in e.partition]
+    assert times != sorted(times), "the manifest of the newer row was kept, the older one's made anew"
+    t.compact()
+    assert [r["v"] for r in t.scan(where=ts.col("p") == "b").to_arrow().to_pylist()] == [2]
+    assert t.check() == []
