@@ -224,7 +224,7 @@ class Column:
 
     def is_in(self, values: Iterable[Any]) -> Predicate:
         """Equal to one of the values. NULL is no value: add `| col(…).is_null()` for it."""
-        if isinstance(values, (str, bytes)):
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise InvalidRequest(f"is_in() takes a list of values, not {values!r}")
         return In(self.name, tuple(_literal(v) for v in values))
 

@@ -36,7 +36,16 @@ from tablestore.read.check import Violation, check
 from tablestore.read.inspect import Inspect
 from tablestore.read.split import DataSplit
 from tablestore.read.stream import Change, stream
-from tablestore.table import change_log, compaction, deleting, lookup, maintenance, overwriting, rescale
+from tablestore.table import (
+    change_log,
+    compaction,
+    deleting,
+    lookup,
+    maintenance,
+    overwriting,
+    postpone,
+    rescale,
+)
 from tablestore.table.compaction import Compaction
 from tablestore.table.engine import spark_engine
 from tablestore.table.located_keys import located_keys
@@ -384,6 +393,7 @@ class Table:
             self._expire_after_commit()
             return committed
         require_deletable(self.store.options)
+        postpone.require_none_waiting(self.store)
         scan = self._present()
         rows = scan.filter(what).to_batches() if isinstance(what, Predicate) else self._rows(scan, what)
         return self._write_kinds(rows, rowkind.DELETE)
@@ -411,6 +421,7 @@ class Table:
             committed = deleting.update(self.store, values, where, request, write)
             self._expire_after_commit()
             return committed
+        postpone.require_none_waiting(self.store)
         kinds = update_kinds(merge_function(self.store.schema, self.store.options), values)
         found = self._present(where)  # chosen before the writer numbers its rows, which must be newer
         with self.writer() as w:
@@ -567,6 +578,9 @@ class Table:
     def __getattr__(self, name: str) -> Any:
         if name in _ELSEWHERE:
             raise UnsupportedAttribute(f"Table.{name}", _ELSEWHERE[name])
+        for kind, way in ((Scan, "scan()"), (Inspect, "inspect")):
+            if not name.startswith("_") and hasattr(kind, name):
+                raise AttributeError(f"Table has no attribute {name!r}: table.{way}.{name}")
         raise AttributeError(f"Table has no attribute {name!r}")
 
     def __repr__(self) -> str:

@@ -37,6 +37,8 @@ def as_batches(data: Any, schema: TableSchema | None = None) -> Iterator[pa.Reco
         yield data
     elif isinstance(data, pa.Table):
         yield from data.to_batches()
+    elif isinstance(data, pa.Array | pa.ChunkedArray) and not pa.types.is_struct(data.type):
+        raise SchemaMismatch(f"an array of {data.type} has no column names: pass {{column: array}}")
     elif hasattr(data, "__arrow_c_stream__"):
         yield from pa.RecordBatchReader.from_stream(data)
     elif hasattr(data, "__arrow_c_array__"):
@@ -48,6 +50,9 @@ def as_batches(data: Any, schema: TableSchema | None = None) -> Iterator[pa.Reco
     elif isinstance(data, list) and not data:
         return
     elif isinstance(data, list) and isinstance(data[0], dict):
+        for row in data:
+            if not isinstance(row, dict):
+                raise SchemaMismatch(f"{row!r} among rows given as dicts is none{_NOTHING}")
         for rows in _runs(data, schema):
             names = dict.fromkeys(name for row in rows for name in row)
             yield _from_columns({n: [row.get(n) for row in rows] for n in names}, schema)
