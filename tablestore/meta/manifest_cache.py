@@ -78,11 +78,5 @@ class ManifestCache:
         with self._lock:
             return [(p, m.table) for p, m in self._held.items() if p.startswith(f"{folder}/")]
 
-    def clear(self) -> None:
-        """Hold nothing: for who changed files that never change."""
-        with self._lock:
-            self._held.clear()
-            self._entries = 0
-
 
 LOCAL = ManifestCache()
