@@ -17,6 +17,7 @@ from tablestore.read.split_read import read_split
 from tablestore.table.overwriting import Chooser, overwrite
 from tablestore.write.bucket_mode import BucketMode
 from tablestore.write.commit import CommitRequest, Committed
+from tablestore.write.request import Basis
 from tablestore.write.table_write import TableWrite
 
 
@@ -49,5 +50,5 @@ def rewrite(
             for batch in read_split(store, split, None, found.where):
                 target.write(batch)
 
-    unchanged = replace(request, unchanged_since=snapshot.id if snapshot else 0)
+    unchanged = replace(request, basis=Basis(snapshot))
     return overwrite(store, write, fill, unchanged, named=named, dynamic=False)

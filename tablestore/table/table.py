@@ -258,7 +258,7 @@ class Table:
 
     def _commit(self, target: TableWrite, request: CommitRequest) -> Committed:
         messages = target.prepare()
-        request = replace(request, unchanged_since=target.keys_known_at)
+        request = replace(request, basis=target.basis)
         with refused_leaves_nothing(self.store, messages):
             committed = Committer(self.store).commit(messages, request)
         if committed.replayed:

@@ -23,7 +23,7 @@ from tablestore.meta.store import Store
 from tablestore.write import conflicts, positions
 from tablestore.write.changes import Changes, appended, compacted, overwriting
 from tablestore.write.next_snapshot import NextSnapshot
-from tablestore.write.request import CommitRequest, Committed
+from tablestore.write.request import Basis, CommitRequest, Committed
 from tablestore.write.retaken import retaken
 
 log = logging.getLogger(__name__)
@@ -127,10 +127,10 @@ class Committer:
                     raise _PublishedElsewhere(
                         f"identifier {request.identifier} of {request.user} was published meanwhile"
                     )
-                if kind != COMPACT:
-                    self._require_unchanged(latest, request)
                 if anew or changes is None:
                     changes = provide(latest)
+                if kind != COMPACT and request.basis is not None:
+                    self._require_unchanged(latest, request.basis, changes)
                 snapshot = self._attempt(kind, latest, changes, following)
                 if snapshot is not None and self._store.snapshots.publish(snapshot):
                     if not retaken(self._store, snapshot, latest, following.delta):
@@ -155,16 +155,29 @@ class Committer:
         _log(self._store, snapshot, changes.entries, tries, millis)
         return snapshot.id
 
-    def _require_unchanged(self, latest: Snapshot | None, request: CommitRequest) -> None:
-        """Raise CommitConflict if rows were changed after the snapshot that the request was made from."""
-        if latest is None or request.unchanged_since is None:
-            return
-        for snapshot_id in range(request.unchanged_since + 1, latest.id + 1):
-            there = self._store.snapshots.exists(snapshot_id)
-            later = self._store.snapshots.get(snapshot_id) if there else None
-            if later is None or later.commit_kind in (APPEND, OVERWRITE):
+    def _require_unchanged(self, latest: Snapshot | None, basis: Basis, changes: Changes) -> None:
+        """Raise CommitConflict if the table is not any more what these changes were made from."""
+        snapshots, known = self._store.snapshots, basis.snapshot
+        there = known is not None and snapshots.exists(known.id)
+        if known is not None and (
+            latest is None or latest.id < known.id or (there and snapshots.get(known.id) != known)
+        ):
+            text = f"the table was rolled back behind snapshot {known.id}, which this commit was made from"
+            raise CommitConflict(f"{text}; do it again", snapshot=latest.id if latest else 0)
+        since = known.id if known is not None else 0
+        for snapshot_id in range(since + 1, (latest.id if latest else 0) + 1):
+            later = snapshots.get(snapshot_id) if snapshots.exists(snapshot_id) else None
+            if self._changed(later, basis, changes):
                 text = f"snapshot {snapshot_id} changed rows that this commit was made from; do it again"
                 raise CommitConflict(text, snapshot=snapshot_id)
+
+    def _changed(self, later: Snapshot | None, basis: Basis, changes: Changes) -> bool:
+        """Whether a later snapshot (None: it has expired) is in the way of changes made from the basis."""
+        if not basis.appends:
+            return later is None or later.commit_kind in (APPEND, OVERWRITE)
+        if later is None or later.commit_kind != OVERWRITE:
+            return False
+        return not changes.partitions.isdisjoint(self._store.manifests.delta_entries(later).partitions()[0])
 
     def _attempt(
         self, kind: str, latest: Snapshot | None, changes: Changes, following: NextSnapshot

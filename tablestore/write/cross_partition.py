@@ -28,6 +28,7 @@ from tablestore.write import bucketing
 from tablestore.write.bucketing import Slice
 from tablestore.write.dynamic_bucket import MOST_BUCKETS
 from tablestore.write.key_index import NOWHERE, KeyIndex
+from tablestore.write.request import Basis
 from tablestore.write.routing import IndexChange, Place
 
 LocatedKeys = Callable[[], Iterable[tuple[bytes, int, pa.RecordBatch]]]
@@ -100,8 +101,8 @@ class CrossPartitionRouting:
         self._ids: dict[bytes, int] = {}
         self._values: list[pa.RecordBatch] = []  # one row of partition columns for each id
         self._located: LocatedKeys | None = located
-        latest = store.snapshots.latest_id() or 0  # before the keys are read: what comes later is a conflict
-        self.known_at: int | None = None if fresh else latest
+        latest = store.snapshots.latest()  # before the keys are read: what comes later is a conflict
+        self.basis = None if fresh else Basis(latest)
 
     def route(self, batch: pa.RecordBatch) -> Iterator[Slice]:
         """The slices of a batch, retractions of rows that move included."""

@@ -24,6 +24,7 @@ from tablestore.meta.store import Store
 from tablestore.options import TableOptions
 from tablestore.write import bucketing
 from tablestore.write.bucketing import Slice
+from tablestore.write.request import Basis
 from tablestore.write.routing import IndexChange, Place
 
 MOST_BUCKETS = 32_767
@@ -148,7 +149,9 @@ class DynamicRouting:
         self._store = store
         self._limits = limits_of(store.options)
         self._entries: dict[bytes, list[IndexEntry]] = {}
-        for e in [] if fresh else store.manifests.index_entries(store.snapshots.latest()):
+        latest = store.snapshots.latest()
+        self.basis = None if fresh else Basis(latest, appends=True)
+        for e in [] if fresh else store.manifests.index_entries(latest):
             if e.file.index_type == HASH:
                 self._entries.setdefault(e.partition, []).append(e)
         self._partitions: dict[bytes, PartitionIndex] = {}

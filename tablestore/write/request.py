@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tablestore.errors import InvalidRequest
-from tablestore.format.snapshot import BATCH_IDENTIFIER
+from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 
 _LONG = 1 << 63
 
@@ -26,19 +26,27 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True)
-class CommitRequest:
-    """Who commits, and what travels with it.
+class Basis:
+    """The snapshot that a commit was made from, None for the empty table.
 
-    With `unchanged_since` n the commit is refused if a snapshot after n changed rows: it was made from all
-    that snapshot n holds.
+    The commit is refused if that is no part of the table any more, or if rows changed since; with `appends`
+    only if partitions of the commit were overwritten.
     """
+
+    snapshot: Snapshot | None
+    appends: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRequest:
+    """Who commits, and what travels with it. `basis`: what must be as it was when the rows were made."""
 
     user: str
     identifier: int = BATCH_IDENTIFIER
     position: str | None = None
     properties: Mapping[str, str] | None = None
     watermark: int | None = None
-    unchanged_since: int | None = None
+    basis: Basis | None = None
 
     def __post_init__(self) -> None:
         """Raise InvalidRequest for what a snapshot file cannot hold: nobody could read the table any more."""

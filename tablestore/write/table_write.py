@@ -45,6 +45,7 @@ from tablestore.write.conform import as_batches, conform
 from tablestore.write.cross_partition import CrossPartitionRouting, LocatedKeys
 from tablestore.write.dynamic_bucket import DynamicRouting
 from tablestore.write.live_files import LiveFiles
+from tablestore.write.request import Basis
 from tablestore.write.routing import Place, Routing, by_rows_alone
 from tablestore.write.support import require_parallel_writers, require_writable
 
@@ -239,9 +240,10 @@ class TableWrite:
         return BucketFiles(store.env, store.io, directory, store.schema, options, store.schema_of)
 
     @property
-    def keys_known_at(self) -> int | None:
-        """The snapshot from which it is known where keys lie, if that was asked (0: the empty table)."""
-        return self._routing.known_at if isinstance(self._routing, CrossPartitionRouting) else None
+    def basis(self) -> Basis | None:
+        """The snapshot from which it is known where keys lie, if that was asked."""
+        asked = isinstance(self._routing, (CrossPartitionRouting, DynamicRouting))
+        return self._routing.basis if asked else None
 
     def prepare(self) -> list[CommitMessage]:
         """Flush everything; one message for each bucket that changed. Writing may go on afterwards."""

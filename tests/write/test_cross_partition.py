@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import tablestore as ts
 from tablestore.errors import Unsupported
 from tablestore.format.types import DataField, parse_type
 from tablestore.io.scratch import Scratch
@@ -97,3 +99,21 @@ def test_more_keys_than_the_bound_are_refused() -> None:
     batch = pa.record_batch([pa.array([1, 2, 3, 4], pa.int32())], schema=schema)
     with pytest.raises(Unsupported, match="across partitions"):
         index.add(batch, index.hashes(batch), np.zeros(4), np.zeros(4))
+
+
+def test_keys_found_in_a_snapshot_that_was_rolled_back_are_refused(tmp_path: Path) -> None:
+    options = {"bucket": -1, "write-only": True}
+    t = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"p": ts.STRING, "k": ts.INT}, primary_key=["k"], partition_by=["p"], options=options
+    )
+    t.write([{"p": "a", "k": 1}])
+    t.write([{"p": "a", "k": 2}])
+    w = t.writer()
+    w.write([{"p": "b", "k": 2}])
+    other = ts.open(t.location)
+    other.rollback(snapshot=1)
+    other.write([{"p": "c", "k": 2}])
+    with pytest.raises(ts.CommitConflict, match="rolled back behind snapshot 2"):
+        w.__exit__(None, None, None)
+    found = t.scan().to_arrow().to_pylist()
+    assert sorted((r["k"], r["p"]) for r in found) == [(1, "a"), (2, "c")]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import tablestore as ts
 from tablestore.errors import Corrupt, InvalidRequest
 from tablestore.format import hash_index
 from tablestore.write.dynamic_bucket import BucketLimits, PartitionIndex
@@ -71,3 +73,41 @@ def test_index_files_hold_big_endian_hashes() -> None:
     assert hash_index.decode(bytes.fromhex("00000001fffffffe"), "x").tolist() == [1, -2]
     with pytest.raises(Corrupt, match="index-1"):
         hash_index.decode(b"12345", "index-1")
+
+
+@pytest.mark.parametrize("away", ["truncate", "rollback"])
+def test_rows_placed_by_an_index_that_is_gone_are_refused(tmp_path: Path, away: str) -> None:
+    options = {"bucket": -1, "dynamic-bucket.target-row-num": 3, "write-only": True}
+    schema = {"p": ts.STRING, "k": ts.INT, "v": ts.INT}
+    t = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema=schema, primary_key=["p", "k"], partition_by=["p"], options=options
+    )
+    t.write([{"p": "b", "k": 1, "v": 1}])
+    t.write([{"p": "a", "k": 1, "v": 1}])
+    w = t.writer()
+    w.write([{"p": "a", "k": 1, "v": 2}])
+    other = ts.open(t.location)
+    other.truncate(partition={"p": "a"}) if away == "truncate" else other.rollback(snapshot=1)
+    with pytest.raises(ts.CommitConflict, match="made from; do it again"):
+        w.__exit__(None, None, None)
+    t.write([{"p": "a", "k": k, "v": 1} for k in (2, 3, 4)])
+    t.write([{"p": "a", "k": 1, "v": 5}])
+    found = t.scan(where=ts.col("p") == "a").to_arrow().to_pylist()
+    assert sorted((r["k"], r["v"]) for r in found) == [(1, 5), (2, 1), (3, 1), (4, 1)]
+    assert t.check() == []
+
+
+def test_another_partition_may_be_overwritten_while_rows_are_placed(tmp_path: Path) -> None:
+    t = ts.connect(str(tmp_path)).create_table(
+        "d.t",
+        schema={"p": ts.STRING, "k": ts.INT},
+        primary_key=["p", "k"],
+        partition_by=["p"],
+        options={"bucket": -1},
+    )
+    t.write([{"p": "a", "k": 1}, {"p": "b", "k": 1}])
+    with t.writer() as w:
+        w.write([{"p": "a", "k": 1}])
+        ts.open(t.location).truncate(partition={"p": "b"})
+    assert t.scan().to_arrow().to_pylist() == [{"p": "a", "k": 1}]
+    assert t.check() == []
