@@ -184,8 +184,10 @@ def test_values_become_the_same(java: Java, source: str, seeds: tuple[int, ...])
 
 def _nearly(source: DataType, found: str, theirs: str) -> bool:
     """Java before 19 gives some floats a digit more than they need; it shows in texts and decimals."""
+    if source.root in casts.FLOATS and len(found) == len(theirs) in (6, 7):
+        return found[:5] == theirs[:5]  # cut to VARCHAR(5) or CHAR(6), perhaps before its exponent
     if source.root in casts.FLOATS and "E" in found and len(found) < 8:
-        return found[:4] == theirs[:4]  # cut to CHAR(n)
+        return found[:4] == theirs[:4]
     if "FLOAT" not in str(source) and "DOUBLE" not in str(source) and "E" not in found:
         return False
     try:

@@ -19,10 +19,10 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.spark
 def test_nothing_of_a_session_listens_anywhere_but_on_the_loopback(spark):
     assert spark.range(10).mapInArrow(lambda batches: batches, "id long").count() == 10  # workers are up
-    me = psutil.Process()
+    jvm = psutil.Process(spark.sparkContext._gateway.proc.pid)
     listening = [
         (p.name(), c.laddr.ip)
-        for p in me.children(recursive=True)
+        for p in (jvm, *jvm.children(recursive=True))
         for c in p.net_connections(kind="inet")
         if c.status == psutil.CONN_LISTEN
     ]
