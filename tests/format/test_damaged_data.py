@@ -14,7 +14,9 @@ from tablestore.io.fileio import LocalFileIO
 from tests.read import golden
 
 
-@pytest.mark.parametrize("table", ["pk_orc", "pk_avro", "pk_levels", "pk_nested_avro", "pk_nested_orc", "pk_nested_parquet"])
+@pytest.mark.parametrize(
+    "table", ["pk_orc", "pk_avro", "pk_levels", "pk_nested_avro", "pk_nested_orc", "pk_nested_parquet"]
+)
 def test_damage_is_told_with_the_file(tmp_path: Path, seeds: tuple[int, ...], table: str) -> None:
     store = golden.java(table)
     e = store.manifests.live_entries(store.snapshots.latest())[0]
