@@ -182,7 +182,7 @@ def compact(
         done = _postponed(store, _chooses(store, partition), dry_run, pool)
         if done is not None:
             return done
-    picks, messages = [], []
+    picks, messages, seen = [], [], store.snapshots.latest_id() or 0
     try:
         for task in _buckets(store, partition, bucket):
             for decision, message in _done(store, task, full, dry_run):
@@ -197,7 +197,7 @@ def compact(
     if dry_run:
         return Compaction(tuple(picks))
     with refused_leaves_nothing(store, messages):
-        request = CommitRequest(store.env.uuid())
+        request = CommitRequest(store.env.uuid(), compacted_from=seen)
         committed = Committer(store).commit(messages, request) if messages else Committed()
     return _finished(picks, committed, messages)
 

@@ -258,7 +258,7 @@ class Table:
 
     def _commit(self, target: TableWrite, request: CommitRequest) -> Committed:
         messages = target.prepare()
-        request = replace(request, basis=target.basis)
+        request = replace(request, basis=target.basis, compacted_from=target.compacted_from)
         with refused_leaves_nothing(self.store, messages):
             committed = Committer(self.store).commit(messages, request)
         if committed.replayed:

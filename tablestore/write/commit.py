@@ -20,6 +20,7 @@ from tablestore.format.snapshot import ANALYZE, APPEND, COMPACT, OVERWRITE, Snap
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.meta.manifests import ManifestWriter
 from tablestore.meta.store import Store
+from tablestore.options import MergeEngine
 from tablestore.write import conflicts, positions
 from tablestore.write.changes import Changes, appended, compacted, overwriting
 from tablestore.write.next_snapshot import NextSnapshot
@@ -131,6 +132,8 @@ class Committer:
                     changes = provide(latest)
                 if kind != COMPACT and request.basis is not None:
                     self._require_unchanged(latest, request.basis, changes)
+                if kind == COMPACT and request.compacted_from is not None:
+                    self._require_seen(latest, request.compacted_from, changes)
                 snapshot = self._attempt(kind, latest, changes, following)
                 if snapshot is not None and self._store.snapshots.publish(snapshot):
                     if not retaken(self._store, snapshot, latest, following.delta):
@@ -178,6 +181,24 @@ class Committer:
         if later is None or later.commit_kind != OVERWRITE:
             return False
         return not changes.partitions.isdisjoint(self._store.manifests.delta_entries(later).partitions()[0])
+
+    def _require_seen(self, latest: Snapshot | None, since: int, changes: Changes) -> None:
+        """Raise CommitConflict if another compaction came to the same bucket after snapshot `since`, where
+        files above level 0 are read without a merge: neither has marked or dropped the other's rows."""
+        options, keyed = self._store.options, bool(self._store.schema.primary_keys)
+        unmerged = options.deletion_vectors or options.merge_engine is MergeEngine.FIRST_ROW
+        if latest is None or not (keyed and unmerged):
+            return
+        places = {(e.partition, e.bucket) for e in changes.entries}
+        for snapshot_id in range(since + 1, latest.id + 1):
+            if not self._store.snapshots.exists(snapshot_id):
+                continue
+            for e in self._store.manifests.delta_entries(self._store.snapshots.get(snapshot_id)):
+                if e.kind == ADD and e.file.level > 0 and (e.partition, e.bucket) in places:
+                    text = (
+                        f"bucket {e.bucket} was compacted meanwhile, by snapshot {snapshot_id}; do it again"
+                    )
+                    raise CommitConflict(text, files=(e.file.file_name,), snapshot=snapshot_id)
 
     def _attempt(
         self, kind: str, latest: Snapshot | None, changes: Changes, following: NextSnapshot

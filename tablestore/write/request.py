@@ -39,7 +39,8 @@ class Basis:
 
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
-    """Who commits, and what travels with it. `basis`: what must be as it was when the rows were made."""
+    """Who commits, and what travels with it. `basis`: what must be as it was when the rows were made;
+    `compacted_from`: id of the snapshot that compactions looked at, 0 for the empty table."""
 
     user: str
     identifier: int = BATCH_IDENTIFIER
@@ -47,6 +48,7 @@ class CommitRequest:
     properties: Mapping[str, str] | None = None
     watermark: int | None = None
     basis: Basis | None = None
+    compacted_from: int | None = None
 
     def __post_init__(self) -> None:
         """Raise InvalidRequest for what a snapshot file cannot hold: nobody could read the table any more."""

@@ -245,6 +245,11 @@ class TableWrite:
         asked = isinstance(self._routing, (CrossPartitionRouting, DynamicRouting))
         return self._routing.basis if asked else None
 
+    @property
+    def compacted_from(self) -> int:
+        """Id of the snapshot whose files the writers compact, 0 for the empty table."""
+        return self._snapshot.id if self._snapshot is not None else 0
+
     def prepare(self) -> list[CommitMessage]:
         """Flush everything; one message for each bucket that changed. Writing may go on afterwards."""
         messages: list[CommitMessage] = []

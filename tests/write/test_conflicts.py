@@ -9,6 +9,8 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import CommitConflict
+from tablestore.format.snapshot import Snapshot
+from tablestore.meta.snapshots import SnapshotStore
 from tablestore.write.commit import Committer
 
 
@@ -113,4 +115,34 @@ def test_a_compaction_of_ours_that_is_refused_leaves_no_files(
     with pytest.raises(CommitConflict, match="not live any more"):
         t.compact(full=True)
     assert files(t) == named(t)
+    assert t.check() == []
+
+
+@pytest.mark.parametrize("options", [{"deletion-vectors.enabled": True}, {"merge-engine": "first-row"}])
+def test_compactions_that_did_not_see_each_other_leave_no_key_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, object]
+) -> None:
+    t = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"], options={"bucket": 1, **options}
+    )
+    t.write([{"k": k, "v": k * 7919 % 1_000_003} for k in range(9000)])
+    t.compact(full=True)
+    writer = t.writer()
+    writer.write([{"k": 9001, "v": 1}])
+    t.with_options({"write-only": True}).write([{"k": 9001, "v": 2}])
+    publish, done = SnapshotStore.publish, []
+
+    def after_the_writer(self: SnapshotStore, snapshot: Snapshot) -> bool:
+        if not done:
+            done.append(snapshot.id)
+            writer.__exit__(None, None, None)
+        return publish(self, snapshot)
+
+    monkeypatch.setattr(SnapshotStore, "publish", after_the_writer)
+    with pytest.raises(CommitConflict):
+        t.compact(full=True)
+    monkeypatch.undo()
+    t = t.refresh()
+    t.compact(full=True)
+    assert t.scan(where=ts.col("k") > 9000).to_arrow().num_rows == 1
     assert t.check() == []
