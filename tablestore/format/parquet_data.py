@@ -257,7 +257,7 @@ def read(
             if rows is not None:
                 groups, rows = _with_rows(footer, groups, rows, path)
             texts = _dictionary_columns(footer, groups, positions, schema, wanted) if dictionary else []
-            if any(has_int96(footer, name) for name in wanted.names):
+            if any(has_int96(footer, f.name) for f in wanted if _may_hold_times(f.type)):
                 footer = as_bytes(source)
             file = pq.ParquetFile(source, metadata=footer, read_dictionary=texts)
             batches = file.iter_batches(
@@ -297,6 +297,10 @@ def _refuse_shredded(there: pa.Schema, schema: TableSchema, wanted: pa.Schema, p
             kind = there.field(name).type
             if pa.types.is_struct(kind) and kind.get_field_index("typed_value") >= 0:
                 raise Unsupported("shredded VARIANT columns", f"column {name!r} of {path}")
+
+
+def _may_hold_times(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) or pa.types.is_nested(kind)
 
 
 def _may_match(

@@ -22,6 +22,8 @@ from tablestore.meta.entries import Entries
 from tablestore.options import MergeEngine, TableOptions
 from tablestore.read import sections
 
+_FEW = 4_096  # files of a plan up to which the objects of all are made when one is asked for
+
 
 @dataclass(frozen=True, slots=True)
 class DataSplit:
@@ -72,7 +74,10 @@ class Files(Sequence[DataFileMeta]):
     def made(self) -> tuple[DataFileMeta, ...]:
         """The objects, made once."""
         if self._made is None:
-            self._made = tuple(e.file for e in self._entries.take(self._rows).objects)
+            if len(self._entries) <= _FEW:  # others of this plan will be asked for too: all are made at once
+                self._made = tuple(self._entries.objects[i].file for i in self._rows.tolist())
+            else:
+                self._made = tuple(e.file for e in self._entries.take(self._rows).objects)
         return self._made
 
     def __len__(self) -> int:
