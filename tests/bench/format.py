@@ -1,9 +1,9 @@
 """what planning a scan of 10,000 files costs, and a commit on 10 and on 10,000 snapshots: ours and pypaimon
 
 Tables are metadata alone, written by this engine's own commits: 10,000 data files in 100 partitions of 4
-buckets, once with 1,000 manifests that were never merged, once as commits leave them. Before each of our plans
-decoded manifests are dropped, as in a process that has just started (`warm` keeps them). Commits are real
-writes of ten rows.
+buckets, once with 1,000 manifests that were never merged, once as commits leave them. Before each of our
+plans decoded manifests are dropped, as in a process that has just started (`warm` keeps them). Commits are
+real writes of ten rows.
 """
 
 from __future__ import annotations
