@@ -13,7 +13,7 @@ from tablestore.format import index_manifest
 from tablestore.format.index_manifest import IndexFileMeta
 from tablestore.format.manifest import DataFileMeta, file_of, file_record, file_schema
 
-VERSION = 2
+VERSION = 3
 _LISTS = ("new_files", "changelog_files", "compact_before", "compact_after", "compact_changelog")
 _INDEX_LISTS = ("new_index", "deleted_index", "compact_new_index", "compact_deleted_index")
 
@@ -38,6 +38,7 @@ class CommitMessage:
     deleted_index: tuple[IndexFileMeta, ...] = ()
     compact_new_index: tuple[IndexFileMeta, ...] = ()
     compact_deleted_index: tuple[IndexFileMeta, ...] = ()
+    seen: int | None = None  # the snapshot that compactions looked at, 0 for the empty table
 
     @property
     def empty(self) -> bool:
@@ -63,6 +64,7 @@ _SCHEMA = fastavro.parse_schema(
                 },
             },
             *({"name": n, "type": {"type": "array", "items": "index"}} for n in _INDEX_LISTS[1:]),
+            {"name": "seen", "type": ["null", "long"]},
         ],
     }
 )
@@ -75,6 +77,7 @@ def encode(message: CommitMessage) -> bytes:
         "partition": message.partition,
         "bucket": message.bucket,
         "total_buckets": message.total_buckets,
+        "seen": message.seen,
     }
     record |= {name: [file_record(f) for f in getattr(message, name)] for name in _LISTS}
     for name in _INDEX_LISTS:
@@ -95,4 +98,4 @@ def decode(data: bytes) -> CommitMessage:
         raise InvalidRequest(f"damaged commit message: {e!r}") from e
     lists = {name: tuple(file_of(f) for f in r[name]) for name in _LISTS}
     lists |= {name: tuple(index_manifest.file_of(f) for f in r[name]) for name in _INDEX_LISTS}
-    return CommitMessage(r["partition"], r["bucket"], r["total_buckets"], **lists)
+    return CommitMessage(r["partition"], r["bucket"], r["total_buckets"], **lists, seen=r["seen"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -260,7 +260,7 @@ def tasks(store: Store, *, full: bool) -> list[bytes]:
     require_writable(store.schema, store.options)
     if BucketMode.of(store.schema, store.options) is BucketMode.POSTPONE:
         raise Unsupported("compaction of postponed buckets by an engine's tasks", "use Table.compact")
-    found = []
+    found, seen = [], store.snapshots.latest_id() or 0
     for task in _buckets(store, None, None):
         if store.schema.primary_keys:
             found += [task] if _decide(store, task, full).unit is not None else []
@@ -268,7 +268,7 @@ def tasks(store: Store, *, full: bool) -> list[bytes]:
             units = append_compaction.decide(store, task, task.new_index, full=full)
             found += [unit for _, unit in units if unit is not None]
     found.sort(key=lambda t: -sum(f.file_size for f in t.new_files))
-    return [commit_message.encode(t) for t in found]
+    return [commit_message.encode(replace(t, seen=seen)) for t in found]
 
 
 def run_task(store: Store, task: bytes, *, full: bool) -> bytes | None:
@@ -279,4 +279,4 @@ def run_task(store: Store, task: bytes, *, full: bool) -> bytes | None:
         _, message = _run(store, wanted, full)
     else:
         message = append_compaction.run(store, wanted)
-    return None if message is None else commit_message.encode(message)
+    return None if message is None else commit_message.encode(replace(message, seen=wanted.seen))

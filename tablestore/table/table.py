@@ -307,8 +307,10 @@ class Table:
     ) -> Committed:
         """Commit messages of engine writers at once. The same (user, identifier) again adds nothing (I11)."""
         self._require_present()
+        decoded = [commit_message.decode(m) for m in messages]
+        seen = min((m.seen for m in decoded if m.seen is not None), default=None)
         request = self._request(user, identifier, position, properties, watermark)
-        committed = Committer(self.store).commit([commit_message.decode(m) for m in messages], request)
+        committed = Committer(self.store).commit(decoded, replace(request, compacted_from=seen))
         self._expire_after_commit()
         return committed
 

@@ -146,3 +146,24 @@ def test_compactions_that_did_not_see_each_other_leave_no_key_twice(
     t.compact(full=True)
     assert t.scan(where=ts.col("k") > 9000).to_arrow().num_rows == 1
     assert t.check() == []
+
+
+def test_an_engine_s_compaction_that_did_not_see_another_is_refused(tmp_path: Path) -> None:
+    options = {"bucket": 1, "deletion-vectors.enabled": True}
+    t = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"], options=options
+    )
+    t.write([{"k": k, "v": k * 7919 % 1_000_003} for k in range(9000)])
+    t.compact(full=True)
+    writer = t.writer()  # sees no file of level 0
+    writer.write([{"k": 9001, "v": 1}])
+    t.with_options({"write-only": True}).write([{"k": 9001, "v": 2}])
+    done = [ts.compact_bucket(t.location, task, full=True) for task in t.buckets_to_compact(full=True)]
+    writer.__exit__(None, None, None)
+    with pytest.raises(CommitConflict, match="compacted meanwhile"):
+        t.commit([m for m in done if m is not None], user="job")
+    t = t.refresh()
+    again = [ts.compact_bucket(t.location, task, full=True) for task in t.buckets_to_compact(full=True)]
+    t.commit([m for m in again if m is not None], user="job")
+    assert t.scan(where=ts.col("k") > 9000).to_arrow().num_rows == 1
+    assert t.check() == []
