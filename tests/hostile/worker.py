@@ -83,7 +83,8 @@ def _judged(table: Path, damaged: Path, kind: str, before: dict[str, Any]) -> st
         try:
             found = look(table)
         except Corrupt as e:
-            if not _is_place(str(e.path), table):
+            outside = "points outside the table" in str(e)  # then the place named is that path
+            if not outside and not _is_place(str(e.path), table):
                 return f"{name}: {e!r} names no file of the table"
             continue
         except TablestoreError as e:
