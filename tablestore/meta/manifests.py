@@ -73,12 +73,9 @@ class ManifestStore:
             return concatenated(tables)
         return concatenated([chosen(Entries(t)).table for t in tables])
 
-    def next_sequence(self, snapshot: Snapshot | None, partition: bytes, bucket: int) -> int:
-        """A sequence number above those of every live file of a bucket."""
-        if snapshot is None:
-            return 0
-        found = self._read(self.manifests(snapshot))
-        return max((m.top_sequences.get((partition, bucket), -1) for m in found), default=-1) + 1
+    def top_sequences(self, snapshot: Snapshot | None) -> list[dict[tuple[bytes, int], int]]:
+        """For each manifest the greatest sequence number of each (partition, bucket), deleted files too."""
+        return [] if snapshot is None else [m.top_sequences for m in self._read(self.manifests(snapshot))]
 
     def _read(self, manifests: Sequence[ManifestFileMeta]) -> list[CachedManifest]:
         paths = [self._paths.manifest(m.file_name) for m in manifests]

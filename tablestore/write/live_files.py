@@ -32,7 +32,11 @@ class LiveFiles:
 
     def next_sequence(self, place: Place) -> int:
         """The sequence number that a writer of the bucket starts with."""
-        return self._store.manifests.next_sequence(self._snapshot, *place)
+        return max((tops.get(place, -1) for tops in self._tops), default=-1) + 1
+
+    @cached_property
+    def _tops(self) -> list[dict[Place, int]]:
+        return self._store.manifests.top_sequences(self._snapshot)
 
     def total_buckets(self, place: Place) -> int:
         """How many buckets the files of a bucket say their partition has."""
