@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.errors import InvalidRequest, NotFound
 from tablestore.format.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.types import arrow_schema
@@ -23,6 +22,7 @@ from tablestore.read.plan import Explanation, Plan
 from tablestore.read.scan_mode import BatchStart, Diff
 from tablestore.read.split import DataSplit
 from tablestore.read.split_read import read_split
+from tablestore.table.lazy_read import LazyRead
 
 
 def column_names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -35,7 +35,7 @@ def column_names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 @dataclass(frozen=True)
-class Scan:
+class Scan(LazyRead):
     """A read of one snapshot. `columns` None means all; `limit` rows at most (any rows: a table has no
     order)."""
 
@@ -122,33 +122,10 @@ class Scan:
                 if left == 0:
                     return
 
-    def to_reader(self) -> pa.RecordBatchReader:
-        """An Arrow stream for duckdb, polars and others."""
-        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
-
-    def to_arrow(self) -> pa.Table:
-        """The whole result in memory."""
-        return pa.Table.from_batches(self.to_batches(), self.schema)
-
-    def to_pandas(self, **options: Any) -> Any:
-        """The whole result as a pandas DataFrame."""
-        return self.to_arrow().to_pandas(**options)
-
-    def to_polars(self) -> Any:
-        """The whole result as a polars DataFrame; raises Unsupported where polars is not installed."""
-        try:
-            polars = import_module("polars")
-        except ImportError:
-            raise Unsupported("Scan.to_polars", "polars is not installed") from None
-        return polars.from_arrow(self.to_arrow())
-
     def count(self) -> int:
         """Rows of the result; the merge is done, no value column is read that the filter does not need."""
         keys: Sequence[str] = self.store.schema.trimmed_primary_keys[:1] or self.store.schema.names[:1]
         return sum(b.num_rows for b in replace(self, columns=tuple(keys)).to_batches())
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
         at = f"snapshot {self.snapshot.id}" if self.snapshot else "no snapshot"

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.errors import InvalidRequest, NotFound
 from tablestore.format import predicate
 from tablestore.format.predicate import Predicate
 from tablestore.format.schema import TableSchema
@@ -25,13 +24,14 @@ from tablestore.read import system
 from tablestore.read.inspect_files import made
 from tablestore.read.inspect_partitions import PARTITIONS, partitions
 from tablestore.read.system import Source
+from tablestore.table.lazy_read import LazyRead
 from tablestore.table.scan import column_names
 
 SYSTEM_DATABASE = "sys"
 
 
 @dataclass(frozen=True)
-class SystemScan:
+class SystemScan(LazyRead):
     """A lazy read of a system table; each step gives a new one."""
 
     source: Source
@@ -83,32 +83,9 @@ class SystemScan:
             return None
         return self.where if self.where.columns <= set(self.store.schema.names) else None
 
-    def to_reader(self) -> pa.RecordBatchReader:
-        """An Arrow stream for duckdb, polars and others."""
-        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
-
-    def to_arrow(self) -> pa.Table:
-        """The whole result in memory."""
-        return pa.Table.from_batches(self.to_batches(), self.schema)
-
-    def to_pandas(self, **options: Any) -> Any:
-        """The whole result as a pandas DataFrame."""
-        return self.to_arrow().to_pandas(**options)
-
-    def to_polars(self) -> Any:
-        """The whole result as a polars DataFrame; raises Unsupported where polars is not installed."""
-        try:
-            polars = import_module("polars")
-        except ImportError:
-            raise Unsupported("SystemScan.to_polars", "polars is not installed") from None
-        return polars.from_arrow(self.to_arrow())
-
     def count(self) -> int:
         """Rows of the result."""
         return sum(b.num_rows for b in self.to_batches())
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
         where = f", where {self.where!r}" if self.where is not None else ""
