@@ -1,7 +1,7 @@
-"""Carrying out a compaction unit: files merged, moved or copied, section by section (format facts 12.3).
+"""Carrying out a compaction unit: files merged, moved or copied, step by step of its `rewrite_plan`.
 
-What overlaps is merged; small files that stand alone are rewritten with their neighbours; large ones only
-change their level ("upgrade": no I/O, or reading only where changes must be told or rows marked as deleted).
+A file that only changes its level ("upgrade") costs no I/O, or reading only where changes must be told or
+rows marked as deleted.
 Rows that take keys away are dropped only when nothing lies below the output level (I7), or what lies below is
 marked as deleted. One window of the runs of a section is in memory. Outputs are deleted if anything fails.
 Called by writers and by compaction tasks; belongs to one thread.
@@ -10,7 +10,7 @@ Called by writers and by compaction tasks; belongs to one thread.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -44,6 +44,7 @@ from tablestore.lsm.interval import Section
 from tablestore.lsm.lookup import Hits, LevelLookup
 from tablestore.lsm.merge.expire import RecordExpire, expired_files
 from tablestore.lsm.merge_function import MergeFunction, merge_function, take, without_retracts
+from tablestore.lsm.rewrite_plan import Step, plan_unit
 from tablestore.lsm.sorted_run import Levels, SortedRun, old_to_new
 from tablestore.options import ChangelogProducer, MergeEngine, TableOptions
 
@@ -81,55 +82,6 @@ class CompactResult:
         after.update((f.file_name, f) for f in later.after)
         changelog = (*self.changelog, *later.changelog)
         return CompactResult(tuple(before.values()), tuple(after.values()), changelog), tuple(between)
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Part of a unit: merge `sections` into new files, or, with `upgrade`, only give that file its new
-    level."""
-
-    sections: tuple[Section, ...] = ()
-    upgrade: DataFileMeta | None = None
-
-
-def steps(
-    sections: Sequence[Section],
-    *,
-    output_level: int,
-    max_level: int,
-    small_bytes: float,
-    expired: Container[str] = (),
-) -> Iterator[Step]:
-    """What to do with the sections of a unit, in key order: files named in `expired` are not moved but
-    rewritten. Pure."""
-
-    def moved_or_rewritten(file: DataFileMeta) -> Iterator[Step]:
-        may_hold_deletes = file.delete_count != 0  # unknown counts may hide some
-        if (output_level == max_level and may_hold_deletes) or file.file_name in expired:
-            yield Step(((SortedRun.single(file),),))
-        elif file.level != output_level:
-            yield Step(upgrade=file)
-
-    def rewritten(pending: list[Section]) -> Iterator[Step]:
-        if len(pending) == 1 and len(pending[0]) == 1:
-            for file in pending[0][0].files:
-                yield from moved_or_rewritten(file)
-        elif pending:
-            yield Step(tuple(pending))
-
-    pending: list[Section] = []
-    for section in sections:
-        if len(section) > 1:
-            pending.append(section)
-            continue
-        for file in section[0].files:
-            if file.file_size < small_bytes:
-                pending.append((SortedRun.single(file),))
-                continue
-            yield from rewritten(pending)
-            pending = []
-            yield from moved_or_rewritten(file)
-    yield from rewritten(pending)
 
 
 class Mode(Enum):
@@ -223,22 +175,10 @@ class Rewriter:
             raise
         return CompactResult(tuple(before), tuple(after), tuple(changelog))
 
-    def _steps(self, unit: CompactUnit, levels: Levels) -> Iterator[Step]:
-        if unit.file_by_file:
-            return iter([Step(((SortedRun.single(f),),)) for f in unit.files])
-        return steps(
-            interval.partition(unit.files, self._key),
-            output_level=unit.output_level,
-            max_level=levels.max_level,
-            small_bytes=self._small_bytes,
-            expired=expired_files(
-                self._files.env,
-                self._files.schema_of,
-                self._files.schema,
-                self._files.options,
-                unit.files,
-            ),
-        )
+    def _steps(self, unit: CompactUnit, levels: Levels) -> tuple[Step, ...]:
+        files = self._files
+        expired = expired_files(files.env, files.schema_of, files.schema, files.options, unit.files)
+        return plan_unit(unit, levels, self._key, small_bytes=self._small_bytes, expired=expired)
 
     def _lookup(self, output_level: int, levels: Levels) -> LevelLookup | None:
         """What looks keys up above the output level, if this table does so."""

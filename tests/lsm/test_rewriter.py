@@ -8,7 +8,8 @@ from tablestore.errors import Corrupt
 from tablestore.io.fileio import LocalFileIO
 from tablestore.lsm import interval
 from tablestore.lsm.compaction import CompactUnit
-from tablestore.lsm.rewriter import CompactResult, Rewriter, steps
+from tablestore.lsm.rewrite_plan import steps
+from tablestore.lsm.rewriter import CompactResult, Rewriter
 from tests.lsm.bucket import Bucket
 from tests.lsm.trees import KEY, data_file
 
