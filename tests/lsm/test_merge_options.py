@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import CannotMerge, InvalidOption, InvalidRequest, Unsupported
+from tablestore.errors import CannotMerge, InvalidOption, InvalidRequest
 
 COLUMNS = {
     "k": ts.INT,
@@ -84,17 +84,6 @@ def test_options_that_do_not_fit_are_refused_when_a_table_is_created(
             "d.t", schema=COLUMNS, primary_key=["k"], options={"merge-engine": engine, **options}
         )
     assert "d.t" not in lake
-
-
-def test_rbm64_is_refused_by_name(tmp_path: Path) -> None:
-    columns = {"k": ts.INT, "a": ts.BYTES}
-    with pytest.raises(Unsupported, match="aggregate function rbm64"):
-        ts.connect(str(tmp_path)).create_table(
-            "d.t",
-            schema=columns,
-            primary_key=["k"],
-            options={"merge-engine": "aggregation", "fields.a.aggregate-function": "rbm64"},
-        )
 
 
 @pytest.mark.parametrize(

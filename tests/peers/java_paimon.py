@@ -276,6 +276,12 @@ class JavaPaimon:
         sent = cells(rows) if isinstance(rows, pa.Table) else [list(r) for r in rows]
         return self.ask("bucket", path, rows=sent, hash=hash)
 
+    def bitmaps(self, lists: Sequence[Sequence[int]]) -> tuple[list[bytes], list[bytes]]:
+        """Bytes of 64-bit bitmaps: of each list's values, added in their order, and of each joined to the
+        union of all before it."""
+        found = self.ask("bitmaps", "", lists=[[str(v) for v in one] for one in lists])
+        return tuple([bytes.fromhex(text) for text in found[key]] for key in ("alone", "united"))
+
     # maintenance
 
     def create_tag(

@@ -18,7 +18,7 @@ import pytest
 import tablestore as ts
 from tablestore.env import SYSTEM
 from tablestore.errors import CannotMerge, InvalidRequest
-from tablestore.format import roaring
+from tablestore.format import roaring, roaring_tree
 from tests.lsm.merge_cases import Case, cases
 from tests.lsm.test_merge_engines import kv_rows, random_records, random_table
 from tests.peers.cells import cells, in_order
@@ -195,17 +195,28 @@ def counted(function: str, value: bytes) -> float:
         return datasketches.compact_theta_sketch.deserialize(value).get_estimate()
     if function == "hll_sketch":
         return datasketches.hll_sketch.deserialize(value).get_estimate()
+    if function == "rbm64":
+        return len(roaring_tree.decode(value))
     return len(roaring.decode32(value))
 
 
-@pytest.mark.parametrize("function", ["rbm32", "theta_sketch", "hll_sketch"])
+def bitmap32(values: range) -> bytes:
+    return roaring.encode32(np.array(values))
+
+
+def bitmap64(values: range) -> bytes:
+    return roaring_tree.encode(np.array(values, dtype=np.uint64) * np.uint64(2**33 + 1))
+
+
+MAKERS = {"theta_sketch": theta, "hll_sketch": hll, "rbm32": bitmap32, "rbm64": bitmap64}
+
+
+@pytest.mark.parametrize("function", MAKERS)
 @pytest.mark.parametrize("size", [10, 300, 20_000])
 def test_bitmaps_and_sketches_of_both_are_united_alike(
     java: JavaPaimon, tmp_path: Path, function: str, size: int
 ) -> None:
-    make = {"theta_sketch": theta, "hll_sketch": hll, "rbm32": lambda r: roaring.encode32(np.array(r))}[
-        function
-    ]
+    make, exact = MAKERS[function], function.startswith("rbm")
     table, parts = aggregated(tmp_path, function), [range(size), range(size // 2, 2 * size), range(5)]
     for number, part in enumerate(parts):
         java.write(table.location, bytes_row(make(part)), identifier=number, write_only=True)
@@ -213,12 +224,12 @@ def test_bitmaps_and_sketches_of_both_are_united_alike(
     (merged,) = ts.open(table.location).scan().to_arrow().column("a").to_pylist()
     from_java = counted(function, bytes.fromhex(given["hex"]))
     assert counted(function, merged) == pytest.approx(from_java, rel=1e-6)
-    assert from_java == pytest.approx(2 * size, rel=0 if function == "rbm32" else 0.05)
+    assert from_java == pytest.approx(2 * size, rel=0 if exact else 0.05)
     ts.open(table.location).compact(full=True)  # Java goes on with what ours made, and ours with Java's
     java.write(table.location, bytes_row(make(range(2 * size, 3 * size))), identifier=9, write_only=True)
     java.compact(table.location, identifier=10)
     (last,) = ts.open(table.location).scan().to_arrow().column("a").to_pylist()
-    assert counted(function, last) == pytest.approx(3 * size, rel=0 if function == "rbm32" else 0.05)
+    assert counted(function, last) == pytest.approx(3 * size, rel=0 if exact else 0.05)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import InvalidOption, Unsupported
+from tablestore.errors import InvalidOption
 from tablestore.format.types import MAX_LENGTH, DataField, DataType
 from tablestore.lsm.merge import sketches
 from tablestore.lsm.merge.choose import Extreme, FirstNonNullValue, FirstValue, LastNonNullValue, LastValue
@@ -245,11 +245,6 @@ def _bytes(
     return make
 
 
-def _rbm64(field: DataField, options: FieldOptions) -> Folder:
-    why = "its bytes are the private form of one Java library, which this engine does not read"
-    raise Unsupported("aggregate function rbm64", why)
-
-
 _MAKERS: dict[str, Callable[[DataField, FieldOptions], Chooser | Folder]] = {
     "sum": _numeric("sum", Sum()),
     "product": _numeric("product", Product()),
@@ -270,7 +265,7 @@ _MAKERS: dict[str, Callable[[DataField, FieldOptions], Chooser | Folder]] = {
     "nested_update": _nested_update,
     "nested_partial_update": _nested_partial_update,
     "rbm32": _bytes("rbm32", sketches.rbm32, library=False),
-    "rbm64": _rbm64,
+    "rbm64": _bytes("rbm64", sketches.rbm64, library=False),
     "theta_sketch": _bytes("theta_sketch", sketches.theta),
     "hll_sketch": _bytes("hll_sketch", sketches.hll),
 }

@@ -1,7 +1,8 @@
-"""rbm32, theta_sketch and hll_sketch: unions of bitmaps and sketches kept as bytes.
+"""rbm32, rbm64, theta_sketch and hll_sketch: unions of bitmaps and sketches kept as bytes.
 
-Key by key, for keys with several rows. rbm32 holds 32-bit roaring bitmaps in the portable form; the sketches
-are those of Apache DataSketches, whose library must be installed. Used by `functions`.
+Key by key, for keys with several rows. rbm32 holds 32-bit roaring bitmaps in the portable form, rbm64
+64-bit ones in the form of a Java class (`format.roaring_tree`); the sketches are those of Apache
+DataSketches, whose library must be installed. Used by `functions`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.errors import Unsupported
-from tablestore.format import roaring
+from tablestore.format import roaring, roaring_tree
 from tablestore.format.types import DataType
 from tablestore.lsm.merge.walk import SET, SKIP, Failures, Walk
 
@@ -52,6 +53,11 @@ class BytesUnion:
 def rbm32(held: bytes, given: bytes) -> bytes:
     """Both 32-bit bitmaps as one."""
     return roaring.encode32(np.union1d(roaring.decode32(held), roaring.decode32(given)))
+
+
+def rbm64(held: bytes, given: bytes) -> bytes:
+    """Both 64-bit bitmaps as one."""
+    return roaring_tree.union(held, given)
 
 
 def theta(held: bytes, given: bytes) -> bytes:

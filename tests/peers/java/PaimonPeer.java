@@ -135,6 +135,8 @@ public class PaimonPeer {
                 return PaimonFiles.indexFiles(table(request), request);
             case "splits":
                 return PaimonFiles.splits(table(request), request);
+            case "bitmaps":
+                return PaimonBitmaps.serve(request);
             case "bucket":
                 return PaimonFiles.buckets(table(request), request);
             default:

@@ -1,0 +1,338 @@
+"""64-bit roaring bitmaps as the Java class Roaring64Bitmap writes them: values of aggregate function `rbm64`.
+
+A radix tree over the high 48 bits of the values leads to containers with their low 16 bits. Containers lie
+in the order in which they were added, so equal sets may have different bytes; what is joined here comes out
+byte for byte as from the original. Numbers are little-endian but for the key of a leaf.
+
+    uint8 0         nothing follows: the empty set
+    uint8 1, int64 keys, the tree, depth first, children by their key byte:
+      uint8 node    0–3 with room for 4, 16, 48, 256 children; 4 a leaf
+      int16 children, uint8 n, n bytes that all keys below have here
+      4, 16         8-byte words (one of 4) of the children's key bytes, each word backwards
+      48            for each key byte the child's slot, 255: none; 8-byte words backwards
+      256           one bit a key byte
+      leaf          6 bytes big-endian: the key; int64 number of its container
+    int32 1, int8 -2, int32 slots, for each: uint8 0 (none), or 1 and
+      uint8 0 runs: int32 cardinality, uint16 n, n × (uint16 start, uint16 length - 1)
+      uint8 1 bitmap: int32 cardinality, 8192 bytes · 2 array: int32 cardinality, uint16 each
+    int64 containers, int32 0, int32 last slot in use
+
+Memory: the values, as uint16. Hostile bytes raise ValueError. Pure. Used by the aggregate function.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+_RUNS, _BITS, _ARRAY = range(3)
+_LEAF = 4
+_ROOM = (4, 16, 48, 256)
+_ARRAY_MOST, _BITMAP_BYTES, _SPAN = 4096, 8192, 1 << 16
+_KEY_BYTES = 6
+
+
+@dataclass(slots=True)
+class _Leaf:
+    key: bytes
+    slot: int
+
+
+@dataclass(slots=True)
+class _Branch:
+    """`size` says which node it is; `slots` are those of a node with room for 48."""
+
+    size: int
+    prefix: bytes
+    children: dict[int, _Branch | _Leaf] = field(default_factory=dict)
+    slots: dict[int, int] = field(default_factory=dict)
+
+    def put(self, byte: int, child: _Branch | _Leaf) -> None:
+        """One more child; the node grows when it is full."""
+        if byte not in self.children and len(self.children) == _ROOM[self.size]:
+            self.size += 1
+            if self.size == 2:
+                self.slots = {known: n for n, known in enumerate(sorted(self.children))}
+        if self.size == 2 and byte not in self.slots:
+            taken = set(self.slots.values())
+            last = len(self.children)
+            self.slots[byte] = last if last not in taken else min(set(range(48)) - taken)
+        self.children[byte] = child
+
+
+@dataclass(frozen=True, slots=True)
+class _Container:
+    """Strictly increasing low bits, and the kind in which they are kept."""
+
+    kind: int
+    lows: np.ndarray
+
+    @property
+    def firsts(self) -> np.ndarray:
+        """Where runs of consecutive values begin."""
+        return np.flatnonzero(np.r_[True, np.diff(self.lows.astype(np.int32)) != 1])
+
+    def joined(self, other: _Container) -> _Container:
+        """The union, in the kind that the original gives it."""
+        lows = np.union1d(self.lows, other.lows)
+        if len(lows) == _SPAN:
+            return _Container(_RUNS, lows)
+        kinds = {self.kind, other.kind}
+        if _BITS in kinds:
+            return _Container(_BITS, lows)
+        made = _Container(_RUNS, lows)
+        if _RUNS in kinds and 2 + 4 * len(made.firsts) <= min(_BITMAP_BYTES, 2 + 2 * len(lows)):
+            return made
+        return _Container(_ARRAY if len(lows) <= _ARRAY_MOST else _BITS, lows)
+
+    def bytes(self) -> bytes:
+        """As it is written: as runs if these are shorter."""
+        firsts = self.firsts
+        plain = 2 * len(self.lows) if self.kind == _ARRAY else _BITMAP_BYTES
+        if self.kind == _RUNS or plain > 2 + 4 * len(firsts):
+            lasts = np.r_[firsts[1:], len(self.lows)] - 1
+            pairs = np.stack([self.lows[firsts], self.lows[lasts] - self.lows[firsts]], axis=1).astype("<u2")
+            return struct.pack("<BBiH", 1, _RUNS, len(self.lows), len(firsts)) + pairs.tobytes()
+        head = struct.pack("<BBi", 1, self.kind, len(self.lows))
+        if self.kind == _ARRAY:
+            return head + self.lows.astype("<u2").tobytes()
+        bits = np.zeros(_SPAN, dtype=bool)
+        bits[self.lows] = True
+        return head + np.packbits(bits, bitorder="little").tobytes()
+
+
+def union(held: bytes, given: bytes) -> bytes:
+    """Both sets as one, with the bytes that the original gives when it adds `given` to `held`."""
+    one, other = _Bitmap.decode(held), _Bitmap.decode(given)
+    for leaf in other.leaves():
+        one.add(leaf.key, other.container(leaf))
+    return one.encode()
+
+
+def encode(values: np.ndarray) -> bytes:
+    """The set of strictly increasing uint64 values."""
+    made = _Bitmap()
+    keys = values >> np.uint64(16)
+    starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]][: len(values)])
+    for start, end in zip(starts, np.r_[starts[1:], len(values)][: len(starts)], strict=True):
+        lows = (values[start:end] & np.uint64(0xFFFF)).astype(np.uint16)
+        kind = _ARRAY if len(lows) <= _ARRAY_MOST else _BITS
+        made.add(int(keys[start]).to_bytes(_KEY_BYTES, "big"), _Container(kind, lows))
+    return made.encode()
+
+
+def decode(data: bytes) -> np.ndarray:
+    """The strictly increasing uint64 values of a set; ValueError for bytes that are none."""
+    bitmap = _Bitmap.decode(data)
+    parts = [
+        (np.uint64(int.from_bytes(leaf.key, "big")) << np.uint64(16))
+        + bitmap.container(leaf).lows.astype(np.uint64)
+        for leaf in bitmap.leaves()
+    ]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
+
+
+@dataclass(slots=True)
+class _Bitmap:
+    """The tree, and containers by slot (`used` of them in use once; then room to grow)."""
+
+    root: _Branch | _Leaf | None = None
+    slots: list[_Container | None] = field(default_factory=list)
+    used: int = 0
+
+    def leaves(self) -> Iterator[_Leaf]:
+        """In ascending order of their keys."""
+        return _leaves(self.root) if self.root is not None else iter(())
+
+    def container(self, leaf: _Leaf) -> _Container:
+        """The values of a leaf."""
+        found = self.slots[leaf.slot] if 0 <= leaf.slot < len(self.slots) else None
+        if found is None:
+            raise ValueError(f"a leaf names container {leaf.slot}, which is not there")
+        return found
+
+    def add(self, key: bytes, values: _Container) -> None:
+        """Join the values of one key."""
+        leaf = _find(self.root, key)
+        if leaf is not None:
+            self.slots[leaf.slot] = self.container(leaf).joined(values)
+            return
+        if self.used == len(self.slots):
+            room = max(len(self.slots) + len(self.slots) // 2, self.used + 1)
+            self.slots += [None] * (room - len(self.slots))
+        self.slots[self.used] = values
+        self.root = _inserted(self.root, _Leaf(key, self.used), 0)
+        self.used += 1
+
+    def encode(self) -> bytes:
+        """The bytes of the set."""
+        if self.root is None:
+            return b"\0"
+        nodes: list[bytes] = []
+        _write(self.root, nodes)
+        keys = sum(1 for _ in self.leaves())
+        there = sum(one is not None for one in self.slots)
+        return b"".join(
+            (
+                struct.pack("<Bq", 1, keys),
+                *nodes,
+                struct.pack("<ibi", 1, -2, len(self.slots)),
+                *(b"\0" if one is None else one.bytes() for one in self.slots),
+                struct.pack("<qii", there, 0, self.used - 1),
+            )
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> _Bitmap:
+        """Of bytes; raises ValueError."""
+        try:
+            return cls._decoded(_Reader(data))
+        except struct.error as e:
+            raise ValueError(f"the bitmap ends too early: {e}") from None
+
+    @classmethod
+    def _decoded(cls, source: _Reader) -> _Bitmap:
+        (some,) = source.unpack("<B")
+        if some == 0:
+            return cls()
+        source.unpack("<q")
+        root = _read(source, 0)
+        arrays, _, count = source.unpack("<ibi")
+        if some != 1 or arrays != 1 or not 0 < count <= source.left:
+            raise ValueError(f"{arrays} lists of containers, {count} in the first")
+        slots = [_read_container(source) for _ in range(count)]
+        _, _, last = source.unpack("<qii")
+        if not 0 <= last < count:
+            raise ValueError(f"container {last} of {count} is the last")
+        made = cls(root, slots, last + 1)
+        keys = [leaf.key for leaf in made.leaves() if made.container(leaf)]
+        if any(a >= b for a, b in pairwise(keys)):
+            raise ValueError("the keys of the tree are not in ascending order")
+        return made
+
+
+@dataclass(slots=True)
+class _Reader:
+    data: bytes
+    at: int = 0
+
+    @property
+    def left(self) -> int:
+        return len(self.data) - self.at
+
+    def unpack(self, layout: str) -> tuple[int, ...]:
+        found = struct.unpack_from(layout, self.data, self.at)
+        self.at += struct.calcsize(layout)
+        return found
+
+    def take(self, size: int) -> bytes:
+        return self.unpack(f"{size}s")[0]
+
+
+def _leaves(node: _Branch | _Leaf) -> Iterator[_Leaf]:
+    if isinstance(node, _Leaf):
+        yield node
+        return
+    for byte in sorted(node.children):
+        yield from _leaves(node.children[byte])
+
+
+def _find(node: _Branch | _Leaf | None, key: bytes) -> _Leaf | None:
+    depth = 0
+    while isinstance(node, _Branch):
+        depth += len(node.prefix)
+        node = node.children.get(key[depth])
+        depth += 1
+    return node if node is not None and node.key == key else None
+
+
+def _inserted(node: _Branch | _Leaf | None, leaf: _Leaf, depth: int) -> _Branch | _Leaf:
+    """The tree below `depth` with one more leaf, whose key is not there."""
+    if node is None:
+        return leaf
+    known = node.key[depth:] if isinstance(node, _Leaf) else node.prefix
+    key = leaf.key[depth:]
+    common = next((i for i, (a, b) in enumerate(zip(known, key, strict=False)) if a != b), len(known))
+    if isinstance(node, _Leaf) or common < len(known):
+        split = _Branch(0, key[:common])
+        if isinstance(node, _Branch):
+            node.prefix = known[common + 1 :]
+        split.put(known[common], node)
+        split.put(key[common], leaf)
+        return split
+    byte = key[common]
+    node.put(byte, _inserted(node.children.get(byte), leaf, depth + common + 1))
+    return node
+
+
+def _write(node: _Branch | _Leaf, into: list[bytes]) -> None:
+    if isinstance(node, _Leaf):
+        into.append(struct.pack("<BhB", _LEAF, 0, 0) + node.key + struct.pack("<q", node.slot))
+        return
+    into.append(struct.pack("<BhB", node.size, len(node.children), len(node.prefix)) + node.prefix)
+    bytes_ = sorted(node.children)
+    if node.size < 2:
+        into.append(_backwards(bytes(bytes_).ljust(_ROOM[node.size], b"\0"), min(8, _ROOM[node.size])))
+    elif node.size == 2:
+        into.append(_backwards(bytes(node.slots.get(byte, 255) for byte in range(256)), 8))
+    else:
+        bits = np.zeros(256, dtype=bool)
+        bits[bytes_] = True
+        into.append(np.packbits(bits, bitorder="little").tobytes())
+    for byte in bytes_:
+        _write(node.children[byte], into)
+
+
+def _backwards(words: bytes, size: int) -> bytes:
+    return np.frombuffer(words, dtype=np.uint8).reshape(-1, size)[:, ::-1].tobytes()
+
+
+def _read(source: _Reader, depth: int) -> _Branch | _Leaf:
+    kind, count, shared = source.unpack("<BhB")
+    prefix = source.take(shared)
+    if kind == _LEAF:
+        return _Leaf(source.take(_KEY_BYTES), *source.unpack("<q"))
+    below = depth + shared + 1
+    if kind > _LEAF or below > _KEY_BYTES or not 0 < count <= _ROOM[kind]:
+        raise ValueError(f"a node of kind {kind} with {count} children, {below} bytes down")
+    made = _Branch(kind, prefix)
+    if kind < 2:
+        bytes_ = list(_backwards(source.take(_ROOM[kind]), min(8, _ROOM[kind]))[:count])
+    elif kind == 2:
+        found = _backwards(source.take(256), 8)
+        made.slots = {byte: slot for byte, slot in enumerate(found) if slot != 255}
+        bytes_ = list(made.slots)
+    else:
+        bits = np.unpackbits(np.frombuffer(source.take(32), dtype=np.uint8), bitorder="little")
+        bytes_ = np.flatnonzero(bits).tolist()
+    if len(set(bytes_)) != count:
+        raise ValueError(f"a node of {count} children names {len(set(bytes_))}")
+    made.children = {byte: _read(source, below) for byte in bytes_}
+    return made
+
+
+def _read_container(source: _Reader) -> _Container | None:
+    (there,) = source.unpack("<B")
+    if not there:
+        return None
+    kind, count = source.unpack("<Bi")
+    if kind == _RUNS:
+        (runs,) = source.unpack("<H")
+        pairs = np.frombuffer(source.take(4 * runs), dtype="<u2").astype(np.int64).reshape(runs, 2)
+        lengths = pairs[:, 1] + 1
+        count = int(lengths.sum())
+        lows = np.repeat(pairs[:, 0] - (np.cumsum(lengths) - lengths), lengths) + np.arange(count)
+    elif kind == _BITS:
+        bits = np.frombuffer(source.take(_BITMAP_BYTES), dtype=np.uint8)
+        lows = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
+    elif kind == _ARRAY and 0 <= count <= _SPAN:
+        lows = np.frombuffer(source.take(2 * count), dtype="<u2").astype(np.int64)
+    else:
+        raise ValueError(f"a container of kind {kind} with {count} values")
+    if len(lows) != count or not count or (lows[1:] <= lows[:-1]).any() or lows[-1] >= _SPAN:
+        raise ValueError(f"a container does not hold {count} ascending values")
+    return _Container(kind, lows.astype(np.uint16))
