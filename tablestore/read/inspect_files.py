@@ -5,8 +5,7 @@ Pure but for the store's texts and schemas.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
 from tablestore.format.text import cast_text, legacy_text
 from tablestore.format.types import DataType
+from tablestore.lsm.key_axis import key_axis
 from tablestore.lsm.sorted_run import Levels
 from tablestore.meta.store import Store
 from tablestore.read.file_stats import own_stats, stats_by_name
@@ -280,41 +280,6 @@ def _bucket_levels(
             tail = (f.min_sequence, f.max_sequence, f.schema_id, f.creation_time_ms, source)
             rows.append((text, bucket, f.level, run, f.file_name, *counts, *keys, *places, *tail))
     return rows
-
-
-def key_axis(keys: Sequence[bytes], types: Sequence[DataType]) -> Callable[[bytes], float | None]:
-    """A map of serialized keys to 0..1, linear in the first column in which `keys` differ."""
-    if not types or not keys:
-        return lambda key: None
-    rows = [binary_row.decode(k, types) for k in keys]
-    for i, t in enumerate(types):
-        values = [r[i] for r in rows]
-        if len(set(map(repr, values))) > 1:
-            number = _number_line([v for v in values if v is not None], t)
-            numbers = [number(v) for v in values]
-            low, high = min(numbers), max(numbers)
-            if high > low:
-                column = i
-                return lambda key: (number(binary_row.decode(key, types)[column]) - low) / (high - low)
-    return lambda key: 0.5
-
-
-def _number_line(values: Sequence[Raw], t: DataType) -> Callable[[Raw], float]:
-    """Numbers in the order of the values; of texts, eight bytes after what all of them begin with."""
-    if not (t.is_string or t.is_binary):
-        finite = [float(v) for v in values if math.isfinite(v)] or [0.0]  # type: ignore[arg-type]
-        low, high = min(finite), max(finite)
-        return lambda v: low if v is None else high if v != v else min(max(float(v), low), high)  # type: ignore[arg-type]
-    raw = [_bytes(v) for v in values]
-    first, last = min(raw), max(raw)
-    shared = next(
-        (i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last))
-    )
-    return lambda v: float(int.from_bytes(_bytes(v)[shared : shared + 8].ljust(8, b"\0"), "big"))
-
-
-def _bytes(value: Raw) -> bytes:
-    return value.encode() if isinstance(value, str) else bytes(value or b"")  # type: ignore[arg-type]
 
 
 def made(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:

@@ -12,8 +12,8 @@ import pytest
 import tablestore as ts
 from tablestore.format import binary_row
 from tablestore.format.types import BIGINT, DOUBLE, INT, STRING
+from tablestore.lsm.key_axis import key_axis
 from tablestore.read.inspect import Inspect
-from tablestore.read.inspect_files import key_axis
 from tablestore.table.table import Table
 from tests.faults import SimEnv
 from tests.read import golden

@@ -1,0 +1,60 @@
+"""Serialized keys as places on a line: what pictures and estimates ask of key ranges.
+
+Linear in the first key column in which the given keys differ; of texts, in the eight bytes after what all of
+them begin with. Pure. Used by inspection and by estimates of merges.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from tablestore.format import binary_row
+from tablestore.format.binary_row import Raw
+from tablestore.format.types import DataType
+
+_WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DATE", "TIME")
+
+
+def key_axis(keys: Sequence[bytes], types: Sequence[DataType]) -> Callable[[bytes], float | None]:
+    """A map of serialized keys to 0..1, linear in the first column in which `keys` differ."""
+    if not types or not keys:
+        return lambda key: None
+    rows = [binary_row.decode(k, types) for k in keys]
+    for i, t in enumerate(types):
+        values = [r[i] for r in rows]
+        if len(set(map(repr, values))) > 1:
+            number = _number_line([v for v in values if v is not None], t)
+            numbers = [number(v) for v in values]
+            low, high = min(numbers), max(numbers)
+            if high > low:
+                column = i
+                return lambda key: (number(binary_row.decode(key, types)[column]) - low) / (high - low)
+    return lambda key: 0.5
+
+
+def _number_line(values: Sequence[Raw], t: DataType) -> Callable[[Raw], float]:
+    """Numbers in the order of the values; of texts, eight bytes after what all of them begin with."""
+    if not (t.is_string or t.is_binary):
+        finite = [float(v) for v in values if math.isfinite(v)] or [0.0]  # type: ignore[arg-type]
+        low, high = min(finite), max(finite)
+        return lambda v: low if v is None else high if v != v else min(max(float(v), low), high)  # type: ignore[arg-type]
+    raw = [_bytes(v) for v in values]
+    first, last = min(raw), max(raw)
+    shared = next(
+        (i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last))
+    )
+    return lambda v: float(int.from_bytes(_bytes(v)[shared : shared + 8].ljust(8, b"\0"), "big"))
+
+
+def _bytes(value: Raw) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(value or b"")  # type: ignore[arg-type]
+
+
+def whole_keys(keys: Sequence[bytes], types: Sequence[DataType]) -> int | None:
+    """How many keys there can be from the smallest to the largest of `keys`; None where keys are not single
+    whole numbers."""
+    if len(types) != 1 or types[0].root not in _WHOLE or not keys:
+        return None
+    values = [v for (v,) in (binary_row.decode(k, types) for k in keys) if isinstance(v, int)]
+    return max(values) - min(values) + 1 if values else None

@@ -1,0 +1,99 @@
+"""Estimates of merges: exact where key ranges do not meet, near where keys are drawn, within their bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tablestore.format.manifest import DataFileMeta
+from tablestore.lsm.estimate import SizeModel, merged
+from tests.lsm.trees import KEY, data_file
+
+
+def file_of(name: str, keys: np.ndarray, at: int, *, deletes: int = 0, level: int = 0) -> DataFileMeta:
+    keys = np.unique(keys)
+    return data_file(
+        name,
+        int(keys[0]),
+        int(keys[-1]),
+        level=level,
+        row_count=len(keys),
+        delete_count=deletes,
+        file_size=900 + 20 * len(keys),
+        min_sequence=at * 10_000,
+        max_sequence=at * 10_000 + 9_999,
+    )
+
+
+def test_files_that_do_not_meet_give_all_their_rows() -> None:
+    files = [file_of("a", np.arange(100), 0, deletes=7), file_of("b", np.arange(100, 150), 1)]
+    kept, dropped = merged(files, KEY), merged(files, KEY, drop_deletes=True)
+    assert (kept.rows, kept.exact) == (150, True)
+    assert (dropped.rows, dropped.exact, dropped.rows_least, dropped.rows_most) == (143, True, 143, 143)
+
+
+def test_unknown_deletes_make_rows_uncertain() -> None:
+    file = data_file("a", 0, 99, row_count=100, delete_count=None)
+    assert not merged([file], KEY, drop_deletes=True).exact
+    assert merged([file], KEY).exact
+
+
+@pytest.mark.parametrize("space", [500, 2_000, 10_000])
+def test_random_keys_of_a_dense_range_are_estimated_within_a_few_percent(space: int) -> None:
+    chance = np.random.default_rng(space)
+    sets = [np.arange(space), *(chance.integers(0, space, 400) for _ in range(4))]
+    files = [file_of(str(i), keys, i) for i, keys in enumerate(sets)]
+    found = merged(files, KEY)
+    assert not found.exact
+    assert found.rows == pytest.approx(space, rel=0.02)
+
+
+def test_a_model_learns_how_many_keys_there_are() -> None:
+    chance, space = np.random.default_rng(1), 1_000
+    keys = chance.choice(1 << 40, space, replace=False)  # few keys of a wide range
+    draws = [chance.choice(keys, 300) for _ in range(30)]
+    files = [file_of(str(i), d, i) for i, d in enumerate(draws)]
+    union = file_of("out", np.concatenate(draws[:5]), 5, level=5)
+    assert not merged(files[:5], KEY).exact
+    model = SizeModel.learned([(files[:5], [union])], KEY, files)
+    assert model.keys == pytest.approx(space, rel=0.15)
+    found, wanted = merged(files[5:25], KEY, model=model), len(np.unique(np.concatenate(draws[5:25])))
+    assert found.rows == pytest.approx(wanted, rel=0.05)
+    assert found.bytes == pytest.approx(900 + 20 * wanted, rel=0.05)
+
+
+def test_deletes_under_newer_rows_are_gone_already() -> None:
+    old = file_of("old", np.arange(1_000), 0, deletes=1_000)
+    new = file_of("new", np.arange(1_000), 1)
+    assert merged([old, new], KEY, drop_deletes=True).rows == 1_000
+    assert merged([file_of("new", np.arange(1_000), 1, deletes=1_000), old], KEY, drop_deletes=True).rows == 0
+
+
+@given(
+    spans=st.lists(
+        st.tuples(st.integers(0, 200), st.integers(1, 200), st.integers(1, 100), st.integers(0, 100)),
+        min_size=1,
+        max_size=6,
+    ),
+    drop=st.booleans(),
+)
+@settings(max_examples=150, deadline=None)
+def test_estimates_stay_within_their_bounds(spans: list[tuple[int, int, int, int]], drop: bool) -> None:
+    files = [
+        data_file(
+            str(i),
+            low,
+            low + width,
+            row_count=min(rows, width + 1),
+            delete_count=min(deletes, rows, width + 1),
+            min_sequence=i,
+            max_sequence=i,
+        )
+        for i, (low, width, rows, deletes) in enumerate(spans)
+    ]
+    found = merged(files, KEY, drop_deletes=drop)
+    assert 0 <= found.rows_least <= found.rows <= found.rows_most <= sum(f.row_count for f in files)
+    assert found.bytes >= 0
+    assert found.rows_least == found.rows_most or not found.exact
