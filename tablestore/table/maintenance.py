@@ -8,10 +8,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from tablestore.errors import CommitUnknown, InvalidRequest, NotFound, TablestoreError
-from tablestore.meta import consumers, statistics
+from tablestore.meta import consumers, refs, statistics
 from tablestore.meta.statistics import Statistics
 from tablestore.meta.store import Store
 from tablestore.read import time_travel
@@ -28,31 +27,52 @@ log = logging.getLogger(__name__)
 _ENDLESS = 1 << 31
 
 
-def after_commit(store: Store, name: str) -> None:
-    """Expire what the options let go. What is met there does not undo the commit, so it is logged."""
+def after_commit(store: Store, name: str) -> Expiry | None:
+    """Expire what the options let go, and tell what that was; None if nothing.
+
+    What is met there does not undo the commit, so it is logged and told, not raised.
+    """
     if store.options.write_only:
-        return
-    steps: list[Callable[[], Any]] = [
-        lambda: forget_consumers(store),
-        lambda: expire(store, ExpirePolicy.of(store)),
+        return None
+    steps: list[Callable[[Expiry], Expiry]] = [
+        lambda done: replace(done, forgotten=tuple(forget_consumers(store))),
+        lambda done: replace(
+            expire(store, ExpirePolicy.of(store)), forgotten=done.forgotten, problems=done.problems
+        ),
     ]
     if store.options.changelog_decoupled:
-        steps.append(lambda: expire_changelogs(store, ExpirePolicy.of_changelogs(store)))
+        policy = ExpirePolicy.of_changelogs(store)
+        steps.append(lambda done: done.and_changelogs(expire_changelogs(store, policy)))
     if store.options.tag_automatic_creation != "none":
-        steps.append(lambda: auto_tags.make(store))
+        steps.append(lambda done: replace(done, tags=_outdone_by_new_tags(store)))
     if store.options.tag_expire_enabled:
-        steps.append(lambda: tags.expire(store))
+        steps.append(lambda done: replace(done, tags=(*done.tags, *tags.expire(store))))
+    done = Expiry()
     for step in steps:
         try:
-            step()
+            done = step(done)
         except (TablestoreError, OSError) as e:
             log.warning("%s: committed, but not all that is old was removed: %s", name, e)
+            done = replace(done, problems=(*done.problems, str(e)))
+    return None if done.empty else done
+
+
+def _outdone_by_new_tags(store: Store) -> tuple[str, ...]:
+    """Make the automatic tags that are due; names of those that went for them."""
+    before = refs.tag_names(store)
+    auto_tags.make(store)
+    return tuple(sorted(set(before) - set(refs.tag_names(store))))
+
+
+def old_consumers(store: Store) -> list[str]:
+    """Names of consumers that have not moved for `consumer.expiration-time`."""
+    age = store.options.consumer_expiration_ms
+    return [] if age is None else consumers.expired(store, age_ms=age)
 
 
 def forget_consumers(store: Store) -> list[str]:
-    """Forget consumers that have not moved for `consumer.expiration-time`; their names."""
-    age = store.options.consumer_expiration_ms
-    gone = [] if age is None else consumers.expired(store, age_ms=age)
+    """Forget the old consumers; their names."""
+    gone = old_consumers(store)
     for name in gone:
         consumers.delete(store, name)
     return gone
@@ -69,14 +89,12 @@ def expire_snapshots(store: Store, *, keep: int | None, older_than: Duration | N
         most = newest if older_than is None else _ENDLESS
         policy = replace(policy, keep_min=newest, keep_max=most, age_ms=age, limit=_ENDLESS)
         lasting = replace(lasting, limit=_ENDLESS)
-    if not dry_run:
-        forget_consumers(store)
-    found = expire(store, policy, dry_run=dry_run)
+    forgotten = tuple(old_consumers(store) if dry_run else forget_consumers(store))
+    ways = {"dry_run": dry_run, "ignoring": forgotten}
+    found = replace(expire(store, policy, explain=True, **ways), forgotten=forgotten)
     if not policy.decoupled:
         return found
-    more = expire_changelogs(store, lasting, dry_run=dry_run)
-    files, size = (*found.files, *more.files), found.bytes + more.bytes
-    return replace(found, files=files, bytes=size, changelogs=more.changelogs)
+    return found.and_changelogs(expire_changelogs(store, lasting, after=found, **ways))
 
 
 def roll_back(

@@ -263,12 +263,11 @@ class Table:
             committed = Committer(self.store).commit(messages, request)
         if committed.replayed:
             discard(self.store, messages)
-        self._expire_after_commit()
-        return committed
+        return self._expire_after(committed)
 
-    def _expire_after_commit(self) -> None:
-        """Expiry as the options say. What it meets does not undo the commit, so it is logged, not raised."""
-        maintenance.after_commit(self.store, self.name)
+    def _expire_after(self, committed: Committed) -> Committed:
+        """Expiry as the options say, told in `expired`. What it meets does not undo the commit."""
+        return replace(committed, expired=maintenance.after_commit(self.store, self.name))
 
     def open_writer(
         self,
@@ -311,8 +310,7 @@ class Table:
         seen = min((m.seen for m in decoded if m.seen is not None), default=None)
         request = self._request(user, identifier, position, properties, watermark)
         committed = Committer(self.store).commit(decoded, replace(request, compacted_from=seen))
-        self._expire_after_commit()
-        return committed
+        return self._expire_after(committed)
 
     def overwrite(
         self, data: Any, *, partition: Mapping[str, Any] | None = None, dynamic: bool | None = None
@@ -335,8 +333,7 @@ class Table:
             named=self._partition_filter(partition) if partition else None,
             dynamic=dynamic and bool(self.partition_by),
         )
-        self._expire_after_commit()
-        return committed
+        return self._expire_after(committed)
 
     def _overwriting(self) -> TableWrite:
         compacts = overwriting.compacts_at_once(self.store.options)
@@ -356,8 +353,7 @@ class Table:
         where = all_of(*(col(k) == v for k, v in partition.items())) if partition else None
         request = self._request(None, BATCH_IDENTIFIER)
         committed = rescale.rewrite(table.store, table._overwriting, request, where=where, named=named)
-        table._expire_after_commit()
-        return committed
+        return table._expire_after(committed)
 
     def truncate(self, *, partition: Mapping[str, Any] | None = None) -> Committed:
         """Remove all rows, or those of one partition, in one OVERWRITE snapshot; no data file is read."""
@@ -366,8 +362,7 @@ class Table:
         committed = Committer(self.store).overwrite(
             [], request, self._partition_filter(partition), "TRUNCATE"
         )
-        self._expire_after_commit()
-        return committed
+        return self._expire_after(committed)
 
     def _partition_filter(self, partition: Mapping[str, Any] | None) -> Any:
         if not partition:
@@ -392,8 +387,7 @@ class Table:
                 raise InvalidRequest(f"{self.name} has no primary key: delete by a predicate")
             self._require_present()
             committed = deleting.delete(self.store, what, self._request(None, BATCH_IDENTIFIER))
-            self._expire_after_commit()
-            return committed
+            return self._expire_after(committed)
         require_deletable(self.store.options)
         postpone.require_none_waiting(self.store)
         scan = self._present()
@@ -421,8 +415,7 @@ class Table:
             request = self._request(None, BATCH_IDENTIFIER)
             write = partial(self._table_write, user=request.user, compact=False)
             committed = deleting.update(self.store, values, where, request, write)
-            self._expire_after_commit()
-            return committed
+            return self._expire_after(committed)
         postpone.require_none_waiting(self.store)
         kinds = update_kinds(merge_function(self.store.schema, self.store.options), values)
         found = self._present(where)  # chosen before the writer numbers its rows, which must be newer
@@ -498,7 +491,7 @@ class Table:
             self._require_present()
         done = compaction.compact(self.store, full=full, dry_run=dry_run, partition=partition, bucket=bucket)
         if done.committed is not None and done.committed.snapshots:
-            self._expire_after_commit()
+            done = replace(done, committed=self._expire_after(done.committed))
         return done
 
     def buckets_to_compact(self, *, full: bool = False) -> list[bytes]:

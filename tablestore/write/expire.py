@@ -11,121 +11,129 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from tablestore.errors import NotFound
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import join
-from tablestore.meta import changelogs, consumers, refs
+from tablestore.meta import changelogs, consumers, refs, retention
+from tablestore.meta.retention import POSITION, Bound, ExpirePolicy, Extent, moment
 from tablestore.meta.store import Store
 from tablestore.write import positions, reachable
+from tablestore.write.expiry import Expiry, counted, ranged
 from tablestore.write.reachable import Files
 
 log = logging.getLogger(__name__)
+__all__ = ["ExpirePolicy", "Expiry", "expire", "expire_changelogs", "remove"]
 _APPEND_SOURCE = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Expiry:
-    """What an expiry removes (or would remove): snapshot ids, file paths, bytes of data files, and who
-    limits it."""
+def expire(
+    store: Store,
+    policy: ExpirePolicy,
+    *,
+    dry_run: bool = False,
+    explain: bool = False,
+    ignoring: Sequence[str] = (),
+) -> Expiry:
+    """Remove what the policy lets go; with `dry_run` only tell, with `explain` also whose reads end.
 
-    snapshots: tuple[int, ...] = ()
-    files: tuple[str, ...] = ()
-    bytes: int = 0
-    protected_by: tuple[str, ...] = ()
-    changelogs: tuple[int, ...] = ()
-
-    def __repr__(self) -> str:
-        kept = f"; kept for {', '.join(self.protected_by)}" if self.protected_by else ""
-        more = f", changelogs {_range(self.changelogs)}" if self.changelogs else ""
-        size = f"{len(self.files)} files, {self.bytes / 1e6:.1f} MB"
-        return f"Expiry(snapshots {_range(self.snapshots)}{more}, {size}{kept})"
-
-
-def _range(ids: Sequence[int]) -> str:
-    return f"{ids[0]}..{ids[-1]}" if ids else "none"
-
-
-@dataclass(frozen=True, slots=True)
-class ExpirePolicy:
-    """How many snapshots stay and for how long: `keep_min` newest always, at most `keep_max`, others while
-    younger than `age_ms`. `decoupled`: each leaves its changelog behind."""
-
-    keep_min: int
-    keep_max: int
-    age_ms: int
-    limit: int
-    decoupled: bool = False
-
-    @classmethod
-    def of(cls, store: Store) -> ExpirePolicy:
-        """The policy of the table's options for snapshots."""
-        o = store.options
-        counts = (o.snapshot_min_retained, o.snapshot_max_retained, o.snapshot_time_retained_ms)
-        return cls(*counts, o.snapshot_expire_limit, o.changelog_decoupled)
-
-    @classmethod
-    def of_changelogs(cls, store: Store) -> ExpirePolicy:
-        """The policy of the table's options for long-lived changelogs."""
-        o = store.options
-        counts = (o.changelog_min_retained, o.changelog_max_retained, o.changelog_time_retained_ms)
-        return cls(*counts, o.snapshot_expire_limit)
-
-
-def expire(store: Store, policy: ExpirePolicy, *, dry_run: bool = False) -> Expiry:
-    """Remove what the policy lets go; with `dry_run` only tell."""
+    `ignoring`: consumers that protect nothing, as if they were forgotten.
+    """
     latest, earliest = store.snapshots.latest_id(), store.snapshots.earliest_id()
-    if latest is None or earliest is None or latest - earliest + 1 <= policy.keep_min:
-        if not dry_run and earliest is not None:
-            _hint(store, earliest)
-        return Expiry()
-    end, protected = _end(store, policy, earliest, latest)
-    if end <= earliest:
+    if latest is None or earliest is None:
+        return Expiry(dry_run=dry_run)
+    if not dry_run and latest - earliest + 1 <= policy.keep_min:  # the common case after a commit
+        _hint(store, earliest)
+        return Expiry(left=(earliest, latest))
+    found = _extent(store, policy, earliest, latest, ignoring)
+    stays = Expiry(protected_by=found.protected_by, bounds=found.bounds, dry_run=dry_run)
+    if found.end <= earliest:
         if not dry_run:
             _hint(store, earliest)
-        return Expiry(protected_by=protected)
-    ids = [i for i in range(earliest, end) if store.snapshots.exists(i)]
+        return replace(stays, left=(earliest, latest))
+    ids = [i for i in range(earliest, found.end) if store.snapshots.exists(i)]
     try:
-        gone = _unneeded(store, ids, end, decoupled=policy.decoupled)
+        gone = _unneeded(store, ids, found.end, decoupled=policy.decoupled).measured(store)
+        own = _sizes(store, (store.paths.snapshot(i) for i in ids))
+        breaks, keeps = _readers(store, policy, ids, found.end) if explain else ((), ())
     except NotFound:  # another process expired the same range meanwhile
-        return Expiry(protected_by=protected)
+        return stays
     if not dry_run:
         if policy.decoupled:
             _keep_changelogs(store, ids)
         for snapshot_id in ids:
             store.snapshots.delete(snapshot_id)
         store.snapshots.hint_earliest(
-            end
+            found.end
         )  # last: a stale hint is probed, a hasty one would hide what is left
         remove(store, gone)
         _log(store, "snapshots", ids, gone)
-    return Expiry(tuple(ids), gone.paths, gone.bytes, protected)
+    done = _told(replace(stays, snapshots=tuple(ids), left=(found.end, latest)), gone, own)
+    return replace(done, breaks=breaks, keeps=keeps)
 
 
-def expire_changelogs(store: Store, policy: ExpirePolicy, *, dry_run: bool = False) -> Expiry:
+def expire_changelogs(
+    store: Store,
+    policy: ExpirePolicy,
+    *,
+    dry_run: bool = False,
+    after: Expiry | None = None,
+    ignoring: Sequence[str] = (),
+) -> Expiry:
     """Remove long-lived changelogs that the policy lets go, counted from the newest snapshot; the newest of
-    them stays, as in Paimon."""
-    ids, latest = changelogs.ids(store), store.snapshots.latest_id()
+    them stays, as in Paimon.
+
+    A dry run counts the snapshots that `after` would make changelogs of as if it had. `ignoring`: consumers
+    that protect nothing.
+    """
+    coming = after.snapshots if dry_run and after is not None else ()
+    ids, latest = sorted({*changelogs.ids(store), *coming}), store.snapshots.latest_id()
     if not ids or latest is None:
-        return Expiry()
+        return Expiry(dry_run=dry_run)
     end = min(latest - policy.keep_min + 1, ids[0] + policy.limit, ids[-1])
-    end = min([end, *consumers.all_next(store).values()])
+    held = retention.holds(store, changelogs=True, ignoring=ignoring)
+    kept = tuple(b.text for b in held if b.first < end)
+    end = min([end, *(b.first for b in held)])
     start, now, gone_ids = latest - policy.keep_max + 1, store.env.now_ms(), []
     for snapshot_id in (i for i in ids if i < end):
-        if snapshot_id >= start and now - changelogs.get(store, snapshot_id).time_millis < policy.age_ms:
+        made_ms = changelogs.snapshot_or_changelog(store, snapshot_id).time_millis
+        if snapshot_id >= start and now - made_ms < policy.age_ms:
             break
         gone_ids.append(snapshot_id)
     if not gone_ids:
-        return Expiry()
-    gone = _unneeded_changelogs(store, gone_ids, ids[len(gone_ids) :])
+        return Expiry(protected_by=kept, dry_run=dry_run)
+    first = after.left[0] if coming and after is not None and after.left else store.snapshots.earliest_id()
+    gone = _unneeded_changelogs(store, gone_ids, ids[len(gone_ids) :], first).measured(store)
+    copied = (store.paths.snapshot if i in coming else store.paths.changelog for i in gone_ids)
+    own = {store.paths.changelog(i): _size(store, at(i)) for i, at in zip(gone_ids, copied, strict=True)}
     if not dry_run:
         for snapshot_id in gone_ids:
             changelogs.delete(store, snapshot_id)
         changelogs.hint(store, earliest=ids[len(gone_ids)])
         remove(store, gone)
         _log(store, "changelogs", gone_ids, gone)
-    return Expiry(files=gone.paths, bytes=gone.bytes, changelogs=tuple(gone_ids))
+    breaks = (f"changes(since=…) and streams below snapshot {ids[len(gone_ids)]}",)
+    done = Expiry(changelogs=tuple(gone_ids), protected_by=kept, breaks=breaks, dry_run=dry_run)
+    return _told(done, gone, own)
+
+
+def _told(done: Expiry, gone: Files, own: dict[str, int]) -> Expiry:
+    """With the files that go, `own` among them: those of the snapshots or changelogs themselves."""
+    files = {**gone.data, **gone.metadata, **own}
+    kinds = counted(files, changelog=gone.told)
+    return replace(done, files=tuple(files), bytes=sum(files.values()), kinds=kinds)
+
+
+def _sizes(store: Store, paths: Iterable[str]) -> dict[str, int]:
+    return {path: _size(store, path) for path in paths}
+
+
+def _size(store: Store, path: str) -> int:
+    try:
+        return store.io.size(path)
+    except FileNotFoundError as e:
+        raise NotFound(f"{path} is gone: another process expired it") from e
 
 
 def _hint(store: Store, earliest: int) -> None:
@@ -133,31 +141,47 @@ def _hint(store: Store, earliest: int) -> None:
         store.snapshots.hint_earliest(earliest)
 
 
-def _end(store: Store, policy: ExpirePolicy, earliest: int, latest: int) -> tuple[int, tuple[str, ...]]:
-    """First id that stays, and the names of who stopped it from being higher."""
-    start = max(latest - policy.keep_max + 1, earliest)
-    end = min(latest - policy.keep_min + 1, earliest + policy.limit)
-    protected = []
-    changelog_only = store.options.consumer_changelog_only and policy.decoupled
-    for name, next_snapshot in {} if changelog_only else consumers.all_next(store).items():
-        if next_snapshot < end:
-            protected.append(f"consumer {name} (next snapshot {next_snapshot})")
-            end = next_snapshot
-    holder = positions.holder(store.snapshots, store.snapshots.get(latest))
-    if holder is not None and holder < end:
-        protected.append(f"stream positions in snapshot {holder}")
-        end = holder
-    now = store.env.now_ms()
-    for snapshot_id in range(min(start, end), end):
+def _extent(
+    store: Store, policy: ExpirePolicy, earliest: int, latest: int, ignoring: Sequence[str]
+) -> Extent:
+    """What the policy lets go of what is there, consumers and stream positions considered."""
+    held = retention.holds(store, ignoring=ignoring)
+    if latest - earliest + 1 > policy.keep_min:
+        holder = positions.holder(store.snapshots, store.snapshots.get(latest))
+        if holder is not None:
+            held.append(Bound(POSITION, holder, f"stream positions in snapshot {holder}"))
+
+    def time_of(snapshot_id: int) -> int | None:
         try:
-            successor = store.snapshots.get(snapshot_id + 1)
-        except NotFound:  # a rollback to an expired snapshot left a gap
-            continue
-        if now - successor.time_millis < policy.age_ms:
-            return max(snapshot_id, earliest), tuple(protected)
-    while end > earliest and not store.snapshots.exists(end):
-        end -= 1  # what stays first must be there
-    return end, tuple(protected)
+            return store.snapshots.get(snapshot_id).time_millis
+        except NotFound:
+            return None
+
+    now = store.env.now_ms()
+    return retention.extent(policy, earliest=earliest, latest=latest, time_of=time_of, now_ms=now, holds=held)
+
+
+def _readers(
+    store: Store, policy: ExpirePolicy, ids: Sequence[int], end: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Whose reads end when these snapshots go and `end` is the oldest, and which go on in another way."""
+    until = moment(store.snapshots.get(end).time_millis)
+    gone = f"{ids[0]}" if len(ids) == 1 else f"{ids[0]} to {ids[-1]}"
+    breaks, keeps = [f"at(snapshot=…) of {gone}, at(timestamp=…) before {until}; rollback to them"], []
+    for tag in refs.all_tags(store):
+        if tag.snapshot.id < end:
+            keeps.append(f"tag {tag.name}: snapshot {tag.snapshot.id} stays readable by at(tag={tag.name!r})")
+    slow = {name: n for name, n in consumers.all_next(store).items() if n < end}
+    if policy.decoupled:
+        keeps.append(f"changes and streams from snapshot {ids[0]} on: read from long-lived changelogs")
+        keeps += [f"consumer {name}: goes on at {n} from a long-lived changelog" for name, n in slow.items()]
+    else:
+        breaks.append(f"changes(since=…) below {end - 1}, streams that have not come to snapshot {end}")
+        breaks += [f"consumer {name}: its next snapshot {n} goes" for name, n in slow.items()]
+    for other in refs.other_branches(store):
+        if other.snapshots.latest_id() is not None:
+            keeps.append(f"branch {other.paths.branch}: what it shares with these snapshots stays")
+    return tuple(breaks), tuple(keeps)
 
 
 def _unneeded(store: Store, ids: list[int], end: int, *, decoupled: bool) -> Files:
@@ -171,29 +195,35 @@ def _unneeded(store: Store, ids: list[int], end: int, *, decoupled: bool) -> Fil
             if not (from_delta and e.file.file_source in (None, _APPEND_SOURCE)):
                 gone.data |= reachable.entry_paths(store, e)
     for snapshot in expired:
-        gone.metadata |= reachable.lenient(lambda s=snapshot: reachable.index_files(store, s), set())
+        gone.metadata |= reachable.lenient(lambda s=snapshot: reachable.index_files(store, s), {})
         if not from_delta:
-            for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
-                gone.metadata |= reachable.lenient(lambda n=name: reachable.list_files(store, n), set())
+            gone.metadata |= _state_files(store, snapshot)
         if not decoupled:
             gone.add(reachable.lenient(lambda s=snapshot: reachable.changelog_files(store, s), Files()))
     return _not_needed(store, gone, first, changelogs.all_of(store))
 
 
-def _unneeded_changelogs(store: Store, ids: Sequence[int], left: Sequence[int]) -> Files:
-    """Files that only these changelogs need: their changelog files, else what their deltas deleted."""
+def _state_files(store: Store, snapshot: Snapshot) -> dict[str, int]:
+    """Base and delta list with their manifests; lists that are gone already are passed over."""
+    found: dict[str, int] = {}
+    for named in reachable.state_lists(snapshot):
+        found |= reachable.lenient(lambda n=named: reachable.list_files(store, *n), {})
+    return found
+
+
+def _unneeded_changelogs(store: Store, ids: Sequence[int], left: Sequence[int], oldest: int | None) -> Files:
+    """Files that only these changelogs need: their changelog files, else what their deltas deleted. `oldest`:
+    the first snapshot there is."""
     gone = Files()
-    for snapshot in (changelogs.get(store, i) for i in ids):
+    for snapshot in (changelogs.snapshot_or_changelog(store, i) for i in ids):
         if snapshot.changelog_manifest_list is not None:
             gone.add(reachable.lenient(lambda s=snapshot: reachable.changelog_files(store, s), Files()))
             continue
         for e in reachable.lenient(lambda s=snapshot: reachable.deleted_files(store, s), []):
             gone.data |= reachable.entry_paths(store, e)
-        for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
-            gone.metadata |= reachable.lenient(lambda n=name: reachable.list_files(store, n), set())
-    oldest = store.snapshots.earliest_id()
+        gone.metadata |= _state_files(store, snapshot)
     first = None if oldest is None else store.snapshots.get(oldest)
-    return _not_needed(store, gone, first, [changelogs.get(store, i) for i in left])
+    return _not_needed(store, gone, first, [changelogs.snapshot_or_changelog(store, i) for i in left])
 
 
 def _not_needed(store: Store, gone: Files, first: Snapshot | None, kept: Iterable[Snapshot]) -> Files:
@@ -234,7 +264,7 @@ def _log(store: Store, what: str, ids: Sequence[int], gone: Files) -> None:
         "expired %s %s %s: %d files, %d bytes",
         store.paths.root,
         what,
-        _range(ids),
-        len(gone.data),
+        ranged(ids),
+        len(gone.data) + len(gone.metadata),
         gone.bytes,
     )

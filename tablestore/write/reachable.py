@@ -10,7 +10,7 @@ Memory: one path a file named. No file is deleted here.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -27,20 +27,25 @@ T = TypeVar("T")
 
 @dataclass
 class Files:
-    """Paths of data files with their bytes (0: not known), and of metadata files. Grows; not thread-safe."""
+    """Paths of data files and of metadata files with their bytes (0: not known). Grows; not thread-safe.
+
+    `told`: which of the data files are changelog files.
+    """
 
     data: dict[str, int] = field(default_factory=dict)
-    metadata: set[str] = field(default_factory=set)
+    metadata: dict[str, int] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
 
     def without(self, used: Files) -> Files:
         """Those that `used` does not name."""
         data = {p: n for p, n in self.data.items() if p not in used.data}
-        return Files(data, self.metadata - used.metadata)
+        return Files(data, {p: n for p, n in self.metadata.items() if p not in used.metadata}, self.told)
 
     def add(self, more: Files) -> None:
         """Also these."""
         self.data |= more.data
         self.metadata |= more.metadata
+        self.told |= more.told
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -49,8 +54,23 @@ class Files:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the data files."""
-        return sum(self.data.values())
+        """Bytes of all of them, as far as known."""
+        return sum(self.data.values()) + sum(self.metadata.values())
+
+    def measured(self, store: Store) -> Files:
+        """The same, with the sizes that metadata do not tell asked of the store; what is gone counts 0."""
+        return Files(_measured(store, self.data), _measured(store, self.metadata), self.told)
+
+
+def _measured(store: Store, files: Mapping[str, int]) -> dict[str, int]:
+    return {path: size or _size(store, path) for path, size in files.items()}
+
+
+def _size(store: Store, path: str) -> int:
+    try:
+        return store.io.size(path)
+    except FileNotFoundError:
+        return 0
 
 
 def entry_paths(store: Store, entry: ManifestEntry) -> dict[str, int]:
@@ -68,37 +88,46 @@ def _paths(store: Store, entries: Iterable[ManifestEntry]) -> dict[str, int]:
     return found
 
 
-def metadata_files(store: Store, snapshot: Snapshot) -> set[str]:
-    """Base and delta lists with their manifests, index manifest and index files, statistics."""
-    names = list_files(store, snapshot.base_manifest_list) | list_files(store, snapshot.delta_manifest_list)
-    return names | index_files(store, snapshot)
+def metadata_files(store: Store, snapshot: Snapshot) -> dict[str, int]:
+    """Base and delta lists with their manifests, index manifest and index files, statistics; with bytes."""
+    base, delta = state_lists(snapshot)
+    return list_files(store, *base) | list_files(store, *delta) | index_files(store, snapshot)
 
 
-def index_files(store: Store, snapshot: Snapshot) -> set[str]:
-    """Index manifest, index files and statistics."""
-    found = set()
+def state_lists(snapshot: Snapshot) -> tuple[tuple[str, int | None], tuple[str, int | None]]:
+    """Name and bytes of the base list and of the delta list."""
+    return (
+        (snapshot.base_manifest_list, snapshot.base_manifest_list_size),
+        (snapshot.delta_manifest_list, snapshot.delta_manifest_list_size),
+    )
+
+
+def index_files(store: Store, snapshot: Snapshot) -> dict[str, int]:
+    """Index manifest, index files and statistics, with bytes."""
+    found: dict[str, int] = {}
     if snapshot.index_manifest is not None:
-        found.add(store.paths.manifest(snapshot.index_manifest))
-        found |= {
-            store.index_path(e.partition, e.bucket, e.file) for e in store.manifests.index_entries(snapshot)
-        }
+        found[store.paths.manifest(snapshot.index_manifest)] = 0
+        for e in store.manifests.index_entries(snapshot):
+            found[store.index_path(e.partition, e.bucket, e.file)] = e.file.file_size
     if snapshot.statistics is not None:
-        found.add(store.paths.statistics(snapshot.statistics))
+        found[store.paths.statistics(snapshot.statistics)] = 0
     return found
 
 
-def list_files(store: Store, name: str | None) -> set[str]:
-    """A manifest list and its manifests."""
+def list_files(store: Store, name: str | None, size: int | None = None) -> dict[str, int]:
+    """A manifest list, of `size` bytes if that is known, and its manifests."""
     if name is None:
-        return set()
-    manifests = (store.paths.manifest(m.file_name) for m in store.manifests.read_list(name))
-    return {store.paths.manifest(name), *manifests}
+        return {}
+    manifests = {store.paths.manifest(m.file_name): m.file_size for m in store.manifests.read_list(name)}
+    return {store.paths.manifest(name): size or 0, **manifests}
 
 
 def changelog_files(store: Store, snapshot: Snapshot) -> Files:
     """Changelog files of one snapshot, with their list and manifests."""
     entries = (e for e in store.manifests.changelog_entries(snapshot) if e.kind == ADD)
-    return Files(_paths(store, entries), list_files(store, snapshot.changelog_manifest_list))
+    listed = list_files(store, snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size)
+    data = _paths(store, entries)
+    return Files(data, listed, set(data))
 
 
 def deleted_files(store: Store, snapshot: Snapshot) -> list[ManifestEntry]:
@@ -144,16 +173,16 @@ def _changelog_needs(store: Store, changelog: Snapshot) -> Files:
         return lenient(lambda: changelog_files(store, changelog), Files())
     if has_changelog_files(store):
         return Files()
-    found = Files(metadata=lenient(lambda: _delta_lists(store, changelog), set()))
+    found = Files(metadata=lenient(lambda: _delta_lists(store, changelog), {}))
     for e in lenient(lambda: store.manifests.delta_entries(changelog), []):
         if e.kind == ADD:
             found.data |= entry_paths(store, e)
     return found
 
 
-def _delta_lists(store: Store, changelog: Snapshot) -> set[str]:
-    base = store.paths.manifest(changelog.base_manifest_list)  # Paimon keeps it as long
-    return {base, *list_files(store, changelog.delta_manifest_list)}
+def _delta_lists(store: Store, changelog: Snapshot) -> dict[str, int]:
+    (base, size), delta = state_lists(changelog)
+    return {store.paths.manifest(base): size or 0, **list_files(store, *delta)}  # Paimon keeps it as long
 
 
 def has_changelog_files(store: Store) -> bool:
@@ -169,9 +198,9 @@ def candidates(store: Store, snapshots: Iterable[Snapshot], *, states: bool = Fa
         read = store.manifests.live_entries if states else store.manifests.delta_entries
         entries = lenient(lambda s=snapshot, r=read: r(s), [])
         found.data |= _paths(store, (e for e in entries if e.kind == ADD))
-        for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
-            found.metadata |= lenient(lambda n=name: list_files(store, n), set())
-        found.metadata |= lenient(lambda s=snapshot: index_files(store, s), set())
+        for named in state_lists(snapshot):
+            found.metadata |= lenient(lambda n=named: list_files(store, *n), {})
+        found.metadata |= lenient(lambda s=snapshot: index_files(store, s), {})
         found.add(lenient(lambda s=snapshot: changelog_files(store, s), Files()))
     return found
 

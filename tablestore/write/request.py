@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tablestore.errors import InvalidRequest
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
+from tablestore.write.expiry import Expiry
 
 _LONG = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a write made: 0 (empty or replayed), 1 or 2 snapshots; `rows` counts the rows of the new files."""
+    """What a write made: 0 (empty or replayed), 1 or 2 snapshots; `rows` counts the rows of the new files.
+
+    `expired`: what the table's options let go afterwards, None if nothing.
+    """
 
     snapshots: tuple[int, ...] = ()
     rows: int = 0
     replayed: bool = False
+    expired: Expiry | None = field(default=None, compare=False)
 
     @property
     def snapshot(self) -> int | None:
         """Id of the last snapshot made, None if there was nothing to commit."""
         return self.snapshots[-1] if self.snapshots else None
+
+    def __repr__(self) -> str:
+        also = "" if self.expired is None else f", expired={self.expired!r}"
+        return f"Committed(snapshots={self.snapshots}, rows={self.rows}, replayed={self.replayed}{also})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,132 @@
+"""Which snapshots stay, why, and until when: the rules of expiry over ids and times (format facts 19).
+
+Expired is a prefix of the snapshots: each rule says from which id on it keeps them, the lowest wins, and
+all of them are told. Pure but for the consumers that `holds` looks up; used by expiry, by its preview and by
+the attribution of bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from tablestore.meta import consumers
+from tablestore.meta.store import Store
+
+NEWEST, AGE, LIMIT, CONSUMER, POSITION = "newest", "age", "limit", "consumer", "position"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpirePolicy:
+    """How many snapshots stay and for how long: `keep_min` newest always, at most `keep_max`, others while
+    younger than `age_ms`. `decoupled`: each leaves its changelog behind."""
+
+    keep_min: int
+    keep_max: int
+    age_ms: int
+    limit: int
+    decoupled: bool = False
+
+    @classmethod
+    def of(cls, store: Store) -> ExpirePolicy:
+        """The policy of the table's options for snapshots."""
+        o = store.options
+        counts = (o.snapshot_min_retained, o.snapshot_max_retained, o.snapshot_time_retained_ms)
+        return cls(*counts, o.snapshot_expire_limit, o.changelog_decoupled)
+
+    @classmethod
+    def of_changelogs(cls, store: Store) -> ExpirePolicy:
+        """The policy of the table's options for long-lived changelogs."""
+        o = store.options
+        counts = (o.changelog_min_retained, o.changelog_max_retained, o.changelog_time_retained_ms)
+        return cls(*counts, o.snapshot_expire_limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One rule and the snapshots it keeps: those from `first` on. `until_ms`: the instant (epoch) that ends
+    it by itself, None if only a commit or somebody's call does."""
+
+    rule: str
+    first: int
+    text: str
+    until_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Snapshots from `earliest` up to `end`, which stays, may go; `bounds`: the rules, strictest first."""
+
+    earliest: int
+    end: int
+    bounds: tuple[Bound, ...]
+
+    @property
+    def protected_by(self) -> tuple[str, ...]:
+        """Who keeps snapshots that numbers and age alone would let go."""
+        counted = min((b.first for b in self.bounds if b.rule in (NEWEST, LIMIT)), default=self.end)
+        held = (b for b in self.bounds if b.rule in (CONSUMER, POSITION))
+        return tuple(b.text for b in held if b.first < counted)
+
+
+def extent(
+    policy: ExpirePolicy,
+    *,
+    earliest: int,
+    latest: int,
+    time_of: Callable[[int], int | None],
+    now_ms: int,
+    holds: Iterable[Bound] = (),
+) -> Extent:
+    """What the policy lets go at this moment; `time_of` gives a snapshot's time, None for one not there.
+
+    Snapshots beyond `keep_max` go whatever their age; others once their successor is older than `age_ms`.
+    """
+    newest = Bound(NEWEST, latest - policy.keep_min + 1, f"the newest {policy.keep_min} stay")
+    limit = Bound(LIMIT, earliest + policy.limit, f"at most {policy.limit} go at once")
+    bounds = [newest, limit, *holds]
+    end = min(b.first for b in bounds)
+    for snapshot_id in range(min(max(latest - policy.keep_max + 1, earliest), end), end):
+        successor = time_of(snapshot_id + 1)  # None: a rollback to an expired snapshot left a gap
+        if successor is not None and now_ms - successor < policy.age_ms:
+            text = f"the current state less than {duration(policy.age_ms)} ago"
+            bounds.append(Bound(AGE, max(snapshot_id, earliest), text, successor + policy.age_ms))
+            end = bounds[-1].first
+            break
+    while end > earliest and time_of(end) is None:
+        end -= 1  # what stays first must be there
+    bounds.sort(key=lambda b: b.first)
+    return Extent(earliest, max(end, earliest), tuple(bounds))
+
+
+def holds(store: Store, *, changelogs: bool = False, ignoring: Iterable[str] = ()) -> list[Bound]:
+    """What consumers keep of snapshots (with `changelogs`: of long-lived changelogs); `ignoring` are names of
+    consumers that are about to be forgotten."""
+    options = store.options
+    if not changelogs and options.consumer_changelog_only and options.changelog_decoupled:
+        return []
+    passed, moved, age = set(ignoring), consumers.names(store), options.consumer_expiration_ms
+    found = []
+    for name, next_snapshot in consumers.all_next(store).items():
+        if name not in passed:
+            until = None if age is None or name not in moved else moved[name] + age
+            text = f"consumer {name} (next snapshot {next_snapshot})"
+            found.append(Bound(CONSUMER, next_snapshot, text, until))
+    return found
+
+
+def duration(millis: int) -> str:
+    """`1 h`, `90 s`, `1500 ms`: the largest unit that says it wholly."""
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+        if millis >= size and millis % size == 0:
+            return f"{millis // size} {unit}"
+    return f"{millis} ms"
+
+
+def moment(millis: int) -> str:
+    """An instant as local wall clock, to the second."""
+    try:
+        return datetime.fromtimestamp(millis / 1000).isoformat(sep=" ", timespec="seconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{millis} ms after 1970"
