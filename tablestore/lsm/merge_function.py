@@ -13,6 +13,7 @@ from tablestore.format.schema import TableSchema
 from tablestore.lsm.merge.aggregation import Aggregation
 from tablestore.lsm.merge.groups import (
     ARRIVAL,
+    Choosing,
     Groups,
     MergeFunction,
     SequenceOrder,
@@ -31,6 +32,7 @@ from tablestore.options import MergeEngine, TableOptions
 __all__ = [
     "ARRIVAL",
     "Aggregation",
+    "Choosing",
     "Deduplicate",
     "FirstRow",
     "Groups",

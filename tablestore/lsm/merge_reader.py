@@ -2,7 +2,9 @@
 
 Each run holds one batch ahead. The smallest last key of these batches bounds a window: every row up to it is
 in memory, so the window's rows are grouped and folded, and the batch that ended there is replaced by the next
-of its run. Memory is one batch a run plus one window; rows of a lone run pass without copying.
+of its run. `shares` gives long runs long batches and short runs short ones, so that all of them end at much
+the same key and a window holds most of what is in memory. Memory is one batch a run plus one window, together
+some 100,000 rows twice, however many runs; rows of a lone run pass without copying.
 Keys are unique inside a run (I3): the windows depend on it. Used by reads of overlapping sections and by
 compaction.
 """
@@ -14,15 +16,24 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from tablestore.format import rowkind
 from tablestore.format.types import DataField
 from tablestore.lsm import keys as key_columns
 from tablestore.lsm.keys import Component, Key
-from tablestore.lsm.merge_function import MergeFunction, grouped, joined, without_retracts
+from tablestore.lsm.merge_function import (
+    Choosing,
+    MergeFunction,
+    grouped,
+    joined,
+    kinds_of,
+    take,
+    without_retracts,
+)
 
 Reader = Callable[[], Iterator[pa.RecordBatch]]
 Part = tuple[pa.RecordBatch, list[Component]]
-WINDOW_ROWS = 131_072
-_READ_ROWS = 524_288  # rows of all runs that are decoded ahead
+WINDOW_ROWS = 65_536
+_LEAST_ROWS = 1_024  # rows below which a batch costs more than what it holds
 
 
 def merge(
@@ -31,6 +42,7 @@ def merge(
     function: MergeFunction,
     *,
     keep_retracts: bool = False,
+    ahead: Sequence[int] = (),
     window_rows: int = WINDOW_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """kv rows of all runs folded by `function`, in key order, as batches of any size.
@@ -39,29 +51,36 @@ def merge(
     number, and a window is sorted once less if runs come in that order. With `keep_retracts` a winning −U or
     −D is delivered, else its key is not.
     """
-    for parts in windows(readers, keys, window_rows=window_rows):
-        rows = _fold(parts, function)
-        if not keep_retracts:
-            rows = without_retracts(rows)
+    for parts in windows(readers, keys, ahead=ahead, window_rows=window_rows):
+        rows = _fold(parts, function, keep_retracts)
         if rows.num_rows:
             yield rows
 
 
 def windows(
-    readers: Sequence[Reader], keys: Sequence[DataField], *, window_rows: int = WINDOW_ROWS
+    readers: Sequence[Reader],
+    keys: Sequence[DataField],
+    *,
+    ahead: Sequence[int] = (),
+    window_rows: int = WINDOW_ROWS,
 ) -> Iterator[list[Part]]:
-    """The rows of all runs, window by window in key order: what each run has in that range of keys."""
-    ahead = max(1, window_rows // max(1, len(readers)))
-    cursors = [c for c in (_Cursor(reader(), keys, ahead) for reader in readers) if c.fill()]
+    """The rows of all runs, window by window in key order: what each run has in that range of keys.
+
+    `ahead`: rows of each run that are looked at together, from `shares`; equal parts of a window without it.
+    """
+    sizes = ahead or [max(1, window_rows // max(1, len(readers)))] * len(readers)
+    opened = (_Cursor(reader(), keys, rows) for reader, rows in zip(readers, sizes, strict=True))
+    cursors = [c for c in opened if c.fill()]
     while cursors:
         bound = _bound(cursors)
         yield [p for c in cursors if (p := c.take(bound)) is not None]
         cursors = [c for c in cursors if c.fill()]
 
 
-def batch_rows(runs: int) -> int:
-    """Rows a batch for readers of so many runs: many runs read smaller batches, so memory stays bounded."""
-    return min(65_536, max(4_096, _READ_ROWS // max(1, runs)))
+def shares(rows: Sequence[int], *, window_rows: int = WINDOW_ROWS) -> list[int]:
+    """Rows a batch for runs of so many rows: each its share of a window, and no tiny batches."""
+    total = max(1, sum(rows))
+    return [max(_LEAST_ROWS, -(-window_rows * some // total)) for some in rows]
 
 
 class _Cursor:
@@ -112,13 +131,18 @@ def _bound(cursors: Sequence[_Cursor]) -> Key:
     return bound
 
 
-def _fold(parts: Sequence[Part], function: MergeFunction) -> pa.RecordBatch:
+def _fold(parts: Sequence[Part], function: MergeFunction, keep_retracts: bool) -> pa.RecordBatch:
     """One window's rows folded."""
     if len(parts) == 1:
-        return parts[0][0]
+        rows = parts[0][0]
+        return rows if keep_retracts else without_retracts(rows)
     rows = joined([batch for batch, _ in parts])
     codes = key_columns.codes(key_columns.concatenated([components for _, components in parts]))
-    return fold_rows(rows, codes, function)
+    if keep_retracts or not isinstance(function, Choosing):
+        folded = fold_rows(rows, codes, function)
+        return folded if keep_retracts else without_retracts(folded)
+    places = function.winners(rows, grouped(codes, function.sequence.numbers(rows)))
+    return take(rows, places[~rowkind.retracts(kinds_of(rows)[places])])
 
 
 def fold_rows(rows: pa.RecordBatch, codes: np.ndarray, function: MergeFunction) -> pa.RecordBatch:

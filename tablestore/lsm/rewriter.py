@@ -254,12 +254,9 @@ class Rewriter:
             return
         lowest = by_level(self._files.options)
         function = LowestLevel(self._function) if lowest else self._function
-        for batch in merge_reader.merge(
-            self._readers(section, levels=lowest),
-            self._files.schema.key_fields,
-            function,
-            keep_retracts=not drop,
-        ):
+        readers, ahead = self._readers(section, levels=lowest)
+        keys = self._files.schema.key_fields
+        for batch in merge_reader.merge(readers, keys, function, keep_retracts=not drop, ahead=ahead):
             yield batch.drop_columns([LEVEL]) if LEVEL in batch.schema.names else batch
 
     def _tell(
@@ -286,7 +283,8 @@ class Rewriter:
 
     def _told(self, section: Section, work: _Work) -> Iterator[Told]:
         keys, function = self._files.schema.key_fields, self._function
-        for parts in merge_reader.windows(self._readers(section, levels=True), keys):
+        readers, ahead = self._readers(section, levels=True)
+        for parts in merge_reader.windows(readers, keys, ahead=ahead):
             window = Window.of(parts, function)
             if self._mode is Mode.FULL:
                 yield fully_merged(window, function, self._telling, top=work.top)
@@ -312,10 +310,11 @@ class Rewriter:
                 self._deletions.mark(file, positions)
         return asked, hits
 
-    def _readers(self, section: Section, *, levels: bool) -> list[Callable[[], Iterator[pa.RecordBatch]]]:
-        """A reader of each run, old to new."""
-        rows = merge_reader.batch_rows(len(section))
-        return [partial(self._run, run, rows, levels) for run in old_to_new(section)]
+    def _readers(self, section: Section, *, levels: bool) -> tuple[list[merge_reader.Reader], list[int]]:
+        """A reader of each run, old to new, and the rows that each reads at once."""
+        runs = old_to_new(section)
+        ahead = merge_reader.shares([run.rows for run in runs])
+        return [partial(self._run, run, rows, levels) for run, rows in zip(runs, ahead, strict=True)], ahead
 
     def _run(self, run: SortedRun, batch_rows: int, levels: bool) -> Iterator[pa.RecordBatch]:
         for file in run.files:

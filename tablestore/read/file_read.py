@@ -32,12 +32,14 @@ def read_file(
     system: bool = True,
     batch_rows: int = BATCH_ROWS,
     rows: np.ndarray | None = None,
+    dictionary: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """kv batches (value columns only without `system`) of a file, in its order.
 
     `where` may leave out row groups that hold none of its rows, and rows that the file's indexes exclude:
-    pass only what may be asked of this file alone. `rows` masks all rows of the file. Raises Corrupt naming
-    the file, also when it does not hold the rows that its metadata say.
+    pass only what may be asked of this file alone. `rows` masks all rows of the file. `dictionary` leaves
+    text in dictionaries, as `datafile.read` does. Raises Corrupt naming the file, also when it does not hold
+    the rows that its metadata say.
     """
     own = store.schema_of(file.schema_id)
     require_readable_file(file, own)
@@ -49,9 +51,18 @@ def read_file(
         return
     if not isinstance(selected, bool):
         rows = selected if rows is None else rows & selected
-    for batch in stored(
-        store, path, file, mapping.file_columns, where=pruned, system=system, batch_rows=batch_rows, rows=rows
-    ):
+    batches = stored(
+        store,
+        path,
+        file,
+        mapping.file_columns,
+        where=pruned,
+        system=system,
+        batch_rows=batch_rows,
+        rows=rows,
+        dictionary=dictionary,
+    )
+    for batch in batches:
         yield evolution.evolve(batch, mapping)
 
 
@@ -65,6 +76,7 @@ def stored(
     system: bool = True,
     batch_rows: int = BATCH_ROWS,
     rows: np.ndarray | None = None,
+    dictionary: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of a file in columns of its own schema, whatever its format; `rows` masks them."""
     batches = datafile.read(
@@ -75,6 +87,7 @@ def stored(
         file_size=file.file_size,
         batch_rows=batch_rows,
         predicate=where,
+        dictionary=dictionary,
         system=system,
         rows=rows,
     )

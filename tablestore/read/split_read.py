@@ -19,9 +19,9 @@ from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.parquet_schema import KIND
 from tablestore.format.predicate import Predicate
-from tablestore.lsm import interval, merge_reader
+from tablestore.lsm import counted, interval, merge_reader
 from tablestore.lsm.changelog import LowestLevel, by_level, with_level
-from tablestore.lsm.merge_function import in_table, merge_function, without_retracts
+from tablestore.lsm.merge_function import in_table, merge_function, plain, without_retracts
 from tablestore.lsm.sorted_run import old_to_new
 from tablestore.meta.store import Store
 from tablestore.read.file_read import read_file
@@ -132,10 +132,12 @@ def _merged(
             alone = replace(split, files=section[0].files, deletion_files=_vectors(split, section[0].files))
             yield from _raw(store, alone, names, filters, kinds)
             continue
-        size = merge_reader.batch_rows(len(section))
-        reader = partial(_run, store, split, names=needed, where=where, batch_rows=size, levels=levels)
-        readers = [partial(reader, run.files) for run in old_to_new(section)]
-        yield from merge_reader.merge(readers, keys, function, keep_retracts=keep_retracts)
+        runs = old_to_new(section)
+        ahead = merge_reader.shares([run.rows for run in runs])
+        reader = partial(_run, store, split, names=needed, where=where, levels=levels)
+        readers = [partial(reader, r.files, batch_rows=n) for r, n in zip(runs, ahead, strict=True)]
+        merged = merge_reader.merge(readers, keys, function, keep_retracts=keep_retracts, ahead=ahead)
+        yield from map(plain, merged)
 
 
 def _run(
@@ -159,6 +161,7 @@ def _run(
             where=where,
             batch_rows=batch_rows,
             rows=alive,
+            dictionary=True,
         )
         for batch in rows:
             yield with_level(batch, file.level) if levels else batch

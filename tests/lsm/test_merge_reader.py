@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tablestore.format import rowkind
 from tablestore.format.types import BIGINT, INT
 from tablestore.lsm import merge_reader
-from tablestore.lsm.merge_function import Deduplicate
+from tablestore.lsm.merge_function import ARRIVAL, Deduplicate, take
 from tablestore.lsm.merge_reader import merge
 from tests.lsm.rows import RAW, Row, comparable, key_fields, kv_batch, merged_model, rows_of, same
 
@@ -141,6 +141,41 @@ def test_rows_without_a_take_keep_their_types():
     assert isinstance(found, pa.RecordBatch)
 
 
-def test_many_runs_read_smaller_batches():
-    found = [merge_reader.batch_rows(runs) for runs in (0, 1, 8, 16, 64, 1000)]
-    assert found == [65536, 65536, 65536, 32768, 8192, 4096]
+def test_long_runs_read_long_batches_and_many_runs_stay_within_a_window():
+    assert merge_reader.shares([900_000, 90_000, 10_000], window_rows=100_000) == [90_000, 9_000, 1_024]
+    assert merge_reader.shares([5, 5]) == [32_768, 32_768]
+    assert merge_reader.shares([]) == []
+    for runs in (2, 20, 200):
+        assert sum(merge_reader.shares([1_000_000] * runs)) <= merge_reader.WINDOW_ROWS + 1_024 * runs
+
+
+def test_shares_of_any_size_change_no_rows():
+    runs = [[(i, 0, k, f"v{i}") for k in range(0, 400, step)] for i, step in enumerate((1, 7, 50, 399))]
+    wanted = merged(*(run_of(*run) for run in runs))
+    readers = readers_of(runs, KEYS, 33)
+    for ahead in ([1, 1, 1, 1], [90, 10, 3, 1], [1, 2, 300, 4]):
+        assert rows_of(merge(readers, KEYS, Deduplicate(), ahead=ahead), KEYS) == wanted
+
+
+def test_rows_that_take_away_are_left_out_by_every_function():
+    old = run_of((1, 0, 7, "a"), (1, 0, 8, "b"), (1, 0, 9, "c"))
+    new = run_of((2, 3, 7, None), (2, 1, 8, None), (2, 2, 9, "d"))
+    for function in (Deduplicate(), Last()):
+        assert merged(old, new, function=function) == [(2, 2, 9, "d")]
+        assert merged(old, new, function=function, keep_retracts=True) == [
+            (2, 3, 7, None),
+            (2, 1, 8, None),
+            (2, 2, 9, "d"),
+        ]
+
+
+class Last:
+    """Deduplicate, but it does not say which rows it chose."""
+
+    sequence = ARRIVAL
+
+    def columns(self, names):
+        return tuple(names)
+
+    def merge(self, rows, groups):
+        return take(rows, groups.order[groups.ends - 1])

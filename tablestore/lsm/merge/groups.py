@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -80,6 +80,16 @@ class MergeFunction(Protocol):
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch: ...
 
 
+@runtime_checkable
+class Choosing(MergeFunction, Protocol):
+    """A merge function whose results are rows as they came: it can say which, and leave them where they
+    are."""
+
+    def winners(self, rows: pa.RecordBatch, groups: Groups) -> np.ndarray:
+        """The places of the rows that `merge` gives."""
+        ...
+
+
 def grouped(codes: np.ndarray, numbers: Sequence[np.ndarray]) -> Groups:
     """Rows ordered by key code, then by `numbers`. One stable sort if equal keys come oldest first, else one
     or two more."""
@@ -127,7 +137,8 @@ def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Batches as one; text that is dictionary-encoded in some of them only becomes plain."""
     if len(batches) == 1:
         return batches[0]
-    if any(b.schema.types != batches[0].schema.types for b in batches):
+    first = batches[0].schema
+    if not all(b.schema is first or b.schema.equals(first) for b in batches):
         batches = [plain(b) for b in batches]
     return pa.concat_batches(batches)
 

@@ -34,6 +34,10 @@ class Deduplicate:
 
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """The winner of each key."""
+        return take(rows, self.winners(rows, groups))
+
+    def winners(self, rows: pa.RecordBatch, groups: Groups) -> np.ndarray:
+        """The place of each key's last row."""
         last = groups.ends - 1
         if self.ignore_delete:
             adds = ~rowkind.retracts(kinds_of(rows))[groups.order]
@@ -41,7 +45,7 @@ class Deduplicate:
                 found = np.maximum.reduceat(np.where(adds, np.arange(len(adds)), -1), groups.starts)
                 found = np.where(groups.starts == last, last, found)  # lone rows pass
                 last = found[found >= 0]
-        return take(rows, groups.order[last])
+        return groups.order[last]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +63,13 @@ class FirstRow:
 
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """The winner of each key."""
+        return take(rows, self.winners(rows, groups))
+
+    def winners(self, rows: pa.RecordBatch, groups: Groups) -> np.ndarray:
+        """The place of each key's first row; raises CannotMerge for keys that may not be left out."""
         adds = ~rowkind.retracts(kinds_of(rows))[groups.order]
         if adds.all():
-            return take(rows, groups.order[groups.starts])
+            return groups.order[groups.starts]
         lone = groups.starts == groups.ends - 1
         if not self.ignore_delete:
             refused = np.logical_or.reduceat(~adds, groups.starts) & ~lone
@@ -69,13 +77,13 @@ class FirstRow:
                 return self._without(rows, groups, refused)
         found = np.minimum.reduceat(np.where(adds, np.arange(len(adds)), len(adds)), groups.starts)
         found = np.where(lone, groups.starts, found)
-        return take(rows, groups.order[found[found < len(adds)]])
+        return groups.order[found[found < len(adds)]]
 
-    def _without(self, rows: pa.RecordBatch, groups: Groups, refused: np.ndarray) -> pa.RecordBatch:
+    def _without(self, rows: pa.RecordBatch, groups: Groups, refused: np.ndarray) -> np.ndarray:
         """The winners but those of the groups refused; raises CannotMerge where none may be left out."""
-        first = take(rows, groups.order[groups.starts])
+        first = groups.order[groups.starts]
         if self.tolerant:
-            return first.filter(pa.array(~refused))
-        at = int(np.flatnonzero(refused)[0])
-        key = {f.name: first.column(f.name)[at].as_py() for f in self.schema.key_fields}
+            return first[~refused]
+        at = int(first[refused][0])
+        key = {f.name: rows.column(f.name)[at].as_py() for f in self.schema.key_fields}
         raise CannotMerge("*", key, FIRST_ROW_RETRACT)
