@@ -19,7 +19,7 @@ from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.parquet_schema import KIND
 from tablestore.format.predicate import Predicate
-from tablestore.lsm import counted, interval, merge_reader
+from tablestore.lsm import interval, merge_reader
 from tablestore.lsm.changelog import LowestLevel, by_level, with_level
 from tablestore.lsm.merge_function import in_table, merge_function, plain, without_retracts
 from tablestore.lsm.sorted_run import old_to_new
