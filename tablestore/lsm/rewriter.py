@@ -10,7 +10,7 @@ Called by writers and by compaction tasks; belongs to one thread.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
