@@ -72,6 +72,13 @@ class ChangelogProducer(StrEnum):
     LOOKUP = "lookup"
 
 
+class CompactionStrategy(StrEnum):
+    """Which rules choose the files that a bucket's compaction merges."""
+
+    UNIVERSAL = "universal"
+    LEVELED = "leveled"
+
+
 def memory_size(text: str) -> int:
     """Bytes of `128 mb`, `64kb`, `1024`."""
     if text.strip().lower() == "infinite":

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 from tablestore.option_values import (
     ENDLESS,
+    CompactionStrategy,
     boolean,
     duration_ms,
+    enum,
     integer,
     memory_size,
     opt,
@@ -67,6 +69,30 @@ class WritingOptions:
     offpeak_end: int = opt("compaction.offpeak.end.hour", integer, -1, "hour after the quiet time")
     offpeak_ratio: int = opt("compaction.offpeak-ratio", integer, 0, "percent added to the size ratio then")
     force_up_level0: bool = opt("compaction.force-up-level-0", boolean, False, "always lift level 0")
+    strategy: CompactionStrategy = opt(
+        "tablestore.compaction.strategy",
+        enum(CompactionStrategy),
+        CompactionStrategy.UNIVERSAL,
+        "which rules choose what is compacted; engines that do not know leveled go by the universal ones",
+    )
+    leveled_level0_trigger: int = opt(
+        "tablestore.compaction.leveled.level0-file-num-trigger",
+        integer,
+        4,
+        "leveled: files of level 0 that are merged into level 1",
+    )
+    leveled_base_bytes: int = opt(
+        "tablestore.compaction.leveled.max-bytes-for-level-base",
+        memory_size,
+        1 << 30,
+        "leveled: bytes of level 1 from which on its files move down",
+    )
+    leveled_multiplier: int = opt(
+        "tablestore.compaction.leveled.max-bytes-for-level-multiplier",
+        integer,
+        5,
+        "leveled: how many times as many bytes the next level takes",
+    )
     commit_force_compact: bool = opt("commit.force-compact", boolean, False, "compact before each commit")
     commit_max_retries: int = opt("commit.max-retries", integer, 10, "tries of a commit that loses races")
     commit_min_wait_ms: int = opt("commit.min-retry-wait", duration_ms, 10, "first wait between tries")

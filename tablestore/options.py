@@ -21,6 +21,7 @@ from tablestore.option_storage import StorageOptions
 from tablestore.option_values import (
     INFINITE,
     ChangelogProducer,
+    CompactionStrategy,
     LookupCompact,
     MergeEngine,
     SortOrder,
@@ -32,7 +33,9 @@ from tablestore.option_writing import WritingOptions
 
 __all__ = [
     "INFINITE",
+    "LEVELED_LEVELS",
     "ChangelogProducer",
+    "CompactionStrategy",
     "LookupCompact",
     "MergeEngine",
     "SortOrder",
@@ -44,7 +47,9 @@ __all__ = [
     "keys_of",
     "memory_size",
     "refuse_near_misses",
+    "with_levels",
 ]
+LEVELED_LEVELS = 7  # as in RocksDB: with base 1 GiB and factor 5 levels 1 to 5 take 781 GiB
 _OPEN_PREFIXES = ("fields.", "file-index.", "log.", "kafka.", "table-storage.", "tablestore.", "metastore.")
 _OPEN_PREFIXES += ("parquet.", "orc.", "avro.", "metadata.iceberg.", "tag.callback.", "commit.callback.")
 
@@ -55,12 +60,14 @@ class TableOptions(ReadingOptions, WritingOptions, MergingOptions, StorageOption
 
     @property
     def num_levels(self) -> int:
-        """Levels of a fresh tree: `num-levels`, else the trigger plus one."""
-        return self.levels if self.levels is not None else self.compaction_trigger + 1
+        """Levels of a fresh tree: `num-levels`, else the trigger plus one (leveled: seven)."""
+        if self.levels is not None:
+            return self.levels
+        return LEVELED_LEVELS if self.strategy is CompactionStrategy.LEVELED else self.compaction_trigger + 1
 
     @property
     def run_stop_trigger(self) -> int:
-        """Sorted runs above which a writer compacts before it goes on."""
+        """Sorted runs (leveled: files of level 0) above which a writer compacts before it goes on."""
         return self.stop_trigger if self.stop_trigger is not None else self.compaction_trigger + 3
 
     @property
@@ -161,6 +168,13 @@ def current_names(options: Mapping[str, str], *, keyed: bool) -> dict[str, str]:
         if old in options:
             made.setdefault(new, values.get(options[old], options[old].removesuffix("%").strip()))
     return made
+
+
+def with_levels(options: Mapping[str, str]) -> dict[str, str]:
+    """The options of a leveled table with its number of levels said, as other engines assume another."""
+    if TableOptions.parse(options).strategy is not CompactionStrategy.LEVELED or "num-levels" in options:
+        return dict(options)
+    return {**options, "num-levels": str(LEVELED_LEVELS)}
 
 
 def keys_of(options: dict[str, str], key: str, given: tuple[str, ...]) -> tuple[str, ...]:

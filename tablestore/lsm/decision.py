@@ -1,8 +1,8 @@
 """What a compaction pick answers: the unit, and the reason in numbers and in words.
 
-A `Decision` holds the trial of every rule in the order in which they are tried: the one that fired, the sums
-of those that did not, and what the later ones would have done alone. Pure values; made by `compaction`, shown
-by widgets and logs.
+A `Reason` holds the trial of every rule in the order in which they are tried: the one that fired, the sums of
+those that did not, and what the later ones would have done alone. A `Decision` makes it when it is asked for,
+so that a pick costs little. Pure values; made by `compaction`, shown by widgets and logs, kept in records.
 """
 
 from __future__ import annotations
@@ -21,12 +21,16 @@ _SIGNS = {"fired": "✓", "no": "×", "not reached": "○", "off": "–"}
 
 @dataclass(frozen=True, slots=True)
 class CompactUnit:
-    """Files to merge, in the order of their runs, and the level their rows go to (never 0); with
-    `file_by_file` each is rewritten for itself."""
+    """Files to merge, in the order of their runs, and the level their rows go to (never 0).
+
+    With `file_by_file` each is rewritten for itself. They are whole runs, from the newest on; with `parts`
+    some are only those files of a level that overlap the others (leveled compaction).
+    """
 
     output_level: int
     files: tuple[DataFileMeta, ...]
     file_by_file: bool = False
+    parts: bool = False
 
     @property
     def size(self) -> int:
@@ -40,8 +44,13 @@ class CompactUnit:
         for level, files in groupby(self.files, key=lambda f: f.level):
             count = len(list(files))
             inputs.append(f"L{level}" if count == 1 else f"L{level}×{count}")
-        many = "1 file" if len(self.files) == 1 else f"{len(self.files)} files"
-        return f"{' + '.join(inputs)} → L{self.output_level}, {many} {quantities.size(self.size)}"
+        size = quantities.size(self.size)
+        return f"{' + '.join(inputs)} → L{self.output_level}, {_files(len(self.files))} {size}"
+
+
+def joins(candidate: int, percent: float, next_size: int) -> bool:
+    """Whether the next run joins the candidate, by the size ratio; as doubles, like the original."""
+    return not candidate * percent / 100.0 < float(next_size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +65,7 @@ class RatioStep:
     @property
     def taken(self) -> bool:
         """Whether the next run joins the candidate."""
-        return not self.candidate * self.percent / 100.0 < float(self.next_size)
+        return joins(self.candidate, self.percent, self.next_size)
 
     @property
     def text(self) -> str:
@@ -67,13 +76,34 @@ class RatioStep:
 
 
 @dataclass(frozen=True, slots=True)
+class OverlapStep:
+    """A file that could go down a level, with what it overlaps there."""
+
+    file: str
+    size: int
+    files: int
+    overlap: int
+    level: int
+    taken: bool
+
+    @property
+    def text(self) -> str:
+        """`take data-1.parquet: 12.0 MiB over 2 files of 30.1 MiB at L2 (ratio 2.51)`."""
+        (size, overlap), unit = quantities.terms((self.size, self.overlap))
+        below = "nothing" if not self.files else f"{_files(self.files)} of {overlap} {unit}"
+        ratio = f"{self.overlap / self.size:.2f}" if self.size else "0"
+        verdict = "take" if self.taken else "leave"
+        return f"{verdict} {self.file}: {size} {unit} over {below} at L{self.level} (ratio {ratio})"
+
+
+@dataclass(frozen=True, slots=True)
 class RuleTrial:
     """One rule held against one bucket: the terms of its sum, and what it alone would compact."""
 
     rule: str
     state: State
     numbers: tuple[tuple[str, Any], ...] = ()
-    steps: tuple[RatioStep, ...] = ()
+    steps: tuple[RatioStep | OverlapStep, ...] = ()
     unit: CompactUnit | None = field(default=None, repr=False)
 
     @property
@@ -81,7 +111,7 @@ class RuleTrial:
         """The sum with the numbers put in, one line."""
         if self.state == "off":
             return "off"
-        words = _WORDS[self.rule](dict(self.numbers), self)
+        words = _WORDS.get(self.rule, _level_score)(dict(self.numbers), self)
         if self.state == "not reached" and self.unit is not None:
             return f"{words}; alone it would take {self.unit.text}"
         return words
@@ -111,12 +141,34 @@ class Reason:
         return next((t for t in self.trials if t.state == "not reached" and t.unit is not None), None)
 
 
-@dataclass(frozen=True, slots=True)
 class Decision:
-    """The unit to compact, or None, with its reason: a "no" has one too."""
+    """The unit to compact, or None, with its reason: a "no" has one too. Immutable.
 
-    unit: CompactUnit | None
-    reason: Reason
+    `reason` may be what makes it; `rule` must be given then. It is made once, when it is first asked for, and
+    before a decision is pickled.
+    """
+
+    __slots__ = ("_made", "_reason", "rule", "unit")
+
+    def __init__(
+        self, unit: CompactUnit | None, reason: Reason | Callable[[], Reason], rule: str | None = None
+    ) -> None:
+        self.unit = unit
+        self._reason: Reason | None = None
+        self._made: Callable[[], Reason] | None = None
+        if isinstance(reason, Reason):
+            self._reason, self.rule = reason, reason.rule
+        else:
+            assert rule is not None, "a reason that is made later needs its rule now"
+            self._made, self.rule = reason, rule
+
+    @property
+    def reason(self) -> Reason:
+        """Why: the rule that decided, its sum, and what came of every other rule."""
+        if self._reason is None:
+            assert self._made is not None
+            self._reason, self._made = self._made(), None
+        return self._reason
 
     @property
     def text(self) -> str:
@@ -126,12 +178,45 @@ class Decision:
         return f"{self.unit.text}, because {self.reason.rule}: {self.reason.text}"
 
     def explain(self) -> str:
-        """The decision and the trial of every rule, one line each and one for each comparison."""
+        """The decision and the trial of every rule, one line each and one for each comparison; what the
+        runner-up would have done last."""
         lines = [self.text]
         for trial in self.reason.trials:
             lines.append(f"  {trial.sign} {trial.rule}: {trial.text}")
             lines += [f"      {line}" for line in trial.lines]
+        runner_up = self.reason.runner_up
+        if runner_up is not None and runner_up.unit is not None:
+            lines.append(f"  runner-up: {runner_up.rule}, {_compared(runner_up.unit, self.unit)}")
         return "\n".join(lines)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Decision):
+            return NotImplemented
+        return self.unit == other.unit and self.reason == other.reason
+
+    def __hash__(self) -> int:
+        return hash((self.unit, self.rule))
+
+    def __repr__(self) -> str:
+        return f"Decision({self.text})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Decision, (self.unit, self.reason)
+
+
+def _compared(unit: CompactUnit, taken: CompactUnit | None) -> str:
+    """What the runner-up would have done instead of what was decided."""
+    if taken is None:
+        return unit.text
+    if (unit.files, unit.output_level) == (taken.files, taken.output_level):
+        return "the same files"
+    more = unit.size - taken.size
+    sign = "more" if more >= 0 else "less"
+    return f"{unit.text}: {quantities.size(abs(more))} {sign} than what was taken"
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"
 
 
 def _runs(count: int) -> str:
@@ -201,7 +286,8 @@ def _lift_level0(n: dict[str, Any], trial: RuleTrial) -> str:
         return "level 0 is empty"
     if n.get("interval", 0) > n["level0"]:
         return f"level 0 holds {_runs(n['level0'])}, fewer than {n['interval']}"
-    return f"level 0 holds {_runs(n['level0'])}; {_taken(n, trial)}"
+    held = f"level 0 holds {_runs(n['level0'])}"
+    return f"{held}; {_taken(n, trial)}" if "taken" in n else f"{held}: all of it to L1"
 
 
 def _full(n: dict[str, Any], trial: RuleTrial) -> str:
@@ -210,6 +296,14 @@ def _full(n: dict[str, Any], trial: RuleTrial) -> str:
     if trial.unit is None:
         return "no files" if not n["runs"] else f"one run at the top level L{n['max_level']} already"
     return f"asked for, {_runs(n['runs'])} to L{n['max_level']}"
+
+
+def _level_score(n: dict[str, Any], trial: RuleTrial) -> str:
+    """A level held against its target: files of level 0, bytes of the others."""
+    if "trigger" in n:
+        return f"{_files(n['files'])} / trigger {n['trigger']} = score {n['score']:.2f}"
+    (size, target), unit = quantities.terms((n["bytes"], n["target"]))
+    return f"{size} / target {target} {unit} = score {n['score']:.2f}"
 
 
 _WORDS: dict[str, Callable[[dict[str, Any], RuleTrial], str]] = {

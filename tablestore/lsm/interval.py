@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tablestore.format import binary_row
@@ -19,14 +20,17 @@ from tablestore.lsm.sorted_run import MIXED, SortedRun, newest_first
 Section = tuple[SortedRun, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Comparable:
+    types: tuple[DataType, ...]
+
+    def __call__(self, key: bytes) -> Any:
+        return binary_row.sort_key(binary_row.decode(key, self.types), self.types)
+
+
 def key_order(types: Sequence[DataType]) -> Callable[[bytes], Any]:
-    """What makes serialized keys of these types comparable in the format's key order."""
-    kinds = tuple(types)
-
-    def comparable(key: bytes) -> Any:
-        return binary_row.sort_key(binary_row.decode(key, kinds), kinds)
-
-    return comparable
+    """What makes serialized keys of these types comparable in the format's key order; may be pickled."""
+    return _Comparable(tuple(types))
 
 
 def partition(files: Iterable[DataFileMeta], key: Callable[[bytes], Any]) -> list[Section]:

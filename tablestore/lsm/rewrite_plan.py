@@ -55,6 +55,19 @@ def plan_unit(
     )
 
 
+def drops_deletes(unit: CompactUnit, levels: Levels, *, marked: bool) -> bool:
+    """Whether rows that take keys away vanish (I7): nothing below the output level holds such a key, or what
+    does is `marked` as deleted. Whole runs ask only whether anything lies below, as the original does."""
+    if marked or unit.output_level >= levels.highest_level:
+        return True
+    if not unit.parts:
+        return False
+    low = min(levels.key(f.min_key) for f in unit.files)
+    high = max(levels.key(f.max_key) for f in unit.files)
+    below = levels.upper[unit.output_level :]
+    return not any(run.overlapping(low, high, levels.key) for run in below)
+
+
 def steps(
     sections: Sequence[Section],
     *,

@@ -44,7 +44,7 @@ from tablestore.lsm.interval import Section
 from tablestore.lsm.lookup import Hits, LevelLookup
 from tablestore.lsm.merge.expire import RecordExpire, expired_files
 from tablestore.lsm.merge_function import MergeFunction, merge_function, take, without_retracts
-from tablestore.lsm.rewrite_plan import Step, plan_unit
+from tablestore.lsm.rewrite_plan import Step, drops_deletes, plan_unit
 from tablestore.lsm.sorted_run import Levels, SortedRun, old_to_new
 from tablestore.options import ChangelogProducer, MergeEngine, TableOptions
 
@@ -154,8 +154,7 @@ class Rewriter:
     def run(self, unit: CompactUnit, levels: Levels) -> CompactResult:
         """Compact `unit`, picked from `levels`."""
         assert unit.output_level > 0, "compaction never writes level 0"
-        # I7: nothing below, or what is below is marked as deleted, so deletes may vanish
-        drop = unit.output_level >= levels.highest_level or self._deletions is not None
+        drop = drops_deletes(unit, levels, marked=self._deletions is not None)
         work = _Work(unit.output_level, levels.max_level, drop, self._lookup(unit.output_level, levels))
         before: list[DataFileMeta] = []
         after: list[DataFileMeta] = []

@@ -7,16 +7,24 @@ Every level-0 file is a run of its own, newest first; each level above is one ru
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from tablestore.format.manifest import DataFileMeta
 
 MIXED = -1  # level of a run packed from files of several levels
+KeyOrder = Callable[[bytes], Any]
 
 
-@dataclass(frozen=True, slots=True)
+def byte_order(key: bytes) -> bytes:
+    """Keys as they lie: the order of keys that were made comparable before."""
+    return key
+
+
+@dataclass(frozen=True)
 class SortedRun:
     """Files ordered by key with disjoint intervals (I4). `level` is MIXED for a packed run of a section."""
 
@@ -28,7 +36,7 @@ class SortedRun:
         """The run that one file is."""
         return cls((file,), file.level)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Bytes of all files."""
         return sum(f.file_size for f in self.files)
@@ -38,6 +46,11 @@ class SortedRun:
         """Rows of all files, deletes included."""
         return sum(f.row_count for f in self.files)
 
+    def overlapping(self, low: Any, high: Any, key: KeyOrder) -> tuple[DataFileMeta, ...]:
+        """The files of a level that share a key with `low`..`high`, both comparable keys."""
+        first = bisect_left(self.files, low, key=lambda f: key(f.max_key))
+        return self.files[first : bisect_right(self.files, high, lo=first, key=lambda f: key(f.min_key))]
+
 
 @dataclass(frozen=True, slots=True)
 class Levels:
@@ -45,11 +58,10 @@ class Levels:
 
     level0: tuple[DataFileMeta, ...]  # newest first
     upper: tuple[SortedRun, ...]  # upper[i] is level i + 1, maybe without files
+    key: KeyOrder = field(default=byte_order, compare=False, repr=False)  # makes serialized keys comparable
 
     @classmethod
-    def of(
-        cls, files: Iterable[DataFileMeta], num_levels: int, key: Callable[[bytes], Any] = lambda key: key
-    ) -> Levels:
+    def of(cls, files: Iterable[DataFileMeta], num_levels: int, key: KeyOrder = byte_order) -> Levels:
         """Levels of these live files; raised above `num_levels` when a file lies higher.
 
         `key` makes serialized keys comparable (`interval.key_order`); without it files of a level are in byte
@@ -63,7 +75,7 @@ class Levels:
         for level in range(1, count):
             found = sorted(by_level.get(level, ()), key=lambda f: key(f.min_key))
             upper.append(SortedRun(tuple(found), level))
-        return cls(tuple(sorted(by_level.get(0, ()), key=newest_first)), tuple(upper))
+        return cls(tuple(sorted(by_level.get(0, ()), key=newest_first)), tuple(upper), key)
 
     @property
     def num_levels(self) -> int:
@@ -96,16 +108,32 @@ class Levels:
         return self.level0 + tuple(f for r in self.upper for f in r.files)
 
     def apply(
-        self,
-        before: Iterable[DataFileMeta],
-        after: Iterable[DataFileMeta],
-        key: Callable[[bytes], Any] = lambda key: key,
+        self, before: Iterable[DataFileMeta], after: Iterable[DataFileMeta], key: KeyOrder | None = None
     ) -> Levels:
-        """The levels without `before` and with `after`; every file of `before` must be there."""
-        gone = {(f.level, f.file_name) for f in before}
-        kept = [f for f in self.files if (f.level, f.file_name) not in gone]
-        assert len(kept) == len(self.files) - len(gone), f"I6: {sorted(gone)} are not all live in this bucket"
-        return Levels.of([*kept, *after], self.num_levels, key)
+        """The levels without `before` and with `after`; every file of `before` must be there. Levels in
+        which nothing changes stay the same objects."""
+        order = key or self.key
+        gone: dict[int, set[str]] = {}
+        come: dict[int, list[DataFileMeta]] = {}
+        for file in before:
+            gone.setdefault(file.level, set()).add(file.file_name)
+        for file in after:
+            come.setdefault(file.level, []).append(file)
+        upper = list(self.upper)
+        upper += (SortedRun((), level) for level in range(len(upper) + 1, max(come, default=0) + 1))
+        level0 = self.level0
+        for level in gone.keys() | come.keys():
+            files = level0 if level == 0 else upper[level - 1].files
+            names = gone.get(level, ())
+            kept = [f for f in files if f.file_name not in names]
+            assert len(kept) == len(files) - len(names), f"I6: {sorted(names)} are not all live at L{level}"
+            kept += come.get(level, ())
+            if level == 0:
+                level0 = tuple(sorted(kept, key=newest_first))
+            else:
+                kept.sort(key=lambda f: order(f.min_key))
+                upper[level - 1] = SortedRun(tuple(kept), level)
+        return Levels(level0, tuple(upper), order)
 
 
 def newest_first(file: DataFileMeta) -> tuple[int, int, int, str]:

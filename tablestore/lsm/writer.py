@@ -3,8 +3,9 @@
 Sequence numbers are stamped in order of arrival unless the caller gives them. A flush orders the buffer,
 folds equal keys and writes level 0; `changelog` writes all rows, before folding, to changelog files. With
 `compact` the writer compacts when it prepares, and in between when more than `num-sorted-run.stop-trigger`
-runs have gathered: the write stall. Tables whose compaction looks keys up lift level 0 each time; what that
-tells and marks is in the message, too. Nothing is visible until it is committed. Belongs to one thread.
+runs (leveled: files of level 0) have gathered: the write stall. Tables whose compaction looks keys up lift
+level 0 each time; what that tells and marks is in the message, too. Nothing is visible until it is committed.
+Belongs to one thread.
 """
 
 from __future__ import annotations
@@ -150,8 +151,9 @@ class MergeTreeWriter:
 
     def _stall(self) -> None:
         """Compact while more runs than the stop trigger have gathered."""
-        while self._levels.run_count > self._options.stop_trigger and self._compact():
-            log.info("%s: waited for compaction at %d runs", self._files.directory, self._levels.run_count)
+        while self._options.stalls(self._levels) and self._compact():
+            backlog = self._options.backlog(self._levels)
+            log.info("%s: waited for compaction, %d runs are left", self._files.directory, backlog)
 
     def _compact(self) -> bool:
         """Carry out one pick; False when there is nothing to do."""

@@ -23,9 +23,17 @@ from tablestore.format.types import DataField, DataType, as_type, from_arrow
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import checked_name, location
 from tablestore.io.routed import file_io_for
+from tablestore.lsm import counted
 from tablestore.meta.refs import MAIN
 from tablestore.meta.store import Store
-from tablestore.options import TableOptions, as_text, current_names, keys_of, refuse_near_misses
+from tablestore.options import (
+    TableOptions,
+    as_text,
+    current_names,
+    keys_of,
+    refuse_near_misses,
+    with_levels,
+)
 from tablestore.table.identifier import DEFAULT_DATABASE, Identifier
 from tablestore.table.refs import require_branch
 from tablestore.table.system import SYSTEM_DATABASE, global_table
@@ -106,7 +114,9 @@ class Lake:
         """Create a table (and its database). `schema`: an Arrow schema, {name: type}, or [(name, type)…] or
         fields.
 
-        Raises AlreadyExists, SchemaMismatch, InvalidOption, Unsupported; nothing is made then.
+        Without a primary key, `write-mode` = change-log makes a change-log table: equal rows are counted,
+        changes of any kind are taken, the columns become NOT NULL. Raises AlreadyExists, SchemaMismatch,
+        InvalidOption, Unsupported; nothing is made then.
         """
         identifier = _plain(name)
         chosen = {**self._options.table_defaults, **as_text(options)}
@@ -114,11 +124,15 @@ class Lake:
         partition_by = keys_of(chosen, "partition", _names(partition_by, "partition_by"))
         given = current_names(chosen, keyed=bool(primary_key))
         refuse_near_misses(given)
+        fields = _fields(schema)
+        if counted.is_asked_for(given, primary_key):
+            fields, primary_key, given = counted.declared(fields, partition_by, given)
         if primary_key:
             given.setdefault("bucket", "1")
         given.setdefault("tablestore.uuid", self._env.uuid())
+        given = with_levels(given)
         made = create_schema(
-            _fields(schema),
+            fields,
             primary_key=primary_key,
             partition_by=partition_by,
             options=given,

@@ -14,7 +14,7 @@ from tablestore.errors import CommitConflict, Unsupported
 from tablestore.format.schema import TableSchema
 from tablestore.format.schema_change import Change, apply
 from tablestore.meta.store import Store
-from tablestore.options import TableOptions
+from tablestore.options import TableOptions, with_levels
 from tablestore.write.support import require_writable
 
 log = logging.getLogger(__name__)
@@ -31,6 +31,7 @@ def alter(store: Store, changes: Sequence[Change]) -> TableSchema:
         latest = store.schemas.latest()
         has_snapshots = store.snapshots.latest() is not None
         made = apply(latest, changes, has_snapshots=has_snapshots, time_millis=store.env.now_ms())
+        made = replace(made, options=with_levels(made.options))
         if replace(made, id=latest.id, time_millis=latest.time_millis) == latest:
             return latest
         _require_consistent(made)

@@ -9,6 +9,7 @@ from tablestore.format.types import to_arrow
 from tablestore.io.external_paths import ExternalPaths
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.changelog_rules import require_changelog
+from tablestore.lsm.compaction import require_strategy
 from tablestore.lsm.merge.validate import validate
 from tablestore.options import TableOptions
 from tablestore.write.bucket_mode import DYNAMIC_BUCKET, BucketMode, key_is_global
@@ -46,6 +47,7 @@ def _require_keys(schema: TableSchema, options: TableOptions) -> None:
     require_buckets(schema, options)
     validate(schema, options)
     require_changelog(schema, options)
+    require_strategy(schema, options)
     if options.compaction_trigger < 1 or options.num_levels < 2:
         raise InvalidRequest("num-sorted-run.compaction-trigger must be at least 1 and num-levels at least 2")
 

@@ -1,4 +1,4 @@
-"""Universal compaction: recorded picks of Java Paimon 2.0.0, and text cases to read as documentation."""
+"""Picks: universal ones as recorded from Java Paimon 2.0.0, and text cases of all rules as documentation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tablestore.lsm.compaction.__main__ import main
 from tablestore.lsm.compaction.recorded import check_picks, recorded_case
 from tablestore.lsm.decision import RatioStep
 from tablestore.lsm.sorted_run import Levels
-from tablestore.options import TableOptions, duration_ms, memory_size
+from tablestore.options import CompactionStrategy, TableOptions, duration_ms, memory_size
 from tests.lsm.trees import data_file, parse_file
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "picks" / "universal-picks.jsonl.gz"
@@ -34,6 +34,11 @@ OPTIONS = {
     "total-size": ("total_threshold", memory_size),
     "incremental-size": ("incremental_threshold", memory_size),
     "force-up-level0": ("force_up_level0", lambda text: text == "true"),
+    "strategy": ("strategy", CompactionStrategy),
+    "level0-interval": ("level0_interval", int),
+    "level0-trigger": ("level0_trigger", int),
+    "level-base": ("level_base_bytes", memory_size),
+    "multiplier": ("level_multiplier", int),
 }
 
 

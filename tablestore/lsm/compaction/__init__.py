@@ -1,24 +1,28 @@
 """Compaction strategies: which sorted runs of a bucket to merge next.
 
 A strategy is pure: levels, options and a context in; a `Decision` with its reason out, the "no" included.
-Called by writers, compaction jobs, dry runs and the simulator. `python -m tablestore.lsm.compaction
---check-picks FILE` replays recorded picks.
+`pick` asks the table's own; `full` brings all of a bucket to the top whatever the strategy. Called by
+writers, compaction jobs, dry runs and the simulator. `python -m tablestore.lsm.compaction --check-picks FILE`
+replays recorded picks.
 """
 
 from __future__ import annotations
 
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
-from tablestore.lsm.compaction.universal import full, pick
-from tablestore.lsm.decision import CompactUnit, Decision, RatioStep, Reason, RuleTrial
+from tablestore.lsm.compaction.strategy import pick, require_strategy
+from tablestore.lsm.compaction.universal import full
+from tablestore.lsm.decision import CompactUnit, Decision, OverlapStep, RatioStep, Reason, RuleTrial
 
 __all__ = [
     "CompactUnit",
     "CompactionOptions",
     "Decision",
+    "OverlapStep",
     "PickContext",
     "RatioStep",
     "Reason",
     "RuleTrial",
     "full",
     "pick",
+    "require_strategy",
 ]

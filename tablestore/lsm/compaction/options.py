@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tablestore.lsm.sorted_run import Levels
-from tablestore.options import LookupCompact, TableOptions
+from tablestore.options import CompactionStrategy, LookupCompact, TableOptions
 
 _HOUR_MS = 3_600_000
 
@@ -29,6 +29,10 @@ class CompactionOptions:
     level0_interval: int = 0  # level 0 is forced up from so many files on
     target_bytes: int = 128 << 20
     small_file_ratio: float = 0.7
+    strategy: CompactionStrategy = CompactionStrategy.UNIVERSAL
+    level0_trigger: int = 4  # leveled: files of level 0 that go down
+    level_base_bytes: int = 1 << 30
+    level_multiplier: int = 5
 
     @classmethod
     def of(cls, options: TableOptions) -> CompactionOptions:
@@ -49,12 +53,33 @@ class CompactionOptions:
             level0_interval=_interval(options),
             target_bytes=options.target_bytes(keyed=True),
             small_file_ratio=options.small_file_ratio,
+            strategy=options.strategy,
+            level0_trigger=options.leveled_level0_trigger,
+            level_base_bytes=options.leveled_base_bytes,
+            level_multiplier=options.leveled_multiplier,
         )
 
     @property
     def small_file_bytes(self) -> float:
         """Files below this are rewritten along with their neighbours instead of moved."""
         return self.small_file_ratio * self.target_bytes
+
+    @property
+    def leveled(self) -> bool:
+        """Whether levels have target sizes; otherwise runs are compared with each other."""
+        return self.strategy is CompactionStrategy.LEVELED
+
+    def backlog(self, levels: Levels) -> int:
+        """What a writer may not let gather: sorted runs, or files of level 0 where levels have targets."""
+        return len(levels.level0) if self.leveled else levels.run_count
+
+    def stalls(self, levels: Levels) -> bool:
+        """Whether a writer compacts before it goes on: more than the stop trigger have gathered."""
+        return self.backlog(levels) > self.stop_trigger
+
+    def target(self, level: int) -> int:
+        """Bytes that a level from 1 on takes before its files move down (leveled)."""
+        return self.level_base_bytes * self.level_multiplier ** (level - 1)
 
     def percent(self, hour: int) -> float:
         """100 plus the size ratio in force at that hour of the day."""

@@ -1,87 +1,114 @@
 """Universal compaction by the exact rules of Paimon 2.0.0 (format facts 12.2).
 
 The rules are tried in order: early full, size amplification, size ratio, file number, lift level 0. Runs
-taken are always contiguous from the newest (I5), and the output level is never 0. Pure.
+taken are always contiguous from the newest (I5), and the output level is never 0. Pure. A pick makes only
+the sums that it needs; `explain` makes those of every rule, with the numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tablestore.format.manifest import DataFileMeta
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
-from tablestore.lsm.decision import CompactUnit, Decision, RatioStep, Reason, RuleTrial
-from tablestore.lsm.sorted_run import Levels, SortedRun
+from tablestore.lsm.decision import CompactUnit, Decision, RatioStep, Reason, RuleTrial, State, joins
+from tablestore.lsm.sorted_run import Levels
+
+Numbers = tuple[tuple[str, Any], ...]
+_SKIPPED = -1  # a rule that the table does not ask for
 
 
-@dataclass(frozen=True, slots=True)
-class _Tree:
-    """Runs of a bucket with their sizes added up once."""
+@dataclass(slots=True)
+class _Sums:
+    """Sizes and levels of a bucket's runs, newest first."""
 
-    runs: tuple[SortedRun, ...]
-    sizes: tuple[int, ...]
-    max_level: int
+    sizes: list[int]
+    levels: list[int]
+    level0: int
+    top: int
 
     @classmethod
-    def of(cls, levels: Levels) -> _Tree:
-        runs = levels.runs
-        return cls(runs, tuple(r.size for r in runs), levels.max_level)
-
-    def unit(self, count: int) -> CompactUnit:
-        """The first `count` runs, and as many more as it takes not to end at level 0."""
-        runs, level = self.runs, self.max_level
-        if count < len(runs):
-            level = max(0, runs[count].level - 1)
-        while level == 0 and count < len(runs):
-            level = runs[count].level
-            count += 1
-        if count == len(runs):
-            level = self.max_level
-        return CompactUnit(level, tuple(f for r in runs[:count] for f in r.files))
+    def of(cls, levels: Levels) -> _Sums:
+        sizes = [f.file_size for f in levels.level0]
+        level0 = len(sizes)
+        places = [0] * level0
+        for run in levels.upper:
+            if run.files:
+                sizes.append(run.size)
+                places.append(run.level)
+        return cls(sizes, places, level0, len(levels.upper))
 
 
 def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decision:
-    """The next unit of a bucket by the first rule that fires, or None; the reason holds every rule's sum."""
-    tree = _Tree.of(levels)
-    trials: list[RuleTrial] = []
-    fired: RuleTrial | None = None
+    """The next unit of a bucket by the first rule that fires, or None."""
+    sums = _Sums.of(levels)
     for rule in _RULES:
-        trial = rule(tree, options, at)
-        if fired is not None and trial.state != "off":
-            trial = replace(trial, state="not reached")
-        elif trial.state == "fired":
-            fired = trial
-        trials.append(trial)
-    if fired is None:
-        return Decision(None, Reason("none", _no_rule(trials), tuple(trials)))
-    return _decision(fired, tuple(trials))
+        taken = rule.takes(sums, options, at)
+        if taken > 0:
+            unit: CompactUnit | None = _unit(levels, sums, taken)
+            if _is_no_work(unit):
+                unit = None
+            return Decision(unit, partial(explain, levels, options, at), rule.name)
+    return Decision(None, partial(explain, levels, options, at), "none")
 
 
 def full(
     levels: Levels, options: CompactionOptions, *, worn: Callable[[DataFileMeta], bool] = lambda _: False
 ) -> Decision:
     """All runs to the top level; when there is only that level's run its `worn` files, each for itself."""
-    tree = _Tree.of(levels)
-    numbers: tuple[tuple[str, Any], ...] = (("runs", len(tree.runs)), ("max_level", tree.max_level))
-    unit = tree.unit(len(tree.runs)) if tree.runs else None
-    if len(tree.runs) == 1 and tree.runs[0].level == tree.max_level:
-        files = tuple(f for f in tree.runs[0].files if worn(f))
-        unit = CompactUnit(tree.max_level, files, file_by_file=True) if files else None
+    runs = levels.runs
+    numbers: Numbers = (("runs", len(runs)), ("max_level", levels.max_level))
+    unit = CompactUnit(levels.max_level, levels.files) if runs else None
+    if len(runs) == 1 and runs[0].level == levels.max_level:
+        files = tuple(f for f in runs[0].files if worn(f))
+        unit = CompactUnit(levels.max_level, files, file_by_file=True) if files else None
         numbers += (("worn", len(files)),)
     trial = RuleTrial("full", "no" if unit is None else "fired", numbers, unit=unit)
-    return _decision(trial, (trial,))
+    return Decision(unit, Reason(trial.rule, trial.text, (trial,)))
 
 
-def _decision(trial: RuleTrial, trials: tuple[RuleTrial, ...]) -> Decision:
-    unit = trial.unit
-    alone = unit is not None and len(unit.files) == 1 and unit.files[0].level == unit.output_level
-    if unit is not None and alone and not unit.file_by_file:
-        return Decision(
-            None, Reason(trial.rule, f"{trial.text}, but that is one file at L{unit.output_level}", trials)
-        )
-    return Decision(unit, Reason(trial.rule, trial.text, trials))
+def explain(levels: Levels, options: CompactionOptions, at: PickContext) -> Reason:
+    """Why `pick` answers as it does: the trial of every rule, those after the one that fired as well."""
+    sums = _Sums.of(levels)
+    trials: list[RuleTrial] = []
+    fired: RuleTrial | None = None
+    for rule in _RULES:
+        taken = rule.takes(sums, options, at)
+        state: State = "off" if taken == _SKIPPED else "no" if not taken else "fired"
+        if state != "off" and fired is not None:
+            state = "not reached"
+        numbers, steps = ((), ()) if state == "off" else rule.shown(sums, options, at, taken)
+        unit = _unit(levels, sums, taken) if taken > 0 else None
+        trials.append(RuleTrial(rule.name, state, numbers, steps, unit))
+        fired = trials[-1] if state == "fired" else fired
+    if fired is None:
+        return Reason("none", _no_rule(trials), tuple(trials))
+    text = fired.text
+    if _is_no_work(fired.unit):
+        assert fired.unit is not None
+        text = f"{text}, but that is one file at L{fired.unit.output_level}"
+    return Reason(fired.rule, text, tuple(trials))
+
+
+def _is_no_work(unit: CompactUnit | None) -> bool:
+    """Whether all of it is one file that is at the output level already."""
+    return unit is not None and len(unit.files) == 1 and unit.files[0].level == unit.output_level
+
+
+def _unit(levels: Levels, sums: _Sums, count: int) -> CompactUnit:
+    """The first `count` runs, and as many more as it takes not to end at level 0."""
+    total, level = len(sums.sizes), sums.top
+    if count < total:
+        level = max(0, sums.levels[count] - 1)
+    while level == 0 and count < total:
+        level = sums.levels[count]
+        count += 1
+    if count == total:
+        return CompactUnit(sums.top, levels.files)
+    return CompactUnit(level, tuple(f for run in levels.runs[:count] for f in run.files))
 
 
 def _no_rule(trials: Sequence[RuleTrial]) -> str:
@@ -90,99 +117,158 @@ def _no_rule(trials: Sequence[RuleTrial]) -> str:
     return "; ".join([*(f"{t.rule}: {t.text}" for t in told), *([few] if few else [])])
 
 
-def _early_full(tree: _Tree, options: CompactionOptions, at: PickContext) -> RuleTrial:
-    """Everything to the top when that is overdue, small, or much has gathered above the top level."""
-    numbers: list[tuple[str, Any]] = [("runs", len(tree.runs))]
-    due = []
-    if options.interval_ms is not None:
-        since = None if at.last_full_ms is None else at.now_ms - at.last_full_ms
-        numbers += [("since_last_full_ms", since), ("interval_ms", options.interval_ms)]
-        due.append(since is None or since > options.interval_ms)
-    if options.total_threshold is not None:
-        total = sum(tree.sizes)
-        numbers += [("total", total), ("total_threshold", options.total_threshold)]
-        due.append(total < options.total_threshold)
-    if options.incremental_threshold is not None:
-        above = sum(s for r, s in zip(tree.runs, tree.sizes, strict=True) if r.level != tree.max_level)
-        numbers += [("incremental", above), ("incremental_threshold", options.incremental_threshold)]
-        due.append(above > options.incremental_threshold)
-    if not due:
-        return RuleTrial("early full", "off")
-    if len(tree.runs) > 1 and any(due):
-        return RuleTrial("early full", "fired", tuple(numbers), unit=tree.unit(len(tree.runs)))
-    return RuleTrial("early full", "no", tuple(numbers))
+def _extended(sizes: list[int], count: int, percent: float) -> int:
+    """Runs taken: `count`, and more while the next is not larger than all taken so far, stretched."""
+    candidate = sum(sizes[:count])
+    while count < len(sizes) and joins(candidate, percent, sizes[count]):
+        candidate += sizes[count]
+        count += 1
+    return count
 
 
-def _size_amplification(tree: _Tree, options: CompactionOptions, at: PickContext) -> RuleTrial:
-    """Everything to the top when the newer runs outweigh the oldest one by the given percentage."""
-    numbers: list[tuple[str, Any]] = [("runs", len(tree.runs)), ("trigger", options.trigger)]
-    if len(tree.runs) < options.trigger or not tree.runs:
-        return RuleTrial("size amplification", "no", tuple(numbers))
-    newer, oldest = sum(tree.sizes[:-1]), tree.sizes[-1]
-    numbers += [("newer", newer), ("oldest", oldest), ("limit_percent", options.max_size_amplification)]
-    if newer * 100 > options.max_size_amplification * oldest:
-        return RuleTrial("size amplification", "fired", tuple(numbers), unit=tree.unit(len(tree.runs)))
-    return RuleTrial("size amplification", "no", tuple(numbers))
-
-
-def _extend(tree: _Tree, count: int, percent: float) -> tuple[RatioStep, ...]:
-    """Take further runs while the next is not larger than all taken so far, stretched by the ratio."""
-    candidate, steps = sum(tree.sizes[:count]), []
-    for run, size in zip(tree.runs[count:], tree.sizes[count:], strict=True):
-        steps.append(RatioStep(candidate, percent, size, run.level))
-        if not steps[-1].taken:
-            break
-        candidate += size
-    return tuple(steps)
-
-
-def _size_ratio(tree: _Tree, options: CompactionOptions, at: PickContext) -> RuleTrial:
-    """The newest runs of about equal size."""
-    numbers = (("runs", len(tree.runs)), ("trigger", options.trigger))
-    if len(tree.runs) < options.trigger or not tree.runs:
-        return RuleTrial("size ratio", "no", numbers)
-    steps = _extend(tree, 1, options.percent(at.hour))
-    taken = 1 + sum(s.taken for s in steps)
-    numbers += (("taken", taken),)
-    if taken == 1:
-        return RuleTrial("size ratio", "no", numbers, steps)
-    return RuleTrial("size ratio", "fired", numbers, steps, tree.unit(taken))
-
-
-def _file_number(tree: _Tree, options: CompactionOptions, at: PickContext) -> RuleTrial:
-    """As many of the newest runs as are above the trigger, and those of about equal size after them."""
-    numbers = (("runs", len(tree.runs)), ("trigger", options.trigger))
-    if len(tree.runs) <= options.trigger:
-        return RuleTrial("file number", "no", numbers)
-    initial = len(tree.runs) - options.trigger + 1
-    steps = _extend(tree, initial, options.percent(at.hour))
-    taken = initial + sum(s.taken for s in steps)
-    return RuleTrial(
-        "file number", "fired", (*numbers, ("initial", initial), ("taken", taken)), steps, tree.unit(taken)
+def _steps(sums: _Sums, initial: int, taken: int, percent: float) -> tuple[RatioStep, ...]:
+    """The comparisons that `_extended` made from `initial` on, the one that stopped it included."""
+    return tuple(
+        RatioStep(sum(sums.sizes[:i]), percent, sums.sizes[i], sums.levels[i])
+        for i in range(initial, min(taken + 1, len(sums.sizes)))
     )
 
 
-def _lift_level0(tree: _Tree, options: CompactionOptions, at: PickContext) -> RuleTrial:
+def _early_full(sums: _Sums, options: CompactionOptions, at: PickContext) -> int:
+    """Everything to the top when that is overdue, small, or much has gathered above the top level."""
+    interval, total, incremental = (
+        options.interval_ms,
+        options.total_threshold,
+        options.incremental_threshold,
+    )
+    if interval is None and total is None and incremental is None:
+        return _SKIPPED
+    due = interval is not None and (at.last_full_ms is None or at.now_ms - at.last_full_ms > interval)
+    due = due or (total is not None and sum(sums.sizes) < total)
+    due = due or (incremental is not None and _above_top(sums) > incremental)
+    return len(sums.sizes) if due and len(sums.sizes) > 1 else 0
+
+
+def _above_top(sums: _Sums) -> int:
+    return sum(s for s, level in zip(sums.sizes, sums.levels, strict=True) if level != sums.top)
+
+
+def _early_full_shown(
+    sums: _Sums, options: CompactionOptions, at: PickContext, taken: int
+) -> tuple[Numbers, tuple[RatioStep, ...]]:
+    numbers: Numbers = (("runs", len(sums.sizes)),)
+    if options.interval_ms is not None:
+        since = None if at.last_full_ms is None else at.now_ms - at.last_full_ms
+        numbers += (("since_last_full_ms", since), ("interval_ms", options.interval_ms))
+    if options.total_threshold is not None:
+        numbers += (("total", sum(sums.sizes)), ("total_threshold", options.total_threshold))
+    if options.incremental_threshold is not None:
+        numbers += (
+            ("incremental", _above_top(sums)),
+            ("incremental_threshold", options.incremental_threshold),
+        )
+    return numbers, ()
+
+
+def _size_amplification(sums: _Sums, options: CompactionOptions, at: PickContext) -> int:
+    """Everything to the top when the newer runs outweigh the oldest one by the given percentage."""
+    sizes = sums.sizes
+    if len(sizes) < options.trigger or not sizes:
+        return 0
+    newer = sum(sizes) - sizes[-1]
+    return len(sizes) if newer * 100 > options.max_size_amplification * sizes[-1] else 0
+
+
+def _size_amplification_shown(
+    sums: _Sums, options: CompactionOptions, at: PickContext, taken: int
+) -> tuple[Numbers, tuple[RatioStep, ...]]:
+    numbers = _triggered(sums, options)
+    if len(sums.sizes) < options.trigger or not sums.sizes:
+        return numbers, ()
+    newer, oldest = sum(sums.sizes[:-1]), sums.sizes[-1]
+    numbers += (("newer", newer), ("oldest", oldest), ("limit_percent", options.max_size_amplification))
+    return numbers, ()
+
+
+def _triggered(sums: _Sums, options: CompactionOptions) -> Numbers:
+    return (("runs", len(sums.sizes)), ("trigger", options.trigger))
+
+
+def _size_ratio(sums: _Sums, options: CompactionOptions, at: PickContext) -> int:
+    """The newest runs of about equal size."""
+    if len(sums.sizes) < options.trigger or not sums.sizes:
+        return 0
+    taken = _extended(sums.sizes, 1, options.percent(at.hour))
+    return taken if taken > 1 else 0
+
+
+def _size_ratio_shown(
+    sums: _Sums, options: CompactionOptions, at: PickContext, taken: int
+) -> tuple[Numbers, tuple[RatioStep, ...]]:
+    numbers = _triggered(sums, options)
+    if len(sums.sizes) < options.trigger or not sums.sizes:
+        return numbers, ()
+    taken = max(taken, 1)
+    return (*numbers, ("taken", taken)), _steps(sums, 1, taken, options.percent(at.hour))
+
+
+def _file_number(sums: _Sums, options: CompactionOptions, at: PickContext) -> int:
+    """As many of the newest runs as are above the trigger, and those of about equal size after them."""
+    above = len(sums.sizes) - options.trigger
+    return _extended(sums.sizes, above + 1, options.percent(at.hour)) if above > 0 else 0
+
+
+def _file_number_shown(
+    sums: _Sums, options: CompactionOptions, at: PickContext, taken: int
+) -> tuple[Numbers, tuple[RatioStep, ...]]:
+    numbers = _triggered(sums, options)
+    if not taken:
+        return numbers, ()
+    initial = len(sums.sizes) - options.trigger + 1
+    return (*numbers, ("initial", initial), ("taken", taken)), _steps(
+        sums, initial, taken, options.percent(at.hour)
+    )
+
+
+def _lift_level0(sums: _Sums, options: CompactionOptions, at: PickContext) -> int:
     """All of level 0, level 1 with it, when the table wants level 0 lifted at every compaction."""
     if not options.force_up_level0:
-        return RuleTrial("lift level 0", "off")
-    initial = sum(1 for r in tree.runs if r.level == 0)
-    numbers: tuple[tuple[str, Any], ...] = (("runs", len(tree.runs)), ("level0", initial))
+        return _SKIPPED
+    if not sums.level0 or sums.level0 < options.level0_interval:
+        return 0
+    return _extended(sums.sizes, _lifted(sums), options.percent(at.hour))
+
+
+def _lifted(sums: _Sums) -> int:
+    """Runs that are lifted at least: level 0, and level 1 if there is one."""
+    return sums.level0 + (sums.level0 < len(sums.levels) and sums.levels[sums.level0] == 1)
+
+
+def _lift_level0_shown(
+    sums: _Sums, options: CompactionOptions, at: PickContext, taken: int
+) -> tuple[Numbers, tuple[RatioStep, ...]]:
+    numbers: Numbers = (("runs", len(sums.sizes)), ("level0", sums.level0))
     if options.level0_interval:
         numbers += (("interval", options.level0_interval),)
-    if not initial or initial < options.level0_interval:
-        return RuleTrial("lift level 0", "no", numbers)
-    if initial < len(tree.runs) and tree.runs[initial].level == 1:
-        initial += 1
-    steps = _extend(tree, initial, options.percent(at.hour))
-    taken = initial + sum(s.taken for s in steps)
-    return RuleTrial("lift level 0", "fired", (*numbers, ("taken", taken)), steps, tree.unit(taken))
+    if not taken:
+        return numbers, ()
+    return (*numbers, ("taken", taken)), _steps(sums, _lifted(sums), taken, options.percent(at.hour))
 
 
-_RULES: tuple[Callable[[_Tree, CompactionOptions, PickContext], RuleTrial], ...] = (
-    _early_full,
-    _size_amplification,
-    _size_ratio,
-    _file_number,
-    _lift_level0,
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """`takes` says how many of the newest runs it alone would take: 0 none, `_SKIPPED` if it is off;
+    `shown` the numbers of its sum and its comparisons."""
+
+    name: str
+    takes: Callable[[_Sums, CompactionOptions, PickContext], int]
+    shown: Callable[[_Sums, CompactionOptions, PickContext, int], tuple[Numbers, tuple[RatioStep, ...]]]
+
+
+_RULES = (
+    _Rule("early full", _early_full, _early_full_shown),
+    _Rule("size amplification", _size_amplification, _size_amplification_shown),
+    _Rule("size ratio", _size_ratio, _size_ratio_shown),
+    _Rule("file number", _file_number, _file_number_shown),
+    _Rule("lift level 0", _lift_level0, _lift_level0_shown),
 )

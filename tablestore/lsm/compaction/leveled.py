@@ -1,0 +1,147 @@
+"""Leveled compaction, as RocksDB has it by default: each level has a target, and what exceeds it moves down.
+
+Level 0 counts files against a trigger, level n bytes against base × multiplier^(n−1); the lowest has no
+target. The level with the highest score (count or bytes over target) from 1 on is compacted: all of level 0
+with what it overlaps of level 1, or one file of level n with what it overlaps of level n+1, namely the file
+that overlaps least for its size; of equal ones that with the oldest rows. Nothing is stored but the files.
+
+A unit may hold parts of runs: every file of the output level whose keys lie within those of the files that
+come down is in it, so the levels stay disjoint (I4), and rows never pass newer ones (I5). Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from tablestore.format.manifest import DataFileMeta
+from tablestore.lsm.compaction.options import CompactionOptions, PickContext
+from tablestore.lsm.decision import CompactUnit, Decision, OverlapStep, Reason, RuleTrial, State
+from tablestore.lsm.sorted_run import Levels
+
+_LIFT = "lift level 0"
+_SHOWN = 4  # candidates of a level that an explanation names
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A file of one level and what it overlaps in the next; the smallest `rank` goes first."""
+
+    file: DataFileMeta
+    overlapped: tuple[DataFileMeta, ...]
+    overlap: int
+
+    @property
+    def rank(self) -> tuple[float, int, str]:
+        return self.overlap / max(self.file.file_size, 1), self.file.max_sequence, self.file.file_name
+
+
+def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decision:
+    """The next unit of a bucket: from the level with the highest score, or None if none reaches 1."""
+    made = partial(explain, levels, options, at)
+    scores = _scores(levels, options)
+    best = max(range(len(scores)), key=scores.__getitem__)
+    if scores[best] >= 1:
+        return Decision(_unit(levels, best), made, _name(best))
+    if _lifts(levels, options):
+        return Decision(_unit(levels, 0), made, _LIFT)
+    return Decision(None, made, "none")
+
+
+def explain(levels: Levels, options: CompactionOptions, at: PickContext) -> Reason:
+    """Why `pick` answers as it does: the score of every level, the highest first, and what each would do."""
+    scores = _scores(levels, options)
+    trials: list[RuleTrial] = []
+    for level in sorted(range(len(scores)), key=lambda i: (-scores[i], i)):
+        due = scores[level] >= 1
+        state: State = "no" if not due else "not reached" if trials else "fired"
+        numbers = _numbers(levels, options, level, scores[level])
+        unit = _unit(levels, level) if due else None
+        trials.append(RuleTrial(_name(level), state, numbers, _steps(levels, level) if due else (), unit))
+    fired = trials[0] if trials[0].state == "fired" else None
+    trials.append(_lift_trial(levels, options, reached=fired is None))
+    fired = trials[-1] if trials[-1].state == "fired" else fired
+    if fired is not None:
+        return Reason(fired.rule, fired.text, tuple(trials))
+    highest = trials[0]
+    return Reason("none", f"the highest score is that of {highest.rule}: {highest.text}", tuple(trials))
+
+
+def _name(level: int) -> str:
+    return f"level {level}"
+
+
+def _scores(levels: Levels, options: CompactionOptions) -> list[float]:
+    """How full each level is, from 0 on; the lowest level has no score."""
+    scores = [len(levels.level0) / options.level0_trigger]
+    target = options.level_base_bytes
+    for run in levels.upper[:-1]:
+        scores.append(run.size / target)
+        target *= options.level_multiplier
+    return scores
+
+
+def _numbers(
+    levels: Levels, options: CompactionOptions, level: int, score: float
+) -> tuple[tuple[str, Any], ...]:
+    if level == 0:
+        return (("files", len(levels.level0)), ("trigger", options.level0_trigger), ("score", score))
+    size = levels.upper[level - 1].size
+    return (("bytes", size), ("target", options.target(level)), ("score", score))
+
+
+def _lifts(levels: Levels, options: CompactionOptions) -> bool:
+    """Whether level 0 goes down below its trigger, because the table looks keys up or asks for it."""
+    waits = max(1, options.level0_interval)
+    return options.force_up_level0 and len(levels.level0) >= waits
+
+
+def _lift_trial(levels: Levels, options: CompactionOptions, *, reached: bool) -> RuleTrial:
+    if not options.force_up_level0:
+        return RuleTrial(_LIFT, "off")
+    numbers: tuple[tuple[str, Any], ...] = (("level0", len(levels.level0)),)
+    if options.level0_interval:
+        numbers += (("interval", options.level0_interval),)
+    fires = _lifts(levels, options)
+    state: State = "no" if not fires else "fired" if reached else "not reached"
+    return RuleTrial(_LIFT, state, numbers, unit=_unit(levels, 0) if fires else None)
+
+
+def _unit(levels: Levels, level: int) -> CompactUnit:
+    """What compacting `level` takes: I4 holds below, as the files there that it meets are in it."""
+    if level == 0:
+        files = levels.level0
+        overlapped = _overlapped(levels, 0, files)
+    else:
+        chosen = _candidates(levels, level)[0]
+        files, overlapped = (chosen.file,), chosen.overlapped
+    return CompactUnit(level + 1, (*files, *overlapped), parts=True)
+
+
+def _overlapped(levels: Levels, level: int, files: Sequence[DataFileMeta]) -> tuple[DataFileMeta, ...]:
+    """The files of the next level within the keys from the least to the greatest of `files`."""
+    low = min(levels.key(f.min_key) for f in files)
+    high = max(levels.key(f.max_key) for f in files)
+    return levels.upper[level].overlapping(low, high, levels.key)
+
+
+def _candidates(levels: Levels, level: int) -> list[_Candidate]:
+    """The files of a level, those first that overlap least of the next for their size."""
+    found = []
+    for file in levels.upper[level - 1].files:
+        overlapped = _overlapped(levels, level, (file,))
+        found.append(_Candidate(file, overlapped, sum(f.file_size for f in overlapped)))
+    found.sort(key=lambda c: c.rank)
+    return found
+
+
+def _steps(levels: Levels, level: int) -> tuple[OverlapStep, ...]:
+    """The first candidates of a level above 0, the one that is taken first."""
+    if level == 0:
+        return ()
+    return tuple(
+        OverlapStep(c.file.file_name, c.file.file_size, len(c.overlapped), c.overlap, level + 1, i == 0)
+        for i, c in enumerate(_candidates(levels, level)[:_SHOWN])
+    )

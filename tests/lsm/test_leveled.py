@@ -1,0 +1,271 @@
+"""Leveled compaction: units that keep levels disjoint and rows in order, and tables that it compacts."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tablestore as ts
+from tablestore.errors import InvalidOption
+from tablestore.lsm import interval
+from tablestore.lsm.compaction import CompactionOptions, PickContext, pick
+from tablestore.lsm.rewrite_plan import drops_deletes, plan_unit
+from tablestore.lsm.sorted_run import Levels
+from tablestore.options import CompactionStrategy
+from tests.lsm.trees import KEY, data_file
+
+KEYS = interval.key_order(KEY)
+LEVELED = CompactionOptions(
+    strategy=CompactionStrategy.LEVELED,
+    num_levels=4,
+    level0_trigger=2,
+    level_base_bytes=40,
+    level_multiplier=2,
+)
+
+
+@st.composite
+def trees(draw) -> Levels:
+    """Level 0 as it likes, the levels above with disjoint files."""
+    files = []
+    for i in range(draw(st.integers(0, 4))):
+        low = draw(st.integers(0, 90))
+        files.append(
+            data_file(f"a{i}", low, low + draw(st.integers(0, 9)), max_sequence=900 - i, file_size=5)
+        )
+    for level in range(1, 4):
+        cuts = sorted(draw(st.sets(st.integers(0, 99), max_size=8)))
+        for low, high in zip(cuts[::2], cuts[1::2], strict=False):
+            size = draw(st.integers(1, 60))
+            files.append(data_file(f"b{level}-{low}", low, high, level=level, file_size=size))
+    return Levels.of(files, 4, KEYS)
+
+
+def spans(files) -> list[tuple]:
+    return sorted((KEYS(f.min_key), KEYS(f.max_key)) for f in files)
+
+
+@given(trees())
+def test_a_unit_takes_all_that_it_meets_and_leaves_its_level_disjoint(levels):
+    decision = pick(levels, LEVELED, PickContext())
+    unit = decision.unit
+    assert pickle.loads(pickle.dumps(decision)) == decision
+    if unit is None:
+        assert len(levels.level0) < 2
+        assert all(run.size < 40 * 2**i for i, run in enumerate(levels.upper[:-1]))
+        return
+    above = [f for f in unit.files if f.level < unit.output_level]
+    assert {f.level for f in above} == {unit.output_level - 1}
+    if unit.output_level == 1:
+        assert above == list(levels.level0)  # files of level 0 overlap: all or none
+    else:
+        assert len(above) == 1
+    low, high = spans(unit.files)[0][0], max(h for _, h in spans(unit.files))
+    left = [f for f in levels.upper[unit.output_level - 1].files if f not in unit.files]
+    assert all(h < low or high < lo for lo, h in spans(left))
+
+
+@given(trees())
+def test_deletes_vanish_only_where_nothing_below_may_hold_their_key(levels):
+    unit = pick(levels, LEVELED, PickContext()).unit
+    if unit is None:
+        return
+    low, high = spans(unit.files)[0][0], max(h for _, h in spans(unit.files))
+    below = [f for f in levels.files if f.level > unit.output_level]
+    meets = any(not (h < low or high < lo) for lo, h in spans(below))
+    assert drops_deletes(unit, levels, marked=False) == (not meets)
+    assert drops_deletes(unit, levels, marked=True)
+
+
+@given(trees())
+def test_picks_come_to_an_end_with_every_level_below_its_target(levels):
+    for _ in range(100):
+        unit = pick(levels, LEVELED, PickContext()).unit
+        if unit is None:
+            break
+        after = merged(unit, levels)
+        levels = levels.apply(unit.files, after)
+        for run in levels.upper:
+            assert all(a[1] < b[0] for a, b in pairwise(spans(run.files))), "I4"
+    else:
+        raise AssertionError("it never ends")
+
+
+def merged(unit, levels) -> list:
+    """What carrying out a unit leaves, as metadata: each merged step one file, moved files moved."""
+    after = []
+    for number, step in enumerate(plan_unit(unit, levels, KEYS, small_bytes=20)):
+        if step.upgrade is not None:
+            after.append(step.upgrade.upgraded(unit.output_level))
+            continue
+        ends = spans(step.files)
+        size = sum(f.file_size for f in step.files)
+        name = f"m{number}-{step.files[0].file_name}-{unit.output_level}"
+        low, high = ends[0][0], max(h for _, h in ends)
+        after.append(data_file(name[:40], low[0], high[0], level=unit.output_level, file_size=size))
+    touched = {f.file_name for step in plan_unit(unit, levels, KEYS, small_bytes=20) for f in step.files}
+    return after + [f for f in unit.files if f.file_name not in touched]
+
+
+SMALL = {
+    "bucket": 1,
+    "tablestore.compaction.strategy": "leveled",
+    "tablestore.compaction.leveled.level0-file-num-trigger": 2,
+    "tablestore.compaction.leveled.max-bytes-for-level-base": "12 kb",
+    "tablestore.compaction.leveled.max-bytes-for-level-multiplier": 2,
+    "num-levels": 5,
+    "target-file-size": "4 kb",
+    "snapshot.num-retained.min": 1000,
+}
+KINDS = {
+    "plain": {},
+    "input": {"changelog-producer": "input"},
+    "lookup": {"changelog-producer": "lookup"},
+    "deletion vectors": {"deletion-vectors.enabled": True},
+    "two buckets": {"bucket": 2, "num-sorted-run.stop-trigger": 3},
+    "first row": {"merge-engine": "first-row"},
+    "partial update, lookup": {"merge-engine": "partial-update", "changelog-producer": "lookup"},
+    "sum": {
+        "merge-engine": "aggregation",
+        "fields.v.aggregate-function": "sum",
+        "fields.w.aggregate-function": "sum",
+    },
+    "sum, lookup": {
+        "merge-engine": "aggregation",
+        "changelog-producer": "lookup",
+        "fields.v.aggregate-function": "sum",
+        "fields.w.aggregate-function": "sum",
+    },
+}
+
+
+def leveled(path, **options) -> ts.Table:
+    schema = {"k": ts.BIGINT, "v": ts.BIGINT, "w": ts.BIGINT, "t": ts.STRING}
+    return ts.connect(str(path)).create_table(
+        "d.t", schema=schema, primary_key=["k"], options=SMALL | options
+    )
+
+
+def written(model: dict[int, list], kind: str, keys: np.ndarray, rng: np.random.Generator) -> pa.Table:
+    """Rows for these keys; the model learns what becomes of them."""
+    v, w = rng.integers(0, 1000, len(keys)), rng.integers(0, 1000, len(keys))
+    texts = [str(rng.bytes(15).hex()) for _ in keys]
+    missing = rng.random(len(keys)) < 0.3
+    for i, k in enumerate(keys.tolist()):
+        row = [None if missing[i] else int(v[i]), int(w[i]), texts[i]]
+        old = model.get(k)
+        if kind.startswith("first") and old is not None:
+            continue
+        if kind.startswith("partial") and old is not None:
+            row = [o if n is None else n for n, o in zip(row, old, strict=True)]
+        if kind.startswith("sum") and old is not None:
+            row = [
+                n if o is None else o if n is None else o + n for n, o in zip(row[:2], old[:2], strict=True)
+            ]
+            row.append(texts[i])
+        model[k] = row
+    return pa.table({"k": keys, "v": pa.array(v, mask=missing), "w": w, "t": texts})
+
+
+def rows_of(table: ts.Table) -> dict[int, list]:
+    rows = table.scan().to_arrow().to_pydict()
+    return {k: list(row) for k, *row in zip(rows["k"], rows["v"], rows["w"], rows["t"], strict=True)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_changes_leave_what_a_dict_holds(tmp_path, kind, seeds):
+    for seed in seeds[:2]:
+        rng = np.random.default_rng(seed)
+        table = leveled(tmp_path / str(seed), **KINDS[kind])
+        model: dict[int, list] = {}
+        deepest = 0
+        for step in range(14):
+            keys = np.unique(rng.integers(0, 700, 150)) if step % 3 else np.arange(step * 40, step * 40 + 120)
+            table.write(written(model, kind, keys, rng))
+            if step % 4 == 3 and kind in ("plain", "lookup", "deletion vectors", "two buckets"):
+                low = int(rng.integers(0, 700))
+                table.delete((ts.col("k") >= low) & (ts.col("k") < low + 40))
+                model = {k: row for k, row in model.items() if not low <= k < low + 40}
+            if step == 9:
+                table.compact(full=bool(rng.integers(0, 2)))
+            assert rows_of(table) == model, f"seed {seed}, step {step}"
+            deepest = max(deepest, *table.inspect.files().column("level").to_pylist())
+        assert table.check() == []
+        assert deepest >= 2, "the levels were not used"
+
+
+def test_a_lookup_changelog_tells_the_state(tmp_path, seeds):
+    for seed in seeds[:2]:
+        rng = np.random.default_rng(seed)
+        table = leveled(tmp_path / str(seed), **KINDS["lookup"])
+        model: dict[int, list] = {}
+        for _ in range(10):
+            table.write(written(model, "lookup", np.unique(rng.integers(0, 500, 120)), rng))
+        state: dict[int, list] = {}
+        changes = table.changes(since=0).select(["rowkind", "k", "v", "w", "t"]).to_pydict()
+        for kind, k, *row in zip(*changes.values(), strict=True):
+            if kind in ("-U", "-D"):
+                assert state.pop(k) == row
+            else:
+                assert k not in state
+                state[k] = row
+        assert state == model
+
+
+def test_a_bucket_may_change_its_strategy(tmp_path):
+    rng, model = np.random.default_rng(7), {}
+    table = leveled(tmp_path)
+    for strategy in ("universal", "leveled", "universal"):
+        for _ in range(5):
+            table.write(written(model, "plain", np.unique(rng.integers(0, 500, 150)), rng))
+        assert rows_of(table) == model
+        assert table.check() == []
+        table.alter(ts.set_options({"tablestore.compaction.strategy": strategy}))
+
+
+def test_other_engines_are_told_how_many_levels_there_are(tmp_path):
+    lake = ts.connect(str(tmp_path))
+    options = {"tablestore.compaction.strategy": "leveled"}
+    table = lake.create_table("d.t", schema={"k": ts.INT}, primary_key=["k"], options=options)
+    assert table.options["num-levels"] == "7"
+    other = lake.create_table("d.u", schema={"k": ts.INT}, primary_key=["k"])
+    assert "num-levels" not in other.options
+    assert (
+        other.alter(ts.set_options({"tablestore.compaction.strategy": "leveled"})).options["num-levels"]
+        == "7"
+    )
+
+
+REFUSED = [
+    {"changelog-producer": "full-compaction"},
+    {"full-compaction.delta-commits": 3},
+    {"compaction.optimization-interval": "1 h"},
+    {"compaction.total-size-threshold": "1 gb"},
+    {"compaction.incremental-size-threshold": "1 gb"},
+]
+
+
+@pytest.mark.parametrize("options", REFUSED, ids=lambda o: next(iter(o)))
+def test_what_counts_on_full_compactions_is_refused(tmp_path, options):
+    with pytest.raises(InvalidOption, match=next(iter(options))):
+        leveled(tmp_path, **options)
+    table = leveled(tmp_path)
+    with pytest.raises(InvalidOption, match=next(iter(options))):
+        table.alter(ts.set_options(options))
+
+
+def test_a_table_without_levels_is_refused(tmp_path):
+    options = {"tablestore.compaction.strategy": "leveled"}
+    with pytest.raises(InvalidOption, match="needs a primary key"):
+        ts.connect(str(tmp_path)).create_table("d.t", schema={"k": ts.INT}, options=options)
+
+
+def test_targets_must_be_positive(tmp_path):
+    with pytest.raises(InvalidOption, match="at least 1"):
+        leveled(tmp_path, **{"tablestore.compaction.leveled.level0-file-num-trigger": 0})
