@@ -119,6 +119,9 @@ class MergingOptions:
         "fail",
         "skip: reads leave out keys that cannot be merged, instead of failing",
     )
+    row_count_field: str | None = opt(
+        "tablestore.row-count-field", str, None, "column of counts of a change-log table without primary key"
+    )
     dv_modifiable: bool = opt(
         "deletion-vectors.modifiable", boolean, False, "deletion-vectors.enabled may be changed"
     )

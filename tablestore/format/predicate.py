@@ -316,9 +316,9 @@ def bind(p: Predicate, schema: TableSchema) -> Predicate:
 
 
 def _bound(leaf: Leaf, schema: TableSchema) -> Predicate:
-    field = schema.by_name.get(leaf.column)
+    field = schema.shown.by_name.get(leaf.column)
     if field is None:
-        raise NotFound.among("column", leaf.column, schema.names)
+        raise NotFound.among("column", leaf.column, schema.shown.names)
     if isinstance(leaf, IsNull) or leaf.type is not None:  # type: ignore[attr-defined]
         return leaf
     kind = field.type.as_nullable()

@@ -22,6 +22,7 @@ from tablestore.format.type_text import parse_field
 from tablestore.format.types import arrow_schema
 
 VERSION = 3
+ROW_COUNT_OPTION = "tablestore.row-count-field"
 RESERVED = ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind")
 
 
@@ -92,6 +93,20 @@ class TableSchema:
     def partition_fields(self) -> tuple[DataField, ...]:
         """Fields of the partition keys."""
         return self.columns(self.partition_keys)
+
+    @cached_property
+    def row_count_field(self) -> str | None:
+        """The column that says how often equal rows are there, of tables that store them so."""
+        named = self.options.get(ROW_COUNT_OPTION)
+        return named if named in self.by_name else None
+
+    @cached_property
+    def shown(self) -> TableSchema:
+        """The schema as users of the table see it: without the column of counts, and the key made for it."""
+        count = self.row_count_field
+        if count is None:
+            return self
+        return replace(self, fields=tuple(f for f in self.fields if f.name != count), primary_keys=())
 
     def with_options(self, options: Mapping[str, str | None]) -> TableSchema:
         """The same schema with options set (a value) or removed (None); id and time stay."""

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from tablestore.errors import CannotMerge
 from tablestore.format.schema import TableSchema
+from tablestore.lsm.counted import Counting
 from tablestore.lsm.merge.aggregation import Aggregation
 from tablestore.lsm.merge.groups import (
     ARRIVAL,
@@ -79,7 +80,8 @@ def merge_function(schema: TableSchema, options: TableOptions, *, reading: bool 
     if options.merge_engine is MergeEngine.PARTIAL_UPDATE:
         return PartialUpdate.of(schema, options, sequence, tolerant=tolerant)
     if options.merge_engine is MergeEngine.AGGREGATION:
-        return Aggregation.of(schema, options, sequence, tolerant=tolerant)
+        summed = Aggregation.of(schema, options, sequence, tolerant=tolerant)
+        return summed if schema.row_count_field is None else Counting(summed, schema.row_count_field)
     if options.merge_engine is MergeEngine.FIRST_ROW:
         return FirstRow(schema, options.ignore_delete, tolerant)
     return Deduplicate(options.ignore_delete, sequence)

@@ -31,12 +31,12 @@ _BEFORE, _AFTER = "-U", "+U"
 
 def audit_schema(store: Store) -> pa.Schema:
     """`rowkind`, then the table's columns."""
-    return pa.schema([pa.field(ROWKIND, pa.string()), *(f.arrow for f in store.schema.fields)])
+    return pa.schema([pa.field(ROWKIND, pa.string()), *(f.arrow for f in store.schema.shown.fields)])
 
 
 def binlog_schema(store: Store) -> pa.Schema:
     """`rowkind`, then a list of each of the table's columns."""
-    lists = (pa.field(f.name, pa.list_(pa.field("element", f.arrow.type))) for f in store.schema.fields)
+    lists = (pa.field(f.name, pa.list_(pa.field("element", f.arrow.type))) for f in store.schema.shown.fields)
     return pa.schema([pa.field(ROWKIND, pa.string()), *lists])
 
 
@@ -62,7 +62,7 @@ def _rows(store: Store, start: BatchStart, where: Predicate | None) -> Iterator[
             partial(read_split, keep_retracts=True),
         )
     for split in found.splits:
-        yield from read(store, split, store.schema.names, found.where, with_kinds=True)  # type: ignore[operator]
+        yield from read(store, split, store.schema.shown.names, found.where, with_kinds=True)  # type: ignore[operator]
 
 
 def binlog(store: Store, start: BatchStart, where: Predicate | None = None) -> Iterator[pa.RecordBatch]:

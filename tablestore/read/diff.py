@@ -56,7 +56,7 @@ def plan_diff(
     columns: Sequence[str] | None = None,
 ) -> Plan:
     """One split a bucket that differs. Raises Unsupported for tables without a primary key."""
-    if not store.schema.primary_keys:
+    if not store.schema.shown.primary_keys:
         raise Unsupported(
             "the difference of two states of a table without a primary key",
             "read the changes between their snapshots",

@@ -19,6 +19,7 @@ from tablestore.format.manifest import ADD, DELETE, ManifestEntry
 from tablestore.format.parquet_schema import KIND
 from tablestore.format.predicate import Predicate
 from tablestore.format.snapshot import APPEND, OVERWRITE, Snapshot
+from tablestore.lsm import counted
 from tablestore.meta import changelogs
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
@@ -62,7 +63,7 @@ def changes(
 
     Raises NotFound when a snapshot in between has expired, InvalidRequest for a range that runs backwards.
     """
-    names = tuple(columns if columns is not None else store.schema.names)
+    names = tuple(columns if columns is not None else store.schema.shown.names)
     batches = (
         batch
         for snapshot in snapshots_between(store, since, until)
@@ -116,7 +117,7 @@ def snapshot_changes(
     mode: str = AUTO,
 ) -> Iterator[pa.RecordBatch]:
     """Changes of one snapshot; `where` is asked of each changed row, before and after images alike."""
-    names = tuple(columns if columns is not None else store.schema.names)
+    names = tuple(columns if columns is not None else store.schema.shown.names)
     bound = None if where is None else predicate.bind(where, store.schema)
     filters = Filters.of(bound, store.schema)
     require_readable(store.schema, store.options, (*names, *filters.rows.columns))
@@ -163,6 +164,10 @@ def _checked(store: Store, entries: list[ManifestEntry]) -> list[ManifestEntry]:
 def _file_changes(
     store: Store, entry: ManifestEntry, names: Sequence[str], filters: Filters
 ) -> Iterator[pa.RecordBatch]:
+    count = store.schema.row_count_field
+    if count is not None and count not in names:
+        yield from counted.told(_file_changes(store, entry, (*names, count), filters), count)
+        return
     needed = tuple(dict.fromkeys((*names, *(n for n in store.schema.names if n in filters.rows.columns))))
     schema = change_schema(store, names)
     keyed = bool(store.schema.primary_keys)
@@ -218,7 +223,7 @@ def read_changes(
     with_kinds: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one split of `plan_range`: all of them with their kinds, else those that are there."""
-    names = tuple(columns if columns is not None else store.schema.names)
+    names = tuple(columns if columns is not None else store.schema.shown.names)
     bound = None if where is None else predicate.bind(where, store.schema)
     filters = Filters.of(bound, store.schema)
     for file in split.files:

@@ -19,7 +19,7 @@ from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.parquet_schema import KIND
 from tablestore.format.predicate import Predicate
-from tablestore.lsm import interval, merge_reader
+from tablestore.lsm import counted, interval, merge_reader
 from tablestore.lsm.changelog import LowestLevel, by_level, with_level
 from tablestore.lsm.merge_function import in_table, merge_function, plain, without_retracts
 from tablestore.lsm.sorted_run import old_to_new
@@ -43,12 +43,20 @@ def read_split(
     keep_retracts: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Rows of a split as value columns (None: all), in the order asked for; `with_kinds` puts "+I" or "+U"
-    into a first column. With `keep_retracts` keys whose newest row takes them away come too ("-D", "-U").
+    into a first column. Rows that are counted come as often as they are there, unless `columns` names the
+    counts. With `keep_retracts` keys whose newest row takes them away come too ("-D", "-U").
 
     Raises NotFound when the snapshot expired meanwhile. `store` has the schema of the plan, `where` is the
     plan's. Batches may be of any size, none is empty.
     """
-    names = tuple(columns if columns is not None else store.schema.names)
+    names = tuple(columns if columns is not None else store.schema.shown.names)
+    count = store.schema.row_count_field
+    if count is not None and count not in names:
+        stored = read_split(
+            store, split, (*names, count), where, with_kinds=with_kinds, keep_retracts=keep_retracts
+        )
+        yield from counted.shown(stored, count)
+        return
     bound = None if where is None else predicate.bind(where, store.schema)
     filters = Filters.of(bound, store.schema)
     require_readable(store.schema, store.options, (*names, *filters.rows.columns))

@@ -84,7 +84,10 @@ def stream(
     """
     _require_told_once(store)
     _require_bounds(until, timeout=timeout, poll_seconds=poll_seconds)
-    names = tuple(columns if columns is not None else store.schema.names)
+    names = tuple(columns if columns is not None else store.schema.shown.names)
+    for name in names:
+        if name not in store.schema.shown.by_name:
+            raise NotFound.among("column", name, store.schema.shown.names)
     bound = None if where is None else predicate.bind(where, store.schema)
     require_readable(store.schema, store.options, names if bound is None else (*names, *bound.columns))
     consumer = store.options.consumer_id if consumer is None else consumer

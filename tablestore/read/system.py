@@ -70,7 +70,7 @@ def source(store: Store, name: str, at: Snapshot | None = None) -> Source:
     if name == "row_tracking":
         schema = row_tracking.tracked_schema(under)
         return Source(schema, lambda _, __: row_tracking.tracked_rows(under, snapshot))
-    return Source(under.schema.arrow, lambda _, w: read_optimized(under, snapshot, w), filters=True)
+    return Source(under.schema.shown.arrow, lambda _, w: read_optimized(under, snapshot, w), filters=True)
 
 
 def _metadata(store: Store, name: str, at: Snapshot | None) -> pa.Table:
@@ -90,4 +90,4 @@ def read_optimized(
     top = store.options.num_levels - 1 if store.schema.primary_keys else 0
     found = plan(store, snapshot, where, min_level=top)
     for split in found.splits:
-        yield from read_split(store, split, store.schema.names, found.where)
+        yield from read_split(store, split, store.schema.shown.names, found.where)

@@ -67,6 +67,8 @@ def _native(table: Table, split: DataSplit) -> bool:
     """Whether Spark's Parquet reader gives the split's rows as the engine would: files of the present
     schema, exact types.
     """
+    if table.store.schema.row_count_field is not None:
+        return False  # its rows come as often as they are counted
     if is_object_location(table.location):
         return False  # Spark would need a file system of its own for it
     types = [f.type for f in table.schema]

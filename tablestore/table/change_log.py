@@ -47,6 +47,6 @@ def _state(store: Store, name: End | None) -> Snapshot:
 def difference(store: Store, wanted: Diff) -> pa.Table:
     """A difference in memory, `rowkind` first."""
     found = plan_diff(store, wanted.start, wanted.end)
-    names = store.schema.names
+    names = store.schema.shown.names
     rows = (b for s in found.splits for b in read_diff(store, s, names, with_kinds=True))  # type: ignore[arg-type]
     return pa.Table.from_batches(rows, change_schema(store, names))

@@ -44,7 +44,7 @@ def delete(store: Store, where: Predicate, request: CommitRequest) -> Committed:
         chosen = compaction.partition_filter(store, bound)
         return Committer(store).overwrite([], request, chosen, "DELETE")
     require_deletable(store)
-    return _again(lambda: _commit(store, *_messages(store, bound), request))
+    return again(lambda: _commit(store, *_messages(store, bound), request))
 
 
 def update(
@@ -73,10 +73,10 @@ def update(
             raise
         return _commit(store, _joined(marks, written), rows, request)
 
-    return _again(once)
+    return again(once)
 
 
-def _again(once: Callable[[], Committed]) -> Committed:
+def again(once: Callable[[], Committed]) -> Committed:
     """What `once` gives; tried anew, from the newer snapshot, when another commit came first."""
     for _ in range(_TRIES - 1):
         try:

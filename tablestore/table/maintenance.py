@@ -114,8 +114,8 @@ def analyze(store: Store, columns: Sequence[str] | None, request: CommitRequest)
     if snapshot is None:
         raise NotFound("the table has no snapshot to analyze yet")
     chosen = column_names(columns)
-    names = store.schema.names if chosen is None else chosen
-    scan = Scan(store, snapshot, names or store.schema.names[:1])
+    names = store.schema.shown.names if chosen is None else chosen
+    scan = Scan(store, snapshot, names or store.schema.shown.names[:1])
     fields = store.schema.columns(scan.names if names else ())
     rows, found = columns_of.analyze(scan.to_batches(), fields)
     live = store.manifests.live_entries(snapshot)

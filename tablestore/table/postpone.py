@@ -108,7 +108,7 @@ def _placed(store: Store, files: Waiting, total: int, pool: MemoryPool) -> list[
     target = TableWrite(fixed, pool=pool, compact=True)
     try:
         for partition, some in files.items():
-            _feed(store, partition, some, target.write)
+            _feed(store, partition, some, target.write_stored)
         prepared = target.prepare()
     except BaseException:
         target.abort()

@@ -47,8 +47,8 @@ def rewrite(
 
     def fill(target: TableWrite) -> None:
         for split in found.splits:
-            for batch in read_split(store, split, None, found.where):
-                target.write(batch)
+            for batch in read_split(store, split, store.schema.names, found.where):
+                target.write_stored(batch)
 
     unchanged = replace(request, basis=Basis(snapshot))
     return overwrite(store, write, fill, unchanged, named=named, dynamic=False)

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tablestore.errors import InvalidRequest, NotFound
 from tablestore.format.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.types import arrow_schema
+from tablestore.lsm import counted
 from tablestore.meta.store import Store
 from tablestore.read import plan as planning
 from tablestore.read import time_travel
@@ -90,11 +92,11 @@ class Scan(LazyRead):
     def names(self) -> tuple[str, ...]:
         """Columns of the result; raises NotFound naming the nearest for an unknown one."""
         for name in self.columns or ():
-            if name not in self.store.schema.by_name:
-                raise NotFound.among("column", name, self.store.schema.names)
+            if name not in self.store.schema.shown.by_name:
+                raise NotFound.among("column", name, self.store.schema.shown.names)
         if self.columns is not None and len(set(self.columns)) < len(self.columns):
             raise InvalidRequest(f"a column is named twice: {', '.join(self.columns)}")
-        return self.columns if self.columns is not None else self.store.schema.names
+        return self.columns if self.columns is not None else self.store.schema.shown.names
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -124,8 +126,17 @@ class Scan(LazyRead):
 
     def count(self) -> int:
         """Rows of the result; the merge is done, no value column is read that the filter does not need."""
+        count = self.store.schema.row_count_field
+        if count is not None and self.limit is None and not self.changes:
+            return self._sum_of_counts(count)
         keys: Sequence[str] = self.store.schema.trimmed_primary_keys[:1] or self.store.schema.names[:1]
         return sum(b.num_rows for b in replace(self, columns=tuple(keys)).to_batches())
+
+    def _sum_of_counts(self, count: str) -> int:
+        """Rows of a table that counts them, without repeating them."""
+        found = self.plan()
+        stored = (b for s in found.splits for b in self._reader(self.store, s, (count,), found.where))
+        return sum(int(np.maximum(counted.numbers(b, count), 0).sum()) for b in stored)
 
     def __repr__(self) -> str:
         at = f"snapshot {self.snapshot.id}" if self.snapshot else "no snapshot"

@@ -25,6 +25,7 @@ from tablestore.errors import (
 )
 from tablestore.format import commit_message, rowkind, schema_change
 from tablestore.format.predicate import Predicate, all_of, col
+from tablestore.format.schema import ROW_COUNT_OPTION
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.lsm.merge.validate import require_deletable, update_kinds
 from tablestore.lsm.merge_function import merge_function
@@ -39,6 +40,7 @@ from tablestore.read.stream import Change, stream
 from tablestore.table import (
     change_log,
     compaction,
+    counting,
     deleting,
     lookup,
     maintenance,
@@ -66,7 +68,7 @@ from tablestore.write.table_write import TableWrite, discard, refused_leaves_not
 
 log = logging.getLogger(__name__)
 _LAYOUT = {"bucket", "bucket-key", "bucket-function.type", "merge-engine", "data-file.path-directory"}
-_LAYOUT |= {"partition.default-name", "partition.legacy-name", "sequence.field"}
+_LAYOUT |= {"partition.default-name", "partition.legacy-name", "sequence.field", ROW_COUNT_OPTION}
 _ELSEWHERE = {"rename": "a table does not know its catalog: lake.rename_table(name, new_name)"}
 
 
@@ -86,12 +88,12 @@ class Table:
     @property
     def schema(self) -> pa.Schema:
         """Columns as an Arrow schema."""
-        return self.store.schema.arrow
+        return self.store.schema.shown.arrow
 
     @property
     def primary_key(self) -> tuple[str, ...]:
         """Primary key columns."""
-        return self.store.schema.primary_keys
+        return self.store.schema.shown.primary_keys
 
     @property
     def partition_by(self) -> tuple[str, ...]:
@@ -189,6 +191,8 @@ class Table:
 
     def get_many(self, keys: Any, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of many primary keys, in any order; absent ones are left out."""
+        if not self.primary_key:
+            raise InvalidRequest(f"{self.name} has no primary key; scan it with a filter")
         names = replace(self._present(), columns=column_names(columns)).names
         rows = pa.Table.from_batches(self._rows(self._present(), keys), self.schema)
         return rows.select(list(names))
@@ -209,7 +213,8 @@ class Table:
         self, split: DataSplit, *, columns: Sequence[str] | None = None, where: Predicate | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The rows of one split of a plan (what a Spark task runs); `where` as bound by the plan."""
-        return read_any(self.store, split, tuple(columns or self.store.schema.names), where)
+        names = Scan(self.store, None, column_names(columns) or None).names
+        return read_any(self.store, split, names, where)
 
     # writing
 
@@ -386,6 +391,8 @@ class Table:
             if not isinstance(what, Predicate):
                 raise InvalidRequest(f"{self.name} has no primary key: delete by a predicate")
             self._require_present()
+            if self.store.schema.row_count_field is not None:
+                return self._take_away(what)
             committed = deleting.delete(self.store, what, self._request(None, BATCH_IDENTIFIER))
             return self._expire_after(committed)
         require_deletable(self.store.options)
@@ -404,14 +411,16 @@ class Table:
         if not isinstance(values, Mapping) or not values:
             raise InvalidRequest(f"update({values!r}): name the columns to set, {{column: value}}")
         for name in values:
-            if name not in self.store.schema.by_name:
-                raise NotFound.among("column", name, self.store.schema.names)
+            if name not in self.store.schema.shown.by_name:
+                raise NotFound.among("column", name, self.store.schema.shown.names)
             if name in self.primary_key:
                 raise InvalidRequest(
                     f"{name!r} is part of the primary key; delete the rows and write new ones"
                 )
         if not self.primary_key:
             self._require_present()
+            if self.store.schema.row_count_field is not None:
+                return self._take_away(where, values)
             request = self._request(None, BATCH_IDENTIFIER)
             write = partial(self._table_write, user=request.user, compact=False)
             committed = deleting.update(self.store, values, where, request, write)
@@ -423,6 +432,13 @@ class Table:
             for batch in found.to_batches():
                 w.write(_updated(batch, values, kinds), row_kind_column="_kind")
         return w.committed or Committed()
+
+    def _take_away(self, where: Predicate, values: Mapping[str, Any] | None = None) -> Committed:
+        """Delete or update rows of a table that counts them."""
+        postpone.require_none_waiting(self.store)
+        request = self._request(None, BATCH_IDENTIFIER)
+        write = partial(self._table_write, user=request.user)
+        return self._expire_after(counting.take_away(self.store, where, request, write, values))
 
     def _write_kinds(self, batches: Any, kind: int) -> Committed:
         with self.writer() as w:
@@ -586,6 +602,7 @@ class Table:
 
 
 def _updated(batch: pa.RecordBatch, values: Mapping[str, Any], kinds: tuple[int, ...]) -> pa.Table:
+        key = key if self.store.schema.row_count_field is None else ", change-log without a primary key"
     """Rows −U as they are (if wanted), then +U with the new values; of one key −U comes first."""
     after = with_values(batch, values)
     batches = [batch, after][-len(kinds) :]

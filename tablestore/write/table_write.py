@@ -29,6 +29,7 @@ from tablestore.format.schema import TableSchema
 from tablestore.io.paths import POSTPONE_BUCKET, inside, join
 from tablestore.lsm.append_writer import AppendWriter, require_inserts
 from tablestore.lsm.bucket_files import BucketFiles
+from tablestore.lsm.counted import counted
 from tablestore.lsm.deletions import BucketDeletions
 from tablestore.lsm.memory import MemoryPool
 from tablestore.lsm.merge.validate import require_acceptable, wanted_rows
@@ -134,7 +135,12 @@ class TableWrite:
     @property
     def schema(self) -> TableSchema:
         """The schema that rows are written under."""
-        return self._store.schema
+        return self._store.schema.shown
+
+    def write_stored(self, batch: pa.RecordBatch, kinds: pa.Array | None = None) -> None:
+        """Add rows in the form in which the table stores them: with the counts of one that counts rows."""
+        self._require_whole()
+        self._write(conform(batch, self._store.schema), kinds)
 
     def _write(self, batch: pa.RecordBatch, kinds: pa.Array | None) -> None:
         options = self._store.options
@@ -152,6 +158,9 @@ class TableWrite:
         else:
             require_acceptable(self._function, options, kinds.to_numpy(zero_copy_only=False))
         self.rows += batch.num_rows
+        count = self._store.schema.row_count_field
+        if count is not None and count not in batch.schema.names:
+            batch, kinds = counted(batch, kinds, count)
         batch = batch.append_column(KIND, kinds)
         if self._sequence is not None:
             numbers = np.arange(self._sequence, self._sequence + batch.num_rows)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from tablestore.errors import InvalidOption, InvalidRequest
 from tablestore.format import rowkind
 from tablestore.format.schema import TableSchema
+from tablestore.lsm import counted
 from tablestore.lsm.merge.aggregation import Aggregation
 from tablestore.lsm.merge.expire import RecordExpire
 from tablestore.lsm.merge.partial_update import RETRACT_CHOICES, PartialUpdate
@@ -35,6 +36,7 @@ def validate(schema: TableSchema, options: TableOptions) -> None:
             f"option 'tablestore.merge.on-error' is {options.on_merge_error!r}; it must be fail or skip"
         )
     RecordExpire.of(schema, options)
+    counted.require_sound(schema, options)
     if not schema.primary_keys:
         return
     producers = (ChangelogProducer.NONE, ChangelogProducer.LOOKUP)

@@ -1,0 +1,68 @@
+"""Deletes and updates by a predicate in change-log tables without a primary key (`lsm/counted.py`).
+
+What is shown of the selected rows is taken away by rows of negative counts; an update adds the changed rows
+as often. Both are made from one snapshot: if another commit comes first the rows may be counted otherwise,
+so the commit is refused and all is done again. Memory: one batch and the write buffers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from tablestore.format.predicate import Predicate
+from tablestore.lsm import counted
+from tablestore.meta.store import Store
+from tablestore.read.plan import plan
+from tablestore.read.split_read import read_split
+from tablestore.table.deleting import again
+from tablestore.write.commit import CommitRequest, Committed, Committer
+from tablestore.write.delete import with_values
+from tablestore.write.request import Basis
+from tablestore.write.table_write import TableWrite, discard, refused_leaves_nothing
+
+
+def take_away(
+    store: Store,
+    where: Predicate,
+    request: CommitRequest,
+    write: Callable[[], TableWrite],
+    values: Mapping[str, Any] | None = None,
+) -> Committed:
+    """Delete the rows that `where` selects; with `values` they come back with those columns set."""
+    return again(lambda: _once(store, where, request, write, values))
+
+
+def _once(
+    store: Store,
+    where: Predicate,
+    request: CommitRequest,
+    write: Callable[[], TableWrite],
+    values: Mapping[str, Any] | None,
+) -> Committed:
+    count = store.schema.row_count_field
+    assert count is not None
+    snapshot = store.snapshots.latest()
+    found, target = plan(store, snapshot, where), write()
+    try:
+        for split in found.splits:
+            for batch in read_split(store, split, store.schema.names, found.where):
+                old = counted.there(batch, count)
+                target.write_stored(counted.negated(old, count))
+                if values is not None:
+                    target.write_stored(with_values(old, values))
+        messages = target.prepare()
+    except BaseException:
+        target.abort()
+        raise
+    finally:
+        target.close()
+    if not messages:
+        return Committed()
+    request = replace(request, basis=Basis(snapshot), compacted_from=target.compacted_from)
+    with refused_leaves_nothing(store, messages):
+        committed = Committer(store).commit(messages, request)
+    if committed.replayed:
+        discard(store, messages)
+    return committed
