@@ -596,13 +596,13 @@ class Table:
 
     def __repr__(self) -> str:
         key = f", primary key ({', '.join(self.primary_key)})" if self.primary_key else ""
+        key = key if self.store.schema.row_count_field is None else ", change-log without a primary key"
         parts = f", partitioned by ({', '.join(self.partition_by)})" if self.partition_by else ""
         at = self._at.id if self._at else self.store.snapshots.latest_id()
         return f"Table({self.name} at snapshot {at}: {len(self.schema)} columns{key}{parts})"
 
 
 def _updated(batch: pa.RecordBatch, values: Mapping[str, Any], kinds: tuple[int, ...]) -> pa.Table:
-        key = key if self.store.schema.row_count_field is None else ", change-log without a primary key"
     """Rows −U as they are (if wanted), then +U with the new values; of one key −U comes first."""
     after = with_values(batch, values)
     batches = [batch, after][-len(kinds) :]
