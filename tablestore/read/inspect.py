@@ -21,6 +21,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.meta import consumers, refs, statistics
 from tablestore.meta.store import Store
 from tablestore.read import inspect_files, inspect_partitions, time_travel
+from tablestore.read.doctor import Diagnosis, Limits, diagnose
 from tablestore.read.inspect_files import braced, made, required
 from tablestore.read.time_travel import local_ms
 
@@ -308,6 +309,11 @@ class Inspect:
         """Stream readers that left their place, with the next snapshot they will read."""
         rows = consumers.all_next(self._store).items()
         return made(CONSUMERS, rows)
+
+    def doctor(self, *, limits: Limits | None = None, listing: bool = False) -> Diagnosis:
+        """Why the table is slow or at risk: findings with evidence and the call that mends each, and what was
+        looked at. From metadata; `listing` also lists the buckets for files that nothing names."""
+        return diagnose(self._store, self._snapshot(None), limits=limits, listing=listing)
 
     def _snapshot(self, snapshot: int | Snapshot | None) -> Snapshot | None:
         if isinstance(snapshot, Snapshot):

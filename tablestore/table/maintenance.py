@@ -25,6 +25,7 @@ from tablestore.write.rollback import Rollback
 
 log = logging.getLogger(__name__)
 _ENDLESS = 1 << 31
+_MERGE_ALL = {"manifest.full-compaction-threshold-size": "1 b", "manifest.merge-min-count": "1"}
 
 
 def after_commit(store: Store, name: str) -> Expiry | None:
@@ -129,6 +130,16 @@ def analyze(store: Store, columns: Sequence[str] | None, request: CommitRequest)
     except TablestoreError:
         store.io.delete(store.paths.statistics(name))
         raise
+
+
+def compact_manifests(store: Store, request: CommitRequest) -> Committed:
+    """`Table.compact_manifests`: everything merged, as Paimon's procedure does; nothing where that is so."""
+    snapshot = store.snapshots.latest()
+    found = [] if snapshot is None else store.manifests.manifests(snapshot)
+    if len(found) < 2 and not any(m.num_deleted for m in found):
+        return Committed()
+    whole = store.schema.with_options(_MERGE_ALL)
+    return Committer(store.with_schema(whole)).merge_manifests(request)
 
 
 def remove_orphans(store: Store, *, older_than: Duration, dry_run: bool, force: bool) -> Orphans:

@@ -565,6 +565,11 @@ class Table:
         self._require_present()
         return maintenance.analyze(self.store, columns, self._request(None, BATCH_IDENTIFIER))
 
+    def compact_manifests(self) -> Committed:
+        """Merge the manifests of the newest snapshot, in one COMPACT snapshot of the same rows and files."""
+        self._require_present()
+        return maintenance.compact_manifests(self.store, self._request(None, BATCH_IDENTIFIER))
+
     def remove_orphans(
         self, older_than: str | timedelta = "1 d", *, dry_run: bool = True, force: bool = False
     ) -> Orphans:

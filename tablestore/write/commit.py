@@ -98,6 +98,10 @@ class Committer:
         changes = Changes(statistics=name)
         return Committed((self._publish(ANALYZE, lambda _: changes, request),))
 
+    def merge_manifests(self, request: CommitRequest) -> Committed:
+        """A COMPACT snapshot of the same files, whose manifests are merged as the options say."""
+        return Committed((self._publish(COMPACT, lambda _: Changes(), request),))
+
     def _replayed(self, request: CommitRequest) -> bool:
         return self._overtaken(self._store.snapshots.latest(), request)
 

@@ -1,0 +1,48 @@
+"""Words that several rules share: places, counts, and the calls that mend. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tablestore.lsm import quantities
+from tablestore.read.doctor.facts import Facts
+
+_NAMED = 8  # buckets that a call names one by one
+
+
+def count(n: int, noun: str) -> str:
+    """`1 file`, `2,000 files`."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def where(facts: Facts, places: Sequence[int]) -> str:
+    """The first place and how many more there are."""
+    more = len(places) - 1
+    return facts.name(places[0]) + (f" and {count(more, 'more bucket')}" if more else "")
+
+
+def compact_call(facts: Facts, places: Sequence[int], *, full: bool) -> str:
+    """`table.compact(full=True, partition='dt=1', bucket=3)`: no wider than the places, if they are few."""
+    arguments = ["full=True"] if full else []
+    partitions = {facts.places.partition[p] for p in places}
+    if len(partitions) == 1 and facts.schema.partition_keys:
+        arguments.append(f"partition={facts.store.partition_text(partitions.pop())!r}")
+        partitions = {b""}
+    buckets = sorted(int(facts.places.bucket[p]) for p in places)
+    if len(partitions) == 1 and facts.options.bucket != 1 and facts.keyed:
+        if len(buckets) == 1:
+            arguments.append(f"bucket={buckets[0]}")
+        elif len(buckets) <= _NAMED and len(buckets) < len(facts.places):
+            arguments.append(f"bucket={buckets}")
+    return f"table.compact({', '.join(arguments)})"
+
+
+def set_call(**options: object) -> str:
+    """`table.alter(ts.set_options({'write-only': 'false'}))`; names with `_` for `-`."""
+    named = {k.replace("_", "-"): str(v) for k, v in options.items()}
+    return f"table.alter(ts.set_options({named!r}))"
+
+
+def size(n: int) -> str:
+    """Bytes in words."""
+    return quantities.size(int(n))

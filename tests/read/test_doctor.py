@@ -1,0 +1,456 @@
+"""The doctor: each way in which a table can be ill is found with its numbers; the call it names mends it."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore import col
+from tablestore.read.doctor import RULES, Diagnosis, Finding, Limits
+from tablestore.read.inspect import Inspect
+from tablestore.table.table import Table
+from tests.read import golden
+
+SMALL = Limits(
+    small_files=3,
+    merged_bytes=1,
+    newer_share=0.9,
+    skew=1.5,
+    skew_bytes=1,
+    deleted_rows=1,
+    held_bytes=1,
+    held_snapshots=2,
+    manifests=3,
+)
+SCHEMA = {"id": ts.INT, "v": ts.STRING, "n": ts.BIGINT}
+
+
+def make(path: Path, options: dict[str, Any] | None = None, **given: Any) -> Table:
+    arguments = {"schema": SCHEMA, "primary_key": ["id"], **given}
+    return ts.connect(str(path)).create_table(
+        "d.t", options={"bucket": 1, "snapshot.num-retained.min": 500, **(options or {})}, **arguments
+    )
+
+
+def put(table: Table, ids: range, v: str = "x", **options: Any) -> None:
+    rows = {"id": pa.array(list(ids), pa.int32()), "v": [v] * len(ids), "n": list(ids)}
+    table.write(pa.table(rows), **options)
+
+
+def noisy(table: Table, rows: int, **more: pa.Array) -> None:
+    """Rows that do not compress."""
+    noise = random.Random(rows)
+    values = [f"{noise.getrandbits(80):x}" for _ in range(rows)]
+    columns = {"id": pa.array(range(rows), pa.int32()), "v": values, "n": [1] * rows, **more}
+    table.write(pa.table(columns))
+
+
+def doctor(table: Table, limits: Limits = SMALL, **options: Any) -> Diagnosis:
+    return table.refresh().inspect.doctor(limits=limits, **options)
+
+
+def the(diagnosis: Diagnosis, kind: str) -> Finding:
+    found = [f for f in diagnosis if f.kind == kind]
+    assert len(found) == 1, diagnosis.text
+    return found[0]
+
+
+def mended(table: Table, kind: str, limits: Limits = SMALL, **options: Any) -> Finding:
+    """The finding, after the call that it names took it away and left the table sound."""
+    before = table.refresh().scan().to_arrow().sort_by("id")
+    found = the(doctor(table, limits, **options), kind)
+    assert found.mends, found
+    eval(found.remedy, {"table": table.refresh(), "ts": ts})
+    after = table.refresh()
+    assert kind not in doctor(after, limits, **options).kinds, found
+    assert after.check() == []
+    if kind != "waiting rows":
+        assert after.scan().to_arrow().sort_by("id") == before
+    return found
+
+
+# what it says of tables that are well
+
+
+def test_a_healthy_table_gives_no_findings_and_tells_what_was_looked_at(tmp_path: Path) -> None:
+    t = make(tmp_path, {"bucket": 2})
+    for i in range(4):
+        put(t, range(100), v=str(i))
+    found = t.inspect.doctor()
+    assert (len(found), found.sound, list(found), found.summary) == (0, True, [], "sound")
+    assert [x.rule for x in found.tried] == [*(name for name, _ in RULES), "left-overs"]
+    assert all(x.text for x in found.tried)
+    assert "sorted runs: 4 in the fullest of 2 buckets, trigger 5, stop trigger 8" in found.text
+    assert "runs 4 < trigger 5" not in found.text  # nothing near a limit: no decision is asked for
+    assert found.to_arrow().num_rows == 0
+
+
+def test_a_table_without_a_snapshot_has_nothing_to_look_at(tmp_path: Path) -> None:
+    found = make(tmp_path).inspect.doctor()
+    assert found.sound
+    assert "none yet" in found.text
+
+
+def test_append_tables_are_looked_at_too(tmp_path: Path) -> None:
+    t = make(tmp_path, {"bucket": -1}, primary_key=())
+    put(t, range(10))
+    assert t.inspect.doctor().sound
+
+
+@pytest.mark.parametrize("table", golden.java_tables())
+def test_tables_of_java_are_diagnosed_and_each_call_is_a_call(table: str) -> None:
+    found = Inspect(golden.java(table)).doctor(listing=True)
+    for f in found:
+        compile(f.remedy, table, "eval")
+        assert f.evidence, f
+    assert {f.severity for f in found} <= {"risk", "slow", "waste", "note"}
+    assert found.to_arrow().num_rows == len(found)
+
+
+def test_a_table_of_python_has_no_statistics_and_is_told_so() -> None:
+    found = Inspect(golden.python("pk_changelog_input")).doctor()
+    assert found.kinds == ("no retractions", "statistics")  # worst first
+    assert the(found, "no retractions").evidence["keys_met_twice"] == 1
+
+
+def test_names_in_html_are_text(tmp_path: Path) -> None:
+    t = make(tmp_path, {"bucket": 1}, schema={**SCHEMA, "p": ts.STRING}, partition_by=["p"])
+    evil = "<script>alert(1)</script>"
+    rows = {"id": pa.array([1], pa.int32()), "v": ["x"], "n": [1], "p": [evil]}
+    for i in range(3):
+        t.with_options({"write-only": True}).write(pa.table({**rows, "n": [i]}))
+    t.alter(ts.set_options({"num-sorted-run.compaction-trigger": 2}))
+    found = doctor(t)
+    assert "<script>" in found.text
+    assert "<script>" not in found._repr_html_()
+    assert "&lt;script&gt;" in found._repr_html_()
+
+
+# how it lies
+
+
+def test_runs_that_a_write_only_table_gathered(tmp_path: Path) -> None:
+    t = make(tmp_path, {"write-only": True})
+    for i in range(7):
+        put(t, range(50), v=str(i))
+    found = mended(t, "sorted runs")
+    assert found.evidence["runs"] == 7
+    assert found.evidence["flushes_until_stall"] == 2
+    assert found.evidence["rule"] == "size amplification"
+    assert "write-only leaves compaction to a job" in found.what
+    assert found.where == "bucket-0"
+
+
+def test_runs_at_the_stop_trigger_are_a_risk_and_only_the_ill_bucket_is_compacted(tmp_path: Path) -> None:
+    t = make(tmp_path, {"bucket": 2, "bucket-function.type": "mod", "bucket-key": "id"})
+    for i in range(9):
+        put(t.with_options({"write-only": True}), range(0, 40, 2), v=str(i))
+    put(t, range(1, 9, 2))
+    found = mended(t, "sorted runs")
+    assert (found.severity, found.where, found.evidence["buckets"]) == ("risk", "bucket-0", 1)
+    assert "bucket=0" in found.remedy
+    assert "did not compact" in found.what
+
+
+def test_runs_below_a_high_trigger_are_told_with_the_reason_of_the_engine(tmp_path: Path) -> None:
+    t = make(tmp_path, {"num-sorted-run.compaction-trigger": 30})
+    for i in range(10):
+        put(t, range(20), v=str(i))
+    found = mended(t, "sorted runs")
+    assert "runs 10 < trigger 30" in found.what
+    assert found.remedy == "table.compact(full=True)"
+
+
+def test_files_of_level_0_where_levels_have_targets(tmp_path: Path) -> None:
+    t = make(tmp_path, {"tablestore.compaction.strategy": "leveled", "write-only": True})
+    for i in range(5):
+        put(t, range(50), v=str(i))
+    found = mended(t, "sorted runs")
+    assert (found.evidence["runs"], found.evidence["trigger"]) == (5, 4)
+
+
+def test_a_stop_trigger_below_the_trigger(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    put(t, range(3))
+    t.alter(ts.set_options({"num-sorted-run.stop-trigger": 2}))
+    assert mended(t, "stop trigger").evidence == {"trigger": 5, "stop_trigger": 2}
+
+
+def test_small_files_of_an_append_table(tmp_path: Path) -> None:
+    t = make(tmp_path, {"bucket": -1}, primary_key=())
+    for i in range(4):
+        put(t, range(i * 10, i * 10 + 10))
+    found = mended(t, "small files")
+    assert (found.evidence["small_files"], found.evidence["saved_files"]) == (4, 3)
+
+
+def test_small_files_of_a_run_that_no_compaction_takes(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    tiny = t.with_options({"target-file-size": "1 kb", "compaction.small-file-ratio": 0.01})
+    for i in range(5):
+        put(tiny.with_options({"write-only": True}), range(i * 4000, i * 4000 + 4000))
+    tiny.compact(full=True)
+    found = mended(t, "small files")
+    assert found.remedy == "table.rescale(1)"
+
+
+def test_a_few_newer_rows_over_a_large_file(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    put(t, range(20_000))
+    t.compact(full=True)
+    put(t, range(0, 20_000, 5_000))
+    found = mended(t, "key overlap")
+    assert found.evidence["newer_bytes"] < found.evidence["merged_bytes"]
+    assert found.evidence["share"] == 1.0
+
+
+def test_a_bucket_beyond_the_guidance_is_rescaled(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    noisy(t, 4_000)
+    limit = t.inspect.files()["file_size_in_bytes"][0].as_py() - 1
+    limits = Limits(bucket_bytes=limit)
+    found = mended(t, "bucket size", limits)
+    assert found.evidence["proposed"] == 3
+    assert t.refresh().options["bucket"] == "3"
+
+
+def test_many_buckets_of_next_to_nothing_are_noted(tmp_path: Path) -> None:
+    t = make(tmp_path, {"bucket": 8})
+    put(t, range(400))
+    found = mended(t, "bucket size", Limits())
+    assert (found.severity, found.evidence["proposed"]) == ("note", 1)
+
+
+def test_rows_that_crowd_in_one_bucket(tmp_path: Path) -> None:
+    t = make(tmp_path, {"bucket": 4, "bucket-function.type": "mod", "bucket-key": "id"})
+    put(t, range(0, 400, 4))
+    found = the(doctor(t), "bucket skew")
+    assert found.evidence["times_mean"] == 4.0
+    assert not found.mends
+
+
+def test_a_partition_that_outgrew_the_others(tmp_path: Path) -> None:
+    t = make(
+        tmp_path, {"bucket": 2}, schema={**SCHEMA, "p": ts.INT}, primary_key=["id", "p"], partition_by=["p"]
+    )
+    for p, rows in enumerate((4_000, 2, 2, 2)):
+        noisy(t, rows, p=pa.array([p] * rows, pa.int32()))
+    limits = Limits(skew_bytes=1, bucket_bytes=10_000, bucket_least_bytes=5_000)
+    found = the(doctor(t, limits), "partition skew")
+    assert (found.where, found.evidence["partitions"]) == ("p=0", 4)
+
+
+# what rows cost or hide
+
+
+def test_tombstones_above_old_rows(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    put(t, range(100))
+    t.compact(full=True)
+    t.delete(col("id") < 60)
+    found = mended(t, "tombstones")
+    assert (found.evidence["deletes"], found.evidence["rows"]) == (60, 160)
+
+
+def test_rows_under_deletion_vectors(tmp_path: Path) -> None:
+    t = make(tmp_path, {"deletion-vectors.enabled": True})
+    put(t, range(100))
+    put(t, range(50), v="y")
+    found = mended(t, "deletion vectors")
+    assert found.evidence["marked_rows"] == 50
+
+
+def test_rows_that_wait_for_their_buckets(tmp_path: Path) -> None:
+    t = make(tmp_path, {"bucket": -2})
+    put(t, range(10))
+    found = mended(t, "waiting rows")
+    assert (found.severity, found.evidence["rows"]) == ("note", 10)
+    assert t.scan().to_arrow().num_rows == 10
+
+
+def test_level_0_that_readers_do_not_see(tmp_path: Path) -> None:
+    t = make(tmp_path, {"deletion-vectors.enabled": True})
+    put(t.with_options({"write-only": True}), range(10))
+    found = the(doctor(t), "unseen level 0")
+    assert (found.severity, found.evidence["rows"]) == ("risk", 10)
+    eval(found.remedy, {"table": t})
+    assert "unseen level 0" not in doctor(t).kinds
+    assert t.scan().to_arrow().num_rows == 10
+
+
+def test_changes_that_are_not_told_yet(tmp_path: Path) -> None:
+    t = make(tmp_path, {"changelog-producer": "lookup"})
+    put(t.with_options({"write-only": True}), range(10))
+    found = mended(t, "unseen level 0")
+    assert "changes are not told yet" in found.what
+
+
+def test_rows_past_their_time(tmp_path: Path) -> None:
+    t = make(tmp_path, {"record-level.expire-time": "1 h", "record-level.time-field": "n"})
+    now = int(time.time())
+    rows = {"id": pa.array([1, 2], pa.int32()), "v": ["a", "b"], "n": [now - 7200, now]}
+    t.write(pa.table(rows))
+    found = the(doctor(t), "expired rows")
+    eval(found.remedy, {"table": t})
+    assert "expired rows" not in doctor(t).kinds
+    assert t.scan(["id"]).to_arrow()["id"].to_pylist() == [2]
+
+
+def test_files_without_statistics(tmp_path: Path) -> None:
+    t = make(tmp_path, {"metadata.stats-mode": "none"})
+    put(t, range(10))
+    assert mended(t, "statistics").evidence["stats_mode"] == "none"
+
+
+def test_files_of_a_format_that_is_no_longer_asked_for(tmp_path: Path) -> None:
+    t = make(tmp_path, {"file.format": "orc"})
+    put(t, range(10))
+    t.alter(ts.set_options({"file.format": "parquet"}))
+    found = mended(t, "mixed formats")
+    assert "1 orc" in found.what
+
+
+# what changes say
+
+
+def upsert_twice(t: Table) -> None:
+    put(t, range(10))
+    put(t, range(10), v="y")
+
+
+def test_a_changelog_of_the_input_without_retractions(tmp_path: Path) -> None:
+    t = make(tmp_path, {"changelog-producer": "input"})
+    upsert_twice(t)
+    found = mended(t, "no retractions")
+    assert (found.evidence["changes"], found.evidence["retractions"]) == (20, 0)
+
+
+def test_a_compaction_proves_that_keys_were_replaced(tmp_path: Path) -> None:
+    t = make(tmp_path, {"changelog-producer": "input"})
+    put(t, range(1, 10))
+    put(t, range(0, 11), v="y")  # no file begins or ends with a key of another
+    assert "no retractions" not in doctor(t).kinds
+    t.compact(full=True)
+    assert the(doctor(t), "no retractions").evidence["rows_replaced"] == 9
+
+
+def test_a_changelog_with_its_retractions_is_sound(tmp_path: Path) -> None:
+    t = make(tmp_path, {"changelog-producer": "input"})
+    put(t, range(10))
+    t.update({"v": "y"}, where=col("id") < 10)
+    t.compact(full=True)
+    assert "no retractions" not in doctor(t).kinds
+
+
+@pytest.mark.parametrize("producer", ["none", "input"])
+def test_a_stream_of_an_engine_that_computes_rows(tmp_path: Path, producer: str) -> None:
+    t = make(tmp_path, {"merge-engine": "partial-update", "changelog-producer": producer})
+    put(t, range(3))
+    t.consumers.reset("follower", 1)
+    found = mended(t, "unmerged changes")
+    assert (found.severity, found.evidence["consumers"]) == ("risk", "follower")
+
+
+def test_options_that_drop_deletes(tmp_path: Path) -> None:
+    t = make(tmp_path, {"ignore-delete": True})
+    put(t, range(3))
+    assert mended(t, "dropped deletes").severity == "note"
+
+
+def test_streams_that_write_in_turns(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    for i in range(3):
+        put(t, range(3), user="a", identifier=i)
+        put(t, range(3), user="b", identifier=i)
+    found = mended(t, "several writers")
+    assert (found.evidence["users"], found.evidence["turns"]) == (2, 4)
+    assert "'sequence.field': 'n'" in found.remedy
+
+
+def test_batches_of_many_names_are_no_streams(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    for _ in range(6):
+        put(t, range(3))
+    assert "several writers" not in doctor(t).kinds
+
+
+def test_a_key_that_lacks_the_partition_columns(tmp_path: Path) -> None:
+    t = make(tmp_path, {"bucket": 1}, schema={**SCHEMA, "day": ts.DATE}, partition_by=["day"])
+    day = pa.array([date(2026, 1, 1)] * 2)
+    t.write(pa.table({"id": pa.array([1, 2], pa.int32()), "v": ["x"] * 2, "n": [1, 1], "day": day}))
+    found = the(doctor(t), "narrow key")
+    assert (found.severity, found.evidence["missing"], found.mends) == ("risk", "day", False)
+
+
+# what is kept
+
+
+def stale(path: Path, options: dict[str, Any] | None = None) -> Table:
+    """Six snapshots that the options would let go, and bytes that only they need."""
+    t = make(path, {"write-only": True, "snapshot.num-retained.min": 1, **(options or {})})
+    for i in range(6):
+        put(t, range(200), v=str(i))
+    t.compact(full=True)
+    return t.with_options({"snapshot.time-retained": "1 ms"})
+
+
+def test_snapshots_that_nobody_expires(tmp_path: Path) -> None:
+    t = stale(tmp_path, {"snapshot.time-retained": "1 ms"})
+    time.sleep(0.005)
+    found = mended(t, "old snapshots")
+    assert found.evidence["beyond_options"] == 6
+    assert found.evidence["held_bytes"] > 0
+    assert "write-only" in found.what
+    assert t.inspect.snapshots()["snapshot_id"].to_pylist() == [7]
+
+
+def test_a_consumer_that_stands_still(tmp_path: Path) -> None:
+    t = stale(tmp_path, {"snapshot.time-retained": "1 ms"})
+    t.consumers.reset("old", 2)
+    t.consumers.reset("new", 7)
+    path = Path(t.location) / "consumer" / "consumer-old"
+    os.utime(path, (time.time() - 90_000,) * 2)
+    found = mended(t, "stale consumer")
+    assert (found.where, found.evidence["next_snapshot"]) == ("consumer old", 2)
+    assert found.evidence["held_bytes"] > 0
+
+
+def test_a_tag_that_keeps_what_nothing_else_needs(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    put(t, range(500))
+    t.tags.create("first", 1)
+    t.overwrite(pa.table({"id": pa.array([1], pa.int32()), "v": ["x"], "n": [1]}))
+    assert "tag" not in doctor(t).kinds  # snapshot 1 is still there
+    t.expire_snapshots(keep=1)
+    found = mended(t, "tag")
+    assert found.remedy == "table.tags.delete('first')"
+
+
+def test_many_small_manifests(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    for i in range(5):
+        put(t, range(5), v=str(i))
+    found = mended(t, "manifests")
+    assert found.evidence["manifests"] > 3
+    assert t.inspect.manifests().num_rows == 1
+    assert t.compact_manifests().snapshots == ()  # nothing is left to merge
+
+
+def test_files_that_nothing_names_are_found_by_a_listing(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    put(t, range(5))
+    left = next((Path(t.location) / "bucket-0").iterdir()).with_name("data-gone-0.parquet")
+    left.write_bytes(b"x" * 10)
+    os.utime(left, (time.time() - 90_000,) * 2)
+    assert "left-overs" not in doctor(t).kinds
+    found = mended(t, "left-overs", listing=True)
+    assert found.evidence == {"files": 1, "bytes": 10}
+    assert not left.exists()
