@@ -8,13 +8,12 @@ window of its runs.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from tablestore.errors import InvalidRequest, NotFound, Unsupported
-from tablestore.format import commit_message, predicate
+from tablestore.format import commit_message
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.index_manifest import IndexFileMeta
 from tablestore.format.manifest import DataFileMeta
@@ -26,14 +25,12 @@ from tablestore.lsm.deletions import BucketDeletions
 from tablestore.lsm.memory import MemoryPool
 from tablestore.lsm.merge.expire import expired_files
 from tablestore.meta.store import Store
-from tablestore.read.pruning import selected_partitions
 from tablestore.table import append_compaction, postpone
+from tablestore.table.bucket_choice import BucketChoice, Buckets, PartitionChoice
 from tablestore.write.bucket_mode import BucketMode
 from tablestore.write.commit import CommitRequest, Committed, Committer
 from tablestore.write.support import require_writable
 from tablestore.write.table_write import discard, refused_leaves_nothing
-
-PartitionChoice = Mapping[str, Any] | str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,50 +73,14 @@ class Compaction:
         return f"Compaction({self.text})"
 
 
-def partition_filter(store: Store, where: Predicate | None) -> Callable[[bytes], bool]:
-    """A test on serialized partitions for a predicate over partition columns; None chooses all."""
-    if where is None:
-        return lambda _: True
-    bound = predicate.bind(where, store.schema)
-
-    def chosen(partition: bytes) -> bool:
-        return selected_partitions([partition], bound, store.partition_values, store.schema)[partition]
-
-    return chosen
-
-
-def _chooses(store: Store, partition: PartitionChoice) -> Callable[[bytes], bool]:
-    if partition is None or partition == "":
-        return lambda _: True
-    if isinstance(partition, str):
-        return lambda p: store.partition_text(p) == partition
-    if not isinstance(partition, Mapping):
-        raise InvalidRequest(f"partition {partition!r} must be text such as 'p=1' or {{column: value}}")
-    for name in partition:
-        if name not in store.schema.partition_keys:
-            raise InvalidRequest(
-                f"{name!r} is no partition column; there are: {', '.join(store.schema.partition_keys)}"
-            )
-    return partition_filter(store, predicate.all_of(*(predicate.col(k) == v for k, v in partition.items())))
-
-
-def _buckets(store: Store, partition: PartitionChoice, bucket: int | None) -> list[CommitMessage]:
+def _buckets(store: Store, choice: BucketChoice) -> list[CommitMessage]:
     """Live files of each chosen bucket, as the `new_files` of a message; its index files as `new_index`.
 
     Rows that wait in postponed buckets are no part of it."""
-    if bucket is not None and (isinstance(bucket, bool) or not isinstance(bucket, int) or bucket < 0):
-        raise InvalidRequest(f"bucket {bucket!r} must be a bucket's number, from 0 on")
-    chosen = _chooses(store, partition)
     latest = store.snapshots.latest()
-    entries = store.manifests.live_entries(
-        latest,
-        partition=chosen,
-        bucket=None if bucket is None else lambda b, _: b == bucket,
-    )
     files: dict[tuple[bytes, int, int], list[DataFileMeta]] = defaultdict(list)
-    for e in entries:
-        if e.bucket != POSTPONE_BUCKET:
-            files[e.partition, e.bucket, e.total_buckets].append(e.file)
+    for e in choice.entries(store, latest):
+        files[e.partition, e.bucket, e.total_buckets].append(e.file)
     indexes: dict[tuple[bytes, int], list[IndexFileMeta]] = defaultdict(list)
     for i in store.manifests.index_entries(latest) if store.options.deletion_vectors else ():
         indexes[i.partition, i.bucket].append(i.file)
@@ -172,19 +133,21 @@ def compact(
     full: bool,
     dry_run: bool,
     partition: PartitionChoice,
-    bucket: int | None,
+    bucket: Buckets,
+    where: Predicate | None = None,
     pool: MemoryPool | None = None,
 ) -> Compaction:
     """Pick (and, without `dry_run`, rewrite and commit) in every chosen bucket. Rows that wait in postponed
     buckets are given theirs first; `pool` is the memory for that."""
     require_writable(store.schema, store.options)
+    choice = BucketChoice.of(store, partition, bucket, where)
     if BucketMode.of(store.schema, store.options) is BucketMode.POSTPONE:
-        done = _postponed(store, _chooses(store, partition), dry_run, pool)
+        done = _postponed(store, choice, dry_run, pool)
         if done is not None:
             return done
     picks, messages, seen = [], [], store.snapshots.latest_id() or 0
     try:
-        for task in _buckets(store, partition, bucket):
+        for task in _buckets(store, choice):
             for decision, message in _done(store, task, full, dry_run):
                 picks.append(Pick(store.partition_text(task.partition), task.bucket, decision))
                 if message is not None:
@@ -230,10 +193,13 @@ def _done(
 
 
 def _postponed(
-    store: Store, chosen: Callable[[bytes], bool], dry_run: bool, pool: MemoryPool | None
+    store: Store, choice: BucketChoice, dry_run: bool, pool: MemoryPool | None
 ) -> Compaction | None:
     """The compaction of rows that wait in postponed buckets; None if there are none."""
-    entries = store.manifests.live_entries(store.snapshots.latest(), partition=chosen)
+    entries = store.manifests.live_entries(store.snapshots.latest(), partition=choice.partition)
+    if not postpone.waiting(entries):
+        return None
+    entries = entries.of_partitions(choice.of_partitions(store))
     files = postpone.waiting(entries)
     if not files:
         return None
@@ -255,13 +221,20 @@ def _new(message: CommitMessage) -> list[DataFileMeta]:
     return [f for f in message.compact_after if f.file_name not in before]
 
 
-def tasks(store: Store, *, full: bool) -> list[bytes]:
-    """Tasks for `run_task`, one for each bucket in which something would happen, largest first."""
+def tasks(
+    store: Store,
+    *,
+    full: bool,
+    partition: PartitionChoice = None,
+    bucket: Buckets = None,
+    where: Predicate | None = None,
+) -> list[bytes]:
+    """Tasks for `run_task`, one for each chosen bucket in which something would happen, largest first."""
     require_writable(store.schema, store.options)
     if BucketMode.of(store.schema, store.options) is BucketMode.POSTPONE:
         raise Unsupported("compaction of postponed buckets by an engine's tasks", "use Table.compact")
     found, seen = [], store.snapshots.latest_id() or 0
-    for task in _buckets(store, None, None):
+    for task in _buckets(store, BucketChoice.of(store, partition, bucket, where)):
         if store.schema.primary_keys:
             found += [task] if _decide(store, task, full).unit is not None else []
         else:

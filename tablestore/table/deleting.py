@@ -27,7 +27,7 @@ from tablestore.read.file_read import read_file
 from tablestore.read.plan import Plan, plan
 from tablestore.read.pruning import TRUE, Filters
 from tablestore.read.split import DataSplit
-from tablestore.table import compaction
+from tablestore.table.bucket_choice import partition_filter
 from tablestore.write.commit import Committed, Committer
 from tablestore.write.delete import DeletionMarks, require_deletable, with_values
 from tablestore.write.request import CommitRequest
@@ -41,7 +41,7 @@ def delete(store: Store, where: Predicate, request: CommitRequest) -> Committed:
     """Delete the rows that `where` selects, in one OVERWRITE snapshot; none if there are no such rows."""
     bound = predicate.bind(where, store.schema)
     if Filters.of(bound, store.schema).rows == TRUE:
-        chosen = compaction.partition_filter(store, bound)
+        chosen = partition_filter(store, bound)
         return Committer(store).overwrite([], request, chosen, "DELETE")
     require_deletable(store)
     return again(lambda: _commit(store, *_messages(store, bound), request))

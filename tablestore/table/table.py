@@ -6,7 +6,7 @@ A Table is the schema as it was when opened; `refresh()` gives the newest. Safe 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property, partial
@@ -48,9 +48,11 @@ from tablestore.table import (
     postpone,
     rescale,
 )
+from tablestore.table.bucket_choice import partition_filter
 from tablestore.table.compaction import Compaction
 from tablestore.table.engine import spark_engine
 from tablestore.table.located_keys import located_keys
+from tablestore.table.normalize import follow
 from tablestore.table.refs import Branches, Consumers, Tags, require_branch
 from tablestore.table.scan import Scan, column_names, read_any
 from tablestore.table.system import SystemTable, system_table
@@ -378,7 +380,7 @@ class Table:
             if name not in self.partition_by:
                 raise NotFound.among("partition column", name, self.partition_by)
         wanted = Scan(self.store, None).filter(all_of(*(col(k) == v for k, v in partition.items())))
-        return compaction.partition_filter(self.store, wanted.where)
+        return partition_filter(self.store, wanted.where)
 
     def delete(self, what: Predicate | Any) -> Committed:
         """Delete rows by a predicate, or the rows of keys (anything Arrow-like that holds the key columns).
@@ -499,20 +501,34 @@ class Table:
         full: bool = False,
         dry_run: bool = False,
         partition: Mapping[str, Any] | str | None = None,
-        bucket: int | None = None,
+        bucket: int | Iterable[int] | None = None,
+        where: Predicate | None = None,
     ) -> Compaction:
         """Compact each bucket by the universal rules, or fully; with `dry_run` only tell what would happen
-        and why."""
+        and why.
+
+        `partition`, `bucket` (one or several) and `where` choose: whole buckets are compacted, those that may
+        hold rows of a predicate over partition and key columns.
+        """
         if not dry_run:
             self._require_present()
-        done = compaction.compact(self.store, full=full, dry_run=dry_run, partition=partition, bucket=bucket)
+        chosen = {"partition": partition, "bucket": bucket, "where": where}
+        done = compaction.compact(self.store, full=full, dry_run=dry_run, **chosen)
         if done.committed is not None and done.committed.snapshots:
             done = replace(done, committed=self._expire_after(done.committed))
         return done
 
-    def buckets_to_compact(self, *, full: bool = False) -> list[bytes]:
-        """Picklable tasks for `compact_bucket`, one for each bucket in which something would happen."""
-        return compaction.tasks(self.store, full=full)
+    def buckets_to_compact(
+        self,
+        *,
+        full: bool = False,
+        partition: Mapping[str, Any] | str | None = None,
+        bucket: int | Iterable[int] | None = None,
+        where: Predicate | None = None,
+    ) -> list[bytes]:
+        """Picklable tasks for `compact_bucket`, one for each chosen bucket that has something to compact."""
+        chosen = {"partition": partition, "bucket": bucket, "where": where}
+        return compaction.tasks(self.store, full=full, **chosen)
 
     def expire_snapshots(
         self, *, keep: int | None = None, older_than: str | timedelta | None = None, dry_run: bool = False

@@ -1,0 +1,127 @@
+"""Which buckets a compaction works on: those of a partition, of some numbers, of a predicate.
+
+A compaction takes whole buckets, so a predicate over key columns chooses the buckets that may hold such rows:
+by the bucket function where it names every bucket-key column, and by the key ranges of their files. Other
+columns choose nothing and are refused. Metadata only; made from a call's arguments, used by `compaction`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tablestore.errors import InvalidRequest
+from tablestore.format import predicate
+from tablestore.format.predicate import Predicate
+from tablestore.format.snapshot import Snapshot
+from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.meta.entries import Entries
+from tablestore.meta.store import Store
+from tablestore.read import sections
+from tablestore.read.pruning import Filters, Pruner, selected_partitions
+
+PartitionChoice = Mapping[str, Any] | str | None
+Buckets = int | Iterable[int] | None
+
+
+@dataclass(frozen=True)
+class BucketChoice:
+    """Partitions by a test on their bytes, buckets by number (None: all), rows by a bound predicate."""
+
+    partition: Callable[[bytes], bool]
+    numbers: frozenset[int] | None = None
+    where: Predicate | None = None
+
+    @classmethod
+    def of(
+        cls, store: Store, partition: PartitionChoice, bucket: Buckets, where: Predicate | None
+    ) -> BucketChoice:
+        """What the arguments of `Table.compact` mean; raises InvalidRequest for columns that choose none."""
+        return cls(_partitions(store, partition), _numbers(bucket), _bound(store, where))
+
+    def of_partitions(self, store: Store) -> Callable[[bytes], bool]:
+        """The partitions alone: for rows that have no bucket yet. Refuses what they cannot be chosen by."""
+        if self.numbers is not None or (self.where is not None and not _partition_only(store, self.where)):
+            raise InvalidRequest(
+                "rows that wait in postponed buckets are chosen by their partition: leave bucket and keys out"
+            )
+        chosen = partition_filter(store, self.where)
+        return lambda p: self.partition(p) and chosen(p)
+
+    def entries(self, store: Store, snapshot: Snapshot | None) -> Entries:
+        """All live files of the chosen buckets."""
+        numbers = self.numbers
+        live = store.manifests.live_entries(
+            snapshot,
+            partition=self.partition,
+            bucket=lambda b, _: b != POSTPONE_BUCKET and (numbers is None or b in numbers),
+        )
+        if self.where is None or not len(live):
+            return live
+        filters = Filters.of(self.where, store.schema)
+        parts = store.schema, store.options, filters, store.partition_values, store.schema_of
+        with store.manifests.naming_rows():
+            kept = Pruner(*parts, alone=True).keep(live)
+        group = sections.buckets(live)
+        return live.filter(np.isin(group, group[kept]))
+
+
+def partition_filter(store: Store, where: Predicate | None) -> Callable[[bytes], bool]:
+    """A test on serialized partitions for a predicate over partition columns; None chooses all."""
+    if where is None:
+        return lambda _: True
+    bound = predicate.bind(where, store.schema)
+
+    def chosen(partition: bytes) -> bool:
+        return selected_partitions([partition], bound, store.partition_values, store.schema)[partition]
+
+    return chosen
+
+
+def _partitions(store: Store, partition: PartitionChoice) -> Callable[[bytes], bool]:
+    if partition is None or partition == "":
+        return lambda _: True
+    if isinstance(partition, str):
+        return lambda p: store.partition_text(p) == partition
+    if not isinstance(partition, Mapping):
+        raise InvalidRequest(f"partition {partition!r} must be text such as 'p=1' or {{column: value}}")
+    for name in partition:
+        if name not in store.schema.partition_keys:
+            raise InvalidRequest(
+                f"{name!r} is no partition column; there are: {', '.join(store.schema.partition_keys)}"
+            )
+    return partition_filter(store, predicate.all_of(*(predicate.col(k) == v for k, v in partition.items())))
+
+
+def _numbers(bucket: Buckets) -> frozenset[int] | None:
+    if bucket is None:
+        return None
+    some = list(bucket) if isinstance(bucket, Iterable) and not isinstance(bucket, str | bytes) else [bucket]
+    for b in some:
+        if isinstance(b, bool) or not isinstance(b, int | np.integer) or b < 0:
+            raise InvalidRequest(f"bucket {b!r} must be a bucket's number, from 0 on")
+    return frozenset(int(b) for b in some)
+
+
+def _bound(store: Store, where: Predicate | None) -> Predicate | None:
+    if where is None:
+        return None
+    if not isinstance(where, Predicate):
+        raise InvalidRequest(f"where {where!r} must be a predicate such as ts.col('dt') < '2026-01-01'")
+    bound = predicate.bind(where, store.schema)
+    allowed = (*store.schema.partition_keys, *store.schema.primary_keys)
+    wrong = sorted(bound.columns - set(allowed))
+    if wrong:
+        there = ", ".join(dict.fromkeys(allowed)) or "there are none"
+        raise InvalidRequest(
+            f"{wrong[0]!r} chooses no bucket: a compaction takes whole buckets, chosen by partition and key "
+            f"columns ({there})"
+        )
+    return bound
+
+
+def _partition_only(store: Store, where: Predicate) -> bool:
+    return where.columns <= set(store.schema.partition_keys)
