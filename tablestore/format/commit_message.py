@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import fastavro
 
 from tablestore.errors import InvalidRequest
-from tablestore.format import index_manifest
+from tablestore.format import compaction_record, index_manifest
+from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.index_manifest import IndexFileMeta
 from tablestore.format.manifest import DataFileMeta, file_of, file_record, file_schema
 
-VERSION = 3
+VERSION = 4
 _LISTS = ("new_files", "changelog_files", "compact_before", "compact_after", "compact_changelog")
 _INDEX_LISTS = ("new_index", "deleted_index", "compact_new_index", "compact_deleted_index")
 
@@ -39,6 +40,7 @@ class CommitMessage:
     compact_new_index: tuple[IndexFileMeta, ...] = ()
     compact_deleted_index: tuple[IndexFileMeta, ...] = ()
     seen: int | None = None  # the snapshot that compactions looked at, 0 for the empty table
+    compactions: tuple[CompactionRecord, ...] = ()  # what is kept of the compactions
 
     @property
     def empty(self) -> bool:
@@ -65,6 +67,7 @@ _SCHEMA = fastavro.parse_schema(
             },
             *({"name": n, "type": {"type": "array", "items": "index"}} for n in _INDEX_LISTS[1:]),
             {"name": "seen", "type": ["null", "long"]},
+            {"name": "compactions", "type": {"type": "array", "items": "string"}},
         ],
     }
 )
@@ -78,6 +81,7 @@ def encode(message: CommitMessage) -> bytes:
         "bucket": message.bucket,
         "total_buckets": message.total_buckets,
         "seen": message.seen,
+        "compactions": [compaction_record.to_json(r) for r in message.compactions],
     }
     record |= {name: [file_record(f) for f in getattr(message, name)] for name in _LISTS}
     for name in _INDEX_LISTS:
@@ -98,4 +102,7 @@ def decode(data: bytes) -> CommitMessage:
         raise InvalidRequest(f"damaged commit message: {e!r}") from e
     lists = {name: tuple(file_of(f) for f in r[name]) for name in _LISTS}
     lists |= {name: tuple(index_manifest.file_of(f) for f in r[name]) for name in _INDEX_LISTS}
-    return CommitMessage(r["partition"], r["bucket"], r["total_buckets"], **lists, seen=r["seen"])
+    records = tuple(compaction_record.from_json(text) for text in r["compactions"])
+    return CommitMessage(
+        r["partition"], r["bucket"], r["total_buckets"], **lists, seen=r["seen"], compactions=records
+    )

@@ -17,12 +17,14 @@ import pyarrow as pa
 from tablestore.errors import InvalidRequest
 from tablestore.format import rowkind
 from tablestore.format.commit_message import CommitMessage
+from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifest import APPEND_SOURCE, DataFileMeta
 from tablestore.lsm import append_compaction
 from tablestore.lsm.append_compaction import AppendCompaction
 from tablestore.lsm.append_rewriter import combine
 from tablestore.lsm.bucket_files import BucketFiles, FileNames, RollingWriter
 from tablestore.lsm.memory import MemoryPool
+from tablestore.lsm.recording import APPEND, completed, planned
 from tablestore.lsm.row_stream import RowStream
 
 log = logging.getLogger(__name__)
@@ -48,6 +50,7 @@ class AppendWriter:
         self._new: list[DataFileMeta] = []
         self._before: list[DataFileMeta] = []
         self._after: list[DataFileMeta] = []
+        self._records: list[CompactionRecord] = []
 
     def _open(self) -> RollingWriter:
         return RollingWriter(
@@ -69,6 +72,11 @@ class AppendWriter:
         self._rows += values.num_rows
         self._stream.append(values)
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of the rows that are held."""
+        return self._stream.bytes
+
     def prepare(self) -> CommitMessage:
         """Finish files, combine small ones, hand over what is to be committed; the writer may go on then."""
         new = self._stream.finish()
@@ -85,8 +93,9 @@ class AppendWriter:
             new_files=tuple(self._new),
             compact_before=tuple(self._before),
             compact_after=tuple(self._after),
+            compactions=tuple(self._records),
         )
-        self._new, self._before, self._after = [], [], []
+        self._new, self._before, self._after, self._records = [], [], [], []
         return message
 
     def _combine(self) -> None:
@@ -95,7 +104,11 @@ class AppendWriter:
         options, waiting = AppendCompaction.of(self._files.options), list(self._live)
         while (decision := append_compaction.pick(waiting, options)).unit is not None:
             unit = decision.unit.files
+            started = self._files.env.monotonic()
             after = combine(self._files, self._names.data, unit, vectors={}, tracked=False)
+            millis = int((self._files.env.monotonic() - started) * 1000)
+            record = planned(decision, strategy=APPEND, bucket=self._place[1])
+            self._records.append(completed(record, before=unit, after=after, millis=millis))
             log.info("compacted %s: %s", self._files.directory, decision.text)
             self._before += unit
             self._after += after
@@ -107,7 +120,7 @@ class AppendWriter:
         """Drop what is held and delete every file made since the last `prepare`."""
         self._stream.abort()
         made = [*self._new, *self._after]
-        self._new, self._before, self._after = [], [], []
+        self._new, self._before, self._after, self._records = [], [], [], []
         self._files.delete(f.file_name for f in made)
 
 

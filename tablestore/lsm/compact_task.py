@@ -21,6 +21,7 @@ from tablestore.lsm.decision import Decision
 from tablestore.lsm.deletions import BucketDeletions
 from tablestore.lsm.merge.expire import expired_files
 from tablestore.lsm.merge_function import in_table
+from tablestore.lsm.recording import record_of
 from tablestore.lsm.rewriter import Rewriter
 from tablestore.lsm.sorted_run import Levels
 from tablestore.options import TableOptions
@@ -68,6 +69,7 @@ def compact_bucket(
     if decision.unit is None:
         return decision, None
     bucket_files = BucketFiles(env, io, directory, schema, options, schema_of)
+    started = env.monotonic()
     with in_table(directory):
         result = Rewriter(bucket_files, deletions=deletions).run(decision.unit, levels)
     try:
@@ -76,6 +78,16 @@ def compact_bucket(
         bucket_files.delete(f.file_name for f in result.written)
         raise
     log.info("compacted %s: %s", directory, decision.text)
+    record = record_of(
+        decision,
+        strategy=options.strategy.value,
+        bucket=bucket,
+        before=result.before,
+        after=result.after,
+        changelog=result.changelog,
+        live=len(levels.files),
+        millis=int((env.monotonic() - started) * 1000),
+    )
     message = CommitMessage(
         partition,
         bucket,
@@ -85,6 +97,7 @@ def compact_bucket(
         compact_changelog=result.changelog,
         compact_new_index=new_index,
         compact_deleted_index=replaced,
+        compactions=(record,),
     )
     return decision, None if message.empty else message
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Literal
 
+from tablestore.format.compaction_record import LevelInput, Shape
 from tablestore.format.manifest import DataFileMeta
 from tablestore.lsm import quantities
 
@@ -38,14 +39,26 @@ class CompactUnit:
         return sum(f.file_size for f in self.files)
 
     @property
+    def shape(self) -> Shape:
+        """The files as counts by level."""
+        inputs = []
+        for level, found in groupby(self.files, key=lambda f: f.level):
+            files = tuple(found)
+            size, rows = sum(f.file_size for f in files), sum(f.row_count for f in files)
+            inputs.append(LevelInput(level, len(files), size, rows))
+        return Shape(self.output_level, tuple(inputs))
+
+    @property
     def text(self) -> str:
         """`L0×5 + L5 → L5, 6 files 88.0 MiB`."""
-        inputs = []
-        for level, files in groupby(self.files, key=lambda f: f.level):
-            count = len(list(files))
-            inputs.append(f"L{level}" if count == 1 else f"L{level}×{count}")
-        size = quantities.size(self.size)
-        return f"{' + '.join(inputs)} → L{self.output_level}, {_files(len(self.files))} {size}"
+        return shape_text(self.shape)
+
+
+def shape_text(shape: Shape) -> str:
+    """`L0×5 + L5 → L5, 6 files 88.0 MiB`."""
+    inputs = (f"L{i.level}" if i.files == 1 else f"L{i.level}×{i.files}" for i in shape.inputs)
+    size = quantities.size(shape.size)
+    return f"{' + '.join(inputs)} → L{shape.output_level}, {_files(shape.files)} {size}"
 
 
 def joins(candidate: int, percent: float, next_size: int) -> bool:
@@ -104,7 +117,7 @@ class RuleTrial:
     state: State
     numbers: tuple[tuple[str, Any], ...] = ()
     steps: tuple[RatioStep | OverlapStep, ...] = ()
-    unit: CompactUnit | None = field(default=None, repr=False)
+    unit: CompactUnit | Shape | None = field(default=None, repr=False)
 
     @property
     def text(self) -> str:
@@ -113,7 +126,7 @@ class RuleTrial:
             return "off"
         words = _WORDS.get(self.rule, _level_score)(dict(self.numbers), self)
         if self.state == "not reached" and self.unit is not None:
-            return f"{words}; alone it would take {self.unit.text}"
+            return f"{words}; alone it would take {shape_text(_shape(self.unit))}"
         return words
 
     @property
@@ -173,21 +186,12 @@ class Decision:
     @property
     def text(self) -> str:
         """One line for a log."""
-        if self.unit is None:
-            return f"nothing to compact: {self.reason.text}"
-        return f"{self.unit.text}, because {self.reason.rule}: {self.reason.text}"
+        return _first_line(None if self.unit is None else self.unit.shape, self.reason)
 
     def explain(self) -> str:
         """The decision and the trial of every rule, one line each and one for each comparison; what the
         runner-up would have done last."""
-        lines = [self.text]
-        for trial in self.reason.trials:
-            lines.append(f"  {trial.sign} {trial.rule}: {trial.text}")
-            lines += [f"      {line}" for line in trial.lines]
-        runner_up = self.reason.runner_up
-        if runner_up is not None and runner_up.unit is not None:
-            lines.append(f"  runner-up: {runner_up.rule}, {_compared(runner_up.unit, self.unit)}")
-        return "\n".join(lines)
+        return explained(None if self.unit is None else self.unit.shape, self.reason)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Decision):
@@ -204,15 +208,37 @@ class Decision:
         return Decision, (self.unit, self.reason)
 
 
-def _compared(unit: CompactUnit, taken: CompactUnit | None) -> str:
+def explained(unit: Shape | None, reason: Reason) -> str:
+    """What `Decision.explain` says, of a unit that is known by its counts only."""
+    lines = [_first_line(unit, reason)]
+    for trial in reason.trials:
+        lines.append(f"  {trial.sign} {trial.rule}: {trial.text}")
+        lines += [f"      {line}" for line in trial.lines]
+    runner_up = reason.runner_up
+    if runner_up is not None and runner_up.unit is not None:
+        lines.append(f"  runner-up: {runner_up.rule}, {_compared(_shape(runner_up.unit), unit)}")
+    return "\n".join(lines)
+
+
+def _first_line(unit: Shape | None, reason: Reason) -> str:
+    if unit is None:
+        return f"nothing to compact: {reason.text}"
+    return f"{shape_text(unit)}, because {reason.rule}: {reason.text}"
+
+
+def _shape(unit: CompactUnit | Shape) -> Shape:
+    return unit.shape if isinstance(unit, CompactUnit) else unit
+
+
+def _compared(unit: Shape, taken: Shape | None) -> str:
     """What the runner-up would have done instead of what was decided."""
     if taken is None:
-        return unit.text
-    if (unit.files, unit.output_level) == (taken.files, taken.output_level):
+        return shape_text(unit)
+    if unit == taken:
         return "the same files"
     more = unit.size - taken.size
     sign = "more" if more >= 0 else "less"
-    return f"{unit.text}: {quantities.size(abs(more))} {sign} than what was taken"
+    return f"{shape_text(unit)}: {quantities.size(abs(more))} {sign} than what was taken"
 
 
 def _files(count: int) -> str:

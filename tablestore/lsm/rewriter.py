@@ -18,6 +18,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.deletion_vector import surviving
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.manifest import APPEND_SOURCE, COMPACT_SOURCE, DataFileMeta
@@ -59,6 +60,7 @@ class CompactResult:
     before: tuple[DataFileMeta, ...] = ()
     after: tuple[DataFileMeta, ...] = ()
     changelog: tuple[DataFileMeta, ...] = ()
+    records: tuple[CompactionRecord, ...] = ()  # what is kept of it
 
     @property
     def written(self) -> tuple[DataFileMeta, ...]:
@@ -81,7 +83,10 @@ class CompactResult:
                 between.append(file)
         after.update((f.file_name, f) for f in later.after)
         changelog = (*self.changelog, *later.changelog)
-        return CompactResult(tuple(before.values()), tuple(after.values()), changelog), tuple(between)
+        both = CompactResult(
+            tuple(before.values()), tuple(after.values()), changelog, (*self.records, *later.records)
+        )
+        return both, tuple(between)
 
 
 class Mode(Enum):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,7 @@ from tablestore.lsm.deletions import BucketDeletions
 from tablestore.lsm.memory import MemoryPool
 from tablestore.lsm.merge.expire import expired_files
 from tablestore.lsm.merge_function import merge_function
+from tablestore.lsm.recording import record_of
 from tablestore.lsm.rewriter import CompactResult, Rewriter
 from tablestore.lsm.sorted_run import Levels
 from tablestore.lsm.write_buffer import WriteBuffer
@@ -151,15 +153,15 @@ class MergeTreeWriter:
 
     def _stall(self) -> None:
         """Compact while more runs than the stop trigger have gathered."""
-        while self._options.stalls(self._levels) and self._compact():
+        while self._options.stalls(self._levels) and self._compact(stalled=True):
             backlog = self._options.backlog(self._levels)
             log.info("%s: waited for compaction, %d runs are left", self._files.directory, backlog)
 
-    def _compact(self) -> bool:
+    def _compact(self, *, stalled: bool = False) -> bool:
         """Carry out one pick; False when there is nothing to do."""
         levels = self._levels
         decision = pick(levels, self._options, PickContext(self._env.local_now_ms(), self._last_full_ms))
-        return self._carry_out(decision)
+        return self._carry_out(decision, stalled=stalled)
 
     def _compact_fully(self) -> None:
         """Bring everything to the top level."""
@@ -168,17 +170,30 @@ class MergeTreeWriter:
         worn |= expired_files(self._env, files.schema_of, files.schema, files.options, self._levels.files)
         self._carry_out(full(self._levels, self._options, worn=lambda f: f.file_name in worn))
 
-    def _carry_out(self, decision: Decision) -> bool:
+    def _carry_out(self, decision: Decision, *, stalled: bool = False) -> bool:
         assert self._rewriter is not None
         levels = self._levels
         if decision.unit is None:
             return False
+        started = self._env.monotonic()
         result = self._rewriter.run(decision.unit, levels)
+        millis = int((self._env.monotonic() - started) * 1000)
         if decision.unit.output_level == levels.max_level:
             self._last_full_ms = self._env.local_now_ms()
         log.info("compacted %s: %s", self._files.directory, decision.text)
         self._levels = levels.apply(result.before, result.after, self._key)
-        self._compacted, between = self._compacted.then(result)
+        record = record_of(
+            decision,
+            strategy=self._options.strategy.value,
+            bucket=self._place[1],
+            before=result.before,
+            after=result.after,
+            changelog=result.changelog,
+            live=len(levels.files),
+            millis=millis,
+            stalled=stalled,
+        )
+        self._compacted, between = self._compacted.then(replace(result, records=(record,)))
         self._files.delete(f.file_name for f in between)
         return bool(result.before)
 
@@ -203,6 +218,7 @@ class MergeTreeWriter:
             compact_changelog=self._compacted.changelog,
             compact_new_index=new_index,
             compact_deleted_index=replaced,
+            compactions=self._compacted.records,
         )
         self._new, self._new_changelog, self._compacted = [], [], CompactResult()
         return message

@@ -20,6 +20,7 @@ from tablestore.lsm.append_rewriter import combine
 from tablestore.lsm.bucket_files import BucketFiles, FileNames
 from tablestore.lsm.decision import Decision
 from tablestore.lsm.deletions import BucketDeletions
+from tablestore.lsm.recording import APPEND, completed, planned
 from tablestore.meta.store import Store
 from tablestore.write.bucket_mode import BucketMode
 
@@ -63,6 +64,7 @@ def _task(
         bucket.total_buckets,
         new_files=files,
         new_index=tuple(index.values()),
+        compactions=(planned(decision, strategy=APPEND, bucket=bucket.bucket),),
     )
 
 
@@ -78,7 +80,7 @@ def run(store: Store, task: CommitMessage) -> CommitMessage:
         vector = deletions.of(file.file_name)
         if vector is not None:
             vectors[file.file_name] = vector
-    names = FileNames(files)
+    names, started = FileNames(files), store.env.monotonic()
     after = combine(files, names.data, task.new_files, vectors=vectors, tracked=options.row_tracking)
     try:
         deletions.drop(vectors)
@@ -87,6 +89,8 @@ def run(store: Store, task: CommitMessage) -> CommitMessage:
         files.delete(after)
         raise
     log.info("combined %d files of %s into %d", len(task.new_files), directory, len(after))
+    millis = int((store.env.monotonic() - started) * 1000)
+    records = (completed(r, before=task.new_files, after=after, millis=millis) for r in task.compactions)
     return CommitMessage(
         task.partition,
         task.bucket,
@@ -95,4 +99,5 @@ def run(store: Store, task: CommitMessage) -> CommitMessage:
         compact_after=after,
         compact_new_index=new_index,
         compact_deleted_index=replaced,
+        compactions=tuple(records),
     )

@@ -21,6 +21,7 @@ from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.bucket_files import BucketFiles
 from tablestore.lsm.decision import CompactUnit, Decision, Reason
 from tablestore.lsm.memory import MemoryPool
+from tablestore.lsm.recording import POSTPONED, completed, planned
 from tablestore.meta.store import Store
 from tablestore.options import TableOptions
 from tablestore.write.bucket_mode import BucketMode
@@ -95,9 +96,19 @@ def compact(
     except BaseException:
         discard(store, messages)
         raise
-    for partition, some in files.items():
-        gone = CommitMessage(partition, POSTPONE_BUCKET, POSTPONE_BUCKET, compact_before=tuple(some))
-        messages.append(gone)
+    for partition, decision in decisions(files, buckets):
+        record = planned(decision, strategy=POSTPONED, bucket=POSTPONE_BUCKET)
+        some = tuple(files[partition])
+        record = completed(record, before=some, after=(), millis=None)
+        messages.append(
+            CommitMessage(
+                partition,
+                POSTPONE_BUCKET,
+                POSTPONE_BUCKET,
+                compact_before=some,
+                compactions=(record,),
+            )
+        )
     with refused_leaves_nothing(store, messages):
         return Committer(store).commit(messages, CommitRequest(store.env.uuid())), messages
 

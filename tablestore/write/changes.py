@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tablestore.format.commit_message import CommitMessage
+from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.index_manifest import DELETION_VECTORS, IndexEntry, IndexFileMeta
 from tablestore.format.manifest import ADD, APPEND_SOURCE, DELETE, DataFileMeta, ManifestEntry
 from tablestore.format.snapshot import Snapshot
@@ -22,12 +23,14 @@ ROW_ID = "_ROW_ID"
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The delta of one snapshot, in order. `statistics` names a file of statistics."""
+    """The delta of one snapshot, in order. `statistics` names a file of statistics; `compactions` are what is
+    kept of those that made it, with the serialized partition of each."""
 
     entries: tuple[ManifestEntry, ...] = ()
     changelog: tuple[ManifestEntry, ...] = ()
     index: tuple[IndexEntry, ...] = ()
     statistics: str | None = None
+    compactions: tuple[tuple[bytes, CompactionRecord], ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -64,6 +67,7 @@ def compacted(messages: Iterable[CommitMessage]) -> Changes:
         + tuple(e for m in messages for e in entries(ADD, m, m.compact_after)),
         tuple(e for m in messages for e in entries(ADD, m, m.compact_changelog)),
         tuple(e for m in messages for e in _index(m, m.compact_deleted_index, m.compact_new_index)),
+        compactions=tuple((m.partition, r) for m in messages for r in m.compactions),
     )
 
 

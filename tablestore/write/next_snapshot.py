@@ -7,9 +7,10 @@ are written for each try on top of the newest snapshot. `discard` deletes what n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tablestore.errors import InvalidRequest
-from tablestore.format import index_manifest
+from tablestore.format import compaction_record, index_manifest
 from tablestore.format.manifest import ADD, ManifestEntry, ManifestFileMeta
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.manifests import ManifestWriter
@@ -67,7 +68,7 @@ class NextSnapshot:
             changelog_record_count=sum(e.file.row_count for e in changes.changelog) if changelog else None,
             watermark=_watermark(latest, request),
             statistics=changes.statistics or inherited,
-            properties=self._properties(latest),
+            properties=self._properties(latest) | self._kept(changes),
             next_row_id=next_row,
             operation=self._operation,
             writer_version=positions.WRITER,
@@ -109,9 +110,17 @@ class NextSnapshot:
             if old is None or request.identifier >= old[0]:
                 known[request.user] = (request.identifier, kept)
         for key in request.properties or {}:
-            if key.startswith(positions.PREFIX):
+            if key.startswith(positions.PREFIX) or key == compaction_record.PROPERTY:
                 raise InvalidRequest(f"property {key!r} is set by the engine; pass position=")
         return {**(request.properties or {}), **positions.as_properties(known)}
+
+    def _kept(self, changes: Changes) -> dict[str, str]:
+        """The property that keeps this snapshot's compactions."""
+        if not changes.compactions:
+            return {}
+        partitions = {p: self._store.partition_text(p) for p, _ in changes.compactions}
+        records = [replace(r, partition=partitions[p]) for p, r in changes.compactions]
+        return {compaction_record.PROPERTY: compaction_record.to_property(records)}
 
     def discard_try(self, *, anew: bool) -> None:
         """Delete what a try that lost wrote; its manifests stay for the next, unless that starts `anew`."""

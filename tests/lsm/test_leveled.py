@@ -128,7 +128,11 @@ KINDS = {
     "input": {"changelog-producer": "input"},
     "lookup": {"changelog-producer": "lookup"},
     "deletion vectors": {"deletion-vectors.enabled": True},
-    "two buckets": {"bucket": 2, "num-sorted-run.stop-trigger": 3},
+    "two buckets": {
+        "bucket": 2,
+        "num-sorted-run.stop-trigger": 3,
+        "tablestore.compaction.leveled.max-bytes-for-level-base": "6 kb",
+    },
     "first row": {"merge-engine": "first-row"},
     "partial update, lookup": {"merge-engine": "partial-update", "changelog-producer": "lookup"},
     "sum": {

@@ -1,0 +1,228 @@
+"""What is kept of a compaction: one record for each pick that was carried out in a bucket.
+
+Records travel in commit messages, one JSON text each, and are kept in the COMPACT snapshot's property
+`tablestore.compactions`: a JSON list, or, where that is shorter, `zstd:` and the Base64 of it compressed.
+Other engines carry the property along and ignore it. Where one commit compacts so many buckets that the
+property would outgrow `MOST_BYTES`, the sums of single rules are left out. Pure values.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from backports import zstd
+
+from tablestore.errors import Corrupt
+
+PROPERTY = "tablestore.compactions"
+MOST_BYTES = 64 << 10  # of the property; a snapshot is read by everybody
+_PACKED = "zstd:"
+_PLAIN_BYTES = 512
+_MOST_UNPACKED = 64 << 20
+_COUNTS = (
+    "files_read",
+    "bytes_read",
+    "rows_in",
+    "files_written",
+    "bytes_written",
+    "rows_out",
+    "files_moved",
+    "bytes_moved",
+    "changelog_bytes",
+)
+_FLAGS = ("stalled", "full", "asked")
+Numbers = tuple[tuple[str, int | float | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LevelInput:
+    """What neighbouring runs of one level gave to a compaction."""
+
+    level: int
+    files: int
+    bytes: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Files to merge as counts by level, in the order of their runs, and the level they go to."""
+
+    output_level: int
+    inputs: tuple[LevelInput, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes read at most."""
+        return sum(i.bytes for i in self.inputs)
+
+    @property
+    def files(self) -> int:
+        """Files that go in."""
+        return sum(i.files for i in self.inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One rule as it was held against a bucket: its numbers, its comparisons, what it would have taken."""
+
+    rule: str
+    state: str
+    numbers: Numbers = ()
+    steps: tuple[tuple[Any, ...], ...] = ()
+    unit: Shape | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionRecord:
+    """One compaction of one bucket. `partition` as text.
+
+    `strategy` and `rule` are None where another engine compacted and only manifests tell of it; its `inputs`
+    are then all that one commit replaced. `full`: the whole bucket went to its top level; `asked`: for that,
+    not by a rule. `stalled`: a writer waited for it. `millis` is None where nobody measured.
+    """
+
+    bucket: int
+    strategy: str | None
+    rule: str | None
+    text: str
+    output_level: int
+    inputs: tuple[LevelInput, ...] = ()
+    files_read: int = 0
+    bytes_read: int = 0
+    rows_in: int = 0
+    files_written: int = 0
+    bytes_written: int = 0
+    rows_out: int = 0
+    files_moved: int = 0
+    bytes_moved: int = 0
+    changelog_bytes: int = 0
+    millis: int | None = None
+    stalled: bool = False
+    full: bool = False
+    asked: bool = False
+    trials: tuple[Trial, ...] = ()
+    partition: str = ""
+
+    @property
+    def shape(self) -> Shape:
+        """The files that went in, and where they went."""
+        return Shape(self.output_level, self.inputs)
+
+
+def to_json(record: CompactionRecord) -> str:
+    """One record as text."""
+    return json.dumps(_body(record), separators=(",", ":"), ensure_ascii=False)
+
+
+def from_json(text: str, path: str = "a commit message") -> CompactionRecord:
+    """The record of `to_json`; raises Corrupt naming `path`."""
+    try:
+        return _record(json.loads(text))
+    except _DAMAGED as e:
+        raise Corrupt(path, f"no compaction record: {e!r}") from e
+
+
+def to_property(records: Sequence[CompactionRecord]) -> str:
+    """All records of a snapshot as its property."""
+    text = _packed(records)
+    if len(text) > MOST_BYTES:
+        text = _packed([replace(r, trials=()) for r in records])
+    return text
+
+
+def from_property(text: str, path: str) -> tuple[CompactionRecord, ...]:
+    """The records of a snapshot's property; raises Corrupt naming `path`."""
+    try:
+        if text.startswith(_PACKED):
+            packed = base64.b64decode(text.removeprefix(_PACKED), validate=True)
+            plain = zstd.ZstdDecompressor().decompress(packed, max_length=_MOST_UNPACKED)
+            text = plain.decode()
+        return tuple(_record(body) for body in json.loads(text))
+    except _DAMAGED as e:
+        raise Corrupt(path, f"property {PROPERTY!r} holds no compaction records: {e!r}") from e
+
+
+_DAMAGED = (
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    RecursionError,
+    binascii.Error,
+    zstd.ZstdError,
+)
+
+
+def _packed(records: Iterable[CompactionRecord]) -> str:
+    plain = json.dumps([_body(r) for r in records], separators=(",", ":"), ensure_ascii=False)
+    if len(plain) <= _PLAIN_BYTES:
+        return plain
+    return _PACKED + base64.b64encode(zstd.compress(plain.encode(), 9)).decode()
+
+
+def _body(record: CompactionRecord) -> dict[str, Any]:
+    """Short keys, and none for what is empty."""
+    body: dict[str, Any] = {
+        "p": record.partition,
+        "b": record.bucket,
+        "s": record.strategy,
+        "r": record.rule,
+        "x": record.text,
+        "o": record.output_level,
+        "i": [_input(i) for i in record.inputs],
+        "n": [getattr(record, name) for name in _COUNTS],
+        "ms": record.millis,
+        "f": [name for name in _FLAGS if getattr(record, name)],
+        "t": [_trial(t) for t in record.trials],
+    }
+    return {key: value for key, value in body.items() if value not in ("", None, [])}
+
+
+def _record(body: dict[str, Any]) -> CompactionRecord:
+    counts = dict(zip(_COUNTS, map(int, body["n"]), strict=True))
+    flags = {name: name in body.get("f", ()) for name in _FLAGS}
+    millis = body.get("ms")
+    return CompactionRecord(
+        bucket=int(body["b"]),
+        strategy=_text(body.get("s")),
+        rule=_text(body.get("r")),
+        text=str(body.get("x", "")),
+        output_level=int(body["o"]),
+        inputs=tuple(_input_of(i) for i in body.get("i", ())),
+        millis=None if millis is None else int(millis),
+        trials=tuple(_trial_of(t) for t in body.get("t", ())),
+        partition=str(body.get("p", "")),
+        **counts,
+        **flags,
+    )
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _input(found: LevelInput) -> list[int]:
+    return [found.level, found.files, found.bytes, found.rows]
+
+
+def _input_of(values: Sequence[int]) -> LevelInput:
+    level, files, size, rows = map(int, values)
+    return LevelInput(level, files, size, rows)
+
+
+def _trial(trial: Trial) -> list[Any]:
+    unit = None if trial.unit is None else [trial.unit.output_level, [_input(i) for i in trial.unit.inputs]]
+    return [trial.rule, trial.state, dict(trial.numbers), [list(s) for s in trial.steps], unit]
+
+
+def _trial_of(values: Sequence[Any]) -> Trial:
+    rule, state, numbers, steps, unit = values
+    shape = None if unit is None else Shape(int(unit[0]), tuple(_input_of(i) for i in unit[1]))
+    return Trial(str(rule), str(state), tuple(numbers.items()), tuple(tuple(s) for s in steps), shape)

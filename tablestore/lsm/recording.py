@@ -1,0 +1,153 @@
+"""A compaction that was carried out, as the record that is kept of it, and its explanation from the record.
+
+Pure. Made by writers and compaction tasks; `explanation` is what `inspect.compactions()` shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tablestore.errors import Corrupt
+from tablestore.format.compaction_record import CompactionRecord, Shape, Trial
+from tablestore.format.manifest import DataFileMeta
+from tablestore.lsm.decision import (
+    CompactUnit,
+    Decision,
+    OverlapStep,
+    RatioStep,
+    Reason,
+    RuleTrial,
+    explained,
+    shape_text,
+)
+
+APPEND, POSTPONED = "append", "postponed"
+FULL = "full"
+_STEPS: dict[str, type[RatioStep] | type[OverlapStep]] = {"ratio": RatioStep, "overlap": OverlapStep}
+
+
+def record_of(
+    decision: Decision,
+    *,
+    strategy: str,
+    bucket: int,
+    before: Sequence[DataFileMeta],
+    after: Sequence[DataFileMeta],
+    changelog: Sequence[DataFileMeta] = (),
+    live: int = 0,
+    millis: int | None = None,
+    stalled: bool = False,
+) -> CompactionRecord:
+    """The record of `decision`, which took `before` away and put `after` in; a moved file is in both.
+
+    `live`: files of the bucket when it was made, of which a full compaction takes all.
+    """
+    assert decision.unit is not None, "only what was carried out is kept"
+    shape = decision.unit.shape
+    return CompactionRecord(
+        bucket=bucket,
+        strategy=strategy,
+        rule=decision.reason.rule,
+        text=decision.reason.text,
+        output_level=shape.output_level,
+        inputs=shape.inputs,
+        **_counts(before, after, changelog),
+        millis=millis,
+        stalled=stalled,
+        full=decision.rule == FULL or shape.files == live,
+        asked=decision.rule == FULL,
+        trials=tuple(_kept(t) for t in decision.reason.trials),
+    )
+
+
+def planned(decision: Decision, *, strategy: str, bucket: int) -> CompactionRecord:
+    """The record of a decision that is still to be carried out, by whoever `completed` it."""
+    return record_of(decision, strategy=strategy, bucket=bucket, before=(), after=())
+
+
+def completed(
+    record: CompactionRecord,
+    *,
+    before: Sequence[DataFileMeta],
+    after: Sequence[DataFileMeta],
+    millis: int | None,
+) -> CompactionRecord:
+    """The record with what came of it."""
+    return replace(record, **_counts(before, after, ()), millis=millis)
+
+
+def foreign_record(
+    partition: str,
+    bucket: int,
+    before: Sequence[DataFileMeta],
+    after: Sequence[DataFileMeta],
+    changelog: Sequence[DataFileMeta] = (),
+) -> CompactionRecord:
+    """What the manifests of a commit tell of a compaction of which no record was kept."""
+    ordered = sorted(before, key=lambda f: (f.level, -f.max_sequence))
+    level = max((f.level for f in after), default=0)
+    return CompactionRecord(
+        bucket=bucket,
+        strategy=None,
+        rule=None,
+        text="",
+        output_level=level,
+        inputs=CompactUnit(level, tuple(ordered)).shape.inputs,
+        **_counts(before, after, changelog),
+        partition=partition,
+    )
+
+
+def _counts(
+    before: Sequence[DataFileMeta], after: Sequence[DataFileMeta], changelog: Sequence[DataFileMeta]
+) -> dict[str, int]:
+    moved = {f.file_name for f in before} & {f.file_name for f in after}
+    read = [f for f in before if f.file_name not in moved]
+    written = [f for f in after if f.file_name not in moved]
+    return {
+        "files_read": len(read),
+        "bytes_read": sum(f.file_size for f in read),
+        "rows_in": sum(f.row_count for f in read),
+        "files_written": len(written),
+        "bytes_written": sum(f.file_size for f in written),
+        "rows_out": sum(f.row_count for f in written),
+        "files_moved": len(moved),
+        "bytes_moved": sum(f.file_size for f in after if f.file_name in moved),
+        "changelog_bytes": sum(f.file_size for f in changelog),
+    }
+
+
+def unit_text(record: CompactionRecord) -> str:
+    """`L0×5 + L5 → L5, 6 files 88.0 MiB` of what went in."""
+    return shape_text(record.shape)
+
+
+def explanation(record: CompactionRecord) -> str:
+    """The decision and the trial of every rule, as `Decision.explain` told them then."""
+    if record.rule is None:
+        return f"{unit_text(record)}, by another engine, which keeps no reasons"
+    trials = tuple(_tried(t, record.shape) for t in record.trials)
+    return explained(record.shape, Reason(record.rule, record.text, trials))
+
+
+def _kept(trial: RuleTrial) -> Trial:
+    unit = trial.unit.shape if isinstance(trial.unit, CompactUnit) else trial.unit
+    if trial.state == "fired":
+        unit = None  # it is what was carried out
+    return Trial(trial.rule, trial.state, trial.numbers, tuple(_kept_step(s) for s in trial.steps), unit)
+
+
+def _kept_step(step: RatioStep | OverlapStep) -> tuple[Any, ...]:
+    kind = next(name for name, known in _STEPS.items() if isinstance(step, known))
+    return (kind, *(getattr(step, name) for name in type(step).__dataclass_fields__))
+
+
+def _tried(trial: Trial, carried_out: Shape) -> RuleTrial:
+    unit = carried_out if trial.state == "fired" else trial.unit
+    try:
+        steps = tuple(_STEPS[kind](*values) for kind, *values in trial.steps)
+    except (KeyError, TypeError, ValueError) as e:
+        raise Corrupt("a compaction record", f"rule {trial.rule!r} has a strange comparison: {e!r}") from e
+    return RuleTrial(trial.rule, trial.state, trial.numbers, steps, unit)  # type: ignore[arg-type]
