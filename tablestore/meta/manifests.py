@@ -73,6 +73,10 @@ class ManifestStore:
             return concatenated(tables)
         return concatenated([chosen(Entries(t)).table for t in tables])
 
+    def each(self, manifests: Sequence[ManifestFileMeta]) -> list[Entries]:
+        """The entries of each of these manifests; what is not cached is read and decoded together."""
+        return [Entries(m.table) for m in self._read(manifests)]
+
     def top_sequences(self, snapshot: Snapshot | None) -> list[dict[tuple[bytes, int], int]]:
         """For each manifest the greatest sequence number of each (partition, bucket), deleted files too."""
         return [] if snapshot is None else [m.top_sequences for m in self._read(self.manifests(snapshot))]

@@ -45,13 +45,17 @@ class ExpirePolicy:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One rule and the snapshots it keeps: those from `first` on. `until_ms`: the instant (epoch) that ends
-    it by itself, None if only a commit or somebody's call does."""
+    """One rule and the snapshots it keeps: those from `first` on.
+
+    `until_ms`: the instant (epoch) that ends it by itself, None if only a commit or somebody's call does;
+    `name`: of the consumer, if it is one.
+    """
 
     rule: str
     first: int
     text: str
     until_ms: int | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ def extent(
     """
     newest = Bound(NEWEST, latest - policy.keep_min + 1, f"the newest {policy.keep_min} stay")
     limit = Bound(LIMIT, earliest + policy.limit, f"at most {policy.limit} go at once")
-    bounds = [newest, limit, *holds]
+    bounds = [newest, *holds, *([limit] if limit.first <= latest else [])]
     end = min(b.first for b in bounds)
     for snapshot_id in range(min(max(latest - policy.keep_max + 1, earliest), end), end):
         successor = time_of(snapshot_id + 1)  # None: a rollback to an expired snapshot left a gap
@@ -112,7 +116,7 @@ def holds(store: Store, *, changelogs: bool = False, ignoring: Iterable[str] = (
         if name not in passed:
             until = None if age is None or name not in moved else moved[name] + age
             text = f"consumer {name} (next snapshot {next_snapshot})"
-            found.append(Bound(CONSUMER, next_snapshot, text, until))
+            found.append(Bound(CONSUMER, next_snapshot, text, until, name))
     return found
 
 

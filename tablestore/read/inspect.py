@@ -23,6 +23,7 @@ from tablestore.meta.store import Store
 from tablestore.read import inspect_files, inspect_partitions, time_travel
 from tablestore.read.doctor import Diagnosis, Limits, diagnose
 from tablestore.read.inspect_files import braced, made, required
+from tablestore.read.storage import Storage, stored
 from tablestore.read.time_travel import local_ms
 
 _MS = pa.timestamp("ms")
@@ -314,6 +315,15 @@ class Inspect:
         """Why the table is slow or at risk: findings with evidence and the call that mends each, and what was
         looked at. From metadata; `listing` also lists the buckets for files that nothing names."""
         return diagnose(self._store, self._snapshot(None), limits=limits, listing=listing)
+
+    def storage(self) -> Storage:
+        """Every file below the table's directory: who wrote it, who needs it, when it may go; with its sums.
+
+        `.files` are the rows, `.summary()` bytes by kind and state, `.holders()` by who keeps them, `.text`
+        a screen of it. The bytes are those on disk.
+        """
+        with self._store.manifests.naming_rows():
+            return stored(self._store)
 
     def _snapshot(self, snapshot: int | Snapshot | None) -> Snapshot | None:
         if isinstance(snapshot, Snapshot):
