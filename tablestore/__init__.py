@@ -58,6 +58,7 @@ from tablestore.format.types import (
     VARCHAR,
     VARIANT,
 )
+from tablestore.table.advise import advise_buckets
 from tablestore.table.catalog import Lake, connect
 from tablestore.table.catalog import open_table as open
 from tablestore.table.engine import compact_bucket, spark_engine
@@ -116,6 +117,7 @@ __all__ = [
     "Unavailable",
     "Unsupported",
     "add",
+    "advise_buckets",
     "col",
     "comment",
     "compact_bucket",
