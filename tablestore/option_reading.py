@@ -103,6 +103,9 @@ class ReadingOptions:
     streaming_read_overwrite: bool = opt(
         "streaming-read-overwrite", boolean, False, "streams tell what an overwrite replaced"
     )
+    remove_normalize: bool = opt(
+        "scan.remove-normalize", boolean, False, "streams tell upserts as they were written"
+    )
     streaming_read_append_overwrite: bool = opt(
         "streaming-read-append-overwrite", boolean, False, "streams of append tables tell overwritten rows"
     )

@@ -8,11 +8,20 @@ memory.
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+import weakref
 
 import pyarrow as pa
 
 from tablestore.errors import Unavailable
+
+
+def scratch_folder(owner: object) -> str:
+    """A new folder that is removed when `owner` is gone, or when the process ends in good order."""
+    folder = tempfile.mkdtemp(prefix="tablestore-")
+    weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 class Scratch:

@@ -126,9 +126,15 @@ def snapshot_changes(
             yield from _overwritten(store, snapshot, names, bound)
             return
         entries = _checked(store, _kept(store, changed_entries(store, snapshot, mode=mode), filters))
-        keyed = bool(store.schema.primary_keys)
-        for e in sorted(entries, key=lambda e: e.file.min_sequence if keyed else 0):
+        written = bool(store.schema.primary_keys) and not told_by_compaction(store)
+        for e in sorted(entries, key=lambda e: e.file.min_sequence if written else 0):
             yield from _file_changes(store, e, names, filters)
+
+
+def told_by_compaction(store: Store) -> bool:
+    """Whether changes come in the order in which compactions told them: their sequence numbers, old rows'
+    among them, say nothing. What writers told comes by sequence number, since several may have written."""
+    return store.options.changelog_producer in (ChangelogProducer.LOOKUP, ChangelogProducer.FULL_COMPACTION)
 
 
 def tells_overwrite(store: Store, snapshot: Snapshot) -> bool:

@@ -15,13 +15,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import InvalidOption, InvalidRequest, NotFound
+from tablestore.errors import InvalidOption, InvalidRequest, NotFound, Unsupported
 from tablestore.format import predicate, rowkind
 from tablestore.format.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import changelogs, consumers
 from tablestore.meta.store import Store
-from tablestore.options import ChangelogProducer
+from tablestore.options import ChangelogProducer, MergeEngine
 from tablestore.read import scan_mode, time_travel
 from tablestore.read.incremental import change_schema, changed_entries, snapshot_changes, tells_overwrite
 from tablestore.read.plan import plan
@@ -32,9 +32,20 @@ CURSOR_VERSION = 1
 Start = str | int | Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class StateSize:
+    """What a normaliser holds: the last row of each key, on the local disk."""
+
+    rows: int
+    bytes: int
+
+
 @dataclass(frozen=True)
 class Change:
-    """One step of a stream: a snapshot's changes, or with `full` its whole state as "+I" rows."""
+    """One step of a stream: a snapshot's changes, or with `full` its whole state as "+I" rows.
+
+    `state`: what the normaliser held after this step, None for a stream without one.
+    """
 
     snapshot: int
     full: bool
@@ -42,6 +53,7 @@ class Change:
     schema: pa.Schema
     _read: Callable[[], Iterator[pa.RecordBatch]] = field(repr=False)
     _done: Callable[[], None] = field(repr=False)
+    state: StateSize | None = None
 
     def __repr__(self) -> str:
         what = "state" if self.full else "changes"
@@ -111,6 +123,19 @@ def _require_told_once(store: Store) -> None:
         raise InvalidOption(
             f"option 'streaming-read-overwrite' with changelog-producer {producer.value!r} tells changes "
             "twice; leave it out"
+        )
+
+
+def require_streamable(store: Store) -> None:
+    """Raise Unsupported for a table whose commits add rows that only a merge makes states of."""
+    options, engine = store.options, store.options.merge_engine
+    if not store.schema.shown.primary_keys or engine is MergeEngine.DEDUPLICATE:
+        return
+    if options.changelog_producer is ChangelogProducer.NONE:
+        remedy = "lookup" if engine is MergeEngine.FIRST_ROW else "lookup or full-compaction"
+        raise Unsupported(
+            f"a stream of merge-engine {engine.value} without a changelog",
+            f"set 'changelog-producer' = {remedy}, or take the rows as they were written: normalize=False",
         )
 
 

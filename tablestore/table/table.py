@@ -36,7 +36,7 @@ from tablestore.read import scan_mode, time_travel
 from tablestore.read.check import Violation, check
 from tablestore.read.inspect import Inspect
 from tablestore.read.split import DataSplit
-from tablestore.read.stream import Change, stream
+from tablestore.read.stream import Change
 from tablestore.table import (
     change_log,
     compaction,
@@ -207,9 +207,14 @@ class Table:
         """
         return change_log.between(self.store, since, until, mode=mode)
 
-    def stream(self, **options: Any) -> Iterator[Change]:
-        """Follow the table: see `read.stream.stream` for start, until, timeout, follow, consumer."""
-        return stream(self.store, **options)
+    def stream(self, *, normalize: bool | None = None, **options: Any) -> Iterator[Change]:
+        """Follow the table: see `read.stream.stream` for start, until, timeout, follow, consumer.
+
+        Where a table without changelog producer tells upserts only, a normaliser adds what was before (−U/+U
+        pairs, −D with the old values, nothing of unchanged rows). It keeps the last row of each key on the
+        local disk: `step.state`. `normalize=False` gives the rows as they were written.
+        """
+        return follow(self.store, normalize=normalize, **options)
 
     def read_split(
         self, split: DataSplit, *, columns: Sequence[str] | None = None, where: Predicate | None = None

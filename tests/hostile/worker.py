@@ -149,7 +149,7 @@ def _inspect(table: Path) -> Any:
 
 def _stream(table: Path) -> Any:
     oldest = ts.open(str(table)).store.snapshots.earliest_id()
-    for step in ts.open(str(table)).stream(start=oldest, follow=False):
+    for step in ts.open(str(table)).stream(start=oldest, follow=False, normalize=False):
         step.to_arrow()
 
 

@@ -359,7 +359,8 @@ def test_streams_begin_and_go_on_as_java_s(
     path = copied(tmp_path, name)
     try:
         steps = [
-            in_order(cells(c.to_arrow())) for c in ts.open(path).with_options(options).stream(follow=False)
+            in_order(cells(c.to_arrow()))
+            for c in ts.open(path).with_options(options).stream(follow=False, normalize=False)
         ]
     except TablestoreError:
         steps = "refused"  # type: ignore[assignment]
@@ -414,7 +415,9 @@ def test_changelogs_outlive_their_snapshots(
     fresh = ts.open(t.location)
     known = fresh.store.snapshots.ids()
     assert known[0] > 1
-    assert [in_order(cells(c.to_arrow())) for c in fresh.stream(start=1, follow=False)] == wanted
+    assert [
+        in_order(cells(c.to_arrow())) for c in fresh.stream(start=1, follow=False, normalize=False)
+    ] == wanted
     assert [in_order(p["changes"]) for p in java.stream(t.location, start=1)] == wanted
     assert in_order(cells(fresh.changes(since=0))) == in_order([r for step in wanted for r in step])
     assert fresh.check() == []
@@ -423,7 +426,7 @@ def test_changelogs_outlive_their_snapshots(
         fresh.write(rows(i, 1, "w"))
     fresh.expire_snapshots(keep=2)
     assert java.rows(t.location) == of(ts.open(t.location))
-    oldest = fresh.stream(start="earliest", follow=False)
+    oldest = fresh.stream(start="earliest", follow=False, normalize=False)
     assert next(iter(oldest)).snapshot > 1
     assert fresh.remove_orphans("1 ms", force=True).files == ()
 
