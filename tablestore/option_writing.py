@@ -93,6 +93,12 @@ class WritingOptions:
         5,
         "leveled: how many times as many bytes the next level takes",
     )
+    keeps_history: bool = opt(
+        "tablestore.history.enabled",
+        boolean,
+        True,
+        "expiry keeps what the snapshots' compactions did, in tablestore/history",
+    )
     commit_force_compact: bool = opt("commit.force-compact", boolean, False, "compact before each commit")
     commit_max_retries: int = opt("commit.max-retries", integer, 10, "tries of a commit that loses races")
     commit_min_wait_ms: int = opt("commit.min-retry-wait", duration_ms, 10, "first wait between tries")

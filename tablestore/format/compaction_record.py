@@ -13,14 +13,16 @@ import binascii
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 from backports import zstd
 
 from tablestore.errors import Corrupt
+from tablestore.format.manifest import DataFileMeta
 
 PROPERTY = "tablestore.compactions"
-MOST_BYTES = 64 << 10  # of the property; a snapshot is read by everybody
+MOST_BYTES = 64 << 10  # of the property with all sums; a snapshot is read by everybody
 _PACKED = "zstd:"
 _PLAIN_BYTES = 512
 _MOST_UNPACKED = 64 << 20
@@ -113,6 +115,57 @@ class CompactionRecord:
     def shape(self) -> Shape:
         """The files that went in, and where they went."""
         return Shape(self.output_level, self.inputs)
+
+
+def inputs_of(files: Iterable[DataFileMeta]) -> tuple[LevelInput, ...]:
+    """Files in the order of their runs as counts by level."""
+    found = []
+    for level, same in groupby(files, key=lambda f: f.level):
+        some = tuple(same)
+        size, rows = sum(f.file_size for f in some), sum(f.row_count for f in some)
+        found.append(LevelInput(level, len(some), size, rows))
+    return tuple(found)
+
+
+def counts_of(
+    before: Sequence[DataFileMeta], after: Sequence[DataFileMeta], changelog: Sequence[DataFileMeta] = ()
+) -> dict[str, int]:
+    """Files, bytes and rows that a compaction read, wrote and only moved, by the record's names."""
+    moved = {f.file_name for f in before} & {f.file_name for f in after}
+    read = [f for f in before if f.file_name not in moved]
+    written = [f for f in after if f.file_name not in moved]
+    return {
+        "files_read": len(read),
+        "bytes_read": sum(f.file_size for f in read),
+        "rows_in": sum(f.row_count for f in read),
+        "files_written": len(written),
+        "bytes_written": sum(f.file_size for f in written),
+        "rows_out": sum(f.row_count for f in written),
+        "files_moved": len(moved),
+        "bytes_moved": sum(f.file_size for f in after if f.file_name in moved),
+        "changelog_bytes": sum(f.file_size for f in changelog),
+    }
+
+
+def foreign_record(
+    partition: str,
+    bucket: int,
+    before: Sequence[DataFileMeta],
+    after: Sequence[DataFileMeta],
+    changelog: Sequence[DataFileMeta] = (),
+) -> CompactionRecord:
+    """What the manifests of a commit tell of a compaction of which no record was kept."""
+    ordered = sorted(before, key=lambda f: (f.level, -f.max_sequence))
+    return CompactionRecord(
+        bucket=bucket,
+        strategy=None,
+        rule=None,
+        text="",
+        output_level=max((f.level for f in after), default=0),
+        inputs=inputs_of(ordered),
+        **counts_of(before, after, changelog),
+        partition=partition,
+    )
 
 
 def to_json(record: CompactionRecord) -> str:

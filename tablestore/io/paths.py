@@ -121,6 +121,11 @@ class TablePaths:
         return self._refs("changelog")
 
     @property
+    def history_dir(self) -> str:
+        """What expired snapshots did: files of this engine alone."""
+        return self._refs("tablestore", "history")
+
+    @property
     def branch_dir(self) -> str:
         """Directory of all branches."""
         return join(self.root, "branch")

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any, Literal
 
-from tablestore.format.compaction_record import LevelInput, Shape
+from tablestore.format.compaction_record import Shape, inputs_of
 from tablestore.format.manifest import DataFileMeta
 from tablestore.lsm import quantities
 
@@ -41,12 +40,7 @@ class CompactUnit:
     @property
     def shape(self) -> Shape:
         """The files as counts by level."""
-        inputs = []
-        for level, found in groupby(self.files, key=lambda f: f.level):
-            files = tuple(found)
-            size, rows = sum(f.file_size for f in files), sum(f.row_count for f in files)
-            inputs.append(LevelInput(level, len(files), size, rows))
-        return Shape(self.output_level, tuple(inputs))
+        return Shape(self.output_level, inputs_of(self.files))
 
     @property
     def text(self) -> str:

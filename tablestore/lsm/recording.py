@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from tablestore.errors import Corrupt
-from tablestore.format.compaction_record import CompactionRecord, Shape, Trial
+from tablestore.format.compaction_record import CompactionRecord, Shape, Trial, counts_of
 from tablestore.format.manifest import DataFileMeta
 from tablestore.lsm.decision import (
     CompactUnit,
@@ -53,7 +53,7 @@ def record_of(
         text=decision.reason.text,
         output_level=shape.output_level,
         inputs=shape.inputs,
-        **_counts(before, after, changelog),
+        **counts_of(before, after, changelog),
         millis=millis,
         stalled=stalled,
         full=decision.rule == FULL or shape.files == live,
@@ -75,48 +75,7 @@ def completed(
     millis: int | None,
 ) -> CompactionRecord:
     """The record with what came of it."""
-    return replace(record, **_counts(before, after, ()), millis=millis)
-
-
-def foreign_record(
-    partition: str,
-    bucket: int,
-    before: Sequence[DataFileMeta],
-    after: Sequence[DataFileMeta],
-    changelog: Sequence[DataFileMeta] = (),
-) -> CompactionRecord:
-    """What the manifests of a commit tell of a compaction of which no record was kept."""
-    ordered = sorted(before, key=lambda f: (f.level, -f.max_sequence))
-    level = max((f.level for f in after), default=0)
-    return CompactionRecord(
-        bucket=bucket,
-        strategy=None,
-        rule=None,
-        text="",
-        output_level=level,
-        inputs=CompactUnit(level, tuple(ordered)).shape.inputs,
-        **_counts(before, after, changelog),
-        partition=partition,
-    )
-
-
-def _counts(
-    before: Sequence[DataFileMeta], after: Sequence[DataFileMeta], changelog: Sequence[DataFileMeta]
-) -> dict[str, int]:
-    moved = {f.file_name for f in before} & {f.file_name for f in after}
-    read = [f for f in before if f.file_name not in moved]
-    written = [f for f in after if f.file_name not in moved]
-    return {
-        "files_read": len(read),
-        "bytes_read": sum(f.file_size for f in read),
-        "rows_in": sum(f.row_count for f in read),
-        "files_written": len(written),
-        "bytes_written": sum(f.file_size for f in written),
-        "rows_out": sum(f.row_count for f in written),
-        "files_moved": len(moved),
-        "bytes_moved": sum(f.file_size for f in after if f.file_name in moved),
-        "changelog_bytes": sum(f.file_size for f in changelog),
-    }
+    return replace(record, **counts_of(before, after), millis=millis)
 
 
 def unit_text(record: CompactionRecord) -> str:

@@ -20,7 +20,7 @@ from tablestore.format.manifest import ADD, ManifestEntry, SimpleStats
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import consumers, refs, statistics
 from tablestore.meta.store import Store
-from tablestore.read import inspect_files, inspect_partitions, time_travel
+from tablestore.read import inspect_compactions, inspect_files, inspect_partitions, time_travel
 from tablestore.read.doctor import Diagnosis, Limits, diagnose
 from tablestore.read.inspect_files import braced, made, required
 from tablestore.read.storage import Storage, stored
@@ -310,6 +310,15 @@ class Inspect:
         """Stream readers that left their place, with the next snapshot they will read."""
         rows = consumers.all_next(self._store).items()
         return made(CONSUMERS, rows)
+
+    @_naming_rows
+    def compactions(self, *, partition: str | None = None, bucket: int | None = None) -> pa.Table:
+        """Every compaction the table has had, oldest first: the rule and its sum, files, bytes, duration.
+
+        `explanation` tells of every rule that was tried; `partition` is a text such as "l_year=1995". What
+        expired snapshots did was kept, unless another engine expired them.
+        """
+        return inspect_compactions.compactions(self._store, partition=partition, bucket=bucket)
 
     def doctor(self, *, limits: Limits | None = None, listing: bool = False) -> Diagnosis:
         """Why the table is slow or at risk: findings with evidence and the call that mends each, and what was

@@ -13,7 +13,7 @@ import logging
 from tablestore.errors import AlreadyExists, InvalidRequest, NotFound
 from tablestore.format.snapshot import to_json
 from tablestore.io.paths import TablePaths
-from tablestore.meta import changelogs, refs
+from tablestore.meta import changelogs, compaction_history, refs
 from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.store import Store
 from tablestore.write import reachable
@@ -100,6 +100,7 @@ def fast_forward(store: Store, name: str) -> Removed:
     _copy_schemas(store, branch.paths)
     for snapshot_id in ids:  # in order: each moment shows a snapshot of the branch
         _put(store, store.paths.snapshot(snapshot_id), branch.io.read(branch.paths.snapshot(snapshot_id)))
+    compaction_history.adopt(store, branch)
     store.snapshots.hint_latest(ids[-1])
     store.snapshots.hint_earliest(store.snapshots.ids()[0])
     _copy_tags(store, branch, ids[0])

@@ -1,0 +1,247 @@
+"""Every compaction a table has had by this engine, and what its snapshots wrote, also after they expired.
+
+A live COMPACT snapshot says what it did in its property `tablestore.compactions`, or, if another engine made
+it, by its manifests. Before expiry removes snapshots it appends a line of JSON for each to a file in
+`tablestore/history` of the table (of a branch: below the branch), where no other engine looks:
+
+    history-<first id>-<last id>-<checksum>.jsonl    {"id", "time", "kind", "uuid", "n": counts, "c": records}
+
+A file is written once, under a name made of its content; a kill in between leaves lines twice, which readers
+drop. Every 64 snapshots small files are joined. Snapshots that another engine expires leave no line. Memory:
+one line a snapshot that expired. Called by expiry and inspection.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.errors import Corrupt, NotFound, TablestoreError
+from tablestore.format import compaction_record
+from tablestore.format.compaction_record import PROPERTY, CompactionRecord
+from tablestore.format.manifest import ADD, DataFileMeta
+from tablestore.format.snapshot import COMPACT, Snapshot
+from tablestore.io.paths import join
+from tablestore.meta.store import Store
+
+log = logging.getLogger(__name__)
+_FILE = re.compile(r"history-(\d+)-(\d+)-[0-9a-f]{8}\.jsonl")
+_JOIN_EVERY = 64  # snapshots
+_SMALL_BYTES = 1 << 20  # files above stay as they are
+_MOST_BYTES = 16 << 20  # of a joined file
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Data files that a snapshot added, took away and only moved to another level, and its changelog."""
+
+    added_files: int = 0
+    added_bytes: int = 0
+    added_rows: int = 0
+    deleted_files: int = 0
+    deleted_bytes: int = 0
+    deleted_rows: int = 0
+    moved_files: int = 0
+    moved_bytes: int = 0
+    changelog_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What one snapshot did. `counts` are None where its manifests were gone already."""
+
+    snapshot: int
+    time_ms: int
+    kind: str
+    counts: Counts | None
+    compactions: tuple[CompactionRecord, ...] = ()
+    uuid: str | None = None
+
+
+def records(store: Store) -> Iterator[tuple[int, int, CompactionRecord]]:
+    """(snapshot, time in ms, record) of every compaction, the oldest first.
+
+    Snapshots of other engines give a record without a rule for each bucket that they compacted.
+    """
+    for done in expired(store):
+        yield from ((done.snapshot, done.time_ms, r) for r in done.compactions)
+    for snapshot in store.snapshots.all():
+        yield from ((snapshot.id, snapshot.time_millis, r) for r in of(store, snapshot))
+
+
+def of(store: Store, snapshot: Snapshot) -> tuple[CompactionRecord, ...]:
+    """The compactions of a snapshot that is there: as kept in it, else as its manifests tell."""
+    kept = (snapshot.properties or {}).get(PROPERTY)
+    if kept is not None:
+        return compaction_record.from_property(kept, store.paths.snapshot(snapshot.id))
+    return _foreign(store, snapshot) if snapshot.commit_kind == COMPACT else ()
+
+
+def expired(store: Store) -> list[Done]:
+    """What the snapshots did that have expired, the oldest first. Raises Corrupt for a damaged file."""
+    earliest = store.snapshots.earliest_id()
+    newest: dict[int, Done] = {}
+    for name, _ in _files(store):
+        path = join(store.paths.history_dir, name)
+        for line in _lines(store, path):
+            done = _done_of(line, path)
+            known = newest.get(done.snapshot)
+            # a table that went back to a tag gives ids anew; those that are live speak for themselves
+            if (earliest is None or done.snapshot < earliest) and (
+                known is None or known.time_ms <= done.time_ms
+            ):
+                newest[done.snapshot] = done
+    return [newest[i] for i in sorted(newest)]
+
+
+def keep(store: Store, ids: Sequence[int]) -> None:
+    """Write down what these snapshots did, before their files are deleted. Some may be gone already."""
+    if not store.options.keeps_history:
+        return
+    found = []
+    for snapshot_id in ids:
+        try:
+            found.append(store.snapshots.get(snapshot_id))
+        except NotFound:  # another process expires them, too, and has kept it
+            continue
+    if not found:
+        return
+    first, last = found[0].id, found[-1].id
+    _write(store, [_line(_look(store, s)) for s in found], first, last)
+    if last // _JOIN_EVERY > (first - 1) // _JOIN_EVERY:
+        try:
+            _join(store)
+        except TablestoreError as e:  # every line is still there
+            log.warning("history files of %s stay small: %s", store.paths.root, e)
+
+
+def adopt(store: Store, branch: Store) -> None:
+    """Take over what a branch kept, when its snapshots become the table's."""
+    for name, _ in _files(branch):
+        store.io.write_new(
+            join(store.paths.history_dir, name), branch.io.read(join(branch.paths.history_dir, name))
+        )
+
+
+def _files(store: Store) -> list[tuple[str, int]]:
+    """(name, bytes) of the history's files, those of the oldest snapshots first."""
+    found = [
+        (int(m[1]), int(m[2]), s.name, s.size)
+        for s in store.io.list(store.paths.history_dir)
+        if (m := _FILE.fullmatch(s.name))
+    ]
+    return [(name, size) for _, _, name, size in sorted(found)]
+
+
+def _lines(store: Store, path: str) -> list[str]:
+    try:
+        return store.io.read(path).decode().splitlines()
+    except FileNotFoundError:  # joined meanwhile
+        return []
+    except UnicodeDecodeError as e:
+        raise Corrupt(path, f"no history of compactions: {e!r}") from e
+
+
+def _write(store: Store, lines: Sequence[str], first: int, last: int) -> str:
+    data = "".join(f"{line}\n" for line in lines).encode()
+    name = f"history-{first}-{last}-{zlib.crc32(data):08x}.jsonl"
+    store.io.write_new(join(store.paths.history_dir, name), data)  # there already: of the same content
+    return name
+
+
+def _join(store: Store) -> None:
+    """Make one file of small ones; they are deleted once it is there."""
+    chosen: list[str] = []
+    total = 0
+    for name, size in _files(store):
+        if size <= _SMALL_BYTES and total + size <= _MOST_BYTES:
+            chosen.append(name)
+            total += size
+    if len(chosen) < 2:
+        return
+    lines = {line: None for name in chosen for line in _lines(store, join(store.paths.history_dir, name))}
+    ids = [int(part) for name in chosen for part in name.split("-")[1:3]]
+    made = _write(store, list(lines), min(ids), max(ids))
+    for name in chosen:
+        if name != made:
+            store.io.delete(join(store.paths.history_dir, name))
+    log.info("joined %d history files of %s", len(chosen), store.paths.root)
+
+
+def _look(store: Store, snapshot: Snapshot) -> Done:
+    """What a snapshot did, from its property and its manifests."""
+    try:
+        counts: Counts | None = _counts(store, snapshot)
+        compactions = of(store, snapshot)
+    except (Corrupt, NotFound) as e:  # another process expires it, too
+        log.info("kept without numbers: snapshot %d of %s: %s", snapshot.id, store.paths.root, e)
+        counts, compactions = None, ()
+    return Done(snapshot.id, snapshot.time_millis, snapshot.commit_kind, counts, compactions, snapshot.uuid)
+
+
+def _counts(store: Store, snapshot: Snapshot) -> Counts:
+    entries = store.manifests.delta_entries(snapshot)
+    adding, names = entries.numbers("kind") == ADD, entries.table.column("file_name")
+    sizes, rows = entries.numbers("file_size"), entries.numbers("row_count")
+    added, deleted = names.filter(pa.array(adding)), names.filter(pa.array(~adding))
+    moved = np.asarray(pc.is_in(names, added)) & np.asarray(pc.is_in(names, deleted))
+    sums = [
+        int(number)
+        for chosen in (adding & ~moved, ~adding & ~moved)
+        for number in (chosen.sum(), sizes[chosen].sum(), rows[chosen].sum())
+    ]
+    both = adding & moved
+    changelog = store.manifests.changelog_entries(snapshot).numbers("file_size").sum()
+    return Counts(*sums, int(both.sum()), int(sizes[both].sum()), int(changelog))
+
+
+def _foreign(store: Store, snapshot: Snapshot) -> tuple[CompactionRecord, ...]:
+    """What another engine compacted, by bucket."""
+    parts: dict[tuple[bytes, int], tuple[list[DataFileMeta], ...]] = {}
+    for e in store.manifests.delta_entries(snapshot):
+        before, after, _ = parts.setdefault((e.partition, e.bucket), ([], [], []))
+        (after if e.kind == ADD else before).append(e.file)
+    for e in store.manifests.changelog_entries(snapshot):
+        parts.setdefault((e.partition, e.bucket), ([], [], []))[2].append(e.file)
+    return tuple(
+        compaction_record.foreign_record(store.partition_text(p), b, *files)
+        for (p, b), files in parts.items()
+    )
+
+
+def _line(done: Done) -> str:
+    body: dict[str, Any] = {"id": done.snapshot, "time": done.time_ms, "kind": done.kind}
+    if done.uuid is not None:
+        body["uuid"] = done.uuid
+    if done.counts is not None:
+        body["n"] = [getattr(done.counts, name) for name in Counts.__dataclass_fields__]
+    if done.compactions:
+        body["c"] = compaction_record.to_property(done.compactions)
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=True)
+
+
+def _done_of(line: str, path: str) -> Done:
+    try:
+        body = json.loads(line)
+        numbers = body.get("n")
+        counts = None if numbers is None else Counts(*map(int, numbers))
+        kept = body.get("c")
+        return Done(
+            int(body["id"]),
+            int(body["time"]),
+            str(body["kind"]),
+            counts,
+            () if kept is None else compaction_record.from_property(kept, path),
+            body.get("uuid"),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
+        raise Corrupt(path, f"no history of compactions: {e!r}") from e
