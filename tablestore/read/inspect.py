@@ -20,7 +20,13 @@ from tablestore.format.manifest import ADD, ManifestEntry, SimpleStats
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import consumers, refs, statistics
 from tablestore.meta.store import Store
-from tablestore.read import inspect_compactions, inspect_files, inspect_partitions, time_travel
+from tablestore.read import (
+    inspect_compactions,
+    inspect_files,
+    inspect_partitions,
+    inspect_pressure,
+    time_travel,
+)
 from tablestore.read.doctor import Diagnosis, Limits, diagnose
 from tablestore.read.inspect_files import braced, made, required
 from tablestore.read.storage import Storage, stored
@@ -319,6 +325,11 @@ class Inspect:
         expired snapshots did was kept, unless another engine expired them.
         """
         return inspect_compactions.compactions(self._store, partition=partition, bucket=bucket)
+
+    @_naming_rows
+    def pressure(self, snapshot: int | Snapshot | None = None) -> pa.Table:
+        """Buckets by how many flushes are left before a compaction and a write stall, the nearest first."""
+        return inspect_pressure.pressure(self._store, self._snapshot(snapshot))
 
     def doctor(self, *, limits: Limits | None = None, listing: bool = False) -> Diagnosis:
         """Why the table is slow or at risk: findings with evidence and the call that mends each, and what was

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from tablestore.errors import CommitConflict, CommitUnknown, Corrupt, NotFound, TablestoreError
 from tablestore.format.commit_message import CommitMessage
@@ -18,6 +19,8 @@ from tablestore.format.index_manifest import DELETION_VECTORS
 from tablestore.format.manifest import ADD, DELETE, ManifestEntry
 from tablestore.format.snapshot import ANALYZE, APPEND, COMPACT, OVERWRITE, Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.lsm import stalls
+from tablestore.lsm.stalls import Stall
 from tablestore.meta.manifests import ManifestWriter
 from tablestore.meta.store import Store
 from tablestore.options import MergeEngine
@@ -68,7 +71,18 @@ class Committer:
                 raise CommitConflict(
                     f"{e}{done}", files=e.files, snapshot=e.snapshot, published=tuple(made)
                 ) from None
-        return Committed(tuple(made), _rows(first))
+        return Committed(tuple(made), _rows(first), stalls=self._stalls(messages))
+
+    def _stalls(self, messages: Sequence[CommitMessage]) -> tuple[Stall, ...]:
+        """Buckets that let their writer wait; said once a commit."""
+        store = self._store
+        found = stalls.of(
+            replace(r, partition=store.partition_text(m.partition)) for m in messages for r in m.compactions
+        )
+        if found:
+            text = "%s: %s; a larger write-buffer-size or num-sorted-run.stop-trigger makes writers wait less"
+            log.warning(text, store.paths.root, stalls.summary(found))
+        return found
 
     def overwrite(
         self,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tablestore.errors import InvalidRequest
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
+from tablestore.lsm.stalls import Stall
 from tablestore.write.expiry import Expiry
 
 _LONG = 1 << 63
@@ -16,13 +17,15 @@ _LONG = 1 << 63
 class Committed:
     """What a write made: 0 (empty or replayed), 1 or 2 snapshots; `rows` counts the rows of the new files.
 
-    `expired`: what the table's options let go afterwards, None if nothing.
+    `expired`: what the table's options let go afterwards, None if nothing. `stalls`: buckets whose writer
+    had to wait for compaction.
     """
 
     snapshots: tuple[int, ...] = ()
     rows: int = 0
     replayed: bool = False
     expired: Expiry | None = field(default=None, compare=False)
+    stalls: tuple[Stall, ...] = field(default=(), compare=False)
 
     @property
     def snapshot(self) -> int | None:
@@ -31,6 +34,7 @@ class Committed:
 
     def __repr__(self) -> str:
         also = "" if self.expired is None else f", expired={self.expired!r}"
+        also += f", stalls={self.stalls!r}" if self.stalls else ""
         return f"Committed(snapshots={self.snapshots}, rows={self.rows}, replayed={self.replayed}{also})"
 
 

@@ -23,6 +23,7 @@ Rule = Callable[[Facts], Outcome]
 RULES: tuple[tuple[str, Rule], ...] = (
     ("sorted runs", layout.sorted_runs),
     ("stop trigger", layout.stop_trigger),
+    ("write stalls", layout.write_stalls),
     ("small files", layout.small_files),
     ("key overlap", layout.key_overlap),
     ("bucket size", layout.bucket_size),

@@ -7,13 +7,15 @@ commits. Made once for a diagnosis; the rules only compute. Not thread-safe.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from tablestore.errors import NotFound
+from tablestore.format import compaction_record
+from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifest import ADD, ManifestFileMeta
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
@@ -52,6 +54,7 @@ class Limits:
     dead_entries: int = 10_000  # entries of files that are gone, beside the live ones
     commits: int = 100  # newest commits that are looked at
     tags: int = 20  # tags whose files are added up
+    stalls: int = 3  # waits for compaction among these commits
     decisions: int = 20  # buckets whose compaction is decided for evidence
 
 
@@ -140,9 +143,30 @@ class Facts:
 
     def decision(self, place: int) -> Decision:
         """What the engine's own rules say of a bucket now."""
-        files = [e.file for e in self.live.filter(self.group == place)]
-        now = self.store.env.local_now_ms()
+        return self.decided(self.live.filter(self.group == place))
+
+    def decided(self, entries: Entries) -> Decision:
+        """The same of a bucket's live files."""
+        files, now = [e.file for e in entries], self.store.env.local_now_ms()
         return compact_task.decide(self.schema, self.options, files, full=False, now_ms=now)
+
+    def files_by_place(self) -> Iterator[Entries]:
+        """The live files of each place, in turn."""
+        order = np.argsort(self.group, kind="stable")
+        ends = np.cumsum(np.bincount(self.group, minlength=len(self.places))).tolist()
+        for start, end in zip([0, *ends], ends, strict=False):
+            yield self.live.take(order[start:end])
+
+    @cached_property
+    def records(self) -> list[CompactionRecord]:
+        """What is kept of the compactions of `commits`; those of other engines keep nothing."""
+        found: list[CompactionRecord] = []
+        for s in self.commits:
+            text = (s.properties or {}).get(compaction_record.PROPERTY)
+            if text is not None and s.commit_kind == COMPACT:
+                path = self.store.paths.snapshot(s.id)
+                found += compaction_record.from_property(text, path)
+        return found
 
     @cached_property
     def rules(self) -> CompactionOptions:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.lsm import stalls
 from tablestore.lsm.decision import Decision
 from tablestore.options import MergeEngine
 from tablestore.read import sections
@@ -276,6 +277,29 @@ def partition_skew(facts: Facts) -> Outcome:
     what = "one number of buckets is too few for this partition and too many for the others"
     call = "ts.advise_buckets(table)"
     return Outcome(told, (Finding("partition skew", "slow", name, what, call, evidence, False),))
+
+
+def write_stalls(facts: Facts) -> Outcome:
+    """Writers that waited for compaction, at fewer runs than the stop trigger allows now."""
+    stalled = [r for r in facts.records if r.stalled]
+    told = f"{count(len(stalled), 'wait')} for compaction in {count(len(facts.commits), 'commit')}"
+    again = [r for r in stalled if stalls.backlog(r) > facts.rules.stop_trigger]
+    if len(again) < facts.limits.stalls:
+        return Outcome(told)
+    worst = stalls.of(again)[0]
+    most = max(map(stalls.backlog, again))
+    evidence = {
+        "waits": len(again),
+        "seconds": sum(r.millis or 0 for r in again) / 1000,
+        "runs": most,
+        "stop_trigger": facts.rules.stop_trigger,
+        "read_bytes": sum(r.bytes_read for r in again),
+        "commits": len(facts.commits),
+    }
+    what = f"writers flush faster than runs are merged; a larger write-buffer-size flushes less; {worst.text}"
+    call = set_call(**{"num-sorted-run.stop-trigger": most + 1})
+    where_ = "/".join(t for t in (worst.partition, f"bucket-{worst.bucket}") if t)
+    return Outcome(told, (Finding("write stalls", "slow", where_, what, call, evidence),))
 
 
 def stop_trigger(facts: Facts) -> Outcome:
