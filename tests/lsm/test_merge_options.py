@@ -19,6 +19,7 @@ COLUMNS = {
     "s": ts.INT,
     "t": ts.INT,
     "l": ts.ARRAY(ts.INT),
+    "f": ts.BOOLEAN,
 }
 
 
@@ -32,6 +33,12 @@ COLUMNS = {
         ("aggregation", {"fields.a.aggregate-function": "bool_or"}, "for BOOLEAN"),
         ("aggregation", {"fields.l.aggregate-function": "max"}, "compared"),
         ("aggregation", {"fields.l.aggregate-function": "nested_update"}, "ARRAY of ROW"),
+        ("aggregation", {"fields.f.aggregate-function": "max"}, "BOOLEAN, fails in Paimon 2.0.0: 'bool_or'"),
+        (
+            "partial-update",
+            {"fields.s.sequence-group": "f", "fields.f.aggregate-function": "min"},
+            "'bool_and' is the same",
+        ),
         ("aggregation", {"fields.x.aggregate-function": "sum"}, "'x', which is no column"),
         ("aggregation", {"fields.a.ignore-retract": "maybe"}, "true or false"),
         (

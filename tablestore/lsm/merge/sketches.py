@@ -16,7 +16,7 @@ import pyarrow as pa
 from tablestore.errors import Unsupported
 from tablestore.format import roaring, roaring_tree
 from tablestore.format.types import DataType
-from tablestore.lsm.merge.walk import SET, SKIP, Failures, Walk
+from tablestore.lsm.merge.walk import OLDER, SET, SKIP, Failures, Walk
 
 try:
     import datasketches
@@ -28,7 +28,7 @@ Union = Callable[[bytes, bytes], bytes]
 
 @dataclass(frozen=True, slots=True)
 class BytesUnion:
-    """The union of all values of a key that are not NULL."""
+    """The union of all values of a key that are not NULL; late ones are the older of two."""
 
     union: Union
 
@@ -42,6 +42,8 @@ class BytesUnion:
                 for place in range(start, end):
                     if actions[place] == SET or (held is None and actions[place] != SKIP):
                         held = values[place]
+                    elif actions[place] == OLDER and values[place] is not None:
+                        held = self.union(values[place], held)
                     elif actions[place] != SKIP and values[place] is not None:
                         held = self.union(held, values[place])
             except (ValueError, RuntimeError) as e:

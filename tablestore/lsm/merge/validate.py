@@ -24,6 +24,8 @@ from tablestore.lsm.merge.winners import FIRST_ROW_RETRACT, FirstRow
 from tablestore.lsm.merge_function import MergeFunction, merge_function
 from tablestore.options import ChangelogProducer, MergeEngine, TableOptions
 
+_SAME_FOR_BOOLEANS = {"max": "bool_or", "min": "bool_and"}
+
 
 def validate(schema: TableSchema, options: TableOptions) -> None:
     """Raise InvalidOption naming the first merge option that does not fit the table or another option."""
@@ -42,7 +44,21 @@ def validate(schema: TableSchema, options: TableOptions) -> None:
     producers = (ChangelogProducer.NONE, ChangelogProducer.LOOKUP)
     if options.merge_engine is MergeEngine.FIRST_ROW and options.changelog_producer not in producers:
         raise InvalidOption("merge-engine first-row goes with changelog-producer none or lookup only")
-    merge_function(schema, options)
+    _refuse_extremes_of_booleans(merge_function(schema, options))
+
+
+def _refuse_extremes_of_booleans(function: MergeFunction) -> None:
+    """Paimon 2.0.0 takes such a table and fails at its first merge ("Incomparable type")."""
+    if isinstance(function, PartialUpdate):
+        functions = tuple(function.functions.values())
+    else:
+        functions = function.functions if isinstance(function, Aggregation) else ()
+    for one in functions:
+        if one.name in _SAME_FOR_BOOLEANS and one.field.type.root == "BOOLEAN":
+            raise InvalidOption(
+                f"aggregate function {one.name!r} of column {one.field.name!r}, a BOOLEAN, fails in Paimon "
+                f"2.0.0: {_SAME_FOR_BOOLEANS[one.name]!r} is the same"
+            )
 
 
 def _require_columns(schema: TableSchema) -> None:
