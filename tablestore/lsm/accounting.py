@@ -205,6 +205,10 @@ class Ledger:
         self.accounts: dict[tuple[str, int], Account] = {}
         self._live: dict[tuple[str, int], dict[tuple[int, str], DataFileMeta]] = {}
 
+    def learn(self, model: SizeModel) -> None:
+        """Estimate compacted copies by this model from now on."""
+        self._model = model
+
     def add(self, event: BucketEvent) -> LedgerRow:
         """Enter one event; what it did and how its bucket stands."""
         account = self.accounts.setdefault(event.place, Account())
@@ -218,12 +222,11 @@ class Ledger:
         ingested, changelog = _bytes(event.flushed), _bytes(event.changelog)
         account.ingested += ingested
         account.changelog += changelog
-        read, written, moved, exact = _compacted(event) if event.kind == COMPACT else (0, 0, 0, True)
-        if event.kind == COMPACT:
-            level = max((f.level for f in event.after), default=0)
+        done = _compactions(event) if event.kind == COMPACT else []
+        for level, read, written, moved in done:
             account.compaction(level, read=read, written=written, moved=moved)
-            account.compactions += max(0, len(event.records) - 1)
-            account.exact = account.exact and exact
+        account.exact = account.exact and (event.kind != COMPACT or bool(event.records))
+        read, written, moved = (sum(one[i] for one in done) for i in (1, 2, 3))
         return self._row(event, account, (ingested, ingested, written, read, moved, changelog))
 
     def _row(self, event: BucketEvent, account: Account, moved: tuple[int, ...]) -> LedgerRow:
@@ -275,20 +278,14 @@ class Ledger:
         return merged(self.files(place), self._types, drop_deletes=True, model=self._model, among=among)
 
 
-def _compacted(event: BucketEvent) -> tuple[int, int, int, bool]:
-    """(bytes read, written, moved, whether that is all) of a compaction."""
+def _compactions(event: BucketEvent) -> list[tuple[int, int, int, int]]:
+    """(output level, bytes read, written, moved) of each compaction of a commit; of one without records,
+    what became of it."""
     if event.records:
-        sums = [
-            sum(getattr(r, n) for r in event.records) for n in ("bytes_read", "bytes_written", "bytes_moved")
-        ]
-        return sums[0], sums[1], sums[2], True
-    moved = event.moved
-    return (
-        _bytes(event.rewritten),
-        _bytes(event.written),
-        sum(f.file_size for f in event.after if f.file_name in moved),
-        False,
-    )
+        return [(r.output_level, r.bytes_read, r.bytes_written, r.bytes_moved) for r in event.records]
+    level, moved = max((f.level for f in event.after), default=0), event.moved
+    lifted = sum(f.file_size for f in event.after if f.file_name in moved)
+    return [(level, _bytes(event.rewritten), _bytes(event.written), lifted)]
 
 
 def _bytes(files: Iterable[DataFileMeta]) -> int:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
+from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.snapshot import COMPACT
 
@@ -36,7 +36,7 @@ class BucketEvent:
     before: tuple[DataFileMeta, ...] = ()
     after: tuple[DataFileMeta, ...] = ()
     changelog: tuple[DataFileMeta, ...] = ()
-    records: tuple[Any, ...] = ()
+    records: tuple[CompactionRecord, ...] = ()
     user: str = ""
     identifier: int = 0
     schema_id: int = 0
@@ -47,7 +47,7 @@ class BucketEvent:
         return self.partition, self.bucket
 
     @property
-    def record(self) -> Any:
+    def record(self) -> CompactionRecord | None:
         """The last of `records`, None if there are none."""
         return self.records[-1] if self.records else None
 

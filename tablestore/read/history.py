@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tablestore.errors import InvalidRequest, NotFound
+from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifest import ADD, DataFileMeta
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.lsm.history import BASE, BucketEvent
+from tablestore.meta import compaction_history
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 
@@ -73,21 +75,33 @@ def _events(store: Store, snapshot: Snapshot) -> Iterator[BucketEvent]:
     for entry in store.manifests.changelog_entries(snapshot):
         found[entry.partition, entry.bucket].changelog.append(entry.file)
     compacted = snapshot.commit_kind == COMPACT
+    records = _records(store, snapshot) if compacted else {}
     for (partition, bucket), delta in found.items():
+        text = store.partition_text(partition)
         yield BucketEvent(
             snapshot.id,
             snapshot.time_millis,
             snapshot.commit_kind,
-            store.partition_text(partition),
+            text,
             bucket,
             flushed=() if compacted else tuple(delta.added),
             before=tuple(delta.deleted),
             after=tuple(delta.added) if compacted else (),
             changelog=tuple(delta.changelog),
+            records=tuple(records.get((text, bucket), ())),
             user=snapshot.commit_user,
             identifier=snapshot.commit_identifier,
             schema_id=snapshot.schema_id,
         )
+
+
+def _records(store: Store, snapshot: Snapshot) -> dict[tuple[str, int], list[CompactionRecord]]:
+    """What this engine kept of a snapshot's compactions, by bucket; what others did has no rule."""
+    found: dict[tuple[str, int], list[CompactionRecord]] = defaultdict(list)
+    for record in compaction_history.of(store, snapshot):
+        if record.rule is not None:
+            found[record.partition, record.bucket].append(record)
+    return found
 
 
 def _by_bucket(entries: Entries) -> dict[_Place, _Delta]:

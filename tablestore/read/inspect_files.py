@@ -20,13 +20,13 @@ from tablestore.format.stats import ColumnStats
 from tablestore.format.text import cast_text, legacy_text
 from tablestore.format.types import DataType
 from tablestore.lsm.key_axis import key_axis
+from tablestore.lsm.levels_table import LEVELS, SOURCES
 from tablestore.lsm.sorted_run import Levels
 from tablestore.meta.store import Store
 from tablestore.read.file_stats import own_stats, stats_by_name
 from tablestore.read.support import file_format
 
 _MS = pa.timestamp("ms")
-_SOURCES = {0: "APPEND", 1: "COMPACT"}
 
 
 def required(schema: pa.Schema, names: str) -> pa.Schema:
@@ -62,28 +62,6 @@ FILES = required(
     ),
     "bucket file_path file_format schema_id level record_count file_size_in_bytes null_value_counts "
     "min_value_stats max_value_stats",
-)
-LEVELS = pa.schema(
-    {
-        "partition": pa.string(),
-        "bucket": pa.int32(),
-        "level": pa.int32(),
-        "run": pa.int32(),
-        "file_name": pa.string(),
-        "rows": pa.int64(),
-        "deletes": pa.int64(),
-        "bytes": pa.int64(),
-        "min_key": pa.string(),
-        "max_key": pa.string(),
-        "min_key_pos": pa.float64(),
-        "max_key_pos": pa.float64(),
-        "min_sequence": pa.int64(),
-        "max_sequence": pa.int64(),
-        "schema_id": pa.int64(),
-        "creation_time": _MS,
-        "file_source": pa.string(),
-        "snapshot_id": pa.int64(),
-    }
 )
 KEY_RANGES = [*FILES.names[:10], "first_row_id"]
 _RANGE = pa.struct(
@@ -161,7 +139,7 @@ def _file_row(store: Store, e: ManifestEntry) -> tuple[Any, ...]:
         f.max_sequence,
         f.creation_time_ms,
         f.delete_count,
-        _SOURCES.get(f.file_source) if f.file_source is not None else None,
+        SOURCES.get(f.file_source) if f.file_source is not None else None,
         f.first_row_id,
         None if f.write_cols is None else list(f.write_cols),
     )
@@ -272,7 +250,7 @@ def _bucket_levels(
     for run, sorted_run in enumerate(tree.runs):
         for f in sorted_run.files:
             keys = _key_texts(store, by_file[id(f)])
-            source = _SOURCES.get(f.file_source) if f.file_source is not None else None
+            source = SOURCES.get(f.file_source) if f.file_source is not None else None
             places = sorted(
                 (position(f.min_key), position(f.max_key)), key=lambda p: p or 0.0
             )  # postponed: any order

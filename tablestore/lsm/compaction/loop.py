@@ -1,0 +1,68 @@
+"""The compaction loop of one bucket: when a writer picks, and how often.
+
+A writer relieves the bucket before a flush while more runs than the stop trigger have gathered (the write
+stall), and settles it when it prepares a commit: it picks until no rule fires. What carrying out a decision
+means is given: the writer rewrites files, the simulator metadata. Belongs to one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tablestore.format.manifest import DataFileMeta
+from tablestore.lsm.compaction.options import CompactionOptions, PickContext
+from tablestore.lsm.compaction.strategy import pick
+from tablestore.lsm.compaction.universal import full
+from tablestore.lsm.decision import Decision
+from tablestore.lsm.sorted_run import Levels
+
+CarryOut = Callable[[Decision, Levels], Levels | None]
+
+
+class CompactionLoop:
+    """Picks from `levels` until nothing is left to do. `carry_out` gives the levels after a decision, None if
+    nothing came of it; `now_ms` the local wall clock."""
+
+    __slots__ = ("_carry_out", "_now_ms", "last_full_ms", "levels", "options")
+
+    def __init__(
+        self, levels: Levels, options: CompactionOptions, *, carry_out: CarryOut, now_ms: Callable[[], int]
+    ) -> None:
+        self.levels, self.options = levels, options
+        self._carry_out, self._now_ms = carry_out, now_ms
+        self.last_full_ms = PickContext.at(0, levels).last_full_ms
+
+    def relieve(self) -> Iterator[Decision]:
+        """What is carried out before a flush, one decision at a time: the write stall."""
+        while self.options.stalls(self.levels):
+            decision = self.once()
+            if decision is None:
+                return
+            yield decision
+
+    def settle(self) -> Iterator[Decision]:
+        """What is carried out before a commit, one decision at a time."""
+        while (decision := self.once()) is not None:
+            yield decision
+
+    def once(self) -> Decision | None:
+        """One pick, carried out; None when there is nothing to do."""
+        decision = pick(self.levels, self.options, PickContext(self._now_ms(), self.last_full_ms))
+        return decision if self._done(decision) else None
+
+    def fully(self, worn: Callable[[DataFileMeta], bool] = lambda _: False) -> Decision | None:
+        """Everything brought to the top level; None when it is there already."""
+        decision = full(self.levels, self.options, worn=worn)
+        return decision if self._done(decision) else None
+
+    def _done(self, decision: Decision) -> bool:
+        if decision.unit is None:
+            return False
+        top = self.levels.max_level
+        after = self._carry_out(decision, self.levels)
+        if decision.unit.output_level == top:
+            self.last_full_ms = self._now_ms()
+        if after is None:
+            return False
+        self.levels = after
+        return True

@@ -1,0 +1,266 @@
+"""One simulated bucket: files that are metadata and a sample of their keys, under the engine's own loop.
+
+Picks, rewrite plans, the dropping of deletes and the accounts are those of the engine; only what a merge
+gives is computed from samples (`keyset`). A flush costs what it changes, whatever the bucket holds. Not
+thread-safe. Used by `Simulator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tablestore.format import binary_row
+from tablestore.format.manifest import APPEND_SOURCE, COMPACT_SOURCE, EMPTY_STATS, DataFileMeta
+from tablestore.format.types import BIGINT
+from tablestore.lsm import interval
+from tablestore.lsm.accounting import Account
+from tablestore.lsm.compaction.loop import CompactionLoop
+from tablestore.lsm.compaction.options import CompactionOptions
+from tablestore.lsm.decision import CompactUnit, Decision
+from tablestore.lsm.interval import Section
+from tablestore.lsm.rewrite_plan import drops_deletes, plan_unit
+from tablestore.lsm.simulator.keyset import KeySet, joined, merged
+from tablestore.lsm.simulator.workload import FlushedRows
+from tablestore.lsm.sorted_run import Levels, SortedRun, byte_order, newest_first
+
+KEY = (BIGINT.not_null(),)
+_FEW = 16  # files of a unit that are looked at together
+Content = tuple[KeySet, int, int]  # sampled keys, rows, deletes
+
+
+class SimFile:
+    """What compaction asks of a `DataFileMeta`, with keys that are numbers. Immutable by convention."""
+
+    __slots__ = (
+        "creation_time_ms",
+        "delete_count",
+        "file_name",
+        "file_size",
+        "file_source",
+        "keys",
+        "level",
+        "max_key",
+        "max_sequence",
+        "min_key",
+        "min_sequence",
+        "row_count",
+    )
+
+    def __init__(self, file_name: str, file_size: int, row_count: int, keys: KeySet, *, level: int) -> None:
+        self.file_name, self.file_size, self.row_count = file_name, file_size, row_count
+        self.keys, self.level = keys, level
+        self.min_key = self.max_key = 0
+        self.delete_count = self.min_sequence = self.max_sequence = self.creation_time_ms = 0
+        self.file_source = APPEND_SOURCE
+
+    def upgraded(self, level: int) -> SimFile:
+        """The same file at another level."""
+        other = SimFile(self.file_name, self.file_size, self.row_count, self.keys, level=level)
+        other.min_key, other.max_key, other.delete_count = self.min_key, self.max_key, self.delete_count
+        other.min_sequence, other.max_sequence = self.min_sequence, self.max_sequence
+        other.creation_time_ms, other.file_source = self.creation_time_ms, self.file_source
+        return other
+
+    def meta(self, weight: float = 1.0) -> DataFileMeta:
+        """As files of a table with one BIGINT key are described; `weight` rows stand behind each key."""
+        low, high = int(self.min_key * weight), int((self.max_key + 1) * weight) - 1
+        return DataFileMeta(
+            file_name=self.file_name,
+            file_size=self.file_size,
+            row_count=self.row_count,
+            min_key=binary_row.encode([low], KEY),
+            max_key=binary_row.encode([high], KEY),
+            key_stats=EMPTY_STATS,
+            value_stats=EMPTY_STATS,
+            min_sequence=self.min_sequence,
+            max_sequence=self.max_sequence,
+            schema_id=0,
+            level=self.level,
+            creation_time_ms=self.creation_time_ms,
+            delete_count=self.delete_count,
+            file_source=self.file_source,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FileSizes:
+    """Bytes of files by their rows, and where output is cut: behind the multiple of `roll_rows` at which it
+    has reached the target."""
+
+    row_bytes: float
+    file_bytes: float = 0.0
+    target_bytes: int = 128 << 20
+    roll_rows: int = 65_536
+
+    def of(self, rows: int) -> int:
+        """Bytes of one file of so many rows."""
+        return round(self.file_bytes + self.row_bytes * rows)
+
+    @property
+    def most_rows(self) -> int:
+        """Rows of a file at which the next one begins."""
+        wanted = max(1.0, (self.target_bytes - self.file_bytes) / self.row_bytes)
+        return max(1, -int(-wanted // self.roll_rows)) * self.roll_rows
+
+
+class Bucket:
+    """A bucket's levels, its account, and what flushes and compactions do to them. `now_ms` is set by who
+    drives it."""
+
+    def __init__(self, options: CompactionOptions, sizes: FileSizes, *, deletes: float = 0.0) -> None:
+        self.options, self.account, self.now_ms = options, Account(), 0
+        self._sizes, self._deletes = sizes, deletes
+        self._most_rows = sizes.most_rows
+        self._sequence, self._number = 0, 0
+        empty = Levels((), tuple(SortedRun((), level) for level in range(1, options.num_levels)), byte_order)
+        self.loop = CompactionLoop(empty, options, carry_out=self._carry_out, now_ms=lambda: self.now_ms)
+        self.last: tuple[int, int, int] = (0, 0, 0)  # bytes read, written and moved by the last compaction
+
+    @property
+    def levels(self) -> Levels:
+        """The files as they are."""
+        return self.loop.levels
+
+    def flush(self, rows: FlushedRows) -> int:
+        """Rows become files of level 0; the bytes written."""
+        sample = rows.sample
+        deletes = sample.deletes * rows.rows // len(sample) or round(self._deletes * rows.rows)
+        files = self._files(sample, rows.rows, deletes, level=0)
+        files[0].min_key, files[-1].max_key = (
+            min(files[0].min_key, rows.low),
+            max(files[-1].max_key, rows.high),
+        )
+        total = 0
+        for file in files:
+            file.min_sequence, file.max_sequence = self._sequence, self._sequence + rows.rows - 1
+            self.account.put(0, file.file_size, file.row_count, file.delete_count)
+            total += file.file_size
+        self._sequence += rows.rows
+        self.account.ingested += total
+        old, new = (
+            self.loop.levels,
+            tuple(sorted(files, key=newest_first)) if len(files) > 1 else tuple(files),
+        )
+        self.loop.levels = Levels((*new, *old.level0), old.upper, old.key)  # type: ignore[arg-type]
+        return total
+
+    def _files(self, sample: KeySet, rows: int, deletes: int, *, level: int) -> list[SimFile]:
+        """Rows in key order as files of about the target size."""
+        count = min(-(-rows // self._most_rows), len(sample)) or 1
+        found = []
+        for i in range(count):
+            first, last = i * self._most_rows, rows if i == count - 1 else (i + 1) * self._most_rows
+            keys = sample
+            if count > 1:
+                start = max(len(sample) * first // rows, i)
+                stop = len(sample) if i == count - 1 else max(len(sample) * last // rows, i + 1)
+                keys = sample.slice(start, stop)
+            self._number += 1
+            many = last - first
+            file = SimFile(f"f{self._number}", self._sizes.of(many), many, keys, level=level)
+            file.min_key, file.max_key = int(keys.keys[0]), int(keys.keys[-1])
+            file.delete_count = deletes * many // rows or min(deletes, 1)
+            file.creation_time_ms = self.now_ms
+            found.append(file)
+        return found
+
+    def _carry_out(self, decision: Decision, levels: Levels) -> Levels | None:
+        """Merge the keys of what the plan rewrites, move what it moves, and enter both."""
+        unit, account = decision.unit, self.account
+        assert unit is not None
+        drop = drops_deletes(unit, levels, marked=False)
+        before: list[Any] = []
+        after: list[Any] = []
+        moved = 0
+        if _all_meet(unit):
+            before += unit.files
+            after = self._written(before, _merged(before, drop), unit.output_level)
+        else:
+            for step in plan_unit(unit, levels, byte_order, small_bytes=self.options.small_file_bytes):
+                if step.upgrade is not None:
+                    before.append(step.upgrade)
+                    after.append(step.upgrade.upgraded(unit.output_level))
+                    moved += step.upgrade.file_size
+                    continue
+                files = step.files
+                before += files
+                parts = [_merged_section(section, drop) for section in step.sections]
+                after += self._written(files, _joined(parts), unit.output_level)
+        if not before:
+            return None
+        read = written = -moved
+        for f in before:
+            read += f.file_size
+            account.take(f.level, f.file_size, f.row_count, f.delete_count)
+        for f in after:
+            written += f.file_size
+            account.put(f.level, f.file_size, f.row_count, f.delete_count)
+        account.compaction(unit.output_level, read=read, written=written, moved=moved)
+        self.last = read, written, moved
+        return levels.apply(before, after)
+
+    def _written(self, inputs: Sequence[Any], content: Content, level: int) -> list[SimFile]:
+        """The files that hold what came of `inputs`, in key order; none if nothing did."""
+        sample, rows, deletes = content
+        if not len(sample) or not rows:
+            return []
+        made = self._files(sample, rows, deletes, level=level)
+        made[0].min_key = min([f.min_key for f in inputs])
+        made[-1].max_key = max([f.max_key for f in inputs])
+        low, high = min([f.min_sequence for f in inputs]), max([f.max_sequence for f in inputs])
+        for file in made:
+            file.min_sequence, file.max_sequence, file.file_source = low, high, COMPACT_SOURCE
+        return made
+
+    def compacted_bytes(self) -> int:
+        """Bytes of a fully compacted copy of the bucket."""
+        sections = interval.partition(self.levels.files, byte_order)
+        rows = sum(_merged_section(section, True)[1] for section in sections)
+        return self._sizes.of(rows) if rows else 0
+
+
+def _all_meet(unit: CompactUnit) -> bool:
+    """Whether all files share a key, so that they are one section, which is rewritten whole."""
+    files = unit.files
+    if not 1 < len(files) <= _FEW or unit.file_by_file:
+        return False
+    return max([f.min_key for f in files]) <= min([f.max_key for f in files])
+
+
+def _merged(newest_first: Sequence[Any], drop: bool) -> Content:
+    """What files that overlap are merged to."""
+    rows = deletes = sampled = 0
+    for f in newest_first:
+        rows += f.row_count
+        deletes += f.delete_count
+        sampled += len(f.keys.keys)
+    sample = merged([f.keys for f in newest_first])
+    return _left(sample, rows, deletes, sampled, drop)
+
+
+def _left(sample: KeySet, rows: int, deletes: int, sampled: int, drop: bool) -> Content:
+    """Rows in the proportion in which sampled keys are left."""
+    whole = rows == sampled
+    if drop:
+        sample, deletes = sample.without_deletes(), 0
+    kept = len(sample.keys)
+    if kept == sampled:
+        return sample, rows, deletes
+    return sample, round(rows * kept / sampled), sample.deletes if whole else deletes * kept // sampled
+
+
+def _merged_section(section: Section, drop: bool) -> Content:
+    """What the runs of a section are merged to."""
+    files: Sequence[Any] = [f for run in section for f in run.files]
+    if len(section) > 1:
+        return _merged(sorted(files, key=lambda f: (f.level, *newest_first(f))), drop)
+    sample = joined([f.keys for f in files])
+    rows, deletes = sum(f.row_count for f in files), sum(f.delete_count for f in files)
+    return _left(sample, rows, deletes, len(sample), drop)
+
+
+def _joined(parts: Sequence[Content]) -> Content:
+    """What follows each other in key order as one."""
+    return joined([p[0] for p in parts]), sum(p[1] for p in parts), sum(p[2] for p in parts)

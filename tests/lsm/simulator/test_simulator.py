@@ -1,0 +1,247 @@
+"""The simulator against real tables under the same workload, and what holds of every run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.errors import InvalidOption, InvalidRequest
+from tablestore.lsm import interval
+from tablestore.lsm.accounting import Ledger
+from tablestore.lsm.compaction import CompactUnit
+from tablestore.lsm.estimate import SizeModel
+from tablestore.lsm.rewrite_plan import plan_unit
+from tablestore.lsm.simulator import Schedule, Simulator, Workload, simulate
+from tablestore.lsm.simulator.bucket import _all_meet
+from tablestore.lsm.simulator.keyset import KeySet, merged
+from tablestore.lsm.simulator.workload import KINDS, Draws, FlushedRows
+from tablestore.lsm.sorted_run import Levels, byte_order
+from tablestore.read.history import events
+from tablestore.table.table import Table
+from tests.faults import SimEnv
+from tests.lsm.trees import data_file
+
+FLUSHES = 40
+TRIGGER = "num-sorted-run.compaction-trigger"
+SMALL = {
+    "sequential": Workload("sequential", rows=400),
+    "sequential, updates, deletes": Workload("sequential", rows=400, updates=0.3, deletes=0.1),
+    "uniform": Workload("uniform", rows=400, keys=4_000),
+    "uniform, deletes": Workload("uniform", rows=400, keys=4_000, deletes=0.2),
+    "zipf": Workload("zipf", rows=400, keys=8_000),
+    "time-series": Workload("time-series", rows=400, updates=0.1, deletes=0.1, lag=500.0),
+}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "universal": {TRIGGER: 4},
+    "universal, small files": {TRIGGER: 3, "target-file-size": "480 kb"},
+    "leveled": {
+        "tablestore.compaction.strategy": "leveled",
+        "tablestore.compaction.leveled.max-bytes-for-level-base": "1200 kb",
+        "target-file-size": "480 kb",
+        "num-levels": 4,
+    },
+}
+
+
+def real(path: Path, workload: Workload, options: dict[str, Any], seed: int) -> Table:
+    """A table of one bucket into which the workload's flushes were written, each as one commit."""
+    table = ts.connect(str(path), env=SimEnv()).create_table(
+        "d.t",
+        schema={"k": ts.BIGINT, "v": ts.BYTES},
+        primary_key=["k"],
+        options={"bucket": 1, **options},
+    )
+    for i, rows in enumerate(islice(Draws(workload, seed=seed), FLUSHES)):
+        table.write(rows_of(rows, i), row_kind_column="_kind")
+    return table
+
+
+def rows_of(rows: FlushedRows, seed: int) -> pa.Table:
+    keys, dead = rows.sample.keys, rows.sample.dead
+    kinds = np.where(dead, "-D", "+I") if dead is not None else np.full(len(keys), "+I")
+    noise = np.random.default_rng(seed).bytes(400 * len(keys))  # what does not compress
+    values = pa.FixedSizeBinaryArray.from_buffers(pa.binary(400), len(keys), [None, pa.py_buffer(noise)])
+    return pa.table({"k": pa.array(keys, pa.int64()), "v": values.cast(pa.binary()), "_kind": kinds})
+
+
+def sized(table: Table, workload: Workload) -> Workload:
+    """The workload with the bytes that rows of that table take."""
+    found = list(events(table.store))
+    model = SizeModel.learned([], table.store.key_types, [f for e in found for f in (*e.flushed, *e.written)])
+    return replace(workload, row_bytes=model.row_bytes, file_bytes=model.file_bytes)
+
+
+@pytest.mark.parametrize("strategy", OPTIONS)
+@pytest.mark.parametrize("name", SMALL)
+def test_a_real_table_of_the_same_rows_has_the_same_levels(tmp_path: Path, name: str, strategy: str) -> None:
+    """Rows, levels and runs are the same, bytes within 2 %: a file's bytes are only a line through rows."""
+    options = OPTIONS[strategy]
+    table = real(tmp_path, SMALL[name], options, seed=5)
+    simulator = Simulator(sized(table, SMALL[name]), options, seed=5).advance(FLUSHES)
+    found, wanted = simulator.levels(), table.inspect.levels()
+    shape = [(f.level, f.row_count, f.delete_count) for f in found.files]
+    assert shape == list(zip(*(wanted[c].to_pylist() for c in ("level", "rows", "deletes")), strict=True))
+    ledger = Ledger(table.store.key_types)
+    row = [ledger.add(e) for e in events(table.store)][-1]
+    account = simulator.buckets[0].account
+    assert account.write_amplification == pytest.approx(row.write_amplification, rel=0.02)
+    assert account.live_bytes == pytest.approx(row.live_bytes, rel=0.02)
+    assert account.runs == row.runs
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_sample_says_what_all_rows_would(name: str) -> None:
+    """A tenth of the rows gives write amplification within 10 %, and live bytes within 10 %."""
+    workload = replace(SMALL[name], rows=4_000, keys=SMALL[name].keys and 10 * SMALL[name].keys)
+    if workload.lag:
+        workload = replace(workload, lag=5_000.0)
+    whole = simulate(workload, flushes=200, samples=4_000).summary
+    sampled = simulate(workload, flushes=200, samples=400).summary
+    assert sampled.write_amplification == pytest.approx(whole.write_amplification, rel=0.1)
+    assert sampled.compacted_bytes == pytest.approx(whole.compacted_bytes, rel=0.05)
+
+
+def test_sequential_keys_are_exact_however_few_are_sampled() -> None:
+    """Without overlap nothing is estimated: every row is kept and the sample changes nothing."""
+    workload = Workload("sequential", rows=10_000)
+    few, many = (simulate(workload, flushes=300, samples=n) for n in (16, 1_000))
+    assert few.to_arrow() == many.to_arrow()
+    assert sum(f.row_count for f in few.levels().files) == 300 * 10_000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_seed_gives_the_same_run(kind: str) -> None:
+    workload = Workload(kind, rows=100, deletes=0.1, updates=0.0 if kind in ("uniform", "zipf") else 0.1)
+    first, again, other = (simulate(workload, flushes=50, seed=s) for s in (3, 3, 4))
+    assert first.to_arrow() == again.to_arrow()
+    assert first.to_arrow() != other.to_arrow()
+
+
+def test_steps_and_levels_are_simulated_again_as_they_were() -> None:
+    run = simulate(Workload(rows=200, keys=2_000), {TRIGGER: 3}, flushes=60)
+    steps = list(run.steps())
+    assert [s.flush for s in steps if s.kind == "flush"] == list(range(1, 61))
+    assert sum(s.kind == "compaction" for s in steps) == run.summary.compactions
+    assert sum(s.bytes_written for s in steps if s.kind == "compaction") == run.summary.bytes_compacted
+    assert all(s.decision.explain() for s in steps if s.decision is not None)
+    last = [s for s in steps if s.flush == 40][-1]
+    assert [f.file_name for f in last.levels.files] == [f.file_name for f in run.levels(at=40).files]
+    assert run.levels_table(at=40).column("rows").to_pylist() == [f.row_count for f in last.levels.files]
+    with pytest.raises(InvalidRequest, match=r"0\.\.60"):
+        run.levels(at=61)
+
+
+def test_levels_hold_disjoint_keys_and_newer_rows_above(seeds: tuple[int, ...]) -> None:
+    for seed in seeds:
+        for options in OPTIONS.values():
+            workload = Workload("uniform", rows=300, keys=3_000, deletes=0.1, row_bytes=20)
+            for step in Simulator(workload, options, seed=seed).steps(30):
+                _require_sound(step.levels)
+
+
+def _require_sound(levels: Levels) -> None:
+    for run in levels.upper:
+        for left, right in zip(run.files, run.files[1:], strict=False):
+            assert left.max_key < right.min_key, "I4"
+    assert list(levels.level0) == sorted(levels.level0, key=lambda f: -f.max_sequence), "I5"
+
+
+def test_no_step_changes_what_the_bucket_holds() -> None:
+    """I12: the keys that live, newest row each, are those of the flushes, whatever was compacted."""
+    workload = Workload("uniform", rows=200, keys=1_000, deletes=0.3)
+    simulator, newest = Simulator(workload, {TRIGGER: 3}, seed=1), dict[int, bool]()
+    draws = iter(Draws(workload, seed=1))
+    for _ in range(30):
+        simulator.advance(simulator.flushes + 1)
+        sample = next(draws).sample
+        dead = [False] * len(sample) if sample.dead is None else sample.dead.tolist()
+        newest |= dict(zip(sample.keys.tolist(), dead, strict=True))
+        files = sorted(simulator.buckets[0].levels.files, key=lambda f: (f.level, -f.max_sequence))
+        held = merged([f.keys for f in files]).without_deletes()
+        assert held.keys.tolist() == sorted(k for k, gone in newest.items() if not gone)
+
+
+def test_more_than_the_stop_trigger_stalls_the_next_flush() -> None:
+    schedule = Schedule(flushes_per_commit=50)
+    options = {TRIGGER: 3, "num-sorted-run.stop-trigger": 5}
+    run = simulate(Workload(rows=100), options, flushes=100, schedule=schedule)
+    assert run.summary.stalls > 0
+    assert run.summary.most_runs <= 6
+    stalled = [s for s in run.steps() if s.stalled]
+    assert len(stalled) == run.summary.stalls
+    assert simulate(Workload(rows=100), options, flushes=100).summary.stalls == 0
+
+
+def test_a_write_only_table_is_compacted_by_its_job_alone() -> None:
+    alone = simulate(Workload(rows=100), flushes=60, schedule=Schedule(write_only=True))
+    assert (alone.summary.runs, alone.summary.write_amplification) == (60, 1.0)
+    job = Schedule(write_only=True, compact_every=10, full_every=30)
+    helped = simulate(Workload(rows=100), flushes=60, schedule=job)
+    assert helped.summary.runs == 1
+    assert helped.summary.rules["full"].compactions == 2
+
+
+def test_full_compactions_come_when_the_interval_is_over() -> None:
+    options = {TRIGGER: 100, "num-sorted-run.stop-trigger": 200, "compaction.optimization-interval": "1 h"}
+    run = simulate(Workload(rows=100), options, flushes=600, schedule=Schedule(interval_ms=60_000))
+    fired = [s for s in run.steps() if s.kind == "compaction"]
+    assert {s.decision.rule for s in fired if s.decision} == {"early full"}
+    assert len(fired) == 10
+
+
+def test_buckets_share_the_rows() -> None:
+    one = simulate(Workload(rows=1_000, keys=20_000), flushes=50)
+    four = simulate(Workload(rows=1_000, keys=20_000), flushes=50, buckets=4)
+    assert four.summary.bytes_ingested == pytest.approx(one.summary.bytes_ingested, rel=0.03)
+    assert set(four.levels_table()["bucket"].to_pylist()) == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    "bad", [{"kind": "none"}, {"updates": 0.5}, {"kind": "sequential", "keys": 5}, {"deletes": 1.5}]
+)
+def test_a_workload_that_cannot_be_drawn_is_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequest):
+        Workload(**bad)
+    with pytest.raises(InvalidOption):
+        simulate(Workload(), {TRIGGER: "many"})
+
+
+def test_files_that_all_meet_are_what_the_plan_rewrites_whole(seeds: tuple[int, ...]) -> None:
+    """The simulator's short cut and the rewrite plan agree."""
+    for seed in seeds:
+        chance, seen = np.random.default_rng(seed), 0
+        while seen < 50:
+            files = tuple(_random_files(chance))
+            unit = CompactUnit(5, files)
+            if not _all_meet(unit):
+                continue
+            seen += 1
+            levels = Levels.of(files, 6, interval.key_order(_KEYS))
+            (step,) = plan_unit(unit, levels, levels.key, small_bytes=1.0)
+            assert set(step.files) == set(files)
+            assert len(step.sections) == 1
+
+
+_KEYS = (ts.BIGINT.not_null(),)
+
+
+def _random_files(chance: np.random.Generator) -> Iterator[Any]:
+    for i in range(int(chance.integers(2, 6))):
+        low = int(chance.integers(0, 100))
+        yield data_file(str(i), low, low + int(chance.integers(0, 100)), min_sequence=i, max_sequence=i)
+
+
+def test_the_newest_row_of_a_key_decides_whether_it_is_deleted() -> None:
+    new = KeySet(np.array([1, 3]), np.array([True, False]))
+    old = KeySet(np.array([1, 2, 3]), np.array([False, True, True]))
+    found = merged([new, old])
+    assert (found.keys.tolist(), found.dead.tolist()) == ([1, 2, 3], [True, True, False])
+    assert byte_order(b"x") == b"x"
