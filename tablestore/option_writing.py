@@ -41,6 +41,12 @@ class WritingOptions:
     write_buffer_bytes: int = opt(
         "write-buffer-size", memory_size, 256 << 20, "pool of all write buffers of a process"
     )
+    write_threads: int | None = opt(
+        "tablestore.write.threads",
+        integer,
+        None,
+        "buckets that a write encodes at once beside its own thread; as many as Arrow may use, up to 4, if absent",
+    )
     target_file_bytes: int | None = opt("target-file-size", memory_size, None, "size data files roll at")
     small_file_ratio: float = opt(
         "compaction.small-file-ratio", float, 0.7, "share of the target below which is small"

@@ -16,7 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.format.parquet_schema import KEY_PREFIX
+
 SAMPLE_ROWS = 2048
+_LEAST_ROWS, _ONE_IN = (
+    256,
+    16,
+)  # of small files this part is enough: choosing must not cost as much as encoding
 _STRETCHES = 8
 _ROWS_PER_NUMBER, _ROWS_PER_TEXT = 4, 2  # sampled rows a distinct value must stand for to get a dictionary
 
@@ -34,6 +40,7 @@ def choose(rows: pa.Table) -> Encodings:
     columns hold has a dictionary until it grows too large.
     """
     sample = _sample(rows)
+    few: dict[str, bool] = {}
     dictionary: list[str] = []
     other: dict[str, str] = {}
     for f in rows.schema:
@@ -42,10 +49,15 @@ def choose(rows: pa.Table) -> Encodings:
         if pa.types.is_nested(f.type):
             dictionary += [leaf for leaf, kind in _leaves(f.name, f.type) if not pa.types.is_boolean(kind)]
             continue
-        if pa.types.is_dictionary(f.type) or _few_values(sample.column(f.name)):
-            dictionary.append(f.name)
-        elif _stored_as_integer(f.type):
-            other[f.name] = "DELTA_BINARY_PACKED"
+        if not pa.types.is_dictionary(f.type):
+            same = f.name.removeprefix(KEY_PREFIX)  # a key column is there twice
+            if same not in few:
+                few[same] = _few_values(sample.column(f.name))
+            if not few[same]:
+                if _stored_as_integer(f.type):
+                    other[f.name] = "DELTA_BINARY_PACKED"
+                continue
+        dictionary.append(f.name)
     return Encodings(tuple(dictionary), other)
 
 
@@ -65,10 +77,14 @@ def _leaves(path: str, t: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
 
 def _sample(rows: pa.Table) -> pa.Table:
     """Some rows, in stretches evenly spread."""
-    if rows.num_rows <= SAMPLE_ROWS:
+    wanted = min(SAMPLE_ROWS, max(_LEAST_ROWS, rows.num_rows // _ONE_IN))
+    if rows.num_rows <= wanted:
         return rows
-    length = SAMPLE_ROWS // _STRETCHES
+    length = wanted // _STRETCHES
     starts = np.linspace(0, rows.num_rows - length, _STRETCHES).astype(int)
+    if all(column.num_chunks == 1 for column in rows.columns):
+        places = (starts[:, None] + np.arange(length)).ravel()
+        return rows.take(pa.array(places))
     return pa.concat_tables([rows.slice(int(s), length) for s in starts])
 
 

@@ -49,6 +49,11 @@ class PostponeWriter:
         columns = [unnumbered, kinds, *values.columns]
         self._stream.append(pa.RecordBatch.from_arrays(columns, schema=self._schema))
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of the rows that are held."""
+        return self._stream.bytes
+
     def prepare(self) -> CommitMessage:
         """Finish the files and hand them over; the writer may go on then."""
         files = self._stream.finish()

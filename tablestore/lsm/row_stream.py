@@ -16,6 +16,7 @@ from tablestore.errors import Unavailable
 from tablestore.format.manifest import DataFileMeta
 from tablestore.lsm.bucket_files import RollingWriter
 from tablestore.lsm.memory import MemoryPool
+from tablestore.lsm.write_buffer import settled
 
 _HELD_BYTES = 32 << 20  # buffered rows that are handed over though the pool has room
 
@@ -31,6 +32,11 @@ class RowStream:
         self._failure: BaseException | None = None
         pool.register(self)
 
+    @property
+    def bytes(self) -> int:
+        """Bytes of the rows that are held."""
+        return self._bytes
+
     def append(self, batch: pa.RecordBatch) -> None:
         """Add rows. May hand over rows of this or another stream of the pool."""
         self._require_whole()
@@ -44,12 +50,11 @@ class RowStream:
 
     def settle(self) -> None:
         """Let go of batches of which only slices are held."""
-        slices = self._batches[self._settled :]
-        if len(slices) == 1:
-            slices = [slices[0].slice(0, 0), *slices]  # joining one batch alone would not copy it
-        if slices:
-            self._batches[self._settled :] = [pa.concat_batches(slices)]
-            self._settled = len(self._batches)
+        self._batches[self._settled :] = settled(self._batches[self._settled :])
+        self._settled = len(self._batches)
+
+    def wait(self) -> None:
+        """Nothing is written beside the caller."""
 
     def flush(self) -> None:
         """Hand what is held to the open file. If that fails the rows are gone: then only `abort` is left."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
@@ -62,6 +63,22 @@ class SortedRows:
             yield take(self.batches[0], order[start : start + _PIECE_ROWS])
 
 
+def settled(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """The same rows in memory of their own: neighbouring slices of larger batches are copied into one, the
+    rest stays as it is."""
+    found: list[pa.RecordBatch] = []
+    for slices, own in ((list(some), own) for own, some in groupby(batches, _owns_memory)):
+        if own:
+            found += slices
+        else:  # joining one batch alone would not copy it
+            found.append(pa.concat_batches([slices[0].slice(0, 0), *slices]))
+    return found
+
+
+def _owns_memory(batch: pa.RecordBatch) -> bool:
+    return batch.get_total_buffer_size() <= 2 * batch.nbytes
+
+
 class WriteBuffer:
     """kv batches of one bucket and the bytes they hold."""
 
@@ -81,12 +98,8 @@ class WriteBuffer:
 
     def settle(self) -> None:
         """Copy slices of larger batches, so that those can be freed."""
-        slices = self._batches[self._settled :]
-        if len(slices) == 1:
-            slices = [slices[0].slice(0, 0), *slices]  # joining one batch alone would not copy it
-        if slices:
-            self._batches[self._settled :] = [pa.concat_batches(slices)]
-            self._settled = len(self._batches)
+        self._batches[self._settled :] = settled(self._batches[self._settled :])
+        self._settled = len(self._batches)
 
     def drain(self) -> SortedRows:
         """Everything held, ordered; the buffer is empty afterwards."""

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -35,11 +37,21 @@ from tablestore.lsm.merge_function import merge_function
 from tablestore.lsm.recording import record_of
 from tablestore.lsm.rewriter import CompactResult, Rewriter
 from tablestore.lsm.sorted_run import Levels
+from tablestore.lsm.workers import Workers
 from tablestore.lsm.write_buffer import WriteBuffer
 from tablestore.options import TableOptions
 
 log = logging.getLogger(__name__)
 _MOST_BYTES = 1 << 30  # text columns of one batch must stay below 2 GiB
+_BESIDE_BYTES = 1 << 20  # a smaller buffer is written sooner than a thread takes it over
+
+
+@dataclass(frozen=True, slots=True)
+class Flushed:
+    """The files that one flush made."""
+
+    data: tuple[DataFileMeta, ...]
+    changelog: tuple[DataFileMeta, ...]
 
 
 class MergeTreeWriter:
@@ -68,6 +80,7 @@ class MergeTreeWriter:
         schema_of: Callable[[int], TableSchema],
         deletions: BucketDeletions | None = None,
         produce: bool = True,
+        workers: Workers | None = None,
     ) -> None:
         self._env, self._place = env, (partition, bucket, total_buckets)
         self._files = BucketFiles(env, io, directory, schema, options, schema_of)
@@ -79,20 +92,28 @@ class MergeTreeWriter:
         self._deletions = deletions
         self._rewriter = Rewriter(self._files, deletions=deletions, produce=produce) if compact else None
         self._changelog = changelog
+        self._waits = options.lookup_wait or not options.needs_lookup or not produce
         self._levels, self._next_sequence = levels, next_sequence
         self._last_full_ms = PickContext.at(0, levels).last_full_ms
         self._buffer = WriteBuffer(schema.key_fields, self._function.sequence)
-        self._pool = pool
+        self._pool, self._workers = pool, workers
+        self._under_way: Future[Flushed] | None = None
         self._new: list[DataFileMeta] = []
         self._new_changelog: list[DataFileMeta] = []
         self._compacted = CompactResult()
         self._failure: BaseException | None = None
-        pool.register(self)
+        pool.register(self, beside=workers is not None and not workers.idle)
 
     @property
     def levels(self) -> Levels:
         """The bucket as it will be once everything flushed and compacted so far is committed."""
         return self._levels
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of what `prepare` may have to write: the buffer, and files it may compact."""
+        live = sum(f.file_size for f in self._levels.files) if self._rewriter is not None else 0
+        return self._buffer.bytes + live
 
     def append(
         self, values: pa.RecordBatch, kinds: pa.Array | None = None, sequences: pa.Array | None = None
@@ -121,35 +142,73 @@ class MergeTreeWriter:
         self._buffer.settle()
 
     def flush(self) -> None:
-        """Write what is buffered to level 0. If that fails the rows are gone: then only `abort` is left."""
-        self._require_whole()
-        if not self._buffer.rows:
-            return
-        try:
-            self._flush()
-        except BaseException as e:
-            self._failure = e
-            raise
+        """Write what is buffered to level 0, beside the caller if there are workers and it is worth it. If
+        that fails the rows are gone: then only `abort` is left."""
+        workers = self._workers
+        beside = workers is not None and not workers.idle and self._buffer.bytes >= _BESIDE_BYTES
+        self._flush(workers if beside else None)
 
     def _require_whole(self) -> None:
         if self._failure is not None:
             text = f"a flush of this writer failed and lost its rows; abort and write again: {self._failure}"
             raise Unavailable(0, text) from self._failure
 
-    def _flush(self) -> None:
-        if self._rewriter is not None:
-            self._stall()
-        rows = self._buffer.drain()
-        self._pool.report(self, 0)
-        if self._changelog:
-            changelog = RollingWriter(
-                self._files, self._names.changelog, level=0, source=APPEND_SOURCE, changelog=True
-            )
-            self._new_changelog += write_all(changelog, rows.raw())
-        data = RollingWriter(self._files, self._names.data, level=0, source=APPEND_SOURCE)
-        new = write_all(data, rows.folded(self._function))
-        self._new += new
-        self._levels = self._levels.apply((), new, self._key)
+    def _flush(self, workers: Workers | None) -> None:
+        self._require_whole()
+        self.wait()
+        if not self._buffer.rows:
+            return
+        try:
+            if self._rewriter is not None:
+                self._stall()
+            buffer = self._buffer
+            self._buffer = WriteBuffer(self._files.schema.key_fields, self._function.sequence)
+            if workers is None:
+                self._pool.report(self, 0)
+                self._take(self._written(buffer))
+                return
+            self._pool.begun(self)
+            self._under_way = workers.begin(partial(self._written, buffer))
+        except BaseException as e:
+            self._failure = e
+            raise
+
+    def _written(self, buffer: WriteBuffer) -> Flushed:
+        """What a buffer holds as files of level 0; none if that fails. Runs on any thread, one at a time."""
+        changelog: tuple[DataFileMeta, ...] = ()
+        rows = buffer.drain()
+        try:
+            if self._changelog:
+                raw = RollingWriter(
+                    self._files, self._names.changelog, level=0, source=APPEND_SOURCE, changelog=True
+                )
+                changelog = write_all(raw, rows.raw())
+            data = RollingWriter(self._files, self._names.data, level=0, source=APPEND_SOURCE)
+            return Flushed(write_all(data, rows.folded(self._function)), changelog)
+        except BaseException:
+            self._files.delete(changelog)
+            raise
+
+    def wait(self) -> None:
+        """Return when the flush that is under way is done; raises what it raised."""
+        flushing = self._under_way
+        if flushing is None:
+            return
+        try:
+            flushed = flushing.result()
+        except BaseException as e:
+            if flushing.done():  # else the caller was interrupted
+                self._under_way, self._failure = None, e
+                self._pool.flushed(self)
+            raise
+        self._under_way = None
+        self._pool.flushed(self)
+        self._take(flushed)
+
+    def _take(self, flushed: Flushed) -> None:
+        self._new += flushed.data
+        self._new_changelog += flushed.changelog
+        self._levels = self._levels.apply((), flushed.data, self._key)
 
     def _stall(self) -> None:
         """Compact while more runs than the stop trigger have gathered."""
@@ -199,12 +258,19 @@ class MergeTreeWriter:
 
     def prepare(self, *, fully: bool = False) -> CommitMessage:
         """Flush, compact while a rule fires (with `fully`, everything), and hand over what is to be
-        committed; the writer may go on then."""
-        self.flush()
+        committed; the writer may go on then.
+
+        Where commits need not wait for lookups (`lookup-wait` = false) what is compacted is what earlier
+        commits left at level 0: the rows flushed now are looked up with the next one, or by a compaction.
+        """
+        if self._waits or fully:
+            self._flush(None)
+        self.wait()
         if fully and self._rewriter is not None:
             self._compact_fully()
         while self._rewriter is not None and self._compact():
             pass
+        self._flush(None)
         new_index, replaced = self._deletions.flush() if self._deletions is not None else ((), ())
         partition, bucket, total_buckets = self._place
         message = CommitMessage(
@@ -225,6 +291,9 @@ class MergeTreeWriter:
 
     def abort(self) -> None:
         """Drop what is buffered and delete every file made since the last `prepare`."""
+        flushing, self._under_way = self._under_way, None
+        if flushing is not None and flushing.exception() is None:
+            self._take(flushing.result())
         self._pool.release(self)
         self._buffer = WriteBuffer(self._files.schema.key_fields, self._function.sequence)
         made = [*self._new, *self._new_changelog, *self._compacted.written]

@@ -1,8 +1,9 @@
 """Which (partition, bucket) each row belongs to, and the batch cut into one slice for each (format facts
 section 6).
 
-One stable sort by a small integer code and one gather a batch; slices then share its memory. Batches of
-about 250,000 rows keep the gather inside the cache. Where the bucket is no function of the row alone (dynamic
+One stable sort by a small integer code; large slices are gathered each into memory of its own, so that what
+one bucket has written can be freed, small ones share one gather. Batches of about 250,000 rows keep it inside
+the cache. Where the bucket is no function of the row alone (dynamic
 buckets) others say it and only cut here.
 """
 
@@ -20,6 +21,7 @@ from tablestore.format.types import DataType
 from tablestore.options import TableOptions
 
 BATCH_ROWS = 262_144
+_OWN_ROWS = 4096  # slices of at least so many rows get memory of their own
 UNAWARE_BUCKET = 0  # the directory of append tables without buckets
 Slice = tuple[bytes, int, pa.RecordBatch]
 NO_PARTITION = binary_row.encode([], [])
@@ -69,12 +71,15 @@ def cut(
     small = groups.astype(np.uint8 if count <= 256 else np.uint16) if count <= 65_536 else groups
     order = np.argsort(small, kind="stable")
     sorted_groups = groups[order]
-    taken = batch.take(pa.array(order))
     starts = np.flatnonzero(np.r_[True, sorted_groups[1:] != sorted_groups[:-1]])
     ends = np.r_[starts[1:], len(order)]
+    places = pa.array(order)
+    taken = batch.take(places) if len(starts) * _OWN_ROWS > len(order) else None
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         group = int(sorted_groups[start])
-        yield partitions[group // total], group % total, taken.slice(start, end - start)
+        own = places.slice(start, end - start)
+        rows = batch.take(own) if taken is None else taken.slice(start, end - start)
+        yield partitions[group // total], group % total, rows
 
 
 def partitions_of(batch: pa.RecordBatch, schema: TableSchema) -> tuple[list[bytes], np.ndarray]:

@@ -3,7 +3,8 @@ they are committed.
 
 How rows find their bucket is the routing's matter, what a bucket's writer does with them depends on the kind
 of table: sort and merge (primary key), append, or put aside (postponed buckets). Memory: all writers of a
-process share one pool of `write-buffer-size`; when it is full the largest flushes. Belongs to one thread.
+process share one pool of `write-buffer-size`; when it is full the largest flushes. Belongs to one thread;
+other threads encode buckets beside it and prepare them side by side, unless it is a task of an engine.
 Sequence numbers: without a base each bucket goes on from its live maximum; with `sequence_base` (a task of
 an engine) rows are numbered from there in the order in which they are written, and no manifest is read.
 """
@@ -36,6 +37,7 @@ from tablestore.lsm.merge.validate import require_acceptable, wanted_rows
 from tablestore.lsm.merge_function import in_table, merge_function
 from tablestore.lsm.postpone_writer import PostponeWriter, postponed_options
 from tablestore.lsm.sorted_run import Levels
+from tablestore.lsm.workers import Workers
 from tablestore.lsm.writer import MergeTreeWriter
 from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.store import Store
@@ -51,6 +53,8 @@ from tablestore.write.routing import Place, Routing, by_rows_alone
 from tablestore.write.support import require_parallel_writers, require_writable
 
 KIND, SEQUENCE = "_VALUE_KIND", "_SEQUENCE_NUMBER"
+_MOST_THREADS = 4
+_TOGETHER_BYTES = 1 << 20  # buckets with less to write are done before a thread takes one over
 
 
 class BucketWriter(Protocol):
@@ -61,6 +65,8 @@ class BucketWriter(Protocol):
     ) -> None: ...
     def prepare(self) -> CommitMessage: ...
     def abort(self) -> None: ...
+    @property
+    def waiting_bytes(self) -> int: ...
 
 
 class TableWrite:
@@ -85,6 +91,7 @@ class TableWrite:
     ) -> None:
         require_writable(store.schema, store.options)
         self._store, self._pool, self._compact = store, pool, compact
+        self._workers = Workers(_threads(store.options) if sequence_base is None else 0)
         self._changelog = changelog and store.options.changelog_producer is ChangelogProducer.INPUT
         self._sequence = sequence_base
         self._mode = BucketMode.of(store.schema, store.options)
@@ -209,6 +216,7 @@ class TableWrite:
             schema_of=store.schema_of,
             deletions=self._deletions(partition, bucket),
             produce=not self._fresh,
+            workers=self._workers,
         )
 
     def _deletions(self, partition: bytes, bucket: int) -> BucketDeletions | None:
@@ -261,25 +269,37 @@ class TableWrite:
 
     def prepare(self) -> list[CommitMessage]:
         """Flush everything; one message for each bucket that changed. Writing may go on afterwards."""
-        messages: list[CommitMessage] = []
+        done: dict[Place, CommitMessage] = {}
         try:
             self._require_whole()
-            fully = self._fully()
             with in_table(self._store.paths.root):
-                for place, writer in self._writers.items():
-                    messages.append(writer.prepare(fully=True) if fully(place) else writer.prepare())
+                self._prepare_writers(done)
             indexes = self._routing.prepare()
         except BaseException:
             self.abort()
-            discard(self._store, messages)
+            discard(self._store, done.values())
             raise
         found = []
-        for m in messages:
+        for m in (done[place] for place in self._writers):
             change = indexes.get((m.partition, m.bucket))
             if change is not None:
                 m = replace(m, new_index=(*m.new_index, *change.new), deleted_index=change.deleted)
             found.append(m)
         return [m for m in found if not m.empty]
+
+    def _prepare_writers(self, done: dict[Place, CommitMessage]) -> None:
+        """Put each writer's message into `done`; side by side if there is enough to do."""
+        fully = self._fully()
+
+        def prepare(place: Place, writer: BucketWriter) -> None:
+            done[place] = writer.prepare(fully=True) if fully(place) else writer.prepare()
+
+        jobs = [partial(prepare, *item) for item in self._writers.items()]
+        if sum(writer.waiting_bytes for writer in self._writers.values()) >= _TOGETHER_BYTES:
+            self._workers.every(jobs)
+            return
+        for job in jobs:
+            job()
 
     def _fully(self) -> Callable[[Place], bool]:
         """Which buckets are compacted fully now; writers of those that wait are opened."""
@@ -301,11 +321,19 @@ class TableWrite:
         writers, self._writers = list(self._writers.values()), {}
         for writer in writers:
             writer.abort()
-        self._routing.close()
+        self.close()
 
     def close(self) -> None:
         """Let go of what was needed to write; what was prepared stays."""
+        self._workers.close()
         self._routing.close()
+
+
+def _threads(options: TableOptions) -> int:
+    """Threads that a write uses beside its own; none where Arrow is to use one (`pa.set_cpu_count`)."""
+    if options.write_threads is not None:
+        return options.write_threads
+    return min(pa.cpu_count(), _MOST_THREADS) if pa.cpu_count() > 1 else 0
 
 
 def _routing(store: Store, mode: BucketMode, *, engine: bool, fresh: bool, at: LocatedKeys | None) -> Routing:

@@ -86,3 +86,49 @@ def test_a_vanished_owner_makes_no_one_flush():
     gc.collect()
     owner.grow(90)
     assert owner.flushed == 0
+
+
+class Slow(Owner):
+    """An owner whose flush goes on until it is waited for."""
+
+    under_way = waited = 0
+
+    def __init__(self, pool: MemoryPool) -> None:
+        super().__init__(pool)
+        pool.register(self, beside=True)
+
+    def flush(self) -> None:
+        self.wait()
+        self.under_way, self.held, self.flushed = self.held, 0, self.flushed + 1
+        self.pool.begun(self)
+
+    def wait(self) -> None:
+        if self.under_way:
+            self.under_way, self.waited = 0, self.waited + 1
+            self.pool.flushed(self)
+
+
+def test_flushes_beside_begin_early_and_are_waited_for_when_the_pool_is_full():
+    pool = MemoryPool(100)
+    first, second = Slow(pool), Slow(pool)
+    first.grow(40)
+    second.grow(35)
+    assert (first.flushed, second.flushed) == (0, 0)
+    second.grow(10)  # three quarters are buffered: the larger begins
+    assert (second.flushed, second.waited, pool.held_bytes) == (1, 0, 85)
+    first.grow(15)
+    assert (second.waited, pool.held_bytes) == (0, 100)
+    first.grow(1)
+    assert (first.flushed, second.waited, pool.held_bytes) == (0, 1, 56)
+
+
+def test_the_pool_is_never_above_its_limit_after_a_report():
+    pool = MemoryPool(100)
+    owners = [Slow(pool) for _ in range(4)]
+    goes_on = 0
+    for turn in range(60):
+        owners[turn % 4].grow(7 + turn % 5)
+        assert pool.held_bytes <= 100
+        goes_on += any(o.under_way for o in owners)
+    assert sum(o.flushed for o in owners) > 4
+    assert goes_on > 30  # rows came in while others were written

@@ -74,3 +74,14 @@ def test_cut_keeps_the_order_of_rows_in_a_bucket() -> None:
         assert set(buckets[numbers]) == {bucket}
         seen += numbers.tolist()
     assert sorted(seen) == list(range(500))
+
+
+@pytest.mark.parametrize(("rows", "own"), [(40_000, True), (400, False)])
+def test_large_slices_own_their_memory_and_small_ones_share_it(rows: int, own: bool) -> None:
+    batch = pa.record_batch({"k": pa.array(range(rows), pa.int64()), "v": pa.array(["v" * 20] * rows)})
+    buckets = (np.arange(rows) % 4).astype(np.int32)
+    found = list(bucketing.cut(batch, [b""], np.zeros(rows, dtype=np.int64), buckets))
+    assert [bucket for _, bucket, _ in found] == [0, 1, 2, 3]
+    for _, bucket, part in found:
+        assert part.column("k").to_pylist() == list(range(bucket, rows, 4))
+        assert (part.get_total_buffer_size() < 2 * part.nbytes) == own

@@ -1,0 +1,109 @@
+"""Writes with threads: the same table as without, and nothing left of a write that fails."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.errors import Unavailable
+from tablestore.io.fileio import LocalFileIO
+from tablestore.lsm import writer as writing
+from tablestore.meta.store import Store
+from tablestore.write import table_write
+
+THREADS = "tablestore.write.threads"
+SCHEMA = pa.schema([("k", pa.int64()), ("p", pa.int32()), ("v", pa.string())])
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "_BESIDE_BYTES", 0)
+    monkeypatch.setattr(table_write, "_TOGETHER_BYTES", 0)
+
+
+def changes(rng: np.random.Generator) -> pa.Table:
+    rows = int(rng.integers(1, 400))
+    keys = rng.integers(0, 300, rows)
+    kinds = rng.choice(["+I", "+U", "-D"], rows, p=[0.6, 0.2, 0.2])
+    values = [f"{n}-{'x' * int(n % 90)}" for n in rng.integers(0, 1 << 40, rows)]
+    return pa.table({"k": keys, "p": (keys % 3).astype(np.int32), "v": values, "kind": kinds})
+
+
+def rows(table: ts.Table) -> pa.Table:
+    return table.scan().to_arrow().sort_by("k")
+
+
+@pytest.mark.parametrize("write_only", [True, False])
+@pytest.mark.parametrize("producer", ["none", "lookup"])
+def test_any_number_of_threads_gives_the_same_rows(
+    tmp_path: Path, seeds: range, write_only: bool, producer: str
+) -> None:
+    for seed in seeds:
+        tables = [
+            ts.connect(str(tmp_path / f"{seed}-{threads}")).create_table(
+                "db.t",
+                schema=SCHEMA,
+                primary_key=["k", "p"],
+                partition_by=["p"],
+                options={
+                    "bucket": 3,
+                    "write-buffer-size": "16 kb",
+                    "num-sorted-run.compaction-trigger": 3,
+                    "changelog-producer": producer,
+                    "write-only": write_only,
+                    THREADS: threads,
+                },
+            )
+            for threads in (0, 3)
+        ]
+        rng = np.random.default_rng(seed)
+        for _ in range(4):
+            batches = [changes(rng) for _ in range(int(rng.integers(1, 6)))]
+            for table in tables:
+                with table.writer() as w:
+                    for batch in batches:
+                        w.write(batch, row_kind_column="kind")
+        assert rows(tables[0]).equals(rows(tables[1])), f"seed {seed}"
+        assert [table.check() for table in tables] == [[], []]
+
+
+class OneBroken(LocalFileIO):
+    """Files of one bucket cannot be made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads = set[str]()
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        self.threads.add(threading.current_thread().name)
+        if "/bucket-2/" in path:
+            raise Unavailable(28, f"{path}: No space left on device")
+        return super().open_output(path)
+
+
+@pytest.mark.parametrize("buffer", ["1 mb", "2 kb"])
+def test_a_bucket_that_fails_takes_the_files_of_all_with_it(tmp_path: Path, buffer: str) -> None:
+    options = {"bucket": 4, "write-buffer-size": buffer, THREADS: 2}
+    made = ts.connect(str(tmp_path)).create_table("db.t", schema=SCHEMA, primary_key=["k"], options=options)
+    table = ts.Table(Store.open(made.location, io=(io := OneBroken())), made.name)
+    data = changes(np.random.default_rng(0)).drop_columns(["kind"])
+    with pytest.raises(Unavailable, match=r"No space left|lost its rows"), table.writer() as w:
+        w.write(data.to_batches(max_chunksize=20))
+    assert any(name.startswith("tablestore-write") for name in io.threads)
+    assert not list(Path(made.location).rglob("data-*"))
+    assert made.scan().to_arrow().num_rows == 0
+
+
+def test_tasks_of_engines_use_no_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+    monkeypatch.setattr(table_write, "Workers", lambda threads: begun.append(threads))
+    options = {"bucket": 2, THREADS: 2}
+    table = ts.connect(str(tmp_path)).create_table("db.t", schema=SCHEMA, primary_key=["k"], options=options)
+    table.open_writer(sequence_base=0)
+    table.writer()
+    assert begun == [0, 2]
