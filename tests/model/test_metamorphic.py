@@ -2,8 +2,8 @@
 
 A *life* is a list of upserts, updates, deletes, overwrites, compactions and expiries, drawn from a seed
 inside the domain of I12; a *variation* is another number of buckets, size of buffers and files, compaction
-strategy, changelog producer, file format, order or number of writers. What depends on when rows meet, and so
-is outside that domain, has a case of its own below: each shows both results.
+strategy, changelog producer, file format, order or number of writers. What depends on when rows meet is
+outside that domain: test_timing_shows.py has a case of each.
 """
 
 from __future__ import annotations
