@@ -6,7 +6,7 @@ One pick a call. `decide` is pure but for the key order of files, so a dry run c
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from tablestore.env import Env
 from tablestore.format.commit_message import CommitMessage
@@ -19,6 +19,8 @@ from tablestore.lsm.compaction import CompactionOptions, PickContext, pick
 from tablestore.lsm.compaction import full as full_compaction
 from tablestore.lsm.decision import Decision
 from tablestore.lsm.deletions import BucketDeletions
+from tablestore.lsm.estimate import UNKNOWN, SizeModel
+from tablestore.lsm.forecast import Forecast, forecast
 from tablestore.lsm.merge.expire import expired_files
 from tablestore.lsm.merge_function import in_table
 from tablestore.lsm.recording import record_of
@@ -43,6 +45,25 @@ def decide(
     `expired` names files with rows past their time."""
     worn = expired | (deletions.names() if deletions is not None else frozenset())
     return _decide(_levels(schema, options, files), options, worn, full=full, now_ms=now_ms)
+
+
+def preview(
+    schema: TableSchema,
+    options: TableOptions,
+    files: Sequence[DataFileMeta],
+    decision: Decision,
+    *,
+    deletions: BucketDeletions | None = None,
+    expired: frozenset[str] = frozenset(),
+    model: SizeModel = UNKNOWN,
+) -> Forecast | None:
+    """What carrying out a decision over these live files would read and write; None if nothing is done."""
+    if decision.unit is None:
+        return None
+    gone = None if deletions is None else deletions.counts({f.file_name: f.row_count for f in files})
+    types = [f.type for f in schema.key_fields]
+    levels = _levels(schema, options, files)
+    return forecast(decision.unit, levels, options, types, expired=expired, gone=gone, model=model)
 
 
 def compact_bucket(

@@ -8,7 +8,7 @@ Nothing points to the new container until the message that names it is committed
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -57,6 +57,11 @@ class BucketDeletions:
         if self._vectors is not None:
             return frozenset(self._vectors)
         return frozenset(r.data_file for f in self.live for r in f.dv_ranges or ())
+
+    def counts(self, rows: Mapping[str, int]) -> dict[str, int]:
+        """How many rows of these data files are deleted; all of its `rows` where nobody counted."""
+        ranges = (r for f in self.live for r in f.dv_ranges or () if r.data_file in rows)
+        return {r.data_file: rows[r.data_file] if r.cardinality is None else r.cardinality for r in ranges}
 
     def of(self, data_file: str) -> DeletionVector | None:
         """The vector of a data file, None if it has none."""

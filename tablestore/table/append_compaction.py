@@ -20,6 +20,7 @@ from tablestore.lsm.append_rewriter import combine
 from tablestore.lsm.bucket_files import BucketFiles, FileNames
 from tablestore.lsm.decision import Decision
 from tablestore.lsm.deletions import BucketDeletions
+from tablestore.lsm.forecast import Forecast, combined
 from tablestore.lsm.recording import APPEND, completed, planned
 from tablestore.meta.store import Store
 from tablestore.write.bucket_mode import BucketMode
@@ -66,6 +67,14 @@ def _task(
         new_index=tuple(index.values()),
         compactions=(planned(decision, strategy=APPEND, bucket=bucket.bucket),),
     )
+
+
+def preview(store: Store, task: CommitMessage) -> Forecast:
+    """What combining the files of a task would do."""
+    rows = {f.file_name: f.row_count for f in task.new_files}
+    path = partial(store.index_path, task.partition, task.bucket)
+    deletions = BucketDeletions(store.env, store.io, path, task.new_index, store.options.bitmap64)
+    return combined(task.new_files, deletions.counts(rows))
 
 
 def run(store: Store, task: CommitMessage) -> CommitMessage:

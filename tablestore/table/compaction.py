@@ -9,68 +9,40 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from itertools import islice
+from typing import Any
 
 from tablestore.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format import commit_message
 from tablestore.format.commit_message import CommitMessage
+from tablestore.format.compaction_record import counts_of
 from tablestore.format.index_manifest import IndexFileMeta
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifest import ADD, DataFileMeta
 from tablestore.format.predicate import Predicate
+from tablestore.format.snapshot import COMPACT
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm import compact_task
 from tablestore.lsm.decision import Decision
 from tablestore.lsm.deletions import BucketDeletions
+from tablestore.lsm.estimate import UNKNOWN, Merge, SizeModel
+from tablestore.lsm.forecast import placed
 from tablestore.lsm.memory import MemoryPool
 from tablestore.lsm.merge.expire import expired_files
+from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.table import append_compaction, postpone
 from tablestore.table.bucket_choice import BucketChoice, Buckets, PartitionChoice
+from tablestore.table.compaction_report import Compaction, Pick
 from tablestore.write.bucket_mode import BucketMode
 from tablestore.write.commit import CommitRequest, Committed, Committer
 from tablestore.write.support import require_writable
 from tablestore.write.table_write import discard, refused_leaves_nothing
 
-
-@dataclass(frozen=True, slots=True)
-class Pick:
-    """What one bucket's compaction is or would be. `partition` as text."""
-
-    partition: str
-    bucket: int
-    decision: Decision
-
-    @property
-    def text(self) -> str:
-        """One line: where, what, why."""
-        bucket = "bucket-postpone" if self.bucket == POSTPONE_BUCKET else f"bucket-{self.bucket}"
-        where = "/".join(t for t in (self.partition, bucket) if t)
-        what = self.decision.unit.text if self.decision.unit else "nothing"
-        return f"{where}: {what}, because {self.decision.reason.text}"
-
-
-@dataclass(frozen=True, slots=True)
-class Compaction:
-    """Every bucket's pick; `committed` is None after a dry run."""
-
-    picks: tuple[Pick, ...]
-    committed: Committed | None = None
-    bytes_read: int = 0
-    bytes_written: int = 0
-
-    @property
-    def text(self) -> str:
-        """What happened (or would), a line for each bucket that has work."""
-        busy = [p for p in self.picks if p.decision.unit]
-        lines = [p.text for p in busy] or [p.text for p in self.picks[:1]] or ["no buckets"]
-        if self.committed is not None and self.committed.snapshot is not None:
-            read, wrote = self.bytes_read / 1e6, self.bytes_written / 1e6
-            lines.append(f"snapshot {self.committed.snapshot}: read {read:.1f} MB, wrote {wrote:.1f} MB")
-        return "\n".join(lines)
-
-    def __repr__(self) -> str:
-        return f"Compaction({self.text})"
+__all__ = ["Compaction", "Pick", "compact", "compact_until_quiet", "run_task", "tasks"]
+_LOOKED_BACK = 64  # snapshots in which a dry run looks for compactions to learn from
+_MERGES_LEARNED = 64
 
 
 def _buckets(store: Store, choice: BucketChoice) -> list[CommitMessage]:
@@ -99,6 +71,7 @@ def _deletions(store: Store, task: CommitMessage) -> BucketDeletions | None:
 
 
 def _decide(store: Store, task: CommitMessage, full: bool) -> Decision:
+    """The pick in a bucket; costs no I/O."""
     return compact_task.decide(
         store.schema,
         store.options,
@@ -145,24 +118,43 @@ def compact(
         done = _postponed(store, choice, dry_run, pool)
         if done is not None:
             return done
+    if dry_run:
+        picks = list(_foretold(store, _buckets(store, choice), full))
+        _require_picks(store, picks, partition)
+        return Compaction(tuple(picks))
     picks, messages, seen = [], [], store.snapshots.latest_id() or 0
     try:
         for task in _buckets(store, choice):
-            for decision, message in _done(store, task, full, dry_run):
-                picks.append(Pick(store.partition_text(task.partition), task.bucket, decision))
+            for decision, message in _done(store, task, full):
+                records = () if message is None else message.compactions
+                record = records[0] if records else None
+                place = store.partition_text(task.partition), task.bucket
+                picks.append(Pick(*place, decision, record=record))
                 if message is not None:
                     messages.append(message)
     except BaseException:
         discard(store, messages)
         raise
-    if not picks and isinstance(partition, str) and partition:
-        _require_partition(store, partition)
-    if dry_run:
-        return Compaction(tuple(picks))
+    _require_picks(store, picks, partition)
     with refused_leaves_nothing(store, messages):
         request = CommitRequest(store.env.uuid(), compacted_from=seen)
         committed = Committer(store).commit(messages, request) if messages else Committed()
     return _finished(picks, committed, messages)
+
+
+def compact_until_quiet(store: Store, **choice: Any) -> Compaction:
+    """Compact pick by pick until no rule fires in the chosen buckets; each round is a commit."""
+    done = compact(store, full=False, dry_run=False, **choice)
+    last = done
+    while last.busy and last.committed is not None and last.committed.snapshots:
+        last = compact(store, full=False, dry_run=False, **choice)
+        done = done.then(last) if last.busy else done
+    return done
+
+
+def _require_picks(store: Store, picks: list[Pick], partition: PartitionChoice) -> None:
+    if not picks and isinstance(partition, str) and partition:
+        _require_partition(store, partition)
 
 
 def _require_partition(store: Store, partition: str) -> None:
@@ -176,20 +168,73 @@ def _require_partition(store: Store, partition: str) -> None:
 
 
 def _finished(picks: list[Pick], committed: Committed, messages: list[CommitMessage]) -> Compaction:
-    read = sum(f.file_size for m in messages for f in m.compact_before)
-    written = sum(f.file_size for m in messages for f in _new(m))
-    return Compaction(tuple(picks), committed, read, written)
+    counts = [counts_of(m.compact_before, m.compact_after) for m in messages]
+    sums = (sum(c[name] for c in counts) for name in ("bytes_read", "bytes_written", "bytes_moved"))
+    return Compaction(tuple(picks), committed, *sums)
 
 
-def _done(
-    store: Store, task: CommitMessage, full: bool, dry_run: bool
-) -> Iterator[tuple[Decision, CommitMessage | None]]:
-    """Each pick in one bucket, carried out unless it is a dry run."""
+def _done(store: Store, task: CommitMessage, full: bool) -> Iterator[tuple[Decision, CommitMessage | None]]:
+    """Each pick in one bucket, carried out."""
     if store.schema.primary_keys:
-        yield (_decide(store, task, full), None) if dry_run else _run(store, task, full)
+        yield _run(store, task, full)
         return
     for decision, unit in append_compaction.decide(store, task, task.new_index, full=full):
-        yield decision, None if dry_run or unit is None else append_compaction.run(store, unit)
+        yield decision, None if unit is None else append_compaction.run(store, unit)
+
+
+def _foretold(store: Store, tasks: list[CommitMessage], full: bool) -> Iterator[Pick]:
+    """Each pick in these buckets with what it would do. Reads metadata only."""
+    keyed = bool(store.schema.primary_keys)
+    model = _learned(store) if keyed and tasks else UNKNOWN
+    for task in tasks:
+        place = store.partition_text(task.partition), task.bucket
+        if not keyed:
+            for decision, unit in append_compaction.decide(store, task, task.new_index, full=full):
+                coming = None if unit is None else append_compaction.preview(store, unit)
+                yield Pick(*place, decision, coming)
+            continue
+        decision = _decide(store, task, full)
+        coming = compact_task.preview(
+            store.schema,
+            store.options,
+            task.new_files,
+            decision,
+            deletions=_deletions(store, task),
+            expired=expired_files(store.env, store.schema_of, store.schema, store.options, task.new_files),
+            model=model,
+        )
+        yield Pick(*place, decision, coming)
+
+
+def _learned(store: Store) -> SizeModel:
+    """What the newest compactions of the table say of the next ones."""
+    merges: list[Merge] = []
+    latest = store.snapshots.latest_id() or 0
+    for snapshot_id in range(latest, max(0, latest - _LOOKED_BACK), -1):
+        try:
+            snapshot = store.snapshots.get(snapshot_id)
+        except NotFound:
+            break
+        if snapshot.commit_kind == COMPACT:
+            merges += _merges(store.manifests.delta_entries(snapshot))
+        if len(merges) >= _MERGES_LEARNED:
+            break
+    return SizeModel.learned(merges, store.key_types)
+
+
+def _merges(entries: Entries) -> list[Merge]:
+    """The first merges of a commit: files read and written, by bucket."""
+    found: dict[tuple[bytes, int], tuple[list[DataFileMeta], list[DataFileMeta]]] = {}
+    for e in entries:
+        read, written = found.setdefault((e.partition, e.bucket), ([], []))
+        (written if e.kind == ADD else read).append(e.file)
+    pairs = []
+    for read, written in islice(found.values(), _MERGES_LEARNED):
+        moved = {f.file_name for f in read} & {f.file_name for f in written}
+        one = [[f for f in files if f.file_name not in moved] for files in (read, written)]
+        if one[0] and one[1]:
+            pairs.append((one[0], one[1]))
+    return pairs
 
 
 def _postponed(
@@ -205,7 +250,7 @@ def _postponed(
         return None
     buckets = postpone.totals(store, entries, files)
     picks = [
-        Pick(store.partition_text(p), POSTPONE_BUCKET, decision)
+        Pick(store.partition_text(p), POSTPONE_BUCKET, decision, placed(files[p]) if dry_run else None)
         for p, decision in postpone.decisions(files, buckets)
     ]
     if dry_run:
@@ -213,12 +258,6 @@ def _postponed(
     memory = pool or MemoryPool(store.options.write_buffer_bytes)
     committed, messages = postpone.compact(store, files, buckets, memory)
     return _finished(picks, committed, messages)
-
-
-def _new(message: CommitMessage) -> list[DataFileMeta]:
-    """Files a compaction wrote, moved ones left out."""
-    before = {f.file_name for f in message.compact_before}
-    return [f for f in message.compact_after if f.file_name not in before]
 
 
 def tasks(

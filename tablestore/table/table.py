@@ -505,12 +505,13 @@ class Table:
         *,
         full: bool = False,
         dry_run: bool = False,
+        until_quiet: bool = False,
         partition: Mapping[str, Any] | str | None = None,
         bucket: int | Iterable[int] | None = None,
         where: Predicate | None = None,
     ) -> Compaction:
-        """Compact each bucket by the universal rules, or fully; with `dry_run` only tell what would happen
-        and why.
+        """Compact each bucket once by the rules of its strategy, or fully; with `until_quiet` until no rule
+        fires, a commit a round; with `dry_run` only tell what would happen and why.
 
         `partition`, `bucket` (one or several) and `where` choose: whole buckets are compacted, those that may
         hold rows of a predicate over partition and key columns.
@@ -518,7 +519,12 @@ class Table:
         if not dry_run:
             self._require_present()
         chosen = {"partition": partition, "bucket": bucket, "where": where}
-        done = compaction.compact(self.store, full=full, dry_run=dry_run, **chosen)
+        if until_quiet and (full or dry_run):
+            raise InvalidRequest("until_quiet goes on by the rules: it goes with neither full nor dry_run")
+        if until_quiet:
+            done = compaction.compact_until_quiet(self.store, **chosen)
+        else:
+            done = compaction.compact(self.store, full=full, dry_run=dry_run, **chosen)
         if done.committed is not None and done.committed.snapshots:
             done = replace(done, committed=self._expire_after(done.committed))
         return done

@@ -1,0 +1,153 @@
+"""What carrying out a compaction unit would do: bytes read, moved, and about how much is written.
+
+The plan of the unit is the rewriter's own, so what is read and what only changes its level is known; how many
+rows come out is estimated from metadata (`lsm.estimate`), each number labelled. Pure. Used by dry runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tablestore.format.manifest import DataFileMeta
+from tablestore.format.types import DataType
+from tablestore.lsm import interval, quantities
+from tablestore.lsm.compaction import CompactionOptions
+from tablestore.lsm.decision import CompactUnit
+from tablestore.lsm.estimate import UNKNOWN, Estimate, SizeModel, merged
+from tablestore.lsm.rewrite_plan import Step, drops_deletes, plan_unit
+from tablestore.lsm.sorted_run import Levels
+from tablestore.options import MergeEngine, TableOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Files and bytes that would be read or only moved, and what would be written: `output`, whose rows are
+    exact or lie between its bounds."""
+
+    files_read: int
+    bytes_read: int
+    rows_in: int
+    files_moved: int
+    bytes_moved: int
+    output: Estimate
+
+    @property
+    def text(self) -> str:
+        """`reads 5 files 20.1 MiB, moves 1 file 90.0 MiB, writes about 14.2 MiB: about 1,200 rows (…): …`."""
+        said = []
+        if self.files_read:
+            about = "" if not self.output.bytes else "about "
+            said.append(f"reads {_files(self.files_read, self.bytes_read)}")
+            said.append(f"writes {about}{quantities.size(self.output.bytes)}, {self.output.text}")
+        if self.files_moved:
+            said.insert(len(said) // 2, f"only moves {_files(self.files_moved, self.bytes_moved)}")
+        return ", ".join(said) or "changes nothing"
+
+
+def forecast(
+    unit: CompactUnit,
+    levels: Levels,
+    options: TableOptions,
+    types: Sequence[DataType],
+    *,
+    expired: Container[str] = (),
+    gone: Mapping[str, int] | None = None,
+    model: SizeModel = UNKNOWN,
+) -> Forecast:
+    """What the unit, picked from `levels` of a table with these key types, would do.
+
+    `expired` names files with rows past their time; `gone`, on tables with deletion vectors, counts the rows
+    of files that are marked as deleted.
+    """
+    small = CompactionOptions.of(options).small_file_bytes
+    key = interval.key_order(types)
+    drop = drops_deletes(unit, levels, marked=gone is not None)
+    moved, read, outputs = [], [], []
+    for step in plan_unit(unit, levels, key, small_bytes=small, expired=expired):
+        if step.upgrade is not None and not _read_all_the_same(step.upgrade, unit, levels, options):
+            moved.append(step.upgrade)
+            continue
+        files = [_alive(f, gone or {}) for f in step.files]
+        found = merged(
+            files,
+            types,
+            drop_deletes=drop,
+            model=model,
+            among=max((run.rows for run in levels.upper), default=0),
+            target_bytes=options.target_bytes(keyed=True),
+        )
+        outputs.append(_uncertain(found, step, expired))
+        read += step.files
+    return _forecast(read, moved, outputs)
+
+
+def combined(files: Sequence[DataFileMeta], gone: Mapping[str, int]) -> Forecast:
+    """What combining files of an append table would do: every row that is not marked as deleted stays."""
+    alive = [_alive(f, gone) for f in files]
+    rows = sum(f.row_count for f in alive)
+    before = sum(f.row_count for f in files)
+    size = sum(f.file_size for f in files)
+    why = "rows are copied" if rows == before else f"{before - rows:,} rows are marked as deleted"
+    estimate = Estimate(rows, round(size * rows / before) if before else 0, True, why, rows, rows)
+    return _forecast(files, [], [estimate])
+
+
+def placed(files: Sequence[DataFileMeta]) -> Forecast:
+    """What giving waiting rows their buckets would do: at most as many rows come out."""
+    rows, size = sum(f.row_count for f in files), sum(f.file_size for f in files)
+    why = "rows of equal keys become one, how many is not known"
+    return _forecast(files, [], [Estimate(rows, size, False, why, min(rows, 1), rows)])
+
+
+def _read_all_the_same(file: DataFileMeta, unit: CompactUnit, levels: Levels, options: TableOptions) -> bool:
+    """Whether a file that could move is rewritten, because the table looks its rows up: those of a merge
+    with rows above, and deletes that vectors make needless."""
+    if not options.needs_lookup or file.level > 0:
+        return False
+    plain = options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_fields
+    if options.deletion_vectors and file.delete_count != 0:
+        return True
+    return unit.output_level != levels.max_level and not plain
+
+
+def _alive(file: DataFileMeta, gone: Mapping[str, int]) -> DataFileMeta:
+    """The file as if it had only the rows that are not marked as deleted."""
+    marked = gone.get(file.file_name, 0)
+    return file if not marked else replace(file, row_count=max(0, file.row_count - marked))
+
+
+def _uncertain(found: Estimate, step: Step, expired: Container[str]) -> Estimate:
+    if not any(f.file_name in expired for f in step.files):
+        return found
+    return replace(found, exact=False, rows_least=0, why=f"{found.why}; rows past their time are left out")
+
+
+def _forecast(
+    read: Sequence[DataFileMeta], moved: Sequence[DataFileMeta], outputs: Sequence[Estimate]
+) -> Forecast:
+    return Forecast(
+        len(read),
+        sum(f.file_size for f in read),
+        sum(f.row_count for f in read),
+        len(moved),
+        sum(f.file_size for f in moved),
+        total(outputs),
+    )
+
+
+def total(found: Iterable[Estimate]) -> Estimate:
+    """Several outputs as one: exact if each is."""
+    some = [e for e in found if e.rows_most]
+    return Estimate(
+        sum(e.rows for e in some),
+        sum(e.bytes for e in some),
+        all(e.exact for e in some),
+        "; ".join(dict.fromkeys(e.why for e in some)) or "no rows are written",
+        sum(e.rows_least for e in some),
+        sum(e.rows_most for e in some),
+    )
+
+
+def _files(count: int, size: int) -> str:
+    return f"{count} file{'' if count == 1 else 's'} {quantities.size(size)}"

@@ -1,0 +1,151 @@
+"""`Table.compact(dry_run=True)`: what would be read, moved and written, and that it then happens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.errors import InvalidRequest
+
+
+def make(path: Path, *, keyed: bool = True, **options: object) -> ts.Table:
+    return ts.connect(str(path)).create_table(
+        "d.t",
+        schema={"k": ts.BIGINT, "v": ts.BIGINT, "t": ts.STRING},
+        primary_key=["k"] if keyed else [],
+        options=({"bucket": 2} if keyed else {}) | {"write-only": True} | options,
+    )
+
+
+def put(table: ts.Table, keys: np.ndarray, seed: int = 0) -> None:
+    rng = np.random.default_rng(seed)
+    texts = [rng.bytes(20).hex() for _ in keys]
+    table.write(pa.table({"k": keys, "v": rng.integers(0, 1 << 40, len(keys)), "t": texts}))
+
+
+def test_a_preview_reads_and_moves_what_then_is_read_and_moved(tmp_path, seeds):
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        table = make(
+            tmp_path / str(seed), **{"target-file-size": "16 kb", "num-sorted-run.compaction-trigger": 2}
+        )
+        for step in range(6):
+            keys = (
+                np.unique(rng.integers(0, 4000, 900))
+                if step % 2
+                else np.arange(step * 4000, step * 4000 + 900)
+            )
+            put(table, keys, seed)
+            foretold = table.compact(dry_run=True)
+            done = table.with_options({"write-only": False}).compact()
+            for was, now in zip(foretold.picks, done.picks, strict=True):
+                assert (was.partition, was.bucket, was.text) == (now.partition, now.bucket, now.text)
+                assert (was.forecast is None) == (now.record is None)
+                if was.forecast is None:
+                    continue
+                f, r = was.forecast, now.record
+                assert (f.files_read, f.bytes_read, f.rows_in) == (r.files_read, r.bytes_read, r.rows_in)
+                assert (f.files_moved, f.bytes_moved) == (r.files_moved, r.bytes_moved)
+                assert f.output.rows_least <= r.rows_out <= f.output.rows_most
+                assert not f.output.exact or f.output.rows == r.rows_out
+                assert abs(f.output.bytes - r.bytes_written) <= 0.5 * r.bytes_written
+            assert table.refresh().check() == []
+
+
+def test_rows_of_disjoint_files_are_foretold_exactly(tmp_path):
+    table = make(tmp_path, bucket=1)
+    put(table, np.arange(500))
+    put(table, np.arange(1000, 1500))
+    found = table.compact(full=True, dry_run=True)
+    (row,) = found.to_arrow().to_pylist()
+    assert (row["rule"], row["rows_in"], row["rows_out"], row["measured"]) == ("full", 1000, 1000, False)
+    assert row["how"] == "exact rows: no two files share keys"
+    assert "1,000 rows: no two files share keys" in repr(found)
+    assert found.committed is None
+
+
+def test_overlapping_files_are_estimated_and_say_so(tmp_path):
+    table = make(tmp_path, bucket=1)
+    put(table, np.arange(0, 1000, 2))
+    put(table, np.arange(0, 1500, 3))
+    (row,) = table.compact(full=True, dry_run=True).to_arrow().to_pylist()
+    assert row["how"].startswith("estimated: ")
+    assert row["rows_least"] < row["rows_out"] < row["rows_most"]
+    text = table.compact(full=True, dry_run=True).explain()
+    assert "would: reads 2 files" in text
+    assert "✓ full: asked for, 2 runs to L5" in text
+    assert "dry run of 1 of 1: reads 2 files" in text
+
+
+def test_files_that_only_move_cost_nothing(tmp_path):
+    table = make(tmp_path, bucket=1, **{"target-file-size": "1 kb"})
+    put(table, np.arange(500))
+    (pick,) = table.compact(full=True, dry_run=True).picks
+    assert (pick.forecast.bytes_read, pick.forecast.output.bytes) == (0, 0)
+    assert pick.forecast.text.startswith("only moves ")
+    done = table.compact(full=True)
+    assert (done.bytes_read, done.bytes_written, done.bytes_moved) == (0, 0, pick.forecast.bytes_moved)
+    assert "only moved" in done.text
+    assert "did: only moved" in done.explain()
+
+
+def test_deletion_vectors_count_their_rows_as_gone(tmp_path):
+    table = make(tmp_path, bucket=1, **{"deletion-vectors.enabled": True, "write-only": False})
+    put(table, np.arange(1000))
+    table.delete(ts.col("k") < 300)
+    (pick,) = table.compact(full=True, dry_run=True).picks
+    assert (pick.forecast.output.rows, pick.forecast.output.exact) == (700, True)
+    done = table.compact(full=True)
+    assert done.picks[0].record.rows_out == 700
+
+
+def test_append_tables_are_foretold_too(tmp_path):
+    table = make(tmp_path, keyed=False, **{"deletion-vectors.enabled": True})
+    put(table, np.arange(100))
+    put(table, np.arange(100))
+    table.delete(ts.col("k") < 10)
+    found = table.compact(full=True, dry_run=True)
+    assert found.forecast.output.rows == 180
+    assert sum(p.record.rows_out for p in table.compact(full=True).picks) == 180
+
+
+def test_waiting_rows_are_foretold_as_a_bound(tmp_path):
+    table = make(tmp_path, bucket=-2)
+    put(table, np.arange(100))
+    put(table, np.arange(100))
+    found = table.compact(dry_run=True).forecast
+    assert (found.rows_in, found.output.rows_most, found.output.exact) == (200, 200, False)
+    table.compact()
+    assert table.scan().to_arrow().num_rows == 100
+
+
+def test_a_bucket_without_work_is_a_row_with_its_no(tmp_path):
+    table = make(tmp_path)
+    put(table, np.arange(100))
+    found = table.compact(dry_run=True)
+    assert found.to_arrow().column("how").to_pylist() == ["nothing to do"] * 2
+    assert found.forecast is None
+    assert "nothing, because runs 1 < trigger 5" in found.text
+
+
+def test_compacting_until_quiet_goes_on_until_no_rule_fires(tmp_path):
+    options = {
+        "tablestore.compaction.strategy": "leveled",
+        "tablestore.compaction.leveled.level0-file-num-trigger": 2,
+        "tablestore.compaction.leveled.max-bytes-for-level-base": "8 kb",
+        "target-file-size": "4 kb",
+    }
+    table = make(tmp_path, bucket=1, **options)
+    for i in range(4):
+        put(table, np.arange(i, 2000, 3), i)
+    done = table.compact(until_quiet=True)
+    assert len(done.committed.snapshots) == len(done.busy) >= 3
+    assert not table.refresh().compact(dry_run=True).busy
+    assert table.inspect.compactions().num_rows == len(done.busy)
+    assert table.check() == []
+    with pytest.raises(InvalidRequest, match="until_quiet"):
+        table.compact(until_quiet=True, full=True)
