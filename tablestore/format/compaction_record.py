@@ -177,7 +177,7 @@ def from_json(text: str, path: str = "a commit message") -> CompactionRecord:
     """The record of `to_json`; raises Corrupt naming `path`."""
     try:
         return _record(json.loads(text))
-    except _DAMAGED as e:
+    except DAMAGED as e:
         raise Corrupt(path, f"no compaction record: {e!r}") from e
 
 
@@ -192,16 +192,12 @@ def to_property(records: Sequence[CompactionRecord]) -> str:
 def from_property(text: str, path: str) -> tuple[CompactionRecord, ...]:
     """The records of a snapshot's property; raises Corrupt naming `path`."""
     try:
-        if text.startswith(_PACKED):
-            packed = base64.b64decode(text.removeprefix(_PACKED), validate=True)
-            plain = zstd.ZstdDecompressor().decompress(packed, max_length=_MOST_UNPACKED)
-            text = plain.decode()
-        return tuple(_record(body) for body in json.loads(text))
-    except _DAMAGED as e:
+        return tuple(_record(body) for body in json.loads(unpacked(text)))
+    except DAMAGED as e:
         raise Corrupt(path, f"property {PROPERTY!r} holds no compaction records: {e!r}") from e
 
 
-_DAMAGED = (
+DAMAGED = (
     ValueError,
     TypeError,
     KeyError,
@@ -214,10 +210,22 @@ _DAMAGED = (
 
 
 def _packed(records: Iterable[CompactionRecord]) -> str:
-    plain = json.dumps([_body(r) for r in records], separators=(",", ":"), ensure_ascii=False)
+    return packed(json.dumps([_body(r) for r in records], separators=(",", ":"), ensure_ascii=False))
+
+
+def packed(plain: str) -> str:
+    """A text as it is, or compressed if it is long."""
     if len(plain) <= _PLAIN_BYTES:
         return plain
     return _PACKED + base64.b64encode(zstd.compress(plain.encode(), 9)).decode()
+
+
+def unpacked(text: str) -> str:
+    """The text of `packed`; raises ValueError or ZstdError for damage."""
+    if not text.startswith(_PACKED):
+        return text
+    data = base64.b64decode(text.removeprefix(_PACKED), validate=True)
+    return zstd.ZstdDecompressor().decompress(data, max_length=_MOST_UNPACKED).decode()
 
 
 def _body(record: CompactionRecord) -> dict[str, Any]:

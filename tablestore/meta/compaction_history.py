@@ -4,7 +4,8 @@ A live COMPACT snapshot says what it did in its property `tablestore.compactions
 it, by its manifests. Before expiry removes snapshots it appends a line of JSON for each to a file in
 `tablestore/history` of the table (of a branch: below the branch), where no other engine looks:
 
-    history-<first id>-<last id>-<checksum>.jsonl    {"id", "time", "kind", "uuid", "n": counts, "c": records}
+    history-<first id>-<last id>-<checksum>.jsonl
+    {"id", "time", "kind", "uuid", "n": counts, "c": records, "f": what writers put into each level}
 
 A file is written once, under a name made of its content; a kill in between leaves lines twice, which readers
 drop. Every 64 snapshots small files are joined. Snapshots that another engine expires leave no line. Memory:
@@ -31,6 +32,7 @@ from tablestore.format.compaction_record import PROPERTY, CompactionRecord
 from tablestore.format.manifest import ADD, DataFileMeta
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.io.paths import join
+from tablestore.meta.entries import EMPTY, Entries
 from tablestore.meta.store import Store
 
 log = logging.getLogger(__name__)
@@ -56,8 +58,20 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class Flushed:
+    """Bytes of the files that a snapshot's writers put into one level of a bucket, and of their changelog."""
+
+    partition: str
+    bucket: int
+    level: int
+    bytes: int
+    changelog_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
-    """What one snapshot did. `counts` are None where its manifests were gone already."""
+    """What one snapshot did. `counts` are None where its manifests were gone already; `flushed` is empty for
+    a COMPACT snapshot, None where it was not written down."""
 
     snapshot: int
     time_ms: int
@@ -65,6 +79,7 @@ class Done:
     counts: Counts | None
     compactions: tuple[CompactionRecord, ...] = ()
     uuid: str | None = None
+    flushed: tuple[Flushed, ...] | None = None
 
 
 def records(store: Store) -> Iterator[tuple[int, int, CompactionRecord]]:
@@ -182,10 +197,39 @@ def _look(store: Store, snapshot: Snapshot) -> Done:
     try:
         counts: Counts | None = _counts(store, snapshot)
         compactions = of(store, snapshot)
+        flushed: tuple[Flushed, ...] | None = _flushed(store, snapshot)
     except (Corrupt, NotFound) as e:  # another process expires it, too
         log.info("kept without numbers: snapshot %d of %s: %s", snapshot.id, store.paths.root, e)
-        counts, compactions = None, ()
-    return Done(snapshot.id, snapshot.time_millis, snapshot.commit_kind, counts, compactions, snapshot.uuid)
+        counts, compactions, flushed = None, (), None
+    kind = snapshot.commit_kind
+    return Done(snapshot.id, snapshot.time_millis, kind, counts, compactions, snapshot.uuid, flushed)
+
+
+def _flushed(store: Store, snapshot: Snapshot) -> tuple[Flushed, ...]:
+    """What writers added, by bucket and level."""
+    if snapshot.commit_kind == COMPACT:
+        return ()
+    found = []
+    for entries, told in (
+        (store.manifests.delta_entries(snapshot), False),
+        (_changes(store, snapshot), True),
+    ):
+        added = entries.filter(entries.numbers("kind") == ADD).table if len(entries) else entries.table
+        by = added.group_by(["partition", "bucket", "level"], use_threads=False)
+        for row in by.aggregate([("file_size", "sum")]).to_pylist():
+            size = (0, row["file_size_sum"]) if told else (row["file_size_sum"], 0)
+            found.append(Flushed(store.partition_text(row["partition"]), row["bucket"], row["level"], *size))
+    return tuple(found)
+
+
+def _changes(store: Store, snapshot: Snapshot) -> Entries:
+    """Entries of the changelog files, none where they are gone."""
+    try:
+        return store.manifests.changelog_entries(snapshot)
+    except Corrupt as e:
+        if e.problem != "the file is missing":
+            raise
+        return EMPTY
 
 
 def _counts(store: Store, snapshot: Snapshot) -> Counts:
@@ -226,6 +270,9 @@ def _line(done: Done) -> str:
         body["n"] = [getattr(done.counts, name) for name in Counts.__dataclass_fields__]
     if done.compactions:
         body["c"] = compaction_record.to_property(done.compactions)
+    if done.flushed:
+        rows = [[f.partition, f.bucket, f.level, f.bytes, f.changelog_bytes] for f in done.flushed]
+        body["f"] = compaction_record.packed(json.dumps(rows, separators=(",", ":"), ensure_ascii=False))
     return json.dumps(body, separators=(",", ":"), ensure_ascii=True)
 
 
@@ -242,6 +289,14 @@ def _done_of(line: str, path: str) -> Done:
             counts,
             () if kept is None else compaction_record.from_property(kept, path),
             body.get("uuid"),
+            _flushed_of(body),
         )
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
+    except compaction_record.DAMAGED as e:
         raise Corrupt(path, f"no history of compactions: {e!r}") from e
+
+
+def _flushed_of(body: dict[str, Any]) -> tuple[Flushed, ...] | None:
+    if "f" not in body:
+        return () if body["kind"] == COMPACT or not any((body.get("n") or (1,))[:3]) else None
+    rows = json.loads(compaction_record.unpacked(body["f"]))
+    return tuple(Flushed(str(p), *map(int, numbers)) for p, *numbers in rows)

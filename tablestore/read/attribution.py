@@ -22,7 +22,7 @@ from tablestore.io.paths import join
 from tablestore.meta import refs
 from tablestore.meta.store import Store
 from tablestore.read import claims as named
-from tablestore.read.claims import BRANCH, CHANGELOG, CONSUMER, KINDS, SNAPSHOTS, TAG, Claims
+from tablestore.read.claims import BRANCH, CHANGELOG, CONSUMER, KINDS, LEFT, SNAPSHOTS, TAG, Claims
 from tablestore.read.release import FOREIGN, FREE, LIVE, MISSING, Needs, Release, Releases
 from tablestore.read.time_travel import local_ms
 
@@ -128,13 +128,14 @@ def _by_path(found: Claims) -> tuple[pa.Table, list[Needs]]:
     """One row a path, with the number of its combination of needs, and these combinations."""
     t, holders = found.table, found.holders
     kinds = np.array([h.kind for h in holders])[t["holder"].to_numpy()]  # never empty: there is a schema
-    own, lasting = pa.array(kinds == SNAPSHOTS), pa.array(kinds == CHANGELOG)
+    own, lasting, left = (pa.array(kinds == kind) for kind in (SNAPSHOTS, CHANGELOG, LEFT))
     mine = pa.array(kinds != BRANCH)
     ids = {
         "first_needed": (own, "first"),
         "last_needed": (own, "last"),
         "first_changelog": (lasting, "first"),
         "last_changelog": (lasting, "last"),
+        "last_left": (left, "last"),
         "written_by": (mine, "written"),
         "elsewhere": (pc.invert(mine), "written"),
     }
@@ -144,7 +145,8 @@ def _by_path(found: Claims) -> tuple[pa.Table, list[Needs]]:
     sums += [("kind", "min"), ("place", "min"), ("bytes", "max"), ("sure", "max")]
     rows = t.group_by("path").aggregate(sums)
     rows = rows.rename_columns([n.removesuffix("_min").removesuffix("_max") for n in rows.column_names])
-    sets, codes = _sets(t.filter(pc.invert(pc.or_(own, lasting))), rows["path"])
+    sets, codes = _sets(t.filter(pc.invert(pc.or_(own, pc.or_(lasting, left)))), rows["path"])
+    rows = _with_left(rows, pa.array(codes == 0))
     columns = [rows[n].fill_null(-1).to_numpy() for n in ("last_needed", "last_changelog")]
     distinct, inverse = np.unique(np.stack([*columns, codes], axis=1), axis=0, return_inverse=True)
     needs = [
@@ -152,6 +154,15 @@ def _by_path(found: Claims) -> tuple[pa.Table, list[Needs]]:
         for last, kept, of in distinct.tolist()
     ]
     return rows.append_column("needs", pa.array(inverse.reshape(-1))), needs
+
+
+def _with_left(rows: pa.Table, alone: pa.Array) -> pa.Table:
+    """Files that nobody needs and a changelog's expiry will remove count as that changelog's."""
+    used = pc.or_(pc.is_valid(rows["last_needed"]), pc.is_valid(rows["last_changelog"]))
+    mine = pc.if_else(pc.and_(alone, pc.invert(used)), rows["last_left"], _NO_ID)
+    for name in ("first_changelog", "last_changelog"):
+        rows = rows.set_column(rows.column_names.index(name), name, pc.coalesce(rows[name], mine))
+    return rows
 
 
 def _sets(others: pa.Table, paths: pa.ChunkedArray) -> tuple[list[list[int]], np.ndarray]:

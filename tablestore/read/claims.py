@@ -18,15 +18,16 @@ import pyarrow.compute as pc
 from tablestore.errors import Corrupt
 from tablestore.format.index_manifest import IndexEntry
 from tablestore.format.manifest import ADD, ManifestFileMeta
-from tablestore.format.snapshot import Snapshot
+from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.io.paths import join
 from tablestore.meta import changelogs, consumers, refs
+from tablestore.meta.entries import Entries
 from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.store import Store
 from tablestore.options import ChangelogProducer
 
 SNAPSHOTS, TAG, BRANCH, CHANGELOG = "snapshots", "tag", "branch", "changelog"
-CONSUMER, TABLE = "consumer", "table"
+CONSUMER, TABLE, LEFT = "consumer", "table", "left"
 KINDS = (
     *("data", "file index", "changelog", "index", "manifest", "manifest list", "index manifest"),
     *("statistics", "snapshot", "schema", "tag", "consumer", "hint", "history", "temporary", "unknown"),
@@ -51,7 +52,7 @@ Lists = tuple[list[ManifestFileMeta], list[ManifestFileMeta]]  # base, delta
 @dataclass(frozen=True, slots=True)
 class Holder:
     """Who needs files: this branch's snapshots, one of its tags or consumers, its long-lived changelogs,
-    another branch, or the table itself."""
+    another branch, or the table itself. LEFT: nobody, but the expiry of a changelog will remove them."""
 
     kind: str
     name: str = ""
@@ -91,6 +92,10 @@ def _branch(book: _Book, store: Store, whole: Holder | None) -> None:
         holder = whole or Holder(CHANGELOG)
         _lasting(book, store, kept, holder)
         book.add([paths.changelog(kept.id)], "snapshot", holder, first=kept.id, last=kept.id)
+    if snapshots and store.options.changelog_decoupled and not _has_changelog_files(store):
+        first = snapshots[0]
+        span = {"first": first.id, "last": first.id, "sure": False}
+        _left(book, store, store.manifests.delta_entries(first), whole or Holder(LEFT), span)
     for name in consumers.names(store):
         holder = whole or Holder(CONSUMER, name)
         book.add([join(paths.consumer_dir, f"consumer-{name}")], "consumer", holder)
@@ -349,27 +354,46 @@ def _changelog(book: _Book, store: Store, s: Snapshot, holder: Holder, *, sure: 
 
 def _lasting(book: _Book, store: Store, s: Snapshot, holder: Holder) -> None:
     """What a long-lived changelog is read from: changelog files, else what its delta added."""
-    span = {"first": s.id, "last": s.id, "written": s.id, "sure": False}
     if s.changelog_manifest_list is not None:
-        return _changelog(book, store, s, holder, sure=False)
-    if store.schema.primary_keys and store.options.changelog_producer is not ChangelogProducer.NONE:
-        return None
-    try:
-        delta = store.manifests.read_list(s.delta_manifest_list)
-        entries = store.manifests.read_manifests(delta)
-    except Corrupt as e:
-        if e.problem != "the file is missing":
-            raise
-        return None
-    lists = [store.paths.manifest(n) for n in (s.base_manifest_list, s.delta_manifest_list)]
-    book.add(lists, "manifest list", holder, **span)
-    book.add([store.paths.manifest(m.file_name) for m in delta], "manifest", holder, **span)
+        _changelog(book, store, s, holder, sure=False)
+    elif not _has_changelog_files(store):
+        try:
+            base, delta = _lists(store, s)
+            _from_delta(book, store, s, (base, delta), holder)
+        except Corrupt as e:  # some of it went already
+            if e.problem != "the file is missing":
+                raise
+
+
+def _from_delta(book: _Book, store: Store, s: Snapshot, lists: Lists, holder: Holder) -> None:
+    span = {"first": s.id, "last": s.id, "sure": False}
+    left = Holder(LEFT) if holder.kind == CHANGELOG else holder
+    base, delta = ([store.paths.manifest(m.file_name) for m in some] for some in lists)
+    named = [store.paths.manifest(n) for n in (s.base_manifest_list, s.delta_manifest_list)]
+    book.add(named, "manifest list", holder, written=s.id, **span)
+    book.add(delta, "manifest", holder, written=s.id, **span)
+    book.add(base, "manifest", left, **span)  # nobody reads them, and they stay as long
+    entries = store.manifests.read_manifests(lists[1])
     rows = entries.filter(entries.numbers("kind") == ADD).table.select(_COLUMNS).combine_chunks()
+    written = None if s.commit_kind == COMPACT else s.id  # an upgrade writes nothing
+    _files(book, store, rows, holder, {**span, "written": written})
+    _left(book, store, entries, left, span)
+
+
+def _files(book: _Book, store: Store, rows: pa.Table, holder: Holder, span: dict[str, object]) -> None:
+    """Data files of entries and what lies beside them."""
     if len(rows):
         places, paths = _paths(book, store, rows)
-        written = None if s.commit_kind == "COMPACT" else s.id  # an upgrade writes nothing
-        columns = {**span, "written": written, "bytes": rows.column("file_size"), "place": places}
-        book.add(paths, "data", holder, **columns)
+        book.add(paths, "data", holder, **span, bytes=rows.column("file_size"), place=places)
         parents, beside = _beside(rows, paths)
         book.add(beside, "file index", holder, **span, place=places[parents.to_numpy()])
-    return None
+
+
+def _has_changelog_files(store: Store) -> bool:
+    return bool(store.schema.primary_keys) and store.options.changelog_producer is not ChangelogProducer.NONE
+
+
+def _left(book: _Book, store: Store, entries: Entries, holder: Holder, span: dict[str, object]) -> None:
+    """Files that the delta deleted: where an older changelog kept them, this one's expiry frees them."""
+    rows = entries.filter(entries.numbers("kind") != ADD).table.select(_COLUMNS).combine_chunks()
+    _files(book, store, rows, holder, span)

@@ -21,6 +21,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.meta import consumers, refs, statistics
 from tablestore.meta.store import Store
 from tablestore.read import (
+    inspect_amplification,
     inspect_compactions,
     inspect_files,
     inspect_partitions,
@@ -335,6 +336,20 @@ class Inspect:
         """Why the table is slow or at risk: findings with evidence and the call that mends each, and what was
         looked at. From metadata; `listing` also lists the buckets for files that nothing names."""
         return diagnose(self._store, self._snapshot(None), limits=limits, listing=listing)
+
+    @_naming_rows
+    def amplification(
+        self, per: str = "table", *, partition: str | None = None, bucket: int | None = None
+    ) -> pa.Table:
+        """Write, read and space amplification of the table, or `per` "snapshot", "bucket" or "level".
+
+        Bytes ingested are those of the data files that writers flushed, before any compaction; changelogs are
+        told apart. What reads open is the most they can: `runs`; `point_*` for one key, on average over the
+        rows; `range_*` for a hundredth of the keys of every bucket. `compacted_bytes` of a fully compacted
+        copy are exact or estimated, and `why`. All since `since_snapshot`; rows of a snapshot show the sums
+        and the state after it. `partition` is a text such as "l_year=1995/l_month=6".
+        """
+        return inspect_amplification.amplification(self._store, per, partition=partition, bucket=bucket)
 
     def storage(self) -> Storage:
         """Every file below the table's directory: who wrote it, who needs it, when it may go; with its sums.

@@ -1,0 +1,215 @@
+"""Attribution of bytes: what lies on disk, all of it, and who needs it, against the engine's slow twin."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.format.manifest import ADD
+from tablestore.format.snapshot import Snapshot
+from tablestore.meta import refs
+from tablestore.meta.store import Store
+from tablestore.write import reachable
+from tablestore.write.reachable import Files
+from tests.write.lives import Life, born, lived, on_disk
+
+
+def by_path(t: ts.Table) -> dict[str, dict[str, Any]]:
+    return {row["path"]: row for row in t.inspect.storage().files.to_pylist()}
+
+
+def local(t: ts.Table, paths: Any) -> set[str]:
+    return {p.removeprefix(f"{t.location}/") for p in paths}
+
+
+def named_by(store: Store, snapshot: Snapshot) -> set[str]:
+    """Every file of one snapshot, entry by entry."""
+    found = set(reachable.metadata_files(store, snapshot))
+    for entry in store.manifests.live_entries(snapshot):
+        found |= set(reachable.entry_paths(store, entry))
+    told = reachable.lenient(lambda: reachable.changelog_files(store, snapshot), Files())
+    return found | set(told.data) | set(told.metadata)
+
+
+def spans(t: ts.Table) -> dict[str, tuple[int, int]]:
+    found: dict[str, list[int]] = defaultdict(list)
+    for snapshot in t.store.snapshots.all():
+        for path in {*named_by(t.store, snapshot), t.store.paths.snapshot(snapshot.id)}:
+            found[path].append(snapshot.id)
+    return {p.removeprefix(f"{t.location}/"): (min(ids), max(ids)) for p, ids in found.items()}
+
+
+def writers(t: ts.Table) -> dict[str, int]:
+    """Data files that a delta there is adds and does not move."""
+    found = {}
+    for snapshot in t.store.snapshots.all():
+        entries = list(t.store.manifests.delta_entries(snapshot))
+        gone = {e.file.file_name for e in entries if e.kind != ADD}
+        for e in entries:
+            if e.kind == ADD and e.file.file_name not in gone:
+                path = t.store.file_path(e.partition, e.bucket, e.file)
+                found[path.removeprefix(f"{t.location}/")] = snapshot.id
+    return found
+
+
+def test_every_byte_of_a_random_life_is_attributed(tmp_path: Path, seeds: tuple[int, ...]) -> None:
+    for seed in seeds:
+        life = lived(tmp_path / str(seed), seed)
+        t = life.table
+        found, disk = by_path(t), on_disk(t)
+        assert {p: row["bytes"] for p, row in found.items()} == disk, seed
+        assert t.inspect.storage().bytes == sum(disk.values())
+        assert {p for p, row in found.items() if row["state"] in ("missing", "foreign")} == set(), seed
+        orphans = local(t, (p for p, _ in t.remove_orphans("0 ms", force=True).files))
+        assert {p for p, row in found.items() if row["state"] == "free"} == orphans, seed
+        wanted = spans(t)
+        got = {p: (r["first_needed"], r["last_needed"]) for p, r in found.items() if r["last_needed"]}
+        assert got == wanted, seed
+        assert_holders(t, found)
+        assert_writers(life, found)
+
+
+def assert_holders(t: ts.Table, found: dict[str, dict[str, Any]]) -> None:
+    tags: dict[str, list[str]] = defaultdict(list)
+    for tag in refs.all_tags(t.store):
+        for path in local(t, {*named_by(t.store, tag.snapshot), t.store.paths.tag(tag.name)}) & set(found):
+            tags[path].append(tag.name)
+    assert {p: sorted(r["tags"]) for p, r in found.items() if r["tags"]} == tags
+    branches: dict[str, set[str]] = defaultdict(set)
+    for other in refs.other_branches(t.store):
+        states = [*other.snapshots.all(), *refs.tags(other).values()]
+        for path in local(t, {p for s in states for p in named_by(other, s)}) & set(found):
+            branches[path].add(other.paths.branch)
+    shown = {p: set(r["branches"]) for p, r in found.items() if r["branches"] and "branch/" not in p}
+    assert shown == branches
+    newest = t.store.snapshots.latest_id()
+    live = {p for p, r in found.items() if r["state"] == "live" and r["last_needed"] is not None}
+    assert live == {p for p, r in found.items() if r["last_needed"] == newest and newest is not None}
+
+
+def assert_writers(life: Life, found: dict[str, dict[str, Any]]) -> None:
+    known = writers(life.table)
+    for path, row in found.items():
+        if row["kind"] == "data" and path in known:
+            assert row["written_by"] == known[path], path
+        if row["written_by"] is not None and row["kind"] != "snapshot" and not row["branches"]:
+            assert row["written_by"] in life.written[path], path
+
+
+def test_a_branch_sees_the_rest_as_another_branch(tmp_path: Path) -> None:
+    life = born(tmp_path, 0)
+    life._write()
+    life.table.tags.create("v", 1)
+    life.table.branches.create("dev", "v")
+    life._write()
+    dev = life.table.branch("dev")
+    dev.write(life._rows())
+    found = by_path(dev)
+    assert {p: r["bytes"] for p, r in found.items()} == on_disk(dev)
+    own = [r for r in found.values() if r["kind"] == "data"]
+    assert {tuple(r["branches"]) for r in own} == {("main",), ()}
+    assert found["snapshot/snapshot-1"]["branches"] == ["main"]
+    assert found["branch/branch-dev/snapshot/snapshot-2"]["state"] == "live"
+
+
+def test_what_nothing_names_is_told_apart_by_where_it_lies(tmp_path: Path) -> None:
+    life = born(tmp_path, 0)
+    life._write()
+    t = life.table
+    bucket = next(p for p, r in by_path(t).items() if r["kind"] == "data").rpartition("/")[0]
+    laid = {
+        f"{bucket}/data-lost.parquet": ("data", "free"),
+        "manifest/manifest-lost": ("manifest", "free"),
+        "snapshot/.snapshot-9.x.tmp": ("temporary", "free"),
+        "snapshot/notes": ("unknown", "free"),
+        "README": ("unknown", "foreign"),
+        "tablestore/history/x": ("history", "live"),
+    }
+    for name in laid:
+        path = Path(t.location, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"123")
+    found = by_path(t)
+    assert {p: (found[p]["kind"], found[p]["state"]) for p in laid} == laid
+    assert "remove_orphans()" in found["manifest/manifest-lost"]["freed"]
+    Path(t.location, bucket, "data-lost.parquet").unlink()
+    gone = next(p for p, r in found.items() if r["kind"] == "data" and "lost" not in p)
+    Path(t.location, gone).unlink()
+    assert (by_path(t)[gone]["state"], by_path(t)[gone]["bytes"]) == ("missing", 0)
+
+
+def test_a_file_goes_when_its_row_says_and_no_earlier(tmp_path: Path) -> None:
+    options = {"snapshot.num-retained.min": 1, "snapshot.time-retained": "10 min", "bucket": 1}
+    life = born(tmp_path, 0)
+    t = life.table.alter(ts.set_options(options | {"write-only": True}))
+    t.write(life._rows())
+    t.compact(full=True)
+    t.write(life._rows())
+    t.compact(full=True)
+    first = min((r for r in by_path(t).values() if r["kind"] == "data"), key=lambda r: r["last_needed"])
+    assert (first["state"], first["freed_after_snapshot"]) == ("kept", first["last_needed"] + 1)
+    wait = first["freed_after"].timestamp() - life.env.now_ms() / 1000
+    life.env.sleep(wait - 1)
+    assert first["path"] not in local(t, t.expire_snapshots(dry_run=True).files)
+    life.env.sleep(1)
+    assert first["path"] in local(t, t.expire_snapshots().files)
+
+
+@pytest.mark.parametrize("held", ["tag", "consumer", "branch"])
+def test_who_holds_a_file_is_named(tmp_path: Path, held: str) -> None:
+    life = born(tmp_path, 0)
+    t = life.table
+    life._write()
+    t.tags.create("v1", 1)
+    if held == "branch":
+        t.branches.create("dev", "v1")
+        t.tags.delete("v1")
+    if held == "consumer":
+        t.consumers.reset("slow", 1)
+        t.tags.delete("v1")
+    life._write()
+    t.compact(full=True)
+    (row,) = [r for r in by_path(t).values() if r["kind"] == "data" and r["first_needed"] == 1][:1]
+    wanted = {"tag": "tag v1 is deleted", "consumer": "consumer slow", "branch": "branch dev is deleted"}
+    assert row["state"] == "kept"
+    assert wanted[held] in row["freed"]
+    assert row["freed_after"] is None
+    assert (row["tags"] == ["v1"]) == (held == "tag")
+    assert (row["consumers"] == ["slow"]) == (held == "consumer")
+
+
+def test_the_screen_adds_up(tmp_path: Path) -> None:
+    t = lived(tmp_path, 3, steps=20).table
+    found = t.inspect.storage()
+    assert sum(found.summary()["bytes"].to_pylist()) == sum(on_disk(t).values())
+    assert sum(found.summary()["files"].to_pylist()) == found.files.num_rows == pa.table(found).num_rows
+    kept = sum(r["bytes"] for r in found.files.to_pylist() if r["state"] == "kept")
+    for row in found.holders().to_pylist():
+        assert row["alone_bytes"] <= row["bytes"] <= kept
+    assert repr(found) == found.text
+    assert len(found.text.splitlines()) < 50
+
+
+def test_a_tag_frees_what_only_it_holds(tmp_path: Path) -> None:
+    life = born(tmp_path, 0)
+    t = life.table.alter(ts.set_options({"write-only": True}))
+    t.write(life._rows())
+    t.tags.create("v1", 1)
+    t.write(life._rows())
+    t.compact(full=True)
+    t.expire_snapshots(keep=1)
+    alone = {r["holder"]: r["alone_bytes"] for r in t.inspect.storage().holders().to_pylist()}
+    before = sum(on_disk(t).values())
+    t.tags.delete("v1")
+    assert before - sum(on_disk(t).values()) == alone["tag v1"] > 0
+
+
+def test_an_empty_table_holds_its_schema(tmp_path: Path) -> None:
+    t = born(tmp_path, 0).table
+    (row,) = t.inspect.storage().files.to_pylist()
+    assert (row["path"], row["state"], row["freed"]) == ("schema/schema-0", "live", "with the table")
