@@ -115,7 +115,7 @@ def compact(
 
 def _placed(store: Store, files: Waiting, total: int, pool: MemoryPool) -> list[CommitMessage]:
     """The messages of writers of `total` buckets that were given the waiting rows."""
-    fixed = store.with_schema(store.schema.with_options({"bucket": str(total)}))
+    fixed = store.with_schema(store.schema.with_options({"bucket": str(total), "lookup-wait": "true"}))
     target = TableWrite(fixed, pool=pool, compact=True)
     try:
         for partition, some in files.items():

@@ -162,6 +162,13 @@ class Table:
             store, snapshot = time_travel.at(store, self._at), self._at
         return Scan(store, snapshot, None, where)
 
+    def _rewritten(self, where: Predicate | None = None) -> Scan:
+        """What rows are deleted or updated from: with those at level 0 that wait for a lookup."""
+        if not self.store.options.deletion_vectors:
+            return self._present(where)
+        merged = self.store.schema.with_options({"deletion-vectors.merge-on-read": "true"})
+        return Table(self.store.with_schema(merged), self.name)._present(where)
+
     def at(
         self,
         *,
@@ -303,7 +310,8 @@ class Table:
         return EngineWriter(
             self._table_write(
                 compact=compact, changelog=changelog, sequence_base=sequence_base, pool=pool, user=user
-            )
+            ),
+            self.store,
         )
 
     def commit(
@@ -404,7 +412,7 @@ class Table:
             return self._expire_after(committed)
         require_deletable(self.store.options)
         postpone.require_none_waiting(self.store)
-        scan = self._present()
+        scan = self._rewritten()
         rows = scan.filter(what).to_batches() if isinstance(what, Predicate) else self._rows(scan, what)
         return self._write_kinds(rows, rowkind.DELETE)
 
@@ -434,7 +442,7 @@ class Table:
             return self._expire_after(committed)
         postpone.require_none_waiting(self.store)
         kinds = update_kinds(merge_function(self.store.schema, self.store.options), values)
-        found = self._present(where)  # chosen before the writer numbers its rows, which must be newer
+        found = self._rewritten(where)  # chosen before the writer numbers its rows, which must be newer
         with self.writer() as w:
             for batch in found.to_batches():
                 w.write(_updated(batch, values, kinds), row_kind_column="_kind")

@@ -13,8 +13,10 @@ import pyarrow as pa
 from tablestore.errors import InvalidRequest
 from tablestore.format import commit_message
 from tablestore.lsm.memory import MemoryPool
+from tablestore.meta.store import Store
 from tablestore.write.commit import Committed
 from tablestore.write.conform import as_batches
+from tablestore.write.seen import Seen
 from tablestore.write.table_write import TableWrite, kinds_column
 
 _pools_lock = threading.Lock()
@@ -73,8 +75,8 @@ class EngineWriter:
     """For engines: write, then `prepare()` → commit messages as bytes, to be committed elsewhere by
     `Table.commit`."""
 
-    def __init__(self, target: TableWrite) -> None:
-        self._target = target
+    def __init__(self, target: TableWrite, store: Store) -> None:
+        self._target, self._seen = target, Seen(store, target.compacted_from)
 
     @property
     def rows(self) -> int:
@@ -87,7 +89,7 @@ class EngineWriter:
 
     def prepare(self) -> list[bytes]:
         """Flush; one message a bucket. The writer is empty then and may go on."""
-        return [commit_message.encode(m) for m in self._target.prepare()]
+        return [commit_message.encode(m) for m in self._seen.told(self._target.prepare())]
 
     def close(self) -> None:
         """Drop what was not prepared."""

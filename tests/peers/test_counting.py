@@ -13,6 +13,8 @@ import tablestore as ts
 from tablestore.table.table import Table
 from tests.peers.java_paimon import JavaPaimon
 
+pytestmark = pytest.mark.peer
+
 Row = tuple[int, str]
 
 

@@ -1,0 +1,54 @@
+"""Which snapshot the compactions of an engine's writer were made from, also when it goes on after a commit.
+
+Where files above level 0 are read without a merge, a commit refuses a compaction that did not see another
+one's files. A writer that prepares again has seen its own, which its levels hold: so it moves on past
+snapshots in which nobody else put files above level 0 of the buckets it compacts. Belongs to one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from tablestore.format.commit_message import CommitMessage
+from tablestore.format.manifest import ADD
+from tablestore.meta.store import Store
+
+Place = tuple[bytes, int]
+
+
+@dataclass(slots=True)
+class Seen:
+    """`snapshot`: all of its files, and those of `own` compactions since, are known to the writer."""
+
+    store: Store
+    snapshot: int
+    own: dict[Place, set[str]] = field(default_factory=dict)
+
+    def told(self, messages: Iterable[CommitMessage]) -> list[CommitMessage]:
+        """The messages; those that compact say which snapshot they were made from."""
+        messages = list(messages)
+        if self.own:
+            self._move_on()
+        for m in messages:
+            if m.compact_after:
+                names = self.own.setdefault((m.partition, m.bucket), set())
+                names.update(f.file_name for f in m.compact_after)
+        compacts = (m.compact_before or m.compact_after for m in messages)
+        return [
+            replace(m, seen=self.snapshot) if there else m
+            for m, there in zip(messages, compacts, strict=True)
+        ]
+
+    def _move_on(self) -> None:
+        """Go to the newest snapshot before which nobody else compacted these buckets."""
+        snapshots, manifests = self.store.snapshots, self.store.manifests
+        latest = snapshots.latest_id() or 0
+        for snapshot_id in range(self.snapshot + 1, latest + 1):
+            if not snapshots.exists(snapshot_id):
+                return
+            for e in manifests.delta_entries(snapshots.get(snapshot_id)):
+                own = self.own.get((e.partition, e.bucket), set())
+                if e.kind == ADD and e.file.level > 0 and e.file.file_name not in own:
+                    return
+            self.snapshot = snapshot_id

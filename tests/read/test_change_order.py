@@ -1,0 +1,35 @@
+"""Changes of one snapshot come in the order in which they happened, however many files tell them."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+import tablestore as ts
+
+
+@pytest.mark.parametrize("producer", ["lookup", "input"])
+def test_what_several_compactions_of_one_commit_tell_comes_in_their_order(
+    tmp_path: Path, seeds: tuple[int, ...], producer: str
+) -> None:
+    options = {"bucket": 1, "changelog-producer": producer, "write-buffer-size": "4 kb"}
+    options |= {"num-sorted-run.compaction-trigger": 2, "num-sorted-run.stop-trigger": 2}
+    for seed in seeds:
+        rng = random.Random(seed)
+        t = ts.connect(str(tmp_path / str(seed))).create_table(
+            "d.t", schema={"k": ts.INT, "v": ts.STRING}, primary_key=["k"], options=options
+        )
+        t.write([{"k": k, "v": f"old {k}"} for k in range(40)])
+        with t.writer() as w:  # a small buffer: several flushes, and compactions between them
+            for n in range(120):
+                w.write([{"k": rng.randrange(40), "v": f"{n} {i}" + "x" * 40} for i in range(20)])
+        files = t.store.manifests.changelog_entries(t.store.snapshots.get(t.store.snapshots.latest_id()))
+        last: dict[int, str] = {}
+        for row in t.changes(since=0).to_pylist():
+            if producer == "lookup" and row["rowkind"] in ("-U", "-D"):
+                assert last.pop(row["k"]) == row["v"], (seed, len(files))
+            else:
+                last[row["k"]] = row["v"]
+        assert last == {r["k"]: r["v"] for r in t.scan().to_arrow().to_pylist()}, (seed, len(files))

@@ -1,0 +1,74 @@
+"""Engine writers that compact say which snapshot they looked at; blind compactions are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.errors import CommitConflict
+from tablestore.format import commit_message
+from tablestore.table.table import Table
+
+
+def made(path: Path, **options: Any) -> Table:
+    return ts.connect(str(path)).create_table(
+        "d.t",
+        schema={"k": ts.INT, "v": ts.STRING},
+        primary_key=["k"],
+        options={"bucket": 1, "deletion-vectors.enabled": True} | options,
+    )
+
+
+def batch(k: int, v: str) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"k": k, "v": v}])
+
+
+def rows(t: Table) -> dict[int, str]:
+    found = t.scan().to_arrow().to_pydict()
+    assert len(set(found["k"])) == len(found["k"])
+    return dict(zip(found["k"], found["v"], strict=True))
+
+
+def test_messages_that_compact_say_what_they_saw(tmp_path: Path) -> None:
+    t = made(tmp_path)
+    t.write(batch(1, "a"))
+    for compact, seen in ((True, 2), (False, None)):
+        writer = t.open_writer(compact=compact)
+        writer.write(batch(1, "b"))
+        assert [commit_message.decode(m).seen for m in writer.prepare()] == [seen]
+        writer.close()
+
+
+def test_a_compaction_that_did_not_see_another_is_refused(tmp_path: Path) -> None:
+    t = made(tmp_path)
+    writer = t.open_writer(compact=True)
+    writer.write(batch(1, "engine"))
+    messages = writer.prepare()
+    t.write(batch(1, "first"))
+    with pytest.raises(CommitConflict, match="was compacted meanwhile, by snapshot 2") as refused:
+        t.commit(messages, user="engine", identifier=1)
+    assert refused.value.published == (3,)
+    t.compact()
+    assert rows(t) == {1: "engine"}
+    assert t.check() == []
+
+
+def test_a_writer_that_goes_on_has_seen_its_own_compactions(tmp_path: Path) -> None:
+    t = made(tmp_path, bucket=2)
+    writer = t.open_writer(compact=True)
+    for identifier in range(4):
+        for k in range(6):
+            writer.write(batch(k, str(identifier)))
+        t.commit(writer.prepare(), user="engine", identifier=identifier)
+    assert rows(t) == dict.fromkeys(range(6), "3")
+    t.write(batch(1, "other"))
+    writer.write(batch(1, "late"))
+    with pytest.raises(CommitConflict):
+        t.commit(writer.prepare(), user="engine", identifier=9)
+    t.compact()
+    assert rows(t)[1] == "late"
+    assert t.check() == []
