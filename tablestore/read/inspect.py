@@ -28,7 +28,7 @@ from tablestore.read import (
     inspect_pressure,
     time_travel,
 )
-from tablestore.read.doctor import Diagnosis, Limits, diagnose
+from tablestore.read.doctor import Diagnosis, diagnose, limits_of
 from tablestore.read.inspect_files import braced, made, required
 from tablestore.read.storage import Storage, stored
 from tablestore.read.time_travel import local_ms
@@ -332,10 +332,16 @@ class Inspect:
         """Buckets by how many flushes are left before a compaction and a write stall, the nearest first."""
         return inspect_pressure.pressure(self._store, self._snapshot(snapshot))
 
-    def doctor(self, *, limits: Limits | None = None, listing: bool = False) -> Diagnosis:
+    def doctor(
+        self, snapshot: int | Snapshot | None = None, *, listing: bool = False, **limits: float
+    ) -> Diagnosis:
         """Why the table is slow or at risk: findings with evidence and the call that mends each, and what was
-        looked at. From metadata; `listing` also lists the buckets for files that nothing names."""
-        return diagnose(self._store, self._snapshot(None), limits=limits, listing=listing)
+        looked at.
+
+        From metadata; `listing` also lists the buckets for files that nothing names. `limits` are the fields
+        of `read.doctor.Limits`: `doctor(skew=2.0)`.
+        """
+        return diagnose(self._store, self._snapshot(snapshot), limits_of(limits), listing=listing)
 
     @_naming_rows
     def amplification(

@@ -14,22 +14,22 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.read.doctor import RULES, Diagnosis, Finding, Limits
+from tablestore.read.doctor import RULES, Diagnosis, Finding
 from tablestore.read.inspect import Inspect
 from tablestore.table.table import Table
 from tests.read import golden
 
-SMALL = Limits(
-    small_files=3,
-    merged_bytes=1,
-    newer_share=0.9,
-    skew=1.5,
-    skew_bytes=1,
-    deleted_rows=1,
-    held_bytes=1,
-    held_snapshots=2,
-    manifests=3,
-)
+SMALL = {
+    "small_files": 3,
+    "merged_bytes": 1,
+    "newer_share": 0.9,
+    "skew": 1.5,
+    "skew_bytes": 1,
+    "deleted_rows": 1,
+    "held_bytes": 1,
+    "held_snapshots": 2,
+    "manifests": 3,
+}
 SCHEMA = {"id": ts.INT, "v": ts.STRING, "n": ts.BIGINT}
 
 
@@ -53,8 +53,8 @@ def noisy(table: Table, rows: int, **more: pa.Array) -> None:
     table.write(pa.table(columns))
 
 
-def doctor(table: Table, limits: Limits = SMALL, **options: Any) -> Diagnosis:
-    return table.refresh().inspect.doctor(limits=limits, **options)
+def doctor(table: Table, limits: dict[str, float] = SMALL, **options: Any) -> Diagnosis:
+    return table.refresh().inspect.doctor(**limits, **options)
 
 
 def the(diagnosis: Diagnosis, kind: str) -> Finding:
@@ -63,7 +63,7 @@ def the(diagnosis: Diagnosis, kind: str) -> Finding:
     return found[0]
 
 
-def mended(table: Table, kind: str, limits: Limits = SMALL, **options: Any) -> Finding:
+def mended(table: Table, kind: str, limits: dict[str, float] = SMALL, **options: Any) -> Finding:
     """The finding, after the call that it names took it away and left the table sound."""
     before = table.refresh().scan().to_arrow().sort_by("id")
     found = the(doctor(table, limits, **options), kind)
@@ -119,6 +119,45 @@ def test_a_table_of_python_has_no_statistics_and_is_told_so() -> None:
     found = Inspect(golden.python("pk_changelog_input")).doctor()
     assert found.kinds == ("no retractions", "statistics")  # worst first
     assert the(found, "no retractions").evidence["keys_met_twice"] == 1
+
+
+def test_data_files_are_not_opened(tmp_path: Path) -> None:
+    t = make(tmp_path, {"write-only": True})
+    for i in range(7):
+        put(t, range(50), v=str(i))
+    for file in (Path(t.location) / "bucket-0").iterdir():
+        file.unlink()
+    assert t.inspect.doctor().kinds == ("sorted runs",)
+
+
+def test_damage_is_a_finding_and_the_other_rules_go_on(tmp_path: Path) -> None:
+    t = make(tmp_path, {"write-only": True})
+    for i in range(7):
+        put(t, range(50), v=str(i))
+    t.consumers.reset("c", 1)
+    (Path(t.location) / "consumer" / "consumer-c").write_text("nonsense")
+    found = t.inspect.doctor()
+    assert found.kinds == ("damage", "sorted runs")
+    assert "consumer-c" in the(found, "damage").where
+
+
+def test_an_older_snapshot_can_be_asked_about(tmp_path: Path) -> None:
+    t = make(tmp_path, {"write-only": True})
+    for i in range(7):
+        put(t, range(50), v=str(i))
+    t.compact(full=True)
+    assert t.inspect.doctor().sound
+    assert t.inspect.doctor(7).kinds == ("sorted runs",)
+    assert t.inspect.doctor(4).sound
+
+
+def test_limits_are_given_by_name(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    assert t.inspect.doctor(skew=2).sound
+    with pytest.raises(ts.NotFound, match="did you mean skew"):
+        t.inspect.doctor(skewed=2)
+    with pytest.raises(ts.InvalidRequest, match="skew is 'much'"):
+        t.inspect.doctor(skew="much")
 
 
 def test_names_in_html_are_text(tmp_path: Path) -> None:
@@ -216,7 +255,7 @@ def test_a_bucket_beyond_the_guidance_is_rescaled(tmp_path: Path) -> None:
     t = make(tmp_path)
     noisy(t, 4_000)
     limit = t.inspect.files()["file_size_in_bytes"][0].as_py() - 1
-    limits = Limits(bucket_bytes=limit)
+    limits = {"bucket_bytes": limit}
     found = mended(t, "bucket size", limits)
     assert found.evidence["proposed"] == 3
     assert t.refresh().options["bucket"] == "3"
@@ -225,7 +264,7 @@ def test_a_bucket_beyond_the_guidance_is_rescaled(tmp_path: Path) -> None:
 def test_many_buckets_of_next_to_nothing_are_noted(tmp_path: Path) -> None:
     t = make(tmp_path, {"bucket": 8})
     put(t, range(400))
-    found = mended(t, "bucket size", Limits())
+    found = mended(t, "bucket size", {})
     assert (found.severity, found.evidence["proposed"]) == ("note", 1)
 
 
@@ -243,7 +282,7 @@ def test_a_partition_that_outgrew_the_others(tmp_path: Path) -> None:
     )
     for p, rows in enumerate((4_000, 2, 2, 2)):
         noisy(t, rows, p=pa.array([p] * rows, pa.int32()))
-    limits = Limits(skew_bytes=1, bucket_bytes=10_000, bucket_least_bytes=5_000)
+    limits = {"skew_bytes": 1, "bucket_bytes": 10_000, "bucket_least_bytes": 5_000}
     found = the(doctor(t, limits), "partition skew")
     assert (found.where, found.evidence["partitions"]) == ("p=0", 4)
 

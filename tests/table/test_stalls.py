@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.read.doctor import Limits
 from tablestore.table.table import Table
 
 BUFFER = "256 kb"
@@ -91,12 +90,11 @@ def test_stalls_travel_with_the_messages_of_engines(tmp_path: Path) -> None:
 def test_the_doctor_names_the_trigger_that_would_not_have_let_them_wait(tmp_path: Path) -> None:
     t = make(tmp_path)
     write(t, 8)
-    limits = Limits(stalls=2)
-    (found,) = [f for f in t.inspect.doctor(limits=limits) if f.kind == "write stalls"]
+    (found,) = [f for f in t.inspect.doctor(stalls=2) if f.kind == "write stalls"]
     assert (found.evidence["runs"], found.evidence["stop_trigger"]) == (3, 2)
     eval(found.remedy, {"table": t, "ts": ts})
     after = t.refresh()
-    assert "write stalls" not in after.inspect.doctor(limits=limits).kinds
+    assert "write stalls" not in after.inspect.doctor(stalls=2).kinds
     assert after.options["num-sorted-run.stop-trigger"] == "4"
 
 

@@ -7,9 +7,11 @@ and at most `Limits.commits` of its newest commits; 10,000 files take a few tent
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from functools import partial
 
+from tablestore.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
 from tablestore.read import time_travel
@@ -17,7 +19,7 @@ from tablestore.read.doctor import changes, history, layout, rows
 from tablestore.read.doctor.facts import Facts, Limits
 from tablestore.read.doctor.finding import SEVERITIES, Diagnosis, Finding, Outcome, Tried
 
-__all__ = ["RULES", "Diagnosis", "Facts", "Finding", "Limits", "Outcome", "Tried", "diagnose"]
+__all__ = ["RULES", "Diagnosis", "Facts", "Finding", "Limits", "Outcome", "Tried", "diagnose", "limits_of"]
 
 Rule = Callable[[Facts], Outcome]
 RULES: tuple[tuple[str, Rule], ...] = (
@@ -48,25 +50,45 @@ RULES: tuple[tuple[str, Rule], ...] = (
 )
 
 
+def limits_of(given: Mapping[str, float]) -> Limits:
+    """Limits by name, defaults for the others; raises NotFound naming the nearest, InvalidRequest."""
+    known = {f.name for f in fields(Limits)}
+    for name, value in given.items():
+        if name not in known:
+            raise NotFound.among("limit of the doctor", name, known)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+            raise InvalidRequest(f"the doctor's limit {name} is {value!r}; it must be a number, from 0 on")
+    return Limits(**given)  # type: ignore[arg-type]
+
+
 def diagnose(
-    store: Store,
-    snapshot: Snapshot | None,
-    *,
-    limits: Limits | None = None,
-    listing: bool = False,
-    name: str = "",
+    store: Store, snapshot: Snapshot | None, limits: Limits | None = None, *, listing: bool = False
 ) -> Diagnosis:
-    """Try every rule on a snapshot. `listing` also lists the buckets for files that nothing names."""
-    name = name or store.paths.root
+    """Try every rule on a snapshot. `listing` also lists the buckets for files that nothing names.
+
+    Damage that a rule meets is a finding; the other rules go on.
+    """
+    name = store.paths.root
     if snapshot is None:
         return Diagnosis(name, None, (), (Tried("snapshots", "none yet: nothing to look at"),))
     facts = Facts(store, snapshot, limits or Limits())
     rules = (*RULES, ("left-overs", partial(history.left_overs, listing=listing)))
     findings, tried = list[Finding](), list[Tried]()
-    with time_travel.expiring(store, snapshot.id):
-        for rule, look in rules:
-            outcome = look(facts)
+    for rule, look in rules:
+        with time_travel.expiring(store, snapshot.id):
+            outcome = _looked(look, facts)
             findings += outcome.findings
             tried.append(Tried(rule, outcome.text, len(outcome.findings)))
-    findings.sort(key=lambda f: SEVERITIES.index(f.severity))
-    return Diagnosis(name, snapshot.id, tuple(findings), tuple(tried))
+    once = {(f.kind, f.where, f.what): f for f in findings}  # damage may be met by several rules
+    found = sorted(once.values(), key=lambda f: SEVERITIES.index(f.severity))
+    return Diagnosis(name, snapshot.id, tuple(found), tuple(tried))
+
+
+def _looked(look: Rule, facts: Facts) -> Outcome:
+    try:
+        return look(facts)
+    except Corrupt as e:
+        if not facts.store.io.exists(e.path):
+            raise  # expired while it was looked at, or lost: `expiring` tells which
+        found = Finding("damage", "risk", e.path, e.problem, "table.check()", {"file": e.path}, mends=False)
+        return Outcome(f"met damage: {e}", (found,))

@@ -105,10 +105,11 @@ def dropped_deletes(facts: Facts) -> Outcome:
         return Outcome("append table: rows are marked as deleted")
     deletes = int(facts.places.deletes.sum())
     told = f"merge-engine {options.merge_engine.value}, {deletes:,} deletes in files"
-    if options.ignore_delete:
-        evidence = {"ignore_delete": "true", "deletes_in_files": deletes}
-        what = "−U and −D rows are dropped when they are written: rows deleted at the source stay"
-        call = "table.alter(ts.reset_options('ignore-delete'))"
+    ignoring = [k for k, v in facts.schema.options.items() if v.lower() == "true" and _drops(k)]
+    if ignoring:
+        evidence = {"options": ", ".join(ignoring), "deletes_in_files": deletes}
+        what = "options drop deletes without a word: what is deleted at the source stays"
+        call = f"table.alter(ts.reset_options({', '.join(map(repr, ignoring))}))"
         return Outcome(told, (Finding("dropped deletes", "note", "table", what, call, evidence),))
     partial = options.merge_engine is MergeEngine.PARTIAL_UPDATE
     grouped = any(k.startswith("fields.") and k.endswith(".sequence-group") for k in facts.schema.options)
@@ -121,6 +122,13 @@ def dropped_deletes(facts: Facts) -> Outcome:
     call = set_call(**{"ignore-delete": "true"})
     found = Finding("refused deletes", "risk", "table", what, call, evidence)
     return Outcome(told, (found,))
+
+
+def _drops(option: str) -> bool:
+    """Whether an option that is on lets −D rows, or what they take away, be lost."""
+    return option.endswith("ignore-delete") or (
+        option.startswith("fields.") and option.endswith(".ignore-retract")
+    )
 
 
 def several_writers(facts: Facts) -> Outcome:

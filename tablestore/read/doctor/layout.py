@@ -25,6 +25,8 @@ def sorted_runs(facts: Facts) -> Outcome:
     places, trigger, stop = facts.places, facts.trigger, facts.rules.stop_trigger
     most = int(places.runs.max(initial=0))
     many = np.flatnonzero((facts.backlog >= max(trigger, 2)) | (places.runs > facts.limits.runs))
+    if facts.rules.leveled:  # a level may be over its target with level 0 empty
+        many = np.flatnonzero(places.runs > 1)
     many = many[np.argsort(-places.runs[many], kind="stable")].tolist()
     told = f"{most} in the fullest of {count(len(places), 'bucket')}, trigger {trigger}, stop trigger {stop}"
     looked = {p: facts.decision(p) for p in many[: facts.limits.decisions]}

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from tablestore.format.file_spec import file_format
 from tablestore.format.index_manifest import DELETION_VECTORS
 from tablestore.lsm import quantities
-from tablestore.lsm.merge.expire import RecordExpire, expired_files
+from tablestore.lsm.merge.expire import RecordExpire
 from tablestore.options import MergeEngine
 from tablestore.read.doctor.facts import Facts
 from tablestore.read.doctor.finding import Finding, Outcome, Severity
@@ -134,13 +134,12 @@ def expired_rows(facts: Facts) -> Outcome:
     """Rows past `record-level.expire-time` that no compaction has dropped."""
     if facts.options.record_expire_ms is None:
         return Outcome("rows have no time limit")
-    if RecordExpire.of(facts.schema, facts.options) is None or not len(facts.live):
+    expire = RecordExpire.of(facts.schema, facts.options)
+    if expire is None or not len(facts.live):
         return Outcome("no files")
-    files = [e.file for e in facts.live]
-    plain = facts.store.options
-    names = expired_files(facts.store.env, facts.store.schema_of, facts.schema, plain, files)
-    told = f"{len(names):,} of {count(len(files), 'file')} hold a row past its time"
-    ill = np.array([f.file_name in names for f in files])
+    now = facts.store.env.now_ms() // 1000
+    ill = np.array([expire.expired(e.file, facts.store.schema_of, now) for e in facts.live])
+    told = f"{int(ill.sum()):,} of {count(len(ill), 'file')} hold a row past its time"
     share = float(facts.sizes[ill].sum() / max(int(facts.sizes.sum()), 1))
     if not ill.any() or share <= facts.limits.deleted_share:
         return Outcome(told)
