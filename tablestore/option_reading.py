@@ -31,6 +31,12 @@ class ReadingOptions:
     split_open_bytes: int = opt(
         "source.split.open-file-cost", memory_size, 4 << 20, "least weight of a file in a split"
     )
+    scan_threads: int | None = opt(
+        "tablestore.scan.threads",
+        integer,
+        None,
+        "splits read and buckets compacted at once by one call; as many as Arrow may use, up to 4, if absent",
+    )
     discovery_interval_ms: int = opt(
         "continuous.discovery-interval", duration_ms, 10_000, "wait between looks for snapshots"
     )

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from tablestore.errors import Corrupt, Unsupported
 from tablestore.format import avro_data, binary_row, file_stats, orc_data, parquet_data, rowkind
@@ -25,6 +26,7 @@ from tablestore.format.file_spec import FORMATS, FileSpec, file_format
 from tablestore.format.manifest import EMPTY_ROW, SimpleStats
 from tablestore.format.orc_data import OrcEncoder
 from tablestore.format.parquet_data import FooterSummary, ParquetEncoder, RowGroup, row_groups
+from tablestore.format.parquet_pages import Layout
 from tablestore.format.parquet_schema import (
     KEY_PREFIX,
     KIND,
@@ -41,6 +43,7 @@ from tablestore.options import TableOptions
 
 __all__ = ["DataFileWriter", "FooterSummary", "RowGroup", "WrittenFile", "read", "row_groups"]
 INDEX_SUFFIX = ".index"
+KnownGroups = tuple[pq.FileMetaData, Sequence[int]]
 _ENCODERS = {"parquet": ParquetEncoder, "orc": OrcEncoder, "avro": AvroEncoder}
 
 
@@ -225,12 +228,14 @@ def read(
     dictionary: bool = False,
     system: bool = True,
     rows: np.ndarray | None = None,
+    known: KnownGroups | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of a file written with `schema`: the system columns (unless `system` is false), then `columns`.
 
     Row groups in which `predicate` (bound to `schema`) selects nothing are left out: pass one only where that
     is right. `dictionary` leaves text, but for keys, in dictionaries where the file holds it so. `columns`
-    may name row-tracking columns. `rows`, a mask over all rows of the file, leaves out the others.
+    may name row-tracking columns. `rows`, a mask over all rows of the file, leaves out the others. `known`
+    are the footer of a Parquet file and the row groups to read of it.
     Raises Corrupt, naming the file, when it is missing, damaged, of another size or without a column.
     """
     form = file_format(path)
@@ -255,8 +260,30 @@ def read(
         predicate=predicate,
         dictionary=dictionary,
         rows=rows,
+        footer=known[0] if known is not None else None,
+        groups=known[1] if known is not None else None,
     )
     return _sound(found, path)
+
+
+def read_rows(
+    io: FileIO,
+    path: str,
+    schema: TableSchema,
+    columns: Sequence[str],
+    layout: Layout,
+    group: int,
+    places: np.ndarray,
+    *,
+    system: bool = True,
+    dictionary: bool = False,
+) -> pa.RecordBatch | None:
+    """Rows of one row group of a Parquet file at ascending places, with the columns of `read`; None where
+    reading the group is as good."""
+    names = (*((SEQUENCE, KIND) if system else ()), *columns)
+    wanted = pa.schema([_field(schema, name).arrow for name in names])
+    found = parquet_data.read_rows(io, path, schema, wanted, layout, group, places, dictionary=dictionary)
+    return None if found is None else next(_sound(iter([found]), path))
 
 
 def _sound(batches: Iterator[pa.RecordBatch], path: str) -> Iterator[pa.RecordBatch]:

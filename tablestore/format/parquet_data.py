@@ -30,6 +30,7 @@ from tablestore.format.data_format import (
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.nested import presentable
 from tablestore.format.parquet_int96 import as_bytes, has_int96
+from tablestore.format.parquet_pages import Layout
 from tablestore.format.parquet_schema import KEY_PREFIX, arrow_with_ids
 from tablestore.format.predicate import Predicate, may_match
 from tablestore.format.rebuild import rebuilt
@@ -50,6 +51,8 @@ _CODECS = {
 }
 _ROW_GROUP_BYTES = 64 << 20
 _ROW_GROUP_ROWS = 1 << 20
+_PAGE_ROWS = 8_192  # what a lookup decodes of a column; half as many would make scans a tenth slower
+_FEW_ROWS = 2 * _PAGE_ROWS  # a row group of fewer is read as a whole
 _FIRST_GUESS = 0.2  # encoded bytes per Arrow byte, until the first row group tells
 
 
@@ -145,6 +148,8 @@ class ParquetEncoder:
             store_decimal_as_integer=True,
             write_time_adjusted_to_utc=True,
             metadata_collector=self._footers,
+            max_rows_per_page=_PAGE_ROWS,
+            write_page_index=True,
         )
 
     def flush(self) -> None:
@@ -239,32 +244,75 @@ def read(
     predicate: Predicate | None = None,
     dictionary: bool = False,
     rows: np.ndarray | None = None,
+    footer: pq.FileMetaData | None = None,
+    groups: Sequence[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of the columns `wanted` of a file written with `schema`, as `datafile.read` describes them."""
+    """Batches of the columns `wanted` of a file written with `schema`, as `datafile.read` describes them; of
+    these row `groups` only, if given. Who knows the `footer` spares reading it."""
     with complaints(path, "Parquet"):
         source = io.open_input(path)
     with contextlib.closing(source):
         with complaints(path, "Parquet"):
             require_size(source.size(), file_size, path)
-            first = pq.ParquetFile(source)
-            footer = first.metadata
+            first = pq.ParquetFile(source, metadata=footer)
+            footer = plain = first.metadata
             require_columns(wanted.names, first.schema_arrow.names, path)
             _refuse_shredded(first.schema_arrow, schema, wanted, path)
             positions = file_stats.leaf_positions(footer)
             groups = [
-                g for g in range(footer.num_row_groups) if _may_match(footer, g, positions, schema, predicate)
+                g
+                for g in (range(footer.num_row_groups) if groups is None else groups)
+                if _may_match(footer, g, positions, schema, predicate)
             ]
             if rows is not None:
                 groups, rows = _with_rows(footer, groups, rows, path)
             texts = _dictionary_columns(footer, groups, positions, schema, wanted) if dictionary else []
             if any(has_int96(footer, f.name) for f in wanted if _may_hold_times(f.type)):
                 footer = as_bytes(source)
-            file = pq.ParquetFile(source, metadata=footer, read_dictionary=texts)
+            same = not texts and footer is plain
+            file = first if same else pq.ParquetFile(source, metadata=footer, read_dictionary=texts)
             batches = file.iter_batches(
                 batch_rows, row_groups=groups, columns=wanted.names, use_threads=False
             )
         if groups:
             yield from chosen(_each(batches, wanted, path), rows, path)
+
+
+def layout(io: FileIO, path: str, *, file_size: int | None = None) -> Layout:
+    """Where a file's row groups and pages are; raises Corrupt."""
+    with complaints(path, "Parquet"), contextlib.closing(io.open_input(path)) as source:
+        require_size(source.size(), file_size, path)
+        return Layout(source)
+
+
+def read_rows(
+    io: FileIO,
+    path: str,
+    schema: TableSchema,
+    wanted: pa.Schema,
+    known: Layout,
+    group: int,
+    places: np.ndarray,
+    *,
+    dictionary: bool = False,
+) -> pa.RecordBatch | None:
+    """The rows of a row group at `places`, ascending; None where whole columns must be read for them, or
+    nearly so."""
+    if known.group_rows(group) < _FEW_ROWS:
+        return None
+    with complaints(path, "Parquet"), contextlib.closing(io.open_input(path)) as source:
+        if not known.reads(source, wanted.names):
+            return None
+        begins, ends = known.stretches(source, group, places, wanted.names)
+        if 2 * int((ends - begins).sum()) > known.group_rows(group):
+            return None
+        positions = file_stats.leaf_positions(known.footer)
+        texts = _dictionary_columns(known.footer, [group], positions, schema, wanted) if dictionary else []
+        last = int(places[-1] - begins[-1] + 1)
+        found = known.read(source, group, (begins, ends), wanted.names, dictionary=texts, last=last)
+        skipped = begins - np.concatenate([[0], np.cumsum(ends - begins)[:-1]])
+        at = places - skipped[np.searchsorted(begins, places, side="right") - 1]
+        return _typed(found.take(pa.array(at)), wanted, path)
 
 
 def _each(batches: Iterator[pa.RecordBatch], wanted: pa.Schema, path: str) -> Iterator[pa.RecordBatch]:

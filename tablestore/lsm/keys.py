@@ -9,6 +9,7 @@ last. Used by the write buffer and the merge reader.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Any
 
@@ -211,24 +212,43 @@ def rows_up_to(parts: Sequence[Component], key: Key, start: int = 0) -> int:
             below = low + int(np.searchsorted(part[low:high], value, side="left"))
             high = low + int(np.searchsorted(part[low:high], value, side="right"))
         else:
-            rows = part.slice(low, high - low)
-            below = low + _count(pc.less(rows, value))
-            high = low + _count(pc.less_equal(rows, value))
+            below, high = _equal_text(part, value.as_py(), low, high)
         low = below
     return high
 
 
-def _count(mask: pa.BooleanArray) -> int:
-    return int(np.count_nonzero(_bools(mask)))
+def rows_before(parts: Sequence[Component], key: Key) -> int:
+    """How many leading rows have a key < `key`; rows must be in key order."""
+    low, high = 0, len(parts[0])
+    for part, value in zip(parts, key, strict=True):
+        if low == high:
+            break
+        if isinstance(part, np.ndarray):
+            below = low + int(np.searchsorted(part[low:high], value, side="left"))
+            high = low + int(np.searchsorted(part[low:high], value, side="right"))
+        else:
+            below, high = _equal_text(part, value.as_py(), low, high)
+        low = below
+    return low
+
+
+def _equal_text(part: pa.Array, value: Any, low: int, high: int) -> tuple[int, int]:
+    """Where rows low … high of sorted text or bytes are equal to a value: code points order as UTF-8 does."""
+    if value is None:  # a column before this one says that they are NULL
+        return low, high
+
+    def cell(row: int) -> Any:
+        return part[row].as_py()
+
+    below = bisect_left(range(low, high), value, key=cell) + low
+    return below, bisect_right(range(below, high), value, key=cell) + below
 
 
 def less(a: Key, b: Key) -> bool:
     """Whether key `a` is before key `b`."""
     for x, y in zip(a, b, strict=True):
         if isinstance(x, pa.Scalar):
-            if pc.equal(x, y).as_py():
-                continue
-            return bool(pc.less(x, y).as_py())
+            x, y = x.as_py(), y.as_py()
         if x != y:
             return bool(x < y)
     return False

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from tablestore.format.types import arrow_schema
 from tablestore.lsm import counted
 from tablestore.meta.store import Store
 from tablestore.read import plan as planning
-from tablestore.read import time_travel
+from tablestore.read import parallel, time_travel
 from tablestore.read.diff import DiffSplit, plan_diff, read_diff
 from tablestore.read.incremental import ChangeSplit, Range, plan_range, read_changes
 from tablestore.read.plan import Explanation, Plan
@@ -112,10 +114,16 @@ class Scan(LazyRead):
         return self.plan(complete=True).explain()
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Batches as they are read: memory holds one window of one split."""
+        """Batches as they are read, split after split.
+
+        Memory holds one window of one split, or of one for each thread and `parallel.HELD_BYTES` of batches
+        (see `tablestore.scan.threads`). Reads with a limit use no threads.
+        """
         left, found = self.limit, self.plan()
-        for split in found.splits:
-            for batch in self._reader(self.store, split, self.names, found.where):
+        tasks = [partial(self._reader, self.store, s, self.names, found.where) for s in found.splits]
+        threads = 1 if left is not None else self._threads(found)
+        with closing(parallel.in_order(tasks, threads=threads, weigh=attrgetter("nbytes"))) as batches:
+            for batch in batches:
                 if left is not None:
                     batch = batch.slice(0, left)
                     left -= batch.num_rows
@@ -123,6 +131,9 @@ class Scan(LazyRead):
                     yield batch
                 if left == 0:
                     return
+
+    def _threads(self, found: Plan) -> int:
+        return parallel.threads(self.store.options, [s.size for s in found.splits])
 
     def count(self) -> int:
         """Rows of the result; the merge is done, no value column is read that the filter does not need."""

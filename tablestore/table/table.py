@@ -191,20 +191,19 @@ class Table:
         if not isinstance(key, Mapping) or set(key) != set(keys):
             example = ", ".join(f"{k!r}: …" for k in keys)
             raise InvalidRequest(f"a key of {self.name} holds {', '.join(keys)}: get({{{example}}})")
-        found = replace(
-            self._present(all_of(*(col(k) == v for k, v in key.items()))),
-            columns=column_names(columns),
-        )
-        rows = found.to_arrow().to_pylist()
+        wanted = all_of(*(col(k) == v for k, v in key.items()))
+        scan = replace(self._present(wanted), columns=column_names(columns))
+        named = lookup.one_key(scan, wanted)
+        found = scan.to_batches() if named is None else self._lookups.rows(scan, named, scan.names)
+        rows = pa.Table.from_batches(found, scan.schema).to_pylist()
         return rows[0] if rows else None
 
     def get_many(self, keys: Any, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of many primary keys, in any order; absent ones are left out."""
         if not self.primary_key:
             raise InvalidRequest(f"{self.name} has no primary key; scan it with a filter")
-        names = replace(self._present(), columns=column_names(columns)).names
-        rows = pa.Table.from_batches(self._rows(self._present(), keys), self.schema)
-        return rows.select(list(names))
+        scan = replace(self._present(), columns=column_names(columns))
+        return pa.Table.from_batches(self._rows(scan, keys), scan.schema)
 
     def changes(self, *, since: int | str, until: int | str | None = None, mode: str = "auto") -> pa.Table:
         """What changed after snapshot `since` up to `until`, with a `rowkind` column first.
@@ -417,7 +416,12 @@ class Table:
         return self._write_kinds(rows, rowkind.DELETE)
 
     def _rows(self, scan: Scan, keys: Any) -> Iterator[pa.RecordBatch]:
-        return lookup.rows_of(scan, lookup.key_table(scan, pa.Table.from_batches(as_batches(keys))))
+        wanted = lookup.key_table(scan, pa.Table.from_batches(as_batches(keys)))
+        return self._lookups.rows(scan, wanted, scan.names)
+
+    @cached_property
+    def _lookups(self) -> lookup.Lookups:
+        return lookup.Lookups()
 
     def update(self, values: Mapping[str, Any], *, where: Predicate) -> Committed:
         """Set columns of the rows `where` selects; writes −U/+U pairs so that a changelog consumer can

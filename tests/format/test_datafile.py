@@ -259,7 +259,7 @@ def test_memory_is_bounded_by_row_groups_and_the_size_is_known_before_the_end(tm
     groups = datafile.row_groups(IO, written.path).groups
     assert sum(g.rows for g in groups) == 10_000
     assert all(g.rows < 2_000 for g in groups)
-    assert 0.7 < before / written.size < 1.3
+    assert 0.5 < before / written.size < 1.3  # footer and page index come last
     assert rows(written.path, schema)["s"].to_pylist() == text
 
 

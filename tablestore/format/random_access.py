@@ -1,0 +1,101 @@
+"""A data file asked for single row groups and single rows, whatever its format.
+
+Of files that are not Parquet, and where pages cannot be read alone, all rows are read: there only columns
+that are not asked for spare work. What is remembered of a file never changes, so it may be kept under the
+file's path and shared between threads. Memory: one row group, or one batch and the rows asked for. Used by
+lookups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.errors import Corrupt
+from tablestore.format import datafile, file_stats, parquet_data
+from tablestore.format.file_spec import file_format
+from tablestore.format.schema import TableSchema
+from tablestore.format.stats import ColumnStats
+from tablestore.io.fileio import FileIO
+
+
+class RandomFile:
+    """One file, written with `schema`: row groups (all rows are one, if not Parquet) and rows by place."""
+
+    def __init__(self, io: FileIO, path: str, schema: TableSchema, *, rows: int, file_size: int) -> None:
+        self._path, self._schema, self._size = path, schema, file_size
+        parquet = file_format(path) == "parquet"
+        self._layout = parquet_data.layout(io, path, file_size=file_size) if parquet else None
+        self.starts = self._layout.starts if self._layout is not None else np.array([0, rows])
+        if self.starts[-1] != rows:
+            raise Corrupt(path, f"holds {self.starts[-1]:,} rows, its manifest says {rows:,}")
+
+    @property
+    def nbytes(self) -> int:
+        """About what this holds in memory."""
+        return self._layout.nbytes if self._layout is not None else 1_024
+
+    def bounds(self, column: str) -> list[ColumnStats] | None:
+        """What is known of a column in each row group; None: nothing."""
+        if self._layout is None:
+            return None
+        footer, t = self._layout.footer, self._schema.by_name[column].type
+        at = file_stats.leaf_positions(footer).get(column)
+        if at is None:
+            raise Corrupt(self._path, f"it has no column {column!r}")
+        return [file_stats.of_column(footer, at, t, group=g) for g in range(footer.num_row_groups)]
+
+    def group_bytes(self, group: int) -> int:
+        """Bytes of a row group before compression; 0 if nobody knows."""
+        return self._layout.footer.row_group(group).total_byte_size if self._layout is not None else 0
+
+    def group(
+        self,
+        io: FileIO,
+        group: int,
+        columns: Sequence[str],
+        *,
+        system: bool = False,
+        dictionary: bool = False,
+    ) -> list[pa.RecordBatch]:
+        """All rows of a row group, with the columns of `datafile.read`."""
+        known = None if self._layout is None else (self._layout.footer, (group,))
+        batches = datafile.read(
+            io,
+            self._path,
+            self._schema,
+            columns,
+            file_size=self._size,
+            system=system,
+            dictionary=dictionary,
+            known=known,
+        )
+        found = list(batches)
+        count, wanted = sum(b.num_rows for b in found), int(self.starts[group + 1] - self.starts[group])
+        if count != wanted:
+            raise Corrupt(self._path, f"row group {group} holds {count:,} rows, not {wanted:,}")
+        return found
+
+    def rows(
+        self, io: FileIO, group: int, places: np.ndarray, columns: Sequence[str]
+    ) -> pa.RecordBatch | None:
+        """kv rows of a row group at ascending places; None where reading all of it is as good. Text stays
+        dictionary-encoded where the file holds it so."""
+        if self._layout is None:
+            return None
+        return datafile.read_rows(
+            io, self._path, self._schema, columns, self._layout, group, places, dictionary=True
+        )
+
+    def chosen(
+        self, io: FileIO, group: int, places: np.ndarray, columns: Sequence[str]
+    ) -> list[pa.RecordBatch]:
+        """The same rows, however they must be read: batch by batch, keeping only these."""
+        mask = np.zeros(int(self.starts[-1]), dtype=bool)
+        mask[places + self.starts[group]] = True
+        batches = datafile.read(
+            io, self._path, self._schema, columns, file_size=self._size, dictionary=True, rows=mask
+        )
+        return list(batches)

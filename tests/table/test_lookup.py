@@ -1,0 +1,245 @@
+"""Point reads against scans: the same rows for every engine, format, kind of bucket and state of the tree."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tablestore as ts
+from tablestore import col
+from tablestore.errors import Corrupt, NotFound, SchemaMismatch
+from tablestore.format.parquet_pages import Layout
+from tablestore.lsm.lookup_cache import LOCAL
+from tablestore.table.table import Table
+
+KINDS: dict[str, dict[str, Any]] = {
+    "deduplicate": {},
+    "write-only": {"write-only": True},
+    "sequence field": {"sequence.field": "n", "write-only": True},
+    "descending": {"sequence.field": "n", "sequence.field.sort-order": "descending"},
+    "ignore-delete": {"ignore-delete": True, "write-only": True},
+    "partial-update": {
+        "merge-engine": "partial-update",
+        "ignore-delete": True,
+        "fields.n.sequence-group": "v",
+        "write-only": True,
+    },
+    "aggregation": {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"},
+    "aggregation, looked up": {
+        "merge-engine": "aggregation",
+        "fields.n.aggregate-function": "sum",
+        "changelog-producer": "lookup",
+    },
+    "first-row": {"merge-engine": "first-row", "ignore-delete": True},
+    "lookup": {"changelog-producer": "lookup"},
+    "deletion vectors": {"deletion-vectors.enabled": True},
+    "deletion vectors, merged when read": {
+        "deletion-vectors.enabled": True,
+        "deletion-vectors.merge-on-read": True,
+        "write-only": True,
+    },
+    "orc": {"file.format": "orc", "write-only": True},
+    "avro": {"file.format": "avro", "write-only": True},
+    "thin": {"data-file.thin-mode": True, "write-only": True},
+    "one bucket of many files": {
+        "bucket": 1,
+        "target-file-size": "4 kb",
+        "num-sorted-run.compaction-trigger": 3,
+    },
+    "dynamic buckets": {"bucket": -1, "dynamic-bucket.target-row-num": 20},
+    "no cache": {"lookup.cache-max-memory-size": "0 b", "write-only": True},
+}
+FIELDS = {
+    "p": ts.STRING.not_null(),
+    "a": ts.STRING.not_null(),
+    "b": ts.BIGINT.not_null(),
+    "n": ts.INT,
+    "v": ts.STRING,
+}
+SPACE = [(p, a, b) for p in ("x", "y") for a in ("", "a", "aé", "b\U0001f600") for b in range(-6, 14)]
+
+
+def grown(path: Path, rng: random.Random, options: dict[str, Any], *, partitioned: bool) -> Table:
+    """A table that was written to a few times."""
+    table = ts.connect(str(path)).create_table(
+        "d.t",
+        schema=FIELDS,
+        primary_key=["p", "a", "b"],
+        partition_by=["p"] if partitioned else [],
+        options={"bucket": 3} | options,
+    )
+    for step in range(rng.randrange(3, 8)):
+        chosen = rng.sample(SPACE, rng.randrange(1, 90))
+        kinds = ["-D" if step and rng.random() < 0.2 else "+I" for _ in chosen]
+        if options.get("merge-engine") == "aggregation":
+            kinds = ["+I"] * len(chosen)
+        p, a, b = zip(*chosen, strict=True)
+        n = [rng.choice([None, *range(5)]) for _ in chosen]
+        columns = {"p": p, "a": a, "b": b, "n": n, "v": [f"{step}" for _ in chosen], "rowkind": kinds}
+        table.write(pa.table({k: pa.array(v) for k, v in columns.items()}), row_kind_column="rowkind")
+        if rng.random() < 0.2:
+            table.compact(full=rng.random() < 0.5)
+    return table
+
+
+def agree(table: Table, keys: list[tuple]) -> None:
+    """`get_many` and `get` of these keys give what a scan gives."""
+    on = table.primary_key
+    scanned = {tuple(r[k] for k in on): r for r in table.scan().to_arrow().to_pylist()}
+    asked = pa.table({k: pa.array(c) for k, c in zip(on, zip(*keys, strict=True), strict=True)})
+    found = table.get_many(asked).to_pylist()
+    wanted = {key: scanned[key] for key in keys if key in scanned}
+    assert {tuple(r[k] for k in on): r for r in found} == wanted
+    assert len(found) == len(wanted)
+    for key in keys[:: max(1, len(keys) // 25)]:
+        assert table.get(dict(zip(on, key, strict=True))) == scanned.get(key)
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_point_reads_agree_with_a_scan(
+    tmp_path: Path, seeds: tuple[int, ...], kind: str, partitioned: bool
+) -> None:
+    for seed in seeds:
+        rng = random.Random(f"{seed} {kind}")
+        table = grown(tmp_path / f"{seed}", rng, KINDS[kind], partitioned=partitioned)
+        agree(table, SPACE)
+        agree(table, rng.sample(SPACE, 3))
+        agree(table.at(snapshot=rng.choice([1, 2])), SPACE)
+        assert table.check() == []
+
+
+def test_rows_of_large_files_are_found_by_their_pages(tmp_path: Path) -> None:
+    count = 60_000
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t",
+        schema={"k": ts.BIGINT.not_null(), "d": ts.DECIMAL(20, 2), "s": ts.STRING, "x": ts.ARRAY(ts.INT)},
+        primary_key=["k"],
+        options={"bucket": 1, "write-only": True},
+    )
+    keys = pa.array(range(0, 3 * count, 3), pa.int64())
+    decimals = pa.array([None if i % 7 == 0 else Decimal(i) / 4 for i in range(count)], pa.decimal128(20, 2))
+    texts = pa.array([f"text {i % 1000}" if i % 5 else None for i in range(count)])
+    lists = pa.array([[i, i] for i in range(count)], pa.list_(pa.int32()))
+    table.write(pa.table({"k": keys, "d": decimals, "s": texts, "x": lists}))
+    asked = [0, 3, 3 * 8_192, 3 * 8_191, 90_000, 90_001, 3 * count - 3, 3 * count, -1]
+    agree(table, [(k,) for k in asked])
+    flat = table.get_many({"k": asked}, ["s", "d", "k"])
+    assert sorted(flat.column("k").to_pylist()) == sorted(
+        k for k in asked if k % 3 == 0 and 0 <= k < 3 * count
+    )
+    assert {r["k"]: r["s"] for r in flat.to_pylist()} == {
+        k: None if (k // 3) % 5 == 0 else f"text {k // 3 % 1000}" for k in flat.column("k").to_pylist()
+    }
+
+
+def test_a_lookup_reads_few_pages_of_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t",
+        schema={"k": ts.BIGINT.not_null(), "s": ts.STRING},
+        primary_key=["k"],
+        options={"bucket": 1, "write-only": True},
+    )
+    table.write(pa.table({"k": range(80_000), "s": [f"{i:0100}" for i in range(80_000)]}))
+    decoded: list[int] = []
+    whole = Layout.read
+
+    def counted(self: Layout, source: Any, group: int, stretches: Any, *args: Any, **options: Any) -> Any:
+        decoded.append(int((stretches[1] - stretches[0]).sum()))
+        return whole(self, source, group, stretches, *args, **options)
+
+    monkeypatch.setattr(Layout, "read", counted)
+    assert table.get({"k": 40_000}) == {"k": 40_000, "s": f"{40_000:0100}"}
+    assert table.get_many({"k": [1, 79_999, 2]}).num_rows == 3
+    assert decoded == [8_192, 8_192 + 80_000 % 8_192]
+
+
+def test_every_old_schema_is_seen_through_todays(tmp_path: Path) -> None:
+    lake = ts.connect(str(tmp_path))
+    table = lake.create_table(
+        "d.t", schema={"k": ts.INT.not_null(), "v": ts.INT}, primary_key=["k"], options={"bucket": 2}
+    )
+    table.write(pa.table({"k": pa.array(range(20), pa.int32()), "v": pa.array(range(20), pa.int32())}))
+    table = table.alter(ts.rename("v", "w"), ts.add("z", ts.STRING))
+    table.write(pa.table({"k": pa.array([3], pa.int32()), "w": pa.array([33], pa.int32()), "z": ["z"]}))
+    table = table.alter(ts.retype("w", ts.BIGINT))
+    agree(table, [(k,) for k in range(-2, 23)])
+    assert table.get({"k": 3}) == {"k": 3, "w": 33, "z": "z"}
+    assert table.get({"k": 4}, ["w"]) == {"w": 4}
+    assert table.at(snapshot=1).get({"k": 4}) == {"k": 4, "v": 4}
+
+
+def test_after_a_rescale_every_bucket_is_asked(tmp_path: Path) -> None:
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"k": ts.INT.not_null(), "v": ts.INT}, primary_key=["k"], options={"bucket": 2}
+    )
+    rows = pa.table({"k": pa.array(range(50), pa.int32()), "v": pa.array(range(50), pa.int32())})
+    table.write(rows)
+    table.rescale(5)
+    table = table.refresh()
+    agree(table, [(k,) for k in range(60)])
+    agree(table.at(snapshot=1), [(k,) for k in range(60)])
+
+
+def test_keys_of_floats_are_compared_as_values(tmp_path: Path) -> None:
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"k": ts.DOUBLE.not_null(), "v": ts.INT}, primary_key=["k"], options={"bucket": 2}
+    )
+    table.write(pa.table({"k": [0.5, -0.0, 2.0], "v": pa.array([1, 2, 3], pa.int32())}))
+    assert table.get({"k": 0.0}) == {"k": -0.0, "v": 2}
+    assert table.get_many({"k": [2.0, 7.0]}).to_pylist() == [{"k": 2.0, "v": 3}]
+
+
+def test_what_is_no_key_of_the_table_is_told_or_not_there(tmp_path: Path) -> None:
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"k": ts.INT.not_null(), "v": ts.INT}, primary_key=["k"], options={"bucket": 2}
+    )
+    assert table.get({"k": 1}) is None
+    table.write(pa.table({"k": pa.array([1], pa.int32()), "v": pa.array([1], pa.int32())}))
+    assert table.get({"k": 2**40}) is None
+    assert table.get_many({"k": []}).num_rows == 0
+    with pytest.raises(SchemaMismatch):
+        table.get_many({"v": [1]})
+    with pytest.raises(NotFound):
+        table.get({"k": 1}, ["nothing"])
+
+
+def test_a_new_snapshot_is_seen_at_once_and_a_table_may_travel(tmp_path: Path) -> None:
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"k": ts.INT.not_null(), "v": ts.INT}, primary_key=["k"], options={"bucket": 1}
+    )
+    for v in range(5):
+        table.write(pa.table({"k": pa.array([1], pa.int32()), "v": pa.array([v], pa.int32())}))
+        assert table.get({"k": 1}) == {"k": 1, "v": v}
+    assert pickle.loads(pickle.dumps(table)).get({"k": 1}) == {"k": 1, "v": 4}
+    table.delete(col("k") == 1)
+    assert table.get({"k": 1}) is None
+    table.rollback(snapshot=2)
+    assert table.get({"k": 1}) == {"k": 1, "v": 1}
+
+
+def test_a_damaged_file_is_named_by_the_lookup(tmp_path: Path) -> None:
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"k": ts.INT.not_null(), "v": ts.STRING}, primary_key=["k"], options={"bucket": 1}
+    )
+    table.write(pa.table({"k": pa.array(range(40_000), pa.int32()), "v": [f"{i}" for i in range(40_000)]}))
+    (data,) = tmp_path.glob("d.db/t/bucket-0/*.parquet")
+    chunk = pq.read_metadata(data).row_group(0).column(3)
+    raw = bytearray(data.read_bytes())
+    at = chunk.data_page_offset
+    raw[at : at + 20_000] = bytes(20_000)
+    data.write_bytes(raw)
+    LOCAL.clear()
+    with pytest.raises(Corrupt, match=data.name):
+        table.get({"k": 100})
+    data.unlink()
+    LOCAL.clear()
+    with pytest.raises(Corrupt, match=data.name):
+        table.get({"k": 100})
