@@ -28,6 +28,7 @@ from tablestore.meta import changelogs, refs, statistics
 from tablestore.meta.store import Store
 from tablestore.read.check_data import DataCheck
 from tablestore.read.check_index import IndexCheck
+from tablestore.read.check_levels import live_once
 from tablestore.read.findings import Findings, Violation
 
 __all__ = ["Findings", "Violation", "check", "examine"]
@@ -81,6 +82,8 @@ class _Check:
         if self.data:
             newest = list(live.values()) if live is not None else []
             DataCheck(self.store, self.found, self.lenient).run([e for e, _ in self.files.values()], newest)
+            if snapshots:
+                self.guarded("levels", lambda: live_once(self.store, self.found, snapshots[-1], newest))
             if snapshots and newest and self.hashed:
                 self.guarded("index", lambda: self.indexes.hashes(snapshots[-1], newest))
         if self.store.paths.branch == refs.MAIN:

@@ -324,3 +324,35 @@ def test_key_order_of_floats_has_two_zeros_and_ends_with_nan() -> None:
     assert not ascending([pa.array([1, 1]), pa.array(["b", "a"])])
     assert ascending([pa.array([1, 1, 2]), pa.array(["a", "b", ""])])
     assert not ascending([pa.array([1, 1])])
+
+
+@pytest.mark.parametrize("options", [{"deletion-vectors.enabled": True}, {"merge-engine": "first-row"}])
+def test_a_key_that_is_live_at_two_levels_which_are_read_unmerged(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    """The state after two compactions of which neither saw the other's files."""
+    made = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"], options={"bucket": 1, **options}
+    )
+    rows = pa.table({"k": pa.array(range(9), pa.int32()), "v": pa.array(range(9), pa.int32())})
+    made.write(rows)
+    made.compact(full=True)
+    assert made.check() == []
+    twin = ts.connect(str(tmp_path / "twin")).create_table(
+        "d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"], options={"bucket": 1, **options}
+    )
+    twin.write(rows.slice(0, 4))
+    (entry,) = twin.store.manifests.live_entries(twin.store.snapshots.latest())
+    assert entry.file.level == 5
+    bucket = Path(made.location) / "bucket-0"
+    (bucket / entry.file.file_name).write_bytes(
+        (Path(twin.location) / "bucket-0" / entry.file.file_name).read_bytes()
+    )
+    last = made.store.snapshots.latest_id()
+    delta(
+        made,
+        last,
+        lambda es: [*es, replace(entry, file=replace(entry.file, level=3, min_sequence=9, max_sequence=20))],
+    )
+    told = [v.text for v in check(ts.open(made.location).store) if v.invariant == "I4"]
+    assert told == ["4 keys are live in two files above level 0, which readers do not merge"]
