@@ -46,10 +46,21 @@ class SortedRun:
         """Rows of all files, deletes included."""
         return sum(f.row_count for f in self.files)
 
+    def bounds(self, key: KeyOrder) -> tuple[list[Any], list[Any]]:
+        """Smallest and greatest keys of the files, comparable; made once for as long as `key` is the same."""
+        known = self.__dict__.get("_bounds")
+        if known is None or known[0] is not key:
+            lows, highs = [key(f.min_key) for f in self.files], [key(f.max_key) for f in self.files]
+            known = self.__dict__["_bounds"] = (key, lows, highs)
+        return known[1], known[2]
+
     def overlapping(self, low: Any, high: Any, key: KeyOrder) -> tuple[DataFileMeta, ...]:
         """The files of a level that share a key with `low`..`high`, both comparable keys."""
-        first = bisect_left(self.files, low, key=lambda f: key(f.max_key))
-        return self.files[first : bisect_right(self.files, high, lo=first, key=lambda f: key(f.min_key))]
+        lows, highs = self.bounds(key)
+        return self.files[bisect_left(highs, low) : bisect_right(lows, high)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"files": self.files, "level": self.level}
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,17 +81,21 @@ def outcome(case: str) -> str:
         elif line and not line.startswith("#"):
             command = line
     verb, *settings = command.split()
-    options, at = CompactionOptions(), PickContext()
+    options, at, worn = CompactionOptions(), PickContext(), set[str]()
     for name, text in (s.split("=") for s in settings):
         if name == "hour":
             at = replace(at, now_ms=int(text) * 3_600_000)
+        elif name == "worn":
+            worn = set(text.split(","))
         elif name == "last-full":
             at = replace(at, last_full_ms=at.now_ms - duration_ms(text))
         else:
             field, parse = OPTIONS[name]
             options = replace(options, **{field: parse(text)})
     levels = Levels.of(files, options.num_levels)
-    decision = full(levels, options) if verb == "full" else pick(levels, options, at)
+    decision = pick(levels, options, at)
+    if verb == "full":
+        decision = full(levels, options, worn=lambda f: f.file_name in worn)
     return decision.explain()
 
 

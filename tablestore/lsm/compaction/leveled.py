@@ -11,9 +11,13 @@ come down is in it, so the levels stay disjoint (I4), and rows never pass newer 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from heapq import nsmallest
+from itertools import accumulate
+from operator import attrgetter
 from typing import Any
 
 from tablestore.format.manifest import DataFileMeta
@@ -27,15 +31,17 @@ _SHOWN = 4  # candidates of a level that an explanation names
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A file of one level and what it overlaps in the next; the smallest `rank` goes first."""
+    """A file of one level and what it overlaps in the next; the smallest goes first."""
 
+    ratio: float
+    oldest: int
     file: DataFileMeta
-    overlapped: tuple[DataFileMeta, ...]
+    overlapped: slice
     overlap: int
 
     @property
     def rank(self) -> tuple[float, int, str]:
-        return self.overlap / max(self.file.file_size, 1), self.file.max_sequence, self.file.file_name
+        return self.ratio, self.oldest, self.file.file_name
 
 
 def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decision:
@@ -111,37 +117,40 @@ def _lift_trial(levels: Levels, options: CompactionOptions, *, reached: bool) ->
 
 def _unit(levels: Levels, level: int) -> CompactUnit:
     """What compacting `level` takes: I4 holds below, as the files there that it meets are in it."""
-    if level == 0:
-        files = levels.level0
-        overlapped = _overlapped(levels, 0, files)
-    else:
-        chosen = _candidates(levels, level)[0]
-        files, overlapped = (chosen.file,), chosen.overlapped
-    return CompactUnit(level + 1, (*files, *overlapped), parts=True)
+    below = levels.upper[level]
+    if level > 0:
+        chosen = min(_candidates(levels, level), key=attrgetter("rank"))
+        return CompactUnit(level + 1, (chosen.file, *below.files[chosen.overlapped]), parts=True)
+    low = min(levels.key(f.min_key) for f in levels.level0)
+    high = max(levels.key(f.max_key) for f in levels.level0)
+    return CompactUnit(1, (*levels.level0, *below.overlapping(low, high, levels.key)), parts=True)
 
 
-def _overlapped(levels: Levels, level: int, files: Sequence[DataFileMeta]) -> tuple[DataFileMeta, ...]:
-    """The files of the next level within the keys from the least to the greatest of `files`."""
-    low = min(levels.key(f.min_key) for f in files)
-    high = max(levels.key(f.max_key) for f in files)
-    return levels.upper[level].overlapping(low, high, levels.key)
-
-
-def _candidates(levels: Levels, level: int) -> list[_Candidate]:
-    """The files of a level, those first that overlap least of the next for their size."""
-    found = []
-    for file in levels.upper[level - 1].files:
-        overlapped = _overlapped(levels, level, (file,))
-        found.append(_Candidate(file, overlapped, sum(f.file_size for f in overlapped)))
-    found.sort(key=lambda c: c.rank)
-    return found
+def _candidates(levels: Levels, level: int) -> Iterator[_Candidate]:
+    """Each file of a level above 0 with the files of the next one that it meets."""
+    run, below = levels.upper[level - 1], levels.upper[level]
+    lows, highs = below.bounds(levels.key)
+    sums = [0, *accumulate(f.file_size for f in below.files)]
+    for file, low, high in zip(run.files, *run.bounds(levels.key), strict=True):
+        first, end = bisect_left(highs, low), bisect_right(lows, high)
+        overlap = sums[end] - sums[first] if end > first else 0
+        ratio = overlap / max(file.file_size, 1)
+        yield _Candidate(ratio, file.max_sequence, file, slice(first, end), overlap)
 
 
 def _steps(levels: Levels, level: int) -> tuple[OverlapStep, ...]:
     """The first candidates of a level above 0, the one that is taken first."""
     if level == 0:
         return ()
+    found = nsmallest(_SHOWN, _candidates(levels, level), key=attrgetter("rank"))
     return tuple(
-        OverlapStep(c.file.file_name, c.file.file_size, len(c.overlapped), c.overlap, level + 1, i == 0)
-        for i, c in enumerate(_candidates(levels, level)[:_SHOWN])
+        OverlapStep(
+            c.file.file_name,
+            c.file.file_size,
+            max(0, c.overlapped.stop - c.overlapped.start),
+            c.overlap,
+            level + 1,
+            i == 0,
+        )
+        for i, c in enumerate(found)
     )
