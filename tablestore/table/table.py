@@ -29,6 +29,7 @@ from tablestore.format.schema import ROW_COUNT_OPTION
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.lsm.merge.validate import require_deletable, update_kinds
 from tablestore.lsm.merge_function import merge_function
+from tablestore.lsm.simulator import WhatIf
 from tablestore.meta.refs import MAIN
 from tablestore.meta.store import Store
 from tablestore.options import as_text, current_names, refuse_near_misses
@@ -56,6 +57,7 @@ from tablestore.table.normalize import follow
 from tablestore.table.refs import Branches, Consumers, Tags, require_branch
 from tablestore.table.scan import Scan, column_names, read_any
 from tablestore.table.system import SystemTable, system_table
+from tablestore.table.what_if import what_if
 from tablestore.table.writer import EngineWriter, Writer, shared_pool, write_all
 from tablestore.write import positions
 from tablestore.write.alter import alter
@@ -64,6 +66,7 @@ from tablestore.write.conform import as_batches
 from tablestore.write.delete import with_values
 from tablestore.write.expire import Expiry
 from tablestore.write.orphans import Orphans
+from tablestore.write.progress import Tell
 from tablestore.write.rollback import Rollback
 from tablestore.write.support import require_parallel_writers
 from tablestore.write.table_write import TableWrite, discard, refused_leaves_nothing
@@ -521,16 +524,18 @@ class Table:
         partition: Mapping[str, Any] | str | None = None,
         bucket: int | Iterable[int] | None = None,
         where: Predicate | None = None,
+        tell: Tell | None = None,
     ) -> Compaction:
         """Compact each bucket once by the rules of its strategy, or fully; with `until_quiet` until no rule
         fires, a commit a round; with `dry_run` only tell what would happen and why.
 
         `partition`, `bucket` (one or several) and `where` choose: whole buckets are compacted, those that may
-        hold rows of a predicate over partition and key columns.
+        hold rows of a predicate over partition and key columns. `tell(step, done, total, note)` hears of
+        progress; `ts.text_bar()` draws it.
         """
         if not dry_run:
             self._require_present()
-        chosen = {"partition": partition, "bucket": bucket, "where": where}
+        chosen = {"partition": partition, "bucket": bucket, "where": where, "tell": tell}
         if until_quiet and (full or dry_run):
             raise InvalidRequest("until_quiet goes on by the rules: it goes with neither full nor dry_run")
         if until_quiet:
@@ -553,16 +558,30 @@ class Table:
         chosen = {"partition": partition, "bucket": bucket, "where": where}
         return compaction.tasks(self.store, full=full, **chosen)
 
+    def what_if(self, options: Mapping[str, Any]) -> WhatIf:
+        """How compaction would have gone under other options: the table's history, replayed over metadata.
+
+        `t.what_if({"num-sorted-run.compaction-trigger": 8})`. Nothing is changed. Goes back as far as there
+        are snapshots. Raises InvalidRequest for options that change nothing about compaction.
+        """
+        return what_if(self.store, options)
+
     def expire_snapshots(
-        self, *, keep: int | None = None, older_than: str | timedelta | None = None, dry_run: bool = False
+        self,
+        *,
+        keep: int | None = None,
+        older_than: str | timedelta | None = None,
+        dry_run: bool = False,
+        tell: Tell | None = None,
     ) -> Expiry:
         """Remove old snapshots and the files only they need. `keep=n`: exactly the newest n stay.
 
         `older_than` ("1 h") adds an age; without either the table's options decide.
-        Consumers, tags and stream positions protect.
+        Consumers, tags and stream positions protect. `tell` hears of the files as they go.
         """
         self._require_present()
-        return maintenance.expire_snapshots(self.store, keep=keep, older_than=older_than, dry_run=dry_run)
+        limits = {"keep": keep, "older_than": older_than}
+        return maintenance.expire_snapshots(self.store, **limits, dry_run=dry_run, tell=tell)
 
     @cached_property
     def tags(self) -> Tags:

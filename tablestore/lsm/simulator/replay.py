@@ -1,0 +1,361 @@
+"""Replays: a table's own history carried out again, under its options or under others.
+
+First every commit is carried out under the table's options in the ways in which it may have compacted, until
+one leaves the files that the table had: that finds out who compacted when (`Occasion.way`), and what each
+merge gave (`Known`). Then any options can be asked: flushes, commits and jobs come as they came; real files
+come out of merges that the table made, estimates of all others. Commits that no way explains are told.
+Memory: the metadata of the history's files. Nothing is read; `read.history` gives the events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tablestore.errors import InvalidRequest, Unsupported
+from tablestore.format.manifest import DataFileMeta
+from tablestore.format.schema import TableSchema
+from tablestore.lsm import interval
+from tablestore.lsm.accounting import Ledger
+from tablestore.lsm.compaction.options import CompactionOptions
+from tablestore.lsm.estimate import SizeModel
+from tablestore.lsm.history import BucketEvent
+from tablestore.lsm.simulator.occasions import Occasion, Place, Way, occasions
+from tablestore.lsm.simulator.replay_bucket import BETWEEN, ESTIMATED, Done, Files, Known, ReplayBucket, fits
+from tablestore.lsm.sorted_run import Levels
+from tablestore.options import TableOptions
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRow:
+    """How a bucket stands after one commit; sums since the history begins."""
+
+    snapshot: int
+    time_ms: int
+    partition: str
+    bucket: int
+    runs: int
+    files: int
+    live_bytes: int
+    bytes_ingested: int
+    bytes_compacted: int
+    bytes_moved: int
+    compactions: int
+    stalls: int
+    write_amplification: float | None
+    point_files: float
+    point_bytes: float
+    range_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A history carried out under some options. `known` of its merges gave the table's own files, `estimated`
+    ones are estimates. `done` are all compactions with their decisions, in the order of buckets."""
+
+    options: CompactionOptions
+    rows: tuple[ReplayRow, ...]
+    levels: dict[Place, Levels]
+    done: tuple[tuple[int, Place, Done], ...]
+    known: int
+    estimated: int
+
+    def _last(self) -> list[ReplayRow]:
+        return list({(r.partition, r.bucket): r for r in self.rows}.values())
+
+    def total(self, name: str) -> int:
+        """The sum of a number of rows over buckets, at the end."""
+        return sum(getattr(r, name) for r in self._last())
+
+    def mean(self, name: str) -> float:
+        """The mean of a number over all commits: what a reader met on average."""
+        return sum(getattr(r, name) for r in self.rows) / len(self.rows) if self.rows else 0.0
+
+    @property
+    def most_runs(self) -> int:
+        """The most sorted runs that a commit left in a bucket."""
+        return max((r.runs for r in self.rows), default=0)
+
+    @property
+    def write_amplification(self) -> float | None:
+        """Bytes flushed and compacted for each byte flushed."""
+        ingested = self.total("bytes_ingested")
+        return (ingested + self.total("bytes_compacted")) / ingested if ingested else None
+
+
+class History:
+    """A table's events, understood: how each commit compacted, and what its merges gave.
+
+    `schema_of` gives the options at the time; `options` those of now, in force where a schema has none else.
+    """
+
+    def __init__(self, events: Iterable[BucketEvent], schema: TableSchema, options: TableOptions) -> None:
+        if not schema.primary_keys:
+            raise Unsupported("replays of tables without a primary key", "they have no levels")
+        self.events = tuple(events)
+        self.types = tuple(f.type for f in schema.key_fields)
+        self.options = CompactionOptions.of(options)
+        self._marked = options.deletion_vectors
+        self._write_only = options.write_only
+        self.places = occasions(self.events)
+        self.model = SizeModel.learned(_merges(self.events), self.types, _flushed(self.events))
+        self._known: dict[Place, Known] = {}
+        self.real: dict[Place, Levels] = {}
+        self.unexplained: list[tuple[int, Place]] = []
+        for place, found in self.places.items():
+            self._understand(place, found)
+
+    @property
+    def commits(self) -> int:
+        """Commits to all buckets."""
+        return sum(map(len, self.places.values()))
+
+    def ledger(self) -> Ledger:
+        """The account of what really happened."""
+        ledger = Ledger(self.types, model=self.model, space=False)
+        for event in self.events:
+            if event.bucket >= 0:
+                ledger.add(event)
+        return ledger
+
+    def replay(self, options: CompactionOptions | None = None, *, estimates: bool = False) -> Replay:
+        """The history under other options (None: its own); with `estimates` no real output is used."""
+        wanted = options or self.options
+        rows: list[ReplayRow] = []
+        levels: dict[Place, Levels] = {}
+        done: list[tuple[int, Place, Done]] = []
+        for place, found in self.places.items():
+            bucket = self._bucket(place, wanted, estimates=estimates)
+            stalls = 0
+            for occasion in found:
+                _carry_out(bucket, occasion, unchanged=options is None)
+                stalls += sum(d.stalled for d in bucket.done)
+                done += ((occasion.last_snapshot, place, d) for d in bucket.done)
+                bucket.done = []
+                rows.append(_row(bucket, occasion, place, stalls))
+            levels[place] = bucket.levels
+        rows.sort(key=lambda r: r.snapshot)
+        merges = [m.known for _, _, d in done for m in d.merges]
+        return Replay(wanted, tuple(rows), levels, tuple(done), sum(merges), len(merges) - sum(merges))
+
+    def _bucket(self, place: Place, options: CompactionOptions, *, estimates: bool = False) -> ReplayBucket:
+        learned = self._known[place]
+        known = replace(learned, contents=dict(learned.contents)) if not estimates else Known()
+        return ReplayBucket(options, self.types, self.model, known, estimates=estimates, marked=self._marked)
+
+    def _understand(self, place: Place, found: Sequence[Occasion]) -> None:
+        """Find how each commit to a bucket compacted, and learn what its merges gave."""
+        known = self._known[place] = Known(target_bytes=self.options.target_bytes)
+        bucket = ReplayBucket(
+            self.options, self.types, self.model, known, marked=self._marked, prefix=BETWEEN
+        )
+        real = bucket.levels
+        for occasion in found:
+            start, real = real, _after(real, occasion)
+            occasion.everything = len(occasion.overwritten) == len(start.files)
+            occasion.way = self._way(bucket, known, occasion, start, real)
+            if occasion.way is Way.GIVEN:
+                self.unexplained.append((occasion.last_snapshot, place))
+        _settle_doubts(found, Way.NEVER if self._write_only else Way.SETTLE)
+        self.real[place] = real
+
+    def _way(
+        self, bucket: ReplayBucket, known: Known, occasion: Occasion, start: Levels, goal: Levels
+    ) -> Way | None:
+        """The first way that leads from `start` to `goal`, learned from; None where two would."""
+        for way in _ways(occasion):
+            for _ in range(_tries(occasion)):
+                bucket.reset(start)
+                _carry_out(bucket, replace(occasion, way=way), unchanged=True)
+                if not _learn_between(known, bucket, occasion):
+                    break
+            if _agree(bucket, start, occasion, goal):
+                _learn(known, bucket, occasion, goal)
+                quiet = occasion.compaction is None and not bucket.done and bool(occasion.flushes)
+                return None if quiet else way
+        if occasion.compaction is None:
+            return Way.NEVER
+        return Way.GIVEN
+
+
+def _ways(occasion: Occasion) -> tuple[Way, ...]:
+    """Ways in which a commit may have compacted, the likeliest first."""
+    done = occasion.compaction
+    if done is None:
+        return (Way.SETTLE,) if occasion.flushes else (Way.NEVER,)
+    if any(r.full and r.asked for r in done.records):
+        return (Way.FULLY,)
+    if occasion.flushes:
+        return Way.SETTLE, Way.ONCE, Way.FULLY
+    return Way.ONCE, Way.FULLY, Way.SETTLE
+
+
+def _tries(occasion: Occasion) -> int:
+    done = occasion.compaction
+    return 1 + len(done.records) if done is not None else 1
+
+
+def _carry_out(bucket: ReplayBucket, occasion: Occasion, *, unchanged: bool) -> None:
+    """One commit: what is overwritten goes, flushes come, and compactions as its way is."""
+    bucket.now_ms = occasion.now_ms
+    bucket.restart()
+    if occasion.base:
+        bucket.replace((), occasion.base)
+    if occasion.overwritten:
+        bucket.replace(_overwritten(bucket.levels, occasion), ())
+    way = occasion.way
+    for files in occasion.flushes:
+        if way in (Way.SETTLE, Way.FULLY):
+            bucket.relieve()
+        bucket.flush(files)
+        if way is Way.ONCE:
+            bucket.loop.once()
+    if way is Way.GIVEN and not (unchanged and _given(bucket, occasion)):
+        bucket.loop.once()
+    if way is Way.ONCE and not occasion.flushes:
+        bucket.loop.once()
+    if way is Way.FULLY:
+        bucket.loop.fully()
+    if way is Way.SETTLE or (way is Way.FULLY and occasion.flushes):
+        bucket.settle()
+    bucket.account.changelog += occasion.changelog_bytes
+
+
+def _given(bucket: ReplayBucket, occasion: Occasion) -> bool:
+    """Carry over what a compaction did, if its files are there."""
+    event = occasion.compaction
+    if event is None:
+        return False
+    there = {(f.level, f.file_name) for f in bucket.levels.files}
+    if not all((f.level, f.file_name) in there for f in event.before):
+        return False
+    bucket.replace(event.before, event.after)
+    moved = sum(f.file_size for f in event.after if f.file_name in event.moved)
+    level = max((f.level for f in event.after), default=0)
+    read, written = (sum(f.file_size for f in files) for files in (event.rewritten, event.written))
+    bucket.account.compaction(level, read=read, written=written, moved=moved)
+    return True
+
+
+def _overwritten(levels: Levels, occasion: Occasion) -> Files:
+    """The files that an overwrite takes away: those it names, and what became of them."""
+    names = {f.file_name for f in occasion.overwritten}
+    return tuple(f for f in levels.files if occasion.everything or f.file_name in names)
+
+
+def _after(real: Levels, occasion: Occasion) -> Levels:
+    """The table's own files after a commit."""
+    new = tuple(f for files in occasion.flushes for f in files)
+    levels = real.apply(occasion.overwritten, (*occasion.base, *new))
+    event = occasion.compaction
+    return levels if event is None else levels.apply(event.before, event.after)
+
+
+def _settle_doubts(found: Sequence[Occasion], default: Way) -> None:
+    """A commit that had nothing to compact is like the commits before it, else like those after."""
+    known = default
+    later = next((o.way for o in found if o.flushes and o.way is not None), None)
+    if later is not None:
+        known = later
+    for occasion in found:
+        if occasion.way is None:
+            occasion.way = known
+        elif occasion.flushes and occasion.way is not Way.GIVEN:
+            known = Way.SETTLE if occasion.way is Way.FULLY else occasion.way
+
+
+def _agree(bucket: ReplayBucket, start: Levels, occasion: Occasion, goal: Levels) -> bool:
+    """Whether the replay took the same files, moved the same and wrote to the same levels."""
+    wanted = {(f.level, f.file_name) for f in goal.files}
+    names = {name for _, name in wanted}
+    old = {f.file_name for f in start.files} | {f.file_name for fs in occasion.flushes for f in fs}
+    old |= {f.file_name for f in occasion.base}
+    kept = {(f.level, f.file_name) for f in bucket.levels.files if f.file_name in names & old}
+    made = {f.level for f in bucket.levels.files if f.file_name not in names or f.file_name not in old}
+    return kept == {w for w in wanted if w[1] in old} and made == {w[0] for w in wanted if w[1] not in old}
+
+
+def _learn(known: Known, bucket: ReplayBucket, occasion: Occasion, goal: Levels) -> None:
+    """Remember the real outputs of merges that the replay made as the table did."""
+    if occasion.compaction is None:
+        return
+    left = {f.file_name for f in bucket.levels.files}
+    key = interval.key_order(bucket.types)
+    for done in bucket.done:
+        for merge in done.merges:
+            if merge.known or not any(f.file_name in left for f in merge.outputs):
+                continue
+            level = merge.outputs[0].level
+            low, high = min(key(f.min_key) for f in merge.inputs), max(key(f.max_key) for f in merge.inputs)
+            made = (f for f in occasion.compaction.written if f.level == level)
+            known.learn(merge.content, tuple(f for f in made if low <= key(f.min_key) <= high))
+    real = {f.file_name for f in goal.files}
+    for f in bucket.levels.files:  # moved by the plan, rewritten by the engine
+        if f.file_name not in real and not f.file_name.startswith(ESTIMATED):
+            span = key(f.min_key), key(f.max_key)
+            made = (w for w in occasion.compaction.written if w.level == f.level)
+            known.lifted[f.file_name, f.level] = tuple(
+                w for w in made if span[0] <= key(w.min_key) <= span[1]
+            )
+
+
+def _learn_between(known: Known, bucket: ReplayBucket, occasion: Occasion) -> bool:
+    """Take the sizes of files between two compactions of one commit from their records; True if that told
+    something new."""
+    records = occasion.compaction.records if occasion.compaction is not None else ()
+    left = {f.file_name for f in bucket.levels.files}
+    for done, record in zip(bucket.done, records, strict=False):
+        if not fits(done, record):
+            return False
+        unknown = [m for m in done.merges if not m.known]
+        if len(done.merges) == 1 and unknown and not any(f.file_name in left for f in unknown[0].outputs):
+            (merge,) = unknown
+            level = record.output_level
+            deletes = 0 if merge.content[1] else sum(f.delete_count or 0 for f in merge.inputs)
+            size = record.rows_out, record.bytes_written, min(deletes, record.rows_out)
+            made = bucket.sized(merge.inputs, level, *size, record.files_written) if record.rows_out else ()
+            known.learn(merge.content, made)
+            return True
+    return False
+
+
+def _row(bucket: ReplayBucket, occasion: Occasion, place: Place, stalls: int) -> ReplayRow:
+    account, reads = bucket.account, bucket.account.reads
+    return ReplayRow(
+        occasion.last_snapshot,
+        occasion.now_ms,
+        *place,
+        runs=account.runs,
+        files=account.live_files,
+        live_bytes=account.live_bytes,
+        bytes_ingested=account.ingested,
+        bytes_compacted=account.compacted,
+        bytes_moved=account.moved,
+        compactions=account.compactions,
+        stalls=stalls,
+        write_amplification=account.write_amplification,
+        point_files=reads.point_files,
+        point_bytes=reads.point_bytes,
+        range_bytes=reads.range_bytes,
+    )
+
+
+def _merges(events: Iterable[BucketEvent]) -> Iterator[tuple[Files, Files]]:
+    """What was read and written by each compaction."""
+    for event in events:
+        if len(event.rewritten) > 1:
+            yield event.rewritten, event.written
+
+
+def _flushed(events: Iterable[BucketEvent]) -> Iterator[DataFileMeta]:
+    for event in events:
+        yield from event.flushed
+        yield from event.after
+
+
+def changed(options: TableOptions, wanted: TableOptions) -> CompactionOptions:
+    """The compaction options of `wanted`, which must ask for something else than `options`."""
+    other = CompactionOptions.of(wanted)
+    if other == CompactionOptions.of(options):
+        raise InvalidRequest("these options change nothing about compaction")
+    return other

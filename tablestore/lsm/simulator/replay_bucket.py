@@ -1,0 +1,262 @@
+"""One bucket of a replay: real flushes under the engine's loop, merges by metadata alone.
+
+Every file has a content: a number that a merge's output takes over from its inputs, whatever the order of
+merges. Where the content of a merge is known from the table's own compactions its real files come out, else
+files are estimated (`lsm.estimate`), cut at keys that are known. Levels, picks, plans and accounts are the
+engine's. Not thread-safe.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tablestore.format.compaction_record import CompactionRecord
+from tablestore.format.manifest import COMPACT_SOURCE, DataFileMeta
+from tablestore.format.types import DataType
+from tablestore.lsm import interval
+from tablestore.lsm.accounting import Account
+from tablestore.lsm.compaction.loop import CompactionLoop
+from tablestore.lsm.compaction.options import CompactionOptions
+from tablestore.lsm.decision import Decision
+from tablestore.lsm.estimate import SizeModel, merged
+from tablestore.lsm.rewrite_plan import drops_deletes, plan_unit
+from tablestore.lsm.sorted_run import Levels
+
+Content = tuple[int, bool]  # what went in, and whether deletes were dropped
+Files = tuple[DataFileMeta, ...]
+ESTIMATED = "estimated-"  # names of made-up files begin so
+BETWEEN = "estimated-between-"  # of those that the table replaced within one commit
+
+
+@dataclass(slots=True)
+class Merge:
+    """One rewriting of a compaction: its inputs and what came out, estimated or known."""
+
+    content: Content
+    inputs: Files
+    outputs: Files
+    known: bool
+
+
+@dataclass(slots=True)
+class Done:
+    """One decision that was carried out."""
+
+    decision: Decision
+    read: int
+    written: int
+    moved: int
+    merges: list[Merge]
+    stalled: bool = False
+    runs: int = 0  # before it
+
+
+@dataclass
+class Known:
+    """What the table's own merges gave, by content; contents of files by name."""
+
+    outputs: dict[Content, Files] = field(default_factory=dict)
+    lifted: dict[tuple[str, int], Files] = field(default_factory=dict)  # files rewritten to reach a level
+    contents: dict[str, int] = field(default_factory=dict)
+    target_bytes: int = 0  # at which these files were cut
+
+    def content(self, files: Iterable[DataFileMeta]) -> int:
+        """The content of files together."""
+        found = 0
+        for f in files:
+            found ^= self.contents.get(f.file_name) or _fresh(f.file_name)
+        return found
+
+    def learn(self, content: Content, outputs: Files) -> None:
+        """Remember what a merge of that content gives; its files take the content over between them."""
+        self.outputs[content] = outputs
+        self.name(content[0], outputs)
+
+    def name(self, content: int, outputs: Files) -> None:
+        """Give files their contents, which are `content` together."""
+        rest = content
+        for f in outputs[1:]:
+            self.contents[f.file_name] = _fresh(f.file_name)
+            rest ^= self.contents[f.file_name]
+        if outputs:
+            self.contents[outputs[0].file_name] = rest or _fresh(outputs[0].file_name)
+
+
+def _fresh(name: str) -> int:
+    data = name.encode()
+    return zlib.crc32(data) << 32 | zlib.crc32(data, 0x9E3779B9)
+
+
+class ReplayBucket:
+    """Levels of one bucket. `known` gives contents, and real outputs unless only `estimates` are wanted.
+
+    `marked`: rows below are marked as deleted, so deletes always vanish. `done` gathers what was carried out
+    since it was last emptied.
+    """
+
+    def __init__(
+        self,
+        options: CompactionOptions,
+        types: Sequence[DataType],
+        model: SizeModel,
+        known: Known,
+        *,
+        estimates: bool = False,
+        marked: bool = False,
+        prefix: str = ESTIMATED,
+    ) -> None:
+        self._prefix = prefix
+        self.types, self.model, self.known = tuple(types), model, known
+        self.account, self.now_ms = Account(), 0
+        self.done: list[Done] = []
+        self._options, self._marked, self._estimates, self._number = options, marked, estimates, 0
+        self._key: Callable[[bytes], Any] = interval.key_order(types)
+        self.loop = self._loop(Levels.of((), options.num_levels, self._key))
+
+    def _loop(self, levels: Levels) -> CompactionLoop:
+        return CompactionLoop(levels, self._options, carry_out=self._carry_out, now_ms=lambda: self.now_ms)
+
+    @property
+    def levels(self) -> Levels:
+        """The files as they are."""
+        return self.loop.levels
+
+    def reset(self, levels: Levels) -> None:
+        """Other files in their stead, and a new account that knows only them."""
+        self.account, self.done, self.loop = Account(), [], self._loop(levels)
+        for f in levels.files:
+            self.account.put(f.level, f.file_size, f.row_count, f.delete_count)
+
+    def restart(self) -> None:
+        """As a new writer opens the bucket: the last full compaction is told from files."""
+        self.loop = self._loop(self.levels)
+
+    def replace(self, before: Iterable[DataFileMeta], after: Files) -> None:
+        """Take files away, put others there."""
+        gone = tuple(before)
+        self.loop.levels = self.levels.apply(gone, after)
+        for f in gone:
+            self.account.take(f.level, f.file_size, f.row_count, f.delete_count)
+        for f in after:
+            self.account.put(f.level, f.file_size, f.row_count, f.delete_count)
+
+    def flush(self, files: Files) -> None:
+        """New files of level 0 (or where they are put)."""
+        self.replace((), files)
+        self.account.ingested += sum(f.file_size for f in files)
+
+    def relieve(self) -> None:
+        """The write stall before a flush."""
+        start = len(self.done)
+        for _ in self.loop.relieve():
+            pass
+        for done in self.done[start:]:
+            done.stalled = True
+
+    def settle(self) -> None:
+        """Pick until no rule fires."""
+        for _ in self.loop.settle():
+            pass
+
+    def _carry_out(self, decision: Decision, levels: Levels) -> Levels | None:
+        unit = decision.unit
+        assert unit is not None
+        drop = drops_deletes(unit, levels, marked=self._marked)
+        before: list[DataFileMeta] = []
+        after: list[DataFileMeta] = []
+        merges: list[Merge] = []
+        moved = 0
+        for step in plan_unit(unit, levels, self._key, small_bytes=self._options.small_file_bytes):
+            before += step.files
+            lifted = step.upgrade and self._lifted(step.upgrade, unit.output_level)
+            if lifted is not None:
+                merges.append(Merge((0, drop), step.files, lifted, True))
+            elif step.upgrade is not None:
+                moved += step.upgrade.file_size
+                after.append(step.upgrade.upgraded(unit.output_level))
+                continue
+            else:
+                merges.append(self._merge(step.files, unit.output_level, drop))
+            after += merges[-1].outputs
+        if not before:
+            return None
+        read = sum(f.file_size for m in merges for f in m.inputs)
+        written = sum(f.file_size for m in merges for f in m.outputs)
+        self.done.append(Done(decision, read, written, moved, merges, runs=levels.run_count))
+        self.account.compaction(unit.output_level, read=read, written=written, moved=moved)
+        self.replace(before, tuple(after))
+        return self.loop.levels
+
+    def _lifted(self, file: DataFileMeta, level: int) -> Files | None:
+        """What became of a file that the table's engine rewrote where a move would have done."""
+        return None if self._estimates else self.known.lifted.get((file.file_name, level))
+
+    def _merge(self, files: Files, level: int, drop: bool) -> Merge:
+        content = self.known.content(files), drop
+        outputs = None if self._estimates else self.known.outputs.get(content)
+        if outputs is not None:
+            return Merge(content, files, self._cut(content[0], files, outputs, level), True)
+        made = self._estimated(files, level, drop)
+        self.known.name(content[0], made)
+        return Merge(content, files, made, False)
+
+    def _cut(self, content: int, files: Files, outputs: Files, level: int) -> Files:
+        """Known outputs at their level, cut anew under another target size."""
+        target = self._options.target_bytes
+        if not outputs or target == self.known.target_bytes:
+            return tuple(f.upgraded(level) for f in outputs)
+        rows, size = sum(f.row_count for f in outputs), sum(f.file_size for f in outputs)
+        deletes = sum(f.delete_count or 0 for f in outputs)
+        made = self.sized(files, level, rows, size, deletes, round(size / target))
+        self.known.name(content, made)
+        return made
+
+    def _estimated(self, files: Files, level: int, drop: bool) -> Files:
+        target = self._options.target_bytes
+        found = merged(files, self.types, drop_deletes=drop, model=self.model, target_bytes=target)
+        if not found.rows:
+            return ()
+        deletes = 0 if drop else min(sum(f.delete_count or 0 for f in files), found.rows)
+        return self.sized(files, level, found.rows, found.bytes, deletes, round(found.bytes / target))
+
+    def sized(self, files: Files, level: int, rows: int, size: int, deletes: int, count: int) -> Files:
+        """Made-up files of `rows` rows in all, with the key range of `files`, cut at keys that these know."""
+        ends = sorted({k for f in files for k in (f.min_key, f.max_key)}, key=self._key)
+        count = max(1, min(count, len(ends) // 2, rows))
+        found = []
+        for i in range(count):
+            part = ends[len(ends) * i // count : len(ends) * (i + 1) // count]
+            self._number += 1
+            share = [n * (i + 1) // count - n * i // count for n in (rows, size, deletes)]
+            found.append(
+                replace(
+                    files[0],
+                    file_name=f"{self._prefix}{self._number}",
+                    row_count=share[0],
+                    file_size=share[1],
+                    delete_count=share[2],
+                    min_key=part[0],
+                    max_key=part[-1],
+                    min_sequence=min(f.min_sequence for f in files),
+                    max_sequence=max(f.max_sequence for f in files),
+                    level=level,
+                    creation_time_ms=self.now_ms,
+                    file_source=COMPACT_SOURCE,
+                )
+            )
+        return tuple(found)
+
+
+def fits(done: Done, record: CompactionRecord) -> bool:
+    """Whether a record is of that compaction: the same rule and bytes of the same levels."""
+    unit = done.decision.unit
+    assert unit is not None
+    size = sum(f.file_size for f in unit.files)
+    return (record.rule, record.output_level, record.shape.size) == (
+        done.decision.rule,
+        unit.output_level,
+        size,
+    )
