@@ -74,6 +74,7 @@ def require_sound(schema: TableSchema, options: TableOptions) -> None:
     count = options.row_count_field
     if count is None:
         return
+    require_counts(schema)
     others = [n for n in schema.names if n != count]
     problem = _problem(schema, options, count)
     outside = [n for n in others if n not in schema.primary_keys]
@@ -83,10 +84,17 @@ def require_sound(schema: TableSchema, options: TableOptions) -> None:
         raise InvalidOption(f"{_WHAT} ({ROW_COUNT_OPTION} = {count}): {problem}")
 
 
+def require_counts(schema: TableSchema) -> None:
+    """Raise InvalidOption where the column that is named for the counts can hold none: no row could be read
+    right."""
+    count = schema.options.get(ROW_COUNT_OPTION)
+    field = None if count is None else schema.by_name.get(count)
+    fits = field is not None and field.type.as_nullable() == BIGINT and count not in schema.primary_keys
+    if count is not None and not (fits and schema.primary_keys):
+        raise InvalidOption(f"option {ROW_COUNT_OPTION!r} is {count!r}: no BIGINT column outside of a key")
+
+
 def _problem(schema: TableSchema, options: TableOptions, count: str) -> str | None:
-    field = schema.by_name.get(count)
-    if field is None or field.type.as_nullable() != BIGINT or count in schema.primary_keys:
-        return f"there must be a BIGINT column {count!r} outside of the key"
     if options.merge_engine is not MergeEngine.AGGREGATION:
         return f"merge-engine must be aggregation, not {options.merge_engine.value}"
     function = schema.options.get(f"fields.{count}.aggregate-function")

@@ -16,6 +16,7 @@ from tablestore.format.file_spec import FORMATS, file_format
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.format.types import to_arrow
+from tablestore.lsm.counted import require_counts
 from tablestore.meta.entries import Entries
 from tablestore.options import TableOptions
 
@@ -31,6 +32,7 @@ def require_readable(
         raise Unsupported("chain-table.enabled = true", "its rows lie in several branches")
     if schema.options.get("type", "table").lower() not in ("table", "materialized-table"):
         raise Unsupported(f"tables of type = {schema.options['type']}")
+    require_counts(schema)
     if options.file_format not in FORMATS:
         raise Unsupported(f"file.format {options.file_format!r}")
     wanted = schema.names if columns is None else (*columns, *schema.primary_keys, *schema.partition_keys)

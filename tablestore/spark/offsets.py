@@ -24,6 +24,7 @@ from tablestore.meta.store import Store
 from tablestore.read.incremental import changed_entries, snapshot_changes, snapshots_between
 from tablestore.read.split import DataSplit
 from tablestore.read.split_read import read_split
+from tablestore.read.stream import require_streamable
 from tablestore.spark.ingest import FULL_PHASE, PHASE
 from tablestore.table.catalog import open_table
 from tablestore.table.table import Table
@@ -79,8 +80,10 @@ class ChangeFeed:
         return self._offset(_STARTS.get(self.start, int(self.start) - 1 if self.start.isdigit() else 0))
 
     def latest(self) -> int:
-        """The newest snapshot, 0 if there is none."""
-        return open_table(self.path).store.snapshots.latest_id() or 0
+        """The newest snapshot, 0 if there is none. Raises Unsupported for a table that tells no changes."""
+        store = open_table(self.path).store
+        require_streamable(store)
+        return store.snapshots.latest_id() or 0
 
     def next(self, start: dict[str, Any], *, limit: int | None, target: int | None = None) -> dict[str, Any]:
         """Where a batch from `start` may end: the newest snapshot (not past `target`), at most `limit`

@@ -278,6 +278,17 @@ def test_what_cannot_be_counted_is_refused(
     assert lake.tables() == []
 
 
+def test_counts_that_cannot_be_are_named_before_a_row_is_read(tmp_path: Path) -> None:
+    lake = ts.connect(str(tmp_path))
+    t = lake.create_table("d.t", schema={"k": ts.INT, "n": ts.STRING}, primary_key=["k"])
+    t.write([{"k": 1, "n": "x"}])
+    options = t.store.schema.with_options({"tablestore.row-count-field": "n"})
+    with pytest.raises(InvalidOption, match="is 'n': no BIGINT column outside of a key"):
+        Table(t.store.with_schema(options), "d.t").scan().to_arrow()
+    with pytest.raises(InvalidOption, match="no BIGINT column outside of a key"):
+        t.alter(ts.set_options({"tablestore.row-count-field": "n"}))
+
+
 CALLS = [
     (lambda t: t.scan(["_count"]).to_arrow(), NotFound, "no column '_count'; there are: a, b, p"),
     (lambda t: t.scan(where=col("_count") > 1).to_arrow(), NotFound, "no column '_count'"),
