@@ -1,0 +1,68 @@
+"""Records of compactions: what was decided and why comes back word for word."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from itertools import islice
+from pathlib import Path
+
+from tablestore.format.compaction_record import from_json, to_json
+from tablestore.lsm.compaction import CompactionOptions, PickContext, full, pick
+from tablestore.lsm.compaction.recorded import recorded_case
+from tablestore.lsm.recording import completed, explanation, planned, record_of, unit_text
+from tablestore.lsm.sorted_run import Levels
+from tablestore.options import CompactionStrategy
+from tests.lsm.trees import data_file
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "picks" / "universal-picks.jsonl.gz"
+LEVELED = CompactionOptions(strategy=CompactionStrategy.LEVELED, level_base_bytes=3 << 20, level0_trigger=2)
+
+
+def test_an_explanation_is_kept_word_for_word():
+    with gzip.open(GOLDEN, "rt") as lines:
+        decisions = [pick(*recorded_case(json.loads(line))) for line in islice(lines, 600)]
+    files = [data_file(f"a{i}", i, i + 9) for i in range(2)]
+    files += [data_file(f"b{i}", i * 10, i * 10 + 9, level=1) for i in range(5)]
+    levels = Levels.of(files, 4)
+    decisions += [pick(levels, LEVELED, PickContext()), full(levels, LEVELED)]
+    carried_out = [d for d in decisions if d.unit is not None]
+    assert len(carried_out) > 400
+    for decision in carried_out:
+        made = record_of(decision, strategy="any", bucket=0, before=decision.unit.files, after=())
+        found = from_json(to_json(made))
+        assert found == made
+        assert explanation(found) == decision.explain()
+        assert unit_text(found) == decision.unit.text
+
+
+def test_a_record_counts_moved_files_apart():
+    old, new = (
+        data_file("old", 0, 9, level=5, file_size=90, row_count=9),
+        data_file("new", 0, 5, file_size=10),
+    )
+    lone = data_file("lone", 20, 29, file_size=40)
+    levels = Levels.of([new, lone, old], 6)
+    decision = full(levels, CompactionOptions())
+    out = data_file("out", 0, 9, level=5, file_size=95, row_count=10)
+    made = record_of(
+        decision,
+        strategy="universal",
+        bucket=3,
+        before=[new, lone, old],
+        after=[out, lone.upgraded(5)],
+        live=3,
+        millis=7,
+    )
+    assert (made.files_read, made.bytes_read, made.files_written, made.bytes_written) == (2, 100, 1, 95)
+    assert (made.files_moved, made.bytes_moved, made.rows_out) == (1, 40, 10)
+    assert (made.full, made.asked, made.stalled, made.millis) == (True, True, False, 7)
+
+
+def test_a_planned_record_is_completed_by_who_carries_it_out():
+    files = [data_file(f"f{i}", 0, 9, file_size=10, row_count=4) for i in range(3)]
+    decision = full(Levels.of(files, 6), CompactionOptions())
+    early = planned(decision, strategy="append", bucket=1)
+    assert (early.bytes_read, early.bytes_written) == (0, 0)
+    done = completed(early, before=files, after=[data_file("o", 0, 9, file_size=25, row_count=12)], millis=2)
+    assert (done.rule, done.bytes_read, done.rows_in, done.bytes_written) == ("full", 30, 12, 25)
