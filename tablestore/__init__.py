@@ -65,6 +65,7 @@ from tablestore.table.engine import compact_bucket, spark_engine
 from tablestore.table.scan import Scan
 from tablestore.table.table import Table
 from tablestore.write.commit import Committed
+from tablestore.write.progress import text_bar
 
 __version__ = "0.1.0"
 
@@ -132,4 +133,5 @@ __all__ = [
     "reset_options",
     "retype",
     "set_options",
+    "text_bar",
 ]

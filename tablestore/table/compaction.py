@@ -8,7 +8,8 @@ window of its runs.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -32,11 +33,13 @@ from tablestore.lsm.memory import MemoryPool
 from tablestore.lsm.merge.expire import expired_files
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
+from tablestore.read import parallel
 from tablestore.table import append_compaction, postpone
 from tablestore.table.bucket_choice import BucketChoice, Buckets, PartitionChoice
 from tablestore.table.compaction_report import Compaction, Pick
 from tablestore.write.bucket_mode import BucketMode
 from tablestore.write.commit import CommitRequest, Committed, Committer
+from tablestore.write.progress import Progress, Tell
 from tablestore.write.support import require_writable
 from tablestore.write.table_write import discard, refused_leaves_nothing
 
@@ -109,9 +112,10 @@ def compact(
     bucket: Buckets,
     where: Predicate | None = None,
     pool: MemoryPool | None = None,
+    tell: Tell | None = None,
 ) -> Compaction:
     """Pick (and, without `dry_run`, rewrite and commit) in every chosen bucket. Rows that wait in postponed
-    buckets are given theirs first; `pool` is the memory for that."""
+    buckets are given theirs first; `pool` is the memory for that. `tell` hears of progress, in bytes."""
     require_writable(store.schema, store.options)
     choice = BucketChoice.of(store, partition, bucket, where)
     if BucketMode.of(store.schema, store.options) is BucketMode.POSTPONE:
@@ -123,23 +127,53 @@ def compact(
         _require_picks(store, picks, partition)
         return Compaction(tuple(picks))
     picks, messages, seen = [], [], store.snapshots.latest_id() or 0
+    made: list[CommitMessage] = []
+    buckets = _buckets(store, choice)
+    progress = Progress(store.env, "compaction", sum(map(_bytes, buckets)), tell)
     try:
-        for task in _buckets(store, choice):
-            for decision, message in _done(store, task, full):
+        with closing(_all_done(store, buckets, full, made)) as done_so_far:
+            for task, decision, message in done_so_far:
                 records = () if message is None else message.compactions
                 record = records[0] if records else None
                 place = store.partition_text(task.partition), task.bucket
                 picks.append(Pick(*place, decision, record=record))
                 if message is not None:
                     messages.append(message)
+                whole = _bytes(task) if store.schema.primary_keys or decision.unit is None else None
+                progress.add(decision.unit.size if whole is None else whole, picks[-1].place)
     except BaseException:
-        discard(store, messages)
+        discard(store, made)
         raise
     _require_picks(store, picks, partition)
     with refused_leaves_nothing(store, messages):
         request = CommitRequest(store.env.uuid(), compacted_from=seen)
         committed = Committer(store).commit(messages, request) if messages else Committed()
+    progress.end()
     return _finished(picks, committed, messages)
+
+
+def _bytes(bucket: CommitMessage) -> int:
+    return sum(f.file_size for f in bucket.new_files)
+
+
+def _all_done(
+    store: Store, buckets: Sequence[CommitMessage], full: bool, made: list[CommitMessage]
+) -> Iterator[tuple[CommitMessage, Decision, CommitMessage | None]]:
+    """Each bucket with its picks, carried out, in order; several at once if they are large (see
+    `tablestore.scan.threads`).
+
+    Every message goes into `made` as soon as it is there, so that it can be undone if another bucket fails.
+    """
+
+    def run(task: CommitMessage) -> Iterator[tuple[CommitMessage, Decision, CommitMessage | None]]:
+        for decision, message in _done(store, task, full):
+            if message is not None:
+                made.append(message)
+            yield task, decision, message
+
+    tasks = [partial(run, task) for task in buckets]
+    threads = parallel.threads(store.options, list(map(_bytes, buckets)))
+    yield from parallel.in_order(tasks, threads=threads, weigh=lambda _: 1)
 
 
 def compact_until_quiet(store: Store, **choice: Any) -> Compaction:
@@ -279,7 +313,7 @@ def tasks(
         else:
             units = append_compaction.decide(store, task, task.new_index, full=full)
             found += [unit for _, unit in units if unit is not None]
-    found.sort(key=lambda t: -sum(f.file_size for f in t.new_files))
+    found.sort(key=_bytes, reverse=True)
     return [commit_message.encode(replace(t, seen=seen)) for t in found]
 
 

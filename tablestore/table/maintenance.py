@@ -21,6 +21,7 @@ from tablestore.write import auto_tags, orphans, rollback, tags
 from tablestore.write.commit import CommitRequest, Committed, Committer
 from tablestore.write.expire import ExpirePolicy, Expiry, expire, expire_changelogs
 from tablestore.write.orphans import Orphans
+from tablestore.write.progress import Tell
 from tablestore.write.rollback import Rollback
 
 log = logging.getLogger(__name__)
@@ -79,7 +80,14 @@ def forget_consumers(store: Store) -> list[str]:
     return gone
 
 
-def expire_snapshots(store: Store, *, keep: int | None, older_than: Duration | None, dry_run: bool) -> Expiry:
+def expire_snapshots(
+    store: Store,
+    *,
+    keep: int | None,
+    older_than: Duration | None,
+    dry_run: bool,
+    tell: Tell | None = None,
+) -> Expiry:
     """`Table.expire_snapshots`: snapshots by number and age, then changelogs that outlived them."""
     policy, lasting = ExpirePolicy.of(store), ExpirePolicy.of_changelogs(store)
     if keep is not None or older_than is not None:
@@ -91,7 +99,7 @@ def expire_snapshots(store: Store, *, keep: int | None, older_than: Duration | N
         policy = replace(policy, keep_min=newest, keep_max=most, age_ms=age, limit=_ENDLESS)
         lasting = replace(lasting, limit=_ENDLESS)
     forgotten = tuple(old_consumers(store) if dry_run else forget_consumers(store))
-    ways = {"dry_run": dry_run, "ignoring": forgotten}
+    ways = {"dry_run": dry_run, "ignoring": forgotten, "tell": tell}
     found = replace(expire(store, policy, explain=True, **ways), forgotten=forgotten)
     if not policy.decoupled:
         return found

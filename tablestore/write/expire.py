@@ -21,6 +21,7 @@ from tablestore.meta.retention import POSITION, Bound, ExpirePolicy, Extent, mom
 from tablestore.meta.store import Store
 from tablestore.write import positions, reachable
 from tablestore.write.expiry import Expiry, counted, ranged
+from tablestore.write.progress import Progress, Tell
 from tablestore.write.reachable import Files
 
 log = logging.getLogger(__name__)
@@ -35,10 +36,11 @@ def expire(
     dry_run: bool = False,
     explain: bool = False,
     ignoring: Sequence[str] = (),
+    tell: Tell | None = None,
 ) -> Expiry:
     """Remove what the policy lets go; with `dry_run` only tell, with `explain` also whose reads end.
 
-    `ignoring`: consumers that protect nothing, as if they were forgotten.
+    `ignoring`: consumers that protect nothing, as if they were forgotten. `tell` hears of the files that go.
     """
     latest, earliest = store.snapshots.latest_id(), store.snapshots.earliest_id()
     if latest is None or earliest is None:
@@ -68,7 +70,7 @@ def expire(
         store.snapshots.hint_earliest(
             found.end
         )  # last: a stale hint is probed, a hasty one would hide what is left
-        remove(store, gone)
+        remove(store, gone, tell)
         _log(store, "snapshots", ids, gone)
     done = _told(replace(stays, snapshots=tuple(ids), left=(found.end, latest)), gone, own)
     return replace(done, breaks=breaks, keeps=keeps)
@@ -81,6 +83,7 @@ def expire_changelogs(
     dry_run: bool = False,
     after: Expiry | None = None,
     ignoring: Sequence[str] = (),
+    tell: Tell | None = None,
 ) -> Expiry:
     """Remove long-lived changelogs that the policy lets go, counted from the newest snapshot; the newest of
     them stays, as in Paimon.
@@ -112,7 +115,7 @@ def expire_changelogs(
         for snapshot_id in gone_ids:
             changelogs.delete(store, snapshot_id)
         changelogs.hint(store, earliest=ids[len(gone_ids)])
-        remove(store, gone)
+        remove(store, gone, tell)
         _log(store, "changelogs", gone_ids, gone)
     breaks = (f"changes(since=…) and streams below snapshot {ids[len(gone_ids)]}",)
     done = Expiry(changelogs=tuple(gone_ids), protected_by=kept, breaks=breaks, dry_run=dry_run)
@@ -248,10 +251,12 @@ def _keep_changelogs(store: Store, ids: Sequence[int]) -> None:
         changelogs.hint(store, earliest=known[0], latest=known[-1])
 
 
-def remove(store: Store, gone: Files) -> None:
+def remove(store: Store, gone: Files, tell: Tell | None = None) -> None:
     """Delete files that nothing names any more, and, if an option asks for it, directories left empty."""
+    progress = Progress(store.env, "expiry", len(gone.paths), tell)
     for path in gone.paths:
         store.io.delete(path)
+        progress.add(1, path.rpartition("/")[2])
     if not store.options.clean_empty_directories:
         return
     depth = len(store.schema.partition_keys)

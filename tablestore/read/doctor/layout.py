@@ -59,23 +59,9 @@ def _due(facts: Facts, due: list[int], worst: Decision) -> Finding:
     }
     what = f"{count(runs, 'sorted run')} to merge in every read; {_why(facts)}"
     severity: Severity = "slow" if left or facts.options.write_only else "risk"
-    partly = backlog - _taken(worst, leveled=facts.rules.leveled) < trigger
-    return Finding(
-        "sorted runs",
-        severity,
-        where(facts, due),
-        what,
-        compact_call(facts, due, full=not partly),
-        evidence,
-    )
-
-
-def _taken(decision: Decision, *, leveled: bool) -> int:
-    """By how much a unit lowers the backlog: files of level 0, and levels, of which one is left."""
-    assert decision.unit is not None
-    files = decision.unit.files
-    level0 = sum(f.level == 0 for f in files)
-    return level0 if leveled else level0 + len({f.level for f in files if f.level}) - 1
+    way = "full=True" if trigger > facts.limits.runs else "until_quiet=True"
+    call = compact_call(facts, due, way)
+    return Finding("sorted runs", severity, where(facts, due), what, call, evidence)
 
 
 def _why(facts: Facts) -> str:
@@ -100,7 +86,7 @@ def _idle(facts: Facts, idle: list[int], worst: Decision) -> Finding:
     }
     runs = count(int(places.runs[idle[0]]), "sorted run")
     what = f"{runs}, and no rule asks for a compaction: {worst.reason.text}"
-    call = compact_call(facts, idle, full=True)
+    call = compact_call(facts, idle, "full=True")
     return Finding("sorted runs", "slow", where(facts, idle), what, call, evidence)
 
 
@@ -130,7 +116,7 @@ def small_files(facts: Facts) -> Outcome:
         "buckets": len(ill),
     }
     alone = facts.keyed and bool((facts.places.runs[ill] == 1).any())
-    call = f"table.rescale({options.bucket})" if alone else compact_call(facts, ill, full=True)
+    call = f"table.rescale({options.bucket})" if alone else compact_call(facts, ill, "full=True")
     what = f"{count(int(number[ill[0]]), 'small file')} where {int(-(-held[ill[0]] // target)):,} would do"
     mends = not alone or options.bucket > 0
     return Outcome(told, (Finding("small files", "slow", where(facts, ill), what, call, evidence, mends),))
@@ -161,7 +147,7 @@ def key_overlap(facts: Facts) -> Outcome:
         "buckets": len(chosen),
     }
     what = "a few newer rows lie over keys of large files, which are merged instead of read as they are"
-    call = compact_call(facts, chosen, full=True)
+    call = compact_call(facts, chosen, "full=True")
     return Outcome(told, (Finding("key overlap", "slow", where(facts, chosen), what, call, evidence),))
 
 

@@ -42,7 +42,7 @@ def tombstones(facts: Facts) -> Outcome:
         "buckets": len(ill),
     }
     what = f"{share:.0%} of the rows are deletes, read and merged each time; only the top level drops them"
-    call = compact_call(facts, ill, full=True)
+    call = compact_call(facts, ill, "full=True")
     return Outcome(told, (Finding("tombstones", "slow", where(facts, ill), what, call, evidence),))
 
 
@@ -79,7 +79,7 @@ def deletion_vectors(facts: Facts) -> Outcome:
         "buckets": len(ill),
     }
     what = f"{share:.0%} of the rows are marked as deleted, and read all the same"
-    call = compact_call(facts, ill, full=True)
+    call = compact_call(facts, ill, "full=True")
     return Outcome(told, (Finding("deletion vectors", "slow", where(facts, ill), what, call, evidence),))
 
 
@@ -125,7 +125,7 @@ def unseen_level0(facts: Facts) -> Outcome:
     what += "batch readers do not see them" if hidden else "their changes are not told yet"
     severity: Severity = "risk" if hidden else "slow"
     found = Finding(
-        "unseen level 0", severity, where(facts, ill), what, compact_call(facts, ill, full=False), evidence
+        "unseen level 0", severity, where(facts, ill), what, compact_call(facts, ill, ""), evidence
     )
     return Outcome(told, (found,))
 
@@ -146,7 +146,7 @@ def expired_rows(facts: Facts) -> Outcome:
     places = np.unique(facts.group[ill]).tolist()
     evidence = {"files": int(ill.sum()), "bytes": int(facts.sizes[ill].sum()), "share": share}
     what = "rows past their time are still read; only compaction drops them"
-    call = compact_call(facts, places, full=True)
+    call = compact_call(facts, places, "full=True")
     return Outcome(told, (Finding("expired rows", "waste", where(facts, places), what, call, evidence),))
 
 

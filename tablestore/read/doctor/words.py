@@ -21,9 +21,10 @@ def where(facts: Facts, places: Sequence[int]) -> str:
     return facts.name(places[0]) + (f" and {count(more, 'more bucket')}" if more else "")
 
 
-def compact_call(facts: Facts, places: Sequence[int], *, full: bool) -> str:
-    """`table.compact(full=True, partition='dt=1', bucket=3)`: no wider than the places, if they are few."""
-    arguments = ["full=True"] if full else []
+def compact_call(facts: Facts, places: Sequence[int], way: str) -> str:
+    """`table.compact(full=True, partition='dt=1', bucket=3)`: no wider than the places, if they are few.
+    `way` is "full=True", "until_quiet=True" or nothing."""
+    arguments = [way] if way else []
     partitions = {facts.places.partition[p] for p in places}
     if len(partitions) == 1 and facts.schema.partition_keys:
         arguments.append(f"partition={facts.store.partition_text(partitions.pop())!r}")

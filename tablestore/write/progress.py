@@ -1,0 +1,64 @@
+"""Progress of what takes longer than a moment: told to the caller step by step, else to the log.
+
+`tell(step, done, total, note)` hears of each piece of work; `text_bar()` makes one that draws a line on a
+terminal. Whether or not anybody listens, a log line appears every two seconds. Used by compaction and expiry.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from typing import TextIO
+
+from tablestore.env import Env
+
+log = logging.getLogger(__name__)
+Tell = Callable[[str, float, float, str], None]
+_EVERY_SECONDS = 2.0
+_WIDTH = 24
+
+
+class Progress:
+    """Adds up the work of one step. `total` in the same unit, 0 where it is not known. One thread."""
+
+    def __init__(self, env: Env, step: str, total: float, tell: Tell | None) -> None:
+        self._env, self._step, self._total, self._tell = env, step, total, tell
+        self._done, self._said = 0.0, env.monotonic()
+        if tell is not None and total:
+            tell(step, 0, total, "")
+
+    def add(self, amount: float, note: str) -> None:
+        """So much more is done; `note` says what."""
+        self._done += amount
+        if self._tell is not None:
+            self._tell(self._step, self._done, self._total, note)
+        now = self._env.monotonic()
+        if now - self._said >= _EVERY_SECONDS:
+            self._said = now
+            log.info("%s: %.0f %%, %s", self._step, 100 * self._done / max(self._total, 1), note)
+
+    def end(self) -> None:
+        """All of it is done, as far as that was not said."""
+        if self._tell is not None and self._done < self._total:
+            self._tell(self._step, self._total, self._total, "")
+
+
+def text_bar(stream: TextIO | None = None) -> Tell:
+    """A `tell` that draws one line: `compaction [######      ]  50 %  dt=1/bucket-3`."""
+    out = sys.stderr if stream is None else stream
+    shown = ""
+
+    def tell(step: str, done: float, total: float, note: str) -> None:
+        nonlocal shown
+        share = min(done / total, 1.0) if total else 0.0
+        bar = "#" * round(share * _WIDTH)
+        line = f"{step} [{bar:{_WIDTH}}] {share:4.0%}  {note}"
+        out.write(f"\r{line:{len(shown)}}")
+        shown = line
+        if total and done >= total:
+            out.write("\n")
+            shown = ""
+        out.flush()
+
+    return tell
