@@ -97,7 +97,7 @@ class BucketFiles:
         """
         own = self.schema_of(file.schema_id)
         if columns is None:
-            self._require_known(own)
+            self.require_known(own)
         mapping = evolution.projection(own, self.schema, self.schema.names if columns is None else columns)
         batches = datafile.read(
             self.io,
@@ -118,7 +118,7 @@ class BucketFiles:
                 values = values.append_column(batch.schema.field(name), batch.column(name))
             yield values
 
-    def _require_known(self, written: TableSchema) -> None:
+    def require_known(self, written: TableSchema) -> None:
         """Raise CommitConflict for rows with columns that this schema has not: rewriting would lose them."""
         lost = evolution.unknown_columns(written, self.schema) if written.id > self.schema.id else []
         if lost:
