@@ -13,158 +13,42 @@ by `Inspect`.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import InvalidRequest
+from tablestore.errors import InvalidRequest, TablestoreError
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.index_manifest import DELETION_VECTORS
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.snapshot import COMPACT, Snapshot
-from tablestore.lsm.accounting import RANGE_SHARE, Account, Ledger, Space
+from tablestore.lsm.accounting import Account, Ledger, Space
 from tablestore.lsm.estimate import SizeModel
 from tablestore.lsm.history import BASE, BucketEvent
 from tablestore.meta import compaction_history
 from tablestore.meta.compaction_history import Done
 from tablestore.meta.store import Store
+from tablestore.read.amplification_sums import (
+    SPACE,
+    STATE,
+    VIEWS,
+    Copies,
+    Flow,
+    Place,
+    State,
+    level_state,
+    schema,
+    state_of,
+)
 from tablestore.read.history import events
 from tablestore.read.time_travel import local_ms
 
-VIEWS = ("table", "snapshot", "bucket", "level")
-Place = tuple[str, int]  # partition text, bucket
-_MS = pa.timestamp("ms")
-_IDENTITY = {
-    "table": {},
-    "snapshot": {"snapshot_id": pa.int64(), "commit_kind": pa.string(), "commit_time": _MS},
-    "bucket": {"partition": pa.string(), "bucket": pa.int32()},
-    "level": {"level": pa.int32()},
-}
-_FLOWS = {
-    "bytes_ingested": pa.int64(),
-    "bytes_compacted": pa.int64(),
-    "bytes_read": pa.int64(),
-    "bytes_moved": pa.int64(),
-    "bytes_changelog": pa.int64(),
-    "compactions": pa.int64(),
-    "write_amplification": pa.float64(),
-    "compactions_exact": pa.bool_(),
-}
-_STATE = {
-    "live_bytes": pa.int64(),
-    "live_files": pa.int64(),
-    "live_rows": pa.int64(),
-    "runs": pa.int64(),
-    "point_files": pa.float64(),
-    "point_bytes": pa.float64(),
-    "range_files": pa.float64(),
-    "range_bytes": pa.float64(),
-}
-_SPACE = {
-    "compacted_bytes": pa.int64(),
-    "space_amplification": pa.float64(),
-    "space_exact": pa.bool_(),
-    "why": pa.string(),
-}
 _MERGES_LEARNED, _FILES_LEARNED = 64, 256  # what the model of merges is made of: the last ones
-
-
-def schema(per: str) -> pa.Schema:
-    """The columns of a view; levels have no copy of their own to be compared with."""
-    space = {} if per == "level" else _SPACE
-    return pa.schema({**_IDENTITY[per], **_FLOWS, **_STATE, **space, "since_snapshot": pa.int64()})
-
-
-@dataclass
-class _Flow:
-    """Bytes that moved. Grows."""
-
-    ingested: int = 0
-    compacted: int = 0
-    read: int = 0
-    moved: int = 0
-    changelog: int = 0
-    compactions: int = 0
-    exact: bool = True
-
-    def add(self, more: _Flow) -> None:
-        self.ingested += more.ingested
-        self.compacted += more.compacted
-        self.read += more.read
-        self.moved += more.moved
-        self.changelog += more.changelog
-        self.compactions += more.compactions
-        self.exact = self.exact and more.exact
-
-    def row(self, ingested: int) -> tuple[Any, ...]:
-        """The columns of _FLOWS; `ingested` are the bytes that the written ones are held against."""
-        written = (self.ingested + self.compacted) / ingested if ingested else None
-        sums = (self.ingested, self.compacted, self.read, self.moved, self.changelog, self.compactions)
-        return (*sums, written, self.exact)
-
-
-@dataclass
-class _State:
-    """What is live, added up over buckets; reads of one key go to one bucket, the likelier the more rows it
-    has, reads of a range to all of them."""
-
-    bytes: int = 0
-    files: int = 0
-    rows: int = 0
-    runs: int = 0
-    point: tuple[float, float] = (0.0, 0.0)  # files and bytes, each times the rows of its bucket
-    range: tuple[float, float] = (0.0, 0.0)
-
-    def add(self, more: _State, sign: int = 1) -> None:
-        self.bytes += sign * more.bytes
-        self.files += sign * more.files
-        self.rows += sign * more.rows
-        self.runs += sign * more.runs
-        self.point = tuple(a + sign * b for a, b in zip(self.point, more.point, strict=True))
-        self.range = tuple(a + sign * b for a, b in zip(self.range, more.range, strict=True))
-
-    def row(self, rows: int | None = None) -> tuple[Any, ...]:
-        """The columns of _STATE; `rows`: of all that the reads are spread over."""
-        among = self.rows if rows is None else rows
-        point = tuple(v / among if among else 0.0 for v in self.point)
-        return (self.bytes, self.files, self.rows, self.runs, *point, *self.range)
-
-
-@dataclass
-class _Copies:
-    """Live bytes and those of a fully compacted copy, added up over buckets."""
-
-    live: int = 0
-    compacted: int = 0
-    guessed: dict[Place, str] = field(default_factory=dict)
-    buckets: int = 0
-    why: str = "nothing is live"
-
-    @classmethod
-    def of(cls, spaces: Mapping[Place, Space]) -> _Copies:
-        found = cls(buckets=len(spaces))
-        for place, space in spaces.items():
-            found.live += space.live_bytes
-            found.compacted += space.compacted_bytes
-            found.why = space.why
-            if not space.exact:
-                found.guessed[place] = space.why
-        return found
-
-    def row(self) -> tuple[Any, ...]:
-        """The columns of _SPACE."""
-        ratio = self.live / self.compacted if self.compacted else None
-        why = self.why
-        if self.guessed and self.buckets > 1:
-            some = next(iter(self.guessed.values()))
-            why = f"{len(self.guessed)} of {self.buckets} buckets estimated: {some}"
-        elif not self.guessed and self.buckets > 1:
-            why = f"all {self.buckets} buckets exact, such as: {self.why}"
-        return self.compacted, ratio, not self.guessed, why
+_TRIES = 3
+_MOST_COPIES = 2_000  # compacted copies that the view by snapshot estimates; the newest come first
 
 
 def amplification(
@@ -177,8 +61,14 @@ def amplification(
     def chosen(place: Place) -> bool:
         return (partition is None or place[0] == partition) and (bucket is None or place[1] == bucket)
 
-    book = _Book(store, per, chosen)
-    book.read()
+    for tried in range(1, _TRIES + 1):
+        earliest, book = store.snapshots.earliest_id(), _Book(store, per, chosen)
+        try:
+            book.read()
+            break
+        except TablestoreError:
+            if tried == _TRIES or store.snapshots.earliest_id() == earliest:
+                raise  # else snapshots expired while they were looked at
     return _made(schema(per), book.rows())
 
 
@@ -187,7 +77,7 @@ class _Book:
 
     def __init__(self, store: Store, per: str, chosen: Callable[[Place], bool]) -> None:
         self._store, self._per, self._chosen = store, per, chosen
-        self._flows: dict[tuple[Any, ...], _Flow] = {}
+        self._flows: dict[tuple[Any, ...], Flow] = {}
         self._ledger = Ledger(store.key_types, space=False)
         self._merges: deque[tuple[tuple[DataFileMeta, ...], tuple[DataFileMeta, ...]]] = deque(
             maxlen=_MERGES_LEARNED
@@ -197,8 +87,9 @@ class _Book:
         self._deleted: dict[Place, int] = {}
         self._index: str | None = None
         self._done: list[tuple[Any, ...]] = []
-        self._total, self._state = _Flow(), _State()
+        self._total, self._state = Flow(), State()
         self._since: int | None = None
+        self._measured = False
 
     def read(self) -> None:
         """Enter all that the table did, as far back as is known without a gap."""
@@ -211,10 +102,7 @@ class _Book:
         for done in gone:
             self._enter(done.snapshot, _expired_flows(done))
             self._snapshot_row(done.snapshot, done.kind, done.time_ms, None)
-        if self._per == "snapshot":  # the first rows want the model, too
-            for event in events(store, first=snapshots[0].id, last=snapshots[-1].id):
-                self._learn(event)
-            self._ledger.learn(self._model())
+        measured_from = self._look_ahead(snapshots) if self._per == "snapshot" else snapshots[-1].id
         told = groupby(events(store, first=snapshots[0].id, last=snapshots[-1].id), lambda e: e.snapshot)
         at, some = next(told, (None, ()))
         for snapshot in snapshots:
@@ -222,18 +110,33 @@ class _Book:
             if at == snapshot.id:
                 touched = self._live(snapshot, some)
                 at, some = next(told, (None, ()))
-            if self._per == "snapshot":
-                self._measure(touched | self._marked(snapshot))
-                self._snapshot_row(snapshot.id, snapshot.commit_kind, snapshot.time_millis, snapshot)
-        if self._per != "snapshot":
-            self._ledger.learn(self._model())
-            self._marked(snapshots[-1])
-            self._measure(self._ledger.accounts)
+            touched |= self._marked(snapshot)
+            if snapshot.id >= measured_from:
+                if self._per != "snapshot":
+                    self._ledger.learn(self._model())
+                self._measure(touched if snapshot.id > measured_from else self._ledger.accounts)
+            self._snapshot_row(snapshot.id, snapshot.commit_kind, snapshot.time_millis, snapshot)
+
+    def _look_ahead(self, snapshots: Sequence[Snapshot]) -> int:
+        """Learn of all merges, which the first rows want, too; the snapshot from which on copies are
+        estimated."""
+        touched, places = Counter[int](), set[Place]()
+        for event in events(self._store, first=snapshots[0].id, last=snapshots[-1].id):
+            self._learn(event)
+            if self._chosen(event.place):
+                touched[event.snapshot] += 1
+                places.add(event.place)
+        self._ledger.learn(self._model())
+        first, left = snapshots[-1].id, _MOST_COPIES - len(places)
+        while first > snapshots[0].id and left >= touched[first]:
+            left -= touched[first]
+            first -= 1
+        return first
 
     def _live(self, snapshot: Snapshot, some: Iterable[BucketEvent]) -> set[Place]:
         """Enter the events of a snapshot that is there; the buckets it touched."""
         touched = set()
-        flows: list[tuple[Place, int, _Flow]] = []
+        flows: list[tuple[Place, int, Flow]] = []
         for event in some:
             if self._per != "snapshot":
                 self._learn(event)
@@ -241,10 +144,10 @@ class _Book:
                 continue
             before = self._ledger.accounts.get(event.place)
             if self._per == "snapshot" and before is not None:
-                self._state.add(_state(before), -1)
+                self._state.add(state_of(before), -1)
             self._ledger.add(event)
             if self._per == "snapshot":
-                self._state.add(_state(self._ledger.accounts[event.place]))
+                self._state.add(state_of(self._ledger.accounts[event.place]))
             touched.add(event.place)
             if event.kind not in (BASE, COMPACT):
                 flows += _new_files(event)
@@ -262,11 +165,11 @@ class _Book:
     def _model(self) -> SizeModel:
         return SizeModel.learned(self._merges, self._store.key_types, self._seen)
 
-    def _enter(self, snapshot: int, flows: Iterable[tuple[Place, int, _Flow]]) -> None:
+    def _enter(self, snapshot: int, flows: Iterable[tuple[Place, int, Flow]]) -> None:
         for place, level, flow in flows:
             if self._chosen(place):
                 keys = {"table": (), "snapshot": (snapshot,), "bucket": place, "level": (level,)}
-                self._flows.setdefault(keys[self._per], _Flow()).add(flow)
+                self._flows.setdefault(keys[self._per], Flow()).add(flow)
                 self._total.add(flow)
 
     def _marked(self, snapshot: Snapshot) -> set[Place]:
@@ -285,6 +188,7 @@ class _Book:
 
     def _measure(self, places: Iterable[Place]) -> None:
         """Hold these buckets against their fully compacted copies."""
+        self._measured = True
         for place in places:
             account, space = self._ledger.accounts[place], self._ledger.space(place)
             marked = self._deleted.get(place)
@@ -298,11 +202,13 @@ class _Book:
 
     def _snapshot_row(self, snapshot: int, kind: str, time_ms: int, there: Snapshot | None) -> None:
         if self._per == "snapshot":
-            flow = self._flows.pop((snapshot,), _Flow())
+            flow = self._flows.pop((snapshot,), Flow())
             written = self._total.row(self._total.ingested)[6]
             flows = (*flow.row(1)[:6], written, flow.exact)
-            blank = (None,) * (len(_STATE) + len(_SPACE))
-            state = (*self._state.row(), *_Copies.of(self._spaces).row()) if there else blank
+            blank = (None,) * (len(STATE) + len(SPACE))
+            none = (None, None, None, f"not estimated for more than {_MOST_COPIES:,} changes of buckets")
+            space = Copies.of(self._spaces).row() if self._measured else none
+            state = (*self._state.row(), *space) if there else blank
             self._done.append((snapshot, kind, local_ms(time_ms), *flows, *state, self._since))
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
@@ -312,16 +218,16 @@ class _Book:
         elif self._since is None:
             return
         elif self._per == "table":
-            whole = _State()
+            whole = State()
             for account in self._ledger.accounts.values():
-                whole.add(_state(account))
-            space = _Copies.of(self._spaces).row()
+                whole.add(state_of(account))
+            space = Copies.of(self._spaces).row()
             yield (*self._total.row(self._total.ingested), *whole.row(), *space, self._since)
         elif self._per == "bucket":
             for place in sorted({*self._flows, *self._ledger.accounts}):
-                flow, account = self._flows.get(place, _Flow()), self._ledger.accounts.get(place, Account())
+                flow, account = self._flows.get(place, Flow()), self._ledger.accounts.get(place, Account())
                 own = {place: self._spaces[place]} if place in self._spaces else {}
-                state = (*_state(account).row(), *_Copies.of(own).row())
+                state = (*state_of(account).row(), *Copies.of(own).row())
                 yield (*place, *flow.row(flow.ingested), *state, self._since)
         else:
             yield from self._levels()
@@ -331,10 +237,10 @@ class _Book:
         rows = sum(a.live_rows for a in accounts)
         there = {level for a in accounts for level, count in enumerate(a.files) if count}
         for level in sorted(there | {level for (level,) in self._flows}):
-            state = _State()
+            state = State()
             for account in accounts:
-                state.add(_level_state(account, level))
-            flow = self._flows.get((level,), _Flow())
+                state.add(level_state(account, level))
+            flow = self._flows.get((level,), Flow())
             yield (level, *flow.row(self._total.ingested), *state.row(rows), self._since)
 
 
@@ -354,49 +260,30 @@ def _before(kept: Sequence[Done], first: int) -> list[Done]:
     return found[::-1]
 
 
-def _new_files(event: BucketEvent) -> Iterator[tuple[Place, int, _Flow]]:
+def _new_files(event: BucketEvent) -> Iterator[tuple[Place, int, Flow]]:
     sizes: dict[int, int] = defaultdict(int)
     for file in event.flushed:
         sizes[file.level] += file.file_size
     for level, size in sizes.items():
-        yield event.place, level, _Flow(ingested=size)
+        yield event.place, level, Flow(ingested=size)
     if event.changelog:
-        yield event.place, 0, _Flow(changelog=sum(f.file_size for f in event.changelog))
+        yield event.place, 0, Flow(changelog=sum(f.file_size for f in event.changelog))
 
 
-def _compactions(records: Iterable[CompactionRecord]) -> Iterator[tuple[Place, int, _Flow]]:
+def _compactions(records: Iterable[CompactionRecord]) -> Iterator[tuple[Place, int, Flow]]:
     for r in records:
         sums = {"compacted": r.bytes_written, "read": r.bytes_read, "moved": r.bytes_moved}
-        flow = _Flow(**sums, changelog=r.changelog_bytes, compactions=1, exact=r.rule is not None)
+        flow = Flow(**sums, changelog=r.changelog_bytes, compactions=1, exact=r.rule is not None)
         yield (r.partition, r.bucket), r.output_level, flow
 
 
-def _expired_flows(done: Done) -> Iterator[tuple[Place, int, _Flow]]:
+def _expired_flows(done: Done) -> Iterator[tuple[Place, int, Flow]]:
     if done.kind == COMPACT:
         yield from _compactions(done.compactions)
         return
     for new in done.flushed or ():
         place = (new.partition, new.bucket)
-        yield place, new.level, _Flow(ingested=new.bytes, changelog=new.changelog_bytes)
-
-
-def _state(account: Account) -> _State:
-    reads, rows = account.reads, account.live_rows
-    point = (reads.point_files * rows, reads.point_bytes * rows)
-    ranged = (reads.range_files, reads.range_bytes)
-    return _State(account.live_bytes, account.live_files, rows, account.runs, point, ranged)
-
-
-def _level_state(account: Account, level: int) -> _State:
-    """The part of `_state` that one level has."""
-    files = account.files[level] if level < len(account.files) else 0
-    if not files:
-        return _State()
-    size, rows, whole = account.bytes[level], account.rows[level], account.live_rows
-    opened = files if level == 0 else 1
-    many = files if level == 0 else min(float(files), 1.0 + RANGE_SHARE * files)
-    point = (float(opened * whole), size / files * opened * whole)
-    return _State(size, files, rows, opened, point, (float(many), size / files * many))
+        yield place, new.level, Flow(ingested=new.bytes, changelog=new.changelog_bytes)
 
 
 def _made(columns: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:

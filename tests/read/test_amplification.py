@@ -14,6 +14,7 @@ import tablestore as ts
 from tablestore.errors import InvalidRequest
 from tablestore.format.manifest import ADD
 from tablestore.format.snapshot import COMPACT
+from tablestore.read import inspect_amplification
 from tablestore.read.inspect import Inspect
 from tests.read import golden
 from tests.write.lives import born, lived
@@ -91,6 +92,22 @@ def test_a_copy_is_known_after_a_full_compaction_and_estimated_before(tmp_path: 
     assert (after["space_exact"], after["space_amplification"]) == (True, 1.0)
     assert after["runs"] == t.inspect.amplification("bucket").num_rows
     assert before["compacted_bytes"] == pytest.approx(after["compacted_bytes"], rel=0.35)
+
+
+def test_far_back_copies_are_not_estimated_but_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    t = lived(tmp_path, 0, steps=12).table
+    whole = t.inspect.amplification("snapshot").to_pylist()
+    monkeypatch.setattr(inspect_amplification, "_MOST_COPIES", 3)
+    cut = t.inspect.amplification("snapshot").to_pylist()
+    assert cut[-1] == whole[-1]
+    assert [r["live_bytes"] for r in cut] == [r["live_bytes"] for r in whole]
+    early = [r for r in cut if r["compacted_bytes"] is None and r["live_bytes"] is not None]
+    assert early
+    assert {r["why"] for r in early} == {"not estimated for more than 3 changes of buckets"}
+    for short, long in zip(cut, whole, strict=True):
+        assert short["compacted_bytes"] in (None, long["compacted_bytes"])
 
 
 def test_marked_rows_make_a_single_run_larger_than_its_copy(tmp_path: Path) -> None:
