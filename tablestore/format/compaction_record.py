@@ -247,22 +247,36 @@ def _body(record: CompactionRecord) -> dict[str, Any]:
 
 
 def _record(body: dict[str, Any]) -> CompactionRecord:
-    counts = dict(zip(_COUNTS, map(int, body["n"]), strict=True))
+    counts = dict(zip(_COUNTS, map(_count, body["n"]), strict=True))
     flags = {name: name in body.get("f", ()) for name in _FLAGS}
     millis = body.get("ms")
     return CompactionRecord(
-        bucket=int(body["b"]),
+        bucket=_small(body["b"]),
         strategy=_text(body.get("s")),
         rule=_text(body.get("r")),
         text=str(body.get("x", "")),
-        output_level=int(body["o"]),
+        output_level=_small(body["o"]),
         inputs=tuple(_input_of(i) for i in body.get("i", ())),
-        millis=None if millis is None else int(millis),
+        millis=None if millis is None else _count(millis),
         trials=tuple(_trial_of(t) for t in body.get("t", ())),
         partition=str(body.get("p", "")),
         **counts,
         **flags,
     )
+
+
+def _count(value: Any) -> int:
+    number = int(value)
+    if not 0 <= number < 1 << 63:
+        raise ValueError(f"{value!r} is no count")
+    return number
+
+
+def _small(value: Any) -> int:
+    number = int(value)
+    if not -(1 << 31) <= number < 1 << 31:
+        raise ValueError(f"{value!r} is no number of a bucket or level")
+    return number
 
 
 def _text(value: Any) -> str | None:
@@ -274,8 +288,8 @@ def _input(found: LevelInput) -> list[int]:
 
 
 def _input_of(values: Sequence[int]) -> LevelInput:
-    level, files, size, rows = map(int, values)
-    return LevelInput(level, files, size, rows)
+    level, files, size, rows = values
+    return LevelInput(_small(level), _count(files), _count(size), _count(rows))
 
 
 def _trial(trial: Trial) -> list[Any]:
@@ -285,5 +299,5 @@ def _trial(trial: Trial) -> list[Any]:
 
 def _trial_of(values: Sequence[Any]) -> Trial:
     rule, state, numbers, steps, unit = values
-    shape = None if unit is None else Shape(int(unit[0]), tuple(_input_of(i) for i in unit[1]))
+    shape = None if unit is None else Shape(_small(unit[0]), tuple(_input_of(i) for i in unit[1]))
     return Trial(str(rule), str(state), tuple(numbers.items()), tuple(tuple(s) for s in steps), shape)

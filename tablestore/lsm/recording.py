@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tablestore.errors import Corrupt
 from tablestore.format.compaction_record import CompactionRecord, Shape, Trial, counts_of
 from tablestore.format.manifest import DataFileMeta
 from tablestore.lsm.decision import (
@@ -87,8 +86,12 @@ def explanation(record: CompactionRecord) -> str:
     """The decision and the trial of every rule, as `Decision.explain` told them then."""
     if record.rule is None:
         return f"{unit_text(record)}, by another engine, which keeps no reasons"
-    trials = tuple(_tried(t, record.shape) for t in record.trials)
-    return explained(record.shape, Reason(record.rule, record.text, trials))
+    try:
+        trials = tuple(_tried(t, record.shape) for t in record.trials)
+        return explained(record.shape, Reason(record.rule, record.text, trials))
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
+        short = explained(record.shape, Reason(record.rule, record.text))
+        return f"{short}\n  (this version does not know the rules that were tried then)"
 
 
 def _kept(trial: RuleTrial) -> Trial:
@@ -105,8 +108,5 @@ def _kept_step(step: RatioStep | OverlapStep) -> tuple[Any, ...]:
 
 def _tried(trial: Trial, carried_out: Shape) -> RuleTrial:
     unit = carried_out if trial.state == "fired" else trial.unit
-    try:
-        steps = tuple(_STEPS[kind](*values) for kind, *values in trial.steps)
-    except (KeyError, TypeError, ValueError) as e:
-        raise Corrupt("a compaction record", f"rule {trial.rule!r} has a strange comparison: {e!r}") from e
+    steps = tuple(_STEPS[kind](*values) for kind, *values in trial.steps)
     return RuleTrial(trial.rule, trial.state, trial.numbers, steps, unit)  # type: ignore[arg-type]

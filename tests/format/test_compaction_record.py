@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import replace
 
 import pytest
+from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -94,8 +96,26 @@ def test_a_commit_of_very_many_buckets_leaves_the_sums_out():
     assert kept == tuple(replace(r, trials=()) for r in records)
 
 
+NINE = ",".join(["0"] * 8)
+BIG = f'[{{"b": 0, "o": 1, "n": [{NINE},9223372036854775808]}}]'
+BOMB = "zstd:" + base64.b64encode(zstd.compress(b"[" + b" " * (80 << 20))).decode()
+
+
 @pytest.mark.parametrize(
-    "text", ["", "{", "[{}]", "zstd:???", "zstd:AAAA", '[{"b": "x", "o": 1, "n": []}]', "[[]]", "7", "null"]
+    "text",
+    [
+        "",
+        "{",
+        "[{}]",
+        "zstd:???",
+        "zstd:AAAA",
+        '[{"b": "x", "o": 1, "n": []}]',
+        "[[]]",
+        "7",
+        "null",
+        BIG,
+        BOMB,
+    ],
 )
 def test_damage_is_told_with_its_place(text):
     with pytest.raises(Corrupt, match="snapshot-7"):

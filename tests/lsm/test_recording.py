@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from tablestore.format.compaction_record import from_json, to_json
+from tablestore.format.compaction_record import Trial, from_json, to_json
 from tablestore.lsm.compaction import CompactionOptions, PickContext, full, pick
 from tablestore.lsm.compaction.recorded import recorded_case
 from tablestore.lsm.recording import completed, explanation, planned, record_of, unit_text
@@ -66,3 +67,16 @@ def test_a_planned_record_is_completed_by_who_carries_it_out():
     assert (early.bytes_read, early.bytes_written) == (0, 0)
     done = completed(early, before=files, after=[data_file("o", 0, 9, file_size=25, row_count=12)], millis=2)
     assert (done.rule, done.bytes_read, done.rows_in, done.bytes_written) == ("full", 30, 12, 25)
+
+
+def test_rules_of_another_version_are_left_unexplained():
+    files = [data_file(f"f{i}", 0, 9) for i in range(3)]
+    made = planned(full(Levels.of(files, 6), CompactionOptions()), strategy="tiered", bucket=0)
+    for trial in (
+        Trial("hotness", "fired", (("heat", 3),)),
+        Trial("size ratio", "perhaps", (("runs", 3), ("trigger", 2), ("taken", 3))),
+        Trial("file number", "no", (), (("tournament", 1, 2),)),
+    ):
+        told = explanation(replace(made, rule="hotness", text="too hot", trials=(trial,)))
+        assert told.splitlines()[0] == f"{unit_text(made)}, because hotness: too hot"
+        assert "this version does not know" in told
