@@ -30,6 +30,7 @@ from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.lsm.merge.validate import require_deletable, update_kinds
 from tablestore.lsm.merge_function import merge_function
 from tablestore.lsm.simulator import WhatIf
+from tablestore.meta import positions
 from tablestore.meta.refs import MAIN
 from tablestore.meta.store import Store
 from tablestore.options import as_text, current_names, refuse_near_misses
@@ -59,7 +60,6 @@ from tablestore.table.scan import Scan, column_names, read_any
 from tablestore.table.system import SystemTable, system_table
 from tablestore.table.what_if import what_if
 from tablestore.table.writer import EngineWriter, Writer, shared_pool, write_all
-from tablestore.write import positions
 from tablestore.write.alter import alter
 from tablestore.write.commit import CommitRequest, Committed, Committer
 from tablestore.write.conform import as_batches

@@ -21,10 +21,11 @@ from tablestore.format.snapshot import ANALYZE, APPEND, COMPACT, OVERWRITE, Snap
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm import stalls
 from tablestore.lsm.stalls import Stall
+from tablestore.meta import positions
 from tablestore.meta.manifests import ManifestWriter
 from tablestore.meta.store import Store
 from tablestore.options import MergeEngine
-from tablestore.write import conflicts, positions
+from tablestore.write import conflicts
 from tablestore.write.changes import Changes, appended, compacted, overwriting
 from tablestore.write.next_snapshot import NextSnapshot
 from tablestore.write.request import Basis, CommitRequest, Committed

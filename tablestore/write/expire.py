@@ -16,10 +16,10 @@ from dataclasses import replace
 from tablestore.errors import NotFound
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import join
-from tablestore.meta import changelogs, compaction_history, consumers, refs, retention
+from tablestore.meta import changelogs, compaction_history, consumers, positions, refs, retention
 from tablestore.meta.retention import POSITION, Bound, ExpirePolicy, Extent, moment
 from tablestore.meta.store import Store
-from tablestore.write import positions, reachable
+from tablestore.write import reachable
 from tablestore.write.expiry import Expiry, counted, ranged
 from tablestore.write.progress import Progress, Tell
 from tablestore.write.reachable import Files

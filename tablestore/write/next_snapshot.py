@@ -13,9 +13,10 @@ from tablestore.errors import InvalidRequest
 from tablestore.format import compaction_record, index_manifest
 from tablestore.format.manifest import ADD, ManifestEntry, ManifestFileMeta
 from tablestore.format.snapshot import Snapshot
+from tablestore.meta import positions
 from tablestore.meta.manifests import ManifestWriter
 from tablestore.meta.store import Store
-from tablestore.write import manifest_merge, positions
+from tablestore.write import manifest_merge
 from tablestore.write.changes import Changes, numbered
 from tablestore.write.request import CommitRequest
 

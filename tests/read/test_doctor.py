@@ -451,6 +451,20 @@ def test_snapshots_that_nobody_expires(tmp_path: Path) -> None:
     assert t.inspect.snapshots()["snapshot_id"].to_pylist() == [7]
 
 
+def test_positions_of_streams_that_only_an_old_snapshot_knows(tmp_path: Path) -> None:
+    t = make(tmp_path, {"snapshot.num-retained.min": 1, "snapshot.time-retained": "1 ms", "write-only": True})
+    put(t, range(10), user="stream", identifier=7)
+    for i in range(4):
+        put(t, range(10), v=str(i))
+        path = Path(t.location) / "snapshot" / f"snapshot-{i + 2}"
+        path.write_text(path.read_text().replace('"tablestore-1"', '"2.0.0"'))  # as if others had written
+    time.sleep(0.005)
+    found = mended(t, "stream positions")
+    assert (found.where, found.evidence["snapshots_held"]) == ("snapshot 1", 4)
+    assert t.position("stream") == (7, None)
+    assert t.inspect.snapshots().num_rows == 1
+
+
 def test_a_consumer_that_stands_still(tmp_path: Path) -> None:
     t = stale(tmp_path, {"snapshot.time-retained": "1 ms"})
     t.consumers.reset("old", 2)

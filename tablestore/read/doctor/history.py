@@ -8,7 +8,7 @@ import numpy as np
 
 from tablestore.errors import NotFound
 from tablestore.lsm import quantities
-from tablestore.meta import changelogs, refs
+from tablestore.meta import changelogs, positions, refs
 from tablestore.meta import consumers as stored
 from tablestore.read.doctor.facts import Facts, gone_bytes
 from tablestore.read.doctor.finding import Finding, Outcome
@@ -18,11 +18,13 @@ from tablestore.read.doctor.words import count, size
 def snapshots(facts: Facts) -> Outcome:
     """Snapshots that the options let go, and that are still there."""
     ids, o = facts.snapshot_ids, facts.options
-    end = _expirable_until(facts)
-    held = [i for i in facts.consumers.values() if i < end]
-    end = min([end, *held])
+    allowed = _expirable_until(facts)
+    held = positions.holder(facts.store.snapshots, facts.snapshot)
+    end = min([allowed, *facts.consumers.values(), *([] if held is None else [held])])
     over = [i for i in ids if i < end]
     told = f"{count(len(ids), 'snapshot')}, {len(over):,} of them beyond the options"
+    if held is not None and allowed - held >= facts.limits.held_snapshots:
+        return Outcome(told, (_held_by_positions(facts, held, allowed),))
     if len(over) < facts.limits.held_snapshots:
         return Outcome(told)
     evidence = {
@@ -34,11 +36,29 @@ def snapshots(facts: Facts) -> Outcome:
     }
     why = "write-only writers do not expire them" if o.write_only else "the writers since did not expire them"
     what = f"snapshots {over[0]} to {over[-1]} are kept longer than the options say; {why}"
-    finite = len(ids) > o.snapshot_max_retained
+    return Outcome(told, (Finding("old snapshots", "waste", "table", what, _expiry_call(facts), evidence),))
+
+
+def _expiry_call(facts: Facts) -> str:
+    """Everything that the options let go, however much."""
+    o = facts.options
+    if len(facts.snapshot_ids) > o.snapshot_max_retained:
+        return f"table.expire_snapshots(keep={o.snapshot_max_retained})"
     age = f"older_than='{o.snapshot_time_retained_ms} ms'"
-    call = f"table.expire_snapshots(keep={o.snapshot_max_retained if finite else o.snapshot_min_retained}"
-    call += ")" if finite else f", {age})"
-    return Outcome(told, (Finding("old snapshots", "waste", "table", what, call, evidence),))
+    return f"table.expire_snapshots(keep={o.snapshot_min_retained}, {age})"
+
+
+def _held_by_positions(facts: Facts, holder: int, allowed: int) -> Finding:
+    """Snapshots kept since only an old one knows where streams are; a commit of ours carries that on."""
+    ids = [i for i in facts.snapshot_ids if holder <= i < allowed]
+    evidence = {
+        "holder": holder,
+        "snapshots_held": len(ids),
+        "held_bytes": _held_bytes(facts, holder + 1, allowed),
+    }
+    what = "only commits of this engine carry the positions of its streams on; others committed since"
+    call = f"(table.compact_manifests(), {_expiry_call(facts)})"
+    return Finding("stream positions", "waste", f"snapshot {holder}", what, call, evidence)
 
 
 def _expirable_until(facts: Facts) -> int:
