@@ -28,6 +28,7 @@ MODULE_OF = {
     "nbmake": "",
 }
 BROWSER_ONLY = {"playwright"}
+ELSEWHERE = {"pypaimon_driver.py", "_pypaimon.py", "_delta.py", "_duckdb.py"}  # in environments of their own
 
 
 def declared(*extras: str) -> list[Requirement]:
@@ -134,7 +135,7 @@ def test_every_import_of_the_project_is_declared():
     strangers = {}
     for package in ("tablestore", "widgets", "datasets", "notebooks", "tests"):
         for path in (ROOT / package).rglob("*.py"):
-            if path.name not in ("pypaimon_driver.py", "_pypaimon.py"):  # run in an environment of their own
+            if path.name not in ELSEWHERE:
                 strangers |= {name: str(path) for name in top_imports(path) if name not in known}
     assert not strangers
 

@@ -13,10 +13,11 @@ from tests.bench._contender import Contender
 from tests.peers import java_env, pypaimon_env
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCK = Path(__file__).with_name("pypaimon-rust.lock")
+HERE = Path(__file__).parent
 OURS = "tablestore"
 TWO = "tablestore ×2"
 PEERS = ("pypaimon-rust", "java", "pypaimon")
+LAKES = ("pypaimon-rust", "java", "delta", "duckdb")  # what `bench lsm` compares with
 JAVA_HEAP = "4g"
 
 
@@ -57,11 +58,11 @@ def peers(names: Sequence[str]) -> tuple[list[Entry], list[str]]:
     return found, missing
 
 
-def chosen(text: str) -> tuple[str, ...]:
+def chosen(text: str, there: Sequence[str] = PEERS) -> tuple[str, ...]:
     """The names in `text`, separated by commas; "none" and "all" are understood. Raises ValueError."""
-    names = {"none": (), "all": PEERS}.get(text, tuple(text.split(",")))
-    if unknown := [name for name in names if name not in PEERS]:
-        raise ValueError(f"no peer {unknown[0]!r}; there are: {', '.join(PEERS)}, all, none")
+    names = {"none": (), "all": tuple(there)}.get(text, tuple(text.split(",")))
+    if unknown := [name for name in names if name not in there]:
+        raise ValueError(f"no peer {unknown[0]!r}; there are: {', '.join(there)}, all, none")
     return names
 
 
@@ -71,14 +72,29 @@ def _python(executable: str | Path, module: str, *arguments: str) -> tuple[str, 
     return (os.fspath(executable), "-P", "-c", bootstrap, *arguments)
 
 
-@functools.cache
-def _rust() -> Entry:
-    made = pypaimon_env.make(Path(sys.prefix) / "peers" / "pypaimon-rust", lock=LOCK)
+def _environment(name: str) -> Path:
+    """The Python of a peer's own environment, made from its lock file on first use. Raises Absent."""
+    made = pypaimon_env.make(Path(sys.prefix) / "peers" / name, lock=HERE / f"{name}.lock", what=name)
     if made.path is None:
         raise Absent(made.reason)
-    return Entry(
-        "pypaimon-rust", _python(made.path, "tests.bench._pypaimon", "native"), frozenset({"compact"})
-    )
+    return made.path
+
+
+@functools.cache
+def _rust() -> Entry:
+    command = _python(_environment("pypaimon-rust"), "tests.bench._pypaimon", "native")
+    return Entry("pypaimon-rust", command, frozenset({"compact", "get_many"}))
+
+
+@functools.cache
+def _delta() -> Entry:
+    command = _python(_environment("delta"), "tests.bench._delta")
+    return Entry("delta", command, frozenset({"get_many"}))
+
+
+@functools.cache
+def _duckdb() -> Entry:
+    return Entry("duckdb", _python(_environment("duckdb"), "tests.bench._duckdb"))
 
 
 @functools.cache
@@ -95,7 +111,14 @@ def _java() -> Entry:
         path = java_env.class_path()
     except java_env.Missing as reason:
         raise Absent(f"needs Java Paimon: {reason}") from None
-    return Entry("java", ("java", "-Duser.timezone=UTC", f"-Xmx{JAVA_HEAP}", "-cp", path, "PaimonBench"))
+    command = ("java", "-Duser.timezone=UTC", f"-Xmx{JAVA_HEAP}", "-cp", path, "PaimonBench")
+    return Entry("java", command, frozenset({"get_many"}))
 
 
-_PEERS = {"pypaimon-rust": _rust, "java": _java, "pypaimon": _pypaimon}
+_PEERS = {
+    "pypaimon-rust": _rust,
+    "java": _java,
+    "pypaimon": _pypaimon,
+    "delta": _delta,
+    "duckdb": _duckdb,
+}

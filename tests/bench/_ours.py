@@ -15,6 +15,7 @@ from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 import tablestore as ts
@@ -37,6 +38,7 @@ def main(processes: int) -> None:
 def _steps(pool: ProcessPoolExecutor | None) -> dict[str, Callable[..., Answer]]:
     steps = {"read": _read, "load": _load, "update": _update, "scan": _scan, "compact": _compact}
     found: dict[str, Callable[..., Answer]] = {n: functools.partial(s, pool) for n, s in steps.items()}
+    found |= {"upserts": _upserts, "deletes": _deletes, "gets": _gets, "get_many": _get_many}
     return found | {"commits": _commits, "plan": _plan}
 
 
@@ -127,6 +129,33 @@ def _commits(path: str, count: str, rows: str) -> Answer:
         table.write(batch)
         times.append(time.perf_counter() - began)
     return {"ms": ",".join(f"{t * 1000:.3f}" for t in times)}
+
+
+def _upserts(path: str, files: str) -> Answer:
+    """One commit a file."""
+    table = ts.open(path)
+    return _rows.timed(_files(files), lambda batches: table.write(batches))
+
+
+def _deletes(path: str, files: str) -> Answer:
+    table = ts.open(path)
+
+    def delete(batches: list[pa.RecordBatch]) -> None:
+        rows = pa.Table.from_batches(batches)
+        kinds = pa.repeat("-D", len(rows))
+        table.write(rows.append_column("kind", kinds), row_kind_column="kind")
+
+    return _rows.timed(_files(files), delete)
+
+
+def _gets(path: str, file: str) -> Answer:
+    """One call a key."""
+    table = ts.open(path)
+    return _rows.looked_up(file, table.get)
+
+
+def _get_many(path: str, file: str) -> Answer:
+    return _rows.total(ts.open(path).get_many(pq.read_table(file)).to_batches())
 
 
 def _plan(path: str, where: str = "", state: str = "cold") -> Answer:

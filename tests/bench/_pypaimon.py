@@ -23,6 +23,7 @@ from tests.bench import _rows
 from tests.bench._serve import Answer, serve
 
 NATIVE = ("write.native.enabled", "read.native.enabled", "commit.native.enabled")
+KIND = "l_kind"
 
 
 def main(native: bool) -> None:
@@ -30,7 +31,8 @@ def main(native: bool) -> None:
         TableRead._native_fallback = _no_fallback
     steps = {"load": _load, "update": _update, "scan": _scan, "commits": _commits, "plan": _plan}
     found: dict[str, Callable[..., Answer]] = {n: functools.partial(s, native) for n, s in steps.items()}
-    serve(found | {"read": _read})
+    changing = {"upserts": _upserts, "deletes": _deletes, "gets": _gets}
+    serve(found | {n: functools.partial(s, native) for n, s in changing.items()} | {"read": _read})
 
 
 def _no_fallback(_: TableRead, reason: str, *__: Any, **___: Any) -> None:
@@ -65,12 +67,15 @@ def _has_months(table: Any) -> bool:
     return any(field.name == "l_year" for field in table.fields)
 
 
-def _write(native: bool, table: Any, batches: Iterable[pa.RecordBatch]) -> None:
+def _write(native: bool, table: Any, batches: Iterable[pa.RecordBatch], *, kind: str = "+I") -> None:
+    """One commit. A table that is deleted from has a column of row kinds, pypaimon's only way to delete."""
     schema = PyarrowFieldParser.from_paimon_schema(table.fields)
     builder = table.new_batch_write_builder()
     writer, commit = builder.new_write(), builder.new_commit()
     try:
         for batch in batches:
+            if KIND in schema.names:
+                batch = batch.append_column(schema.field(KIND), pa.repeat(kind, len(batch)))
             writer.write_arrow_batch(batch.cast(schema))
         commit.commit(writer.prepare_commit())
         if native and type(writer).__name__ != "NativeTableWrite":
@@ -78,6 +83,31 @@ def _write(native: bool, table: Any, batches: Iterable[pa.RecordBatch]) -> None:
     finally:
         writer.close()
         commit.close()
+
+
+def _upserts(native: bool, path: str, files: str) -> Answer:
+    """One commit a file."""
+    table = _open(native, path)
+    return _rows.timed(files.split(","), lambda batches: _write(native, table, batches))
+
+
+def _deletes(native: bool, path: str, files: str) -> Answer:
+    table = _open(native, path)
+    return _rows.timed(files.split(","), lambda batches: _write(native, table, batches, kind="-D"))
+
+
+def _gets(native: bool, path: str, file: str) -> Answer:
+    """One plan and one read a key."""
+    table = _open(native, path)
+
+    def get(key: dict[str, int]) -> dict[str, Any] | None:
+        builder = table.new_read_builder()
+        made = builder.new_predicate_builder()
+        builder = builder.with_filter(made.and_predicates([made.equal(k, v) for k, v in key.items()]))
+        found = builder.new_read().to_arrow(builder.new_scan().plan().splits()).to_pylist()
+        return found[0] if found else None
+
+    return _rows.looked_up(file, get)
 
 
 def _scan(native: bool, path: str) -> Answer:

@@ -5,14 +5,16 @@ Needs pyarrow only, as it also runs in the environments of peers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-BATCH_ROWS = 1 << 18
+BATCH_ROWS = 1 << 17
 EVERY = 100  # an update rewrites one row in so many
 QUANTITY = "l_quantity"
 
@@ -46,6 +48,29 @@ def total(batches: Iterable[pa.RecordBatch]) -> dict[str, int]:
         found = pc.sum(batch.column(QUANTITY)).as_py()
         hundredths += int(found.scaleb(2)) if found is not None else 0
     return {"rows": rows, "quantity": hundredths}
+
+
+def timed(files: Sequence[str], change: Callable[[list[pa.RecordBatch]], object]) -> dict[str, str]:
+    """Hand each file's rows to `change`; milliseconds of each. Reading the files does not count."""
+    times = []
+    for path in files:
+        batches = list(read([path], months=False))
+        began = time.perf_counter()
+        change(batches)
+        times.append(time.perf_counter() - began)
+    return {"ms": ",".join(f"{t * 1000:.3f}" for t in times)}
+
+
+def looked_up(file: str, get: Callable[[dict[str, int]], Mapping[str, Any] | None]) -> dict[str, object]:
+    """Look up a file's keys one by one: rows found, the sum of their quantities, milliseconds of each."""
+    rows, hundredths, times = 0, 0, []
+    for key in pq.read_table(file).to_pylist():
+        began = time.perf_counter()
+        found = get(key)
+        times.append(time.perf_counter() - began)
+        rows += found is not None
+        hundredths += int(found[QUANTITY].scaleb(2)) if found is not None else 0
+    return {"rows": rows, "quantity": hundredths, "ms": ",".join(f"{t * 1000:.3f}" for t in times)}
 
 
 def small(commits: int, rows: int) -> Iterator[pa.RecordBatch]:

@@ -15,7 +15,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -163,18 +163,22 @@ def once(shape: Shape, files: Sequence[str], folder: Path) -> Round:
     for path in made:
         held = pq.read_table(path)
         rows += len(held)
-        for name, settings in ((OWN, _own_settings(held)), (DEFAULT, {})):
-            sink = io.BytesIO()
+        for name, settings in ((OWN, own_settings(held)), (DEFAULT, {})):
             with floor.part(name):
-                pq.write_table(
-                    held, sink, compression="zstd", compression_level=1, store_schema=False, **settings
-                )
-            encoded[name] += sink.tell()
+                size = encode(held, settings)
+            encoded[name] += size
     sizes = (sum(Path(p).stat().st_size for p in some) for some in (made, files))
     return Round(rows, *sizes, clock, floor, encoded)
 
 
-def _own_settings(rows: pa.Table) -> dict[str, Any]:
+def encode(rows: pa.Table, settings: Mapping[str, Any]) -> int:
+    """The rows as one Parquet file in memory; its bytes."""
+    sink = io.BytesIO()
+    pq.write_table(rows, sink, compression="zstd", compression_level=1, store_schema=False, **settings)
+    return sink.tell()
+
+
+def own_settings(rows: pa.Table) -> dict[str, Any]:
     found = encodings.choose(rows)
     return {
         "use_dictionary": list(found.dictionary),
@@ -186,7 +190,7 @@ def _own_settings(rows: pa.Table) -> dict[str, Any]:
 def load(shape: Shape, files: Sequence[str], folder: Path) -> tuple[ts.Table, Clock]:
     """The loaded table, and where the time went."""
     clock = Clock()
-    table = shape.create(folder)
+    table = shape.create(folder).with_options({"tablestore.write.threads": 0})  # a clock sees one thread
     with stopwatches(clock), clock.part(REST), table.writer() as w:
         for batch in clock.each(READ, _rows.read(files, months=shape.months)):
             w.write(batch)

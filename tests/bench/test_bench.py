@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.bench import _field, _rows, commit, floor, load
+from tests.bench import _breakdown, _field, _rows, commit, floor, load, lsm
 from tests.bench._contender import Contender, Refused
 
 
@@ -59,6 +59,39 @@ def test_load_agrees_with_the_peers_on_the_partitioned_table(
     text = capsys.readouterr().out
     for name in there:
         assert [line[0] for line in lines(text, second=name)][:4] == list(load.MEANING.values())[:4]
+
+
+def test_lsm_measures_every_step_and_tells_where_its_time_goes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "rounds.json"
+    size = ["--scale-factor", "0.001", "--rounds", "1", "--peers", "none"]
+    assert lsm.main([*size, "--directory", str(tmp_path), "--json", str(out)]) == 0
+    text = capsys.readouterr().out
+    assert [line[0] for line in lines(text, second=_field.OURS)] == list(lsm.MEANING.values())
+    for part in (_breakdown.MERGE, _breakdown.DECODED):
+        assert {"full scan after them", "full compaction"} <= {line[0] for line in lines(text, second=part)}
+    rounds = json.loads(out.read_text())["rounds"]
+    scans = {rounds[f"{step}/{_field.OURS}"][0]["answer"]["rows"] for step in ("scan", "rescan")}
+    assert scans == {str(6005 + 10 * 30 - 10 * 6)}  # half of an upsert's rows are new, deletes find theirs
+    for step in ("gets", "get_many"):
+        assert rounds[f"{step}/{_field.OURS}"][0]["answer"]["rows"] == "90"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", _field.LAKES)
+def test_lsm_ends_with_the_same_rows_in_every_peer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    found, missing = _field.peers([name])
+    if not found:
+        pytest.skip(missing[0][missing[0].index("needs ") :])
+    entries, size = [_field.ours(), *found], "0.001"
+    _, rounds = lsm.measure(entries, size, 1, tmp_path)
+    told = {step for step, who in rounds if who == name}
+    assert told == set(lsm.MEANING) - found[0].lacks - ({"rescan"} if "compact" in found[0].lacks else set())
+    assert rounds["scan", name][0].answer["rows"] == rounds["scan", _field.OURS][0].answer["rows"]
 
 
 def test_commit_measures_each_size_of_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

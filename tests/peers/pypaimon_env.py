@@ -32,7 +32,7 @@ def python() -> PeerPython:
     return make(Path(sys.prefix) / "peers" / "pypaimon", lock=LOCK)
 
 
-def make(venv: Path, *, lock: Path) -> PeerPython:
+def make(venv: Path, *, lock: Path, what: str = "pypaimon") -> PeerPython:
     """The environment at `venv` as `lock` says, made if it is missing, stale or half made."""
     stamp, wanted = venv / "lock.crc", str(zlib.crc32(lock.read_bytes()))
     try:
@@ -48,7 +48,7 @@ def make(venv: Path, *, lock: Path) -> PeerPython:
     except (OSError, subprocess.CalledProcessError) as error:
         said = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
         return PeerPython(
-            None, f"needs pypaimon: {said[-1] if said else 'its environment could not be made'}"
+            None, f"needs {what}: {said[-1] if said else 'its environment could not be made'}"
         )
     return PeerPython(venv / "bin" / "python")
 

@@ -16,6 +16,8 @@ import org.apache.paimon.format.FormatReaderFactory;
 import org.apache.paimon.fs.Path;
 import org.apache.paimon.fs.local.LocalFileIO;
 import org.apache.paimon.options.Options;
+import org.apache.paimon.predicate.Predicate;
+import org.apache.paimon.predicate.PredicateBuilder;
 import org.apache.paimon.reader.RecordReader;
 import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.table.sink.BatchWriteBuilder;
@@ -24,6 +26,7 @@ import org.apache.paimon.table.sink.TableWriteImpl;
 import org.apache.paimon.table.source.ReadBuilder;
 import org.apache.paimon.table.source.Split;
 import org.apache.paimon.types.DataTypes;
+import org.apache.paimon.types.RowKind;
 import org.apache.paimon.types.RowType;
 
 /**
@@ -36,11 +39,15 @@ import org.apache.paimon.types.RowType;
  * update PATH FILES         every hundredth row of each file with quantity 99
  * scan PATH                 rows and sum, every column read
  * compact PATH              full compaction of every bucket
+ * upserts PATH FILES        one commit a file; their milliseconds, which include reading the file
+ * deletes PATH FILES        the same with rows of kind -D
+ * gets PATH FILE            rows and sum of the keys in a file, one plan and read a key; their milliseconds
  * commits PATH count rows   so many commits of small batches; their milliseconds
  * plan PATH                 the splits of a full scan
  */
 public class PaimonBench {
     static final Map<String, String> KEEP = Map.of("write-only", "false", "snapshot.num-retained.min", "1000");
+    static final int LINE = 3;
     static final int QUANTITY = 4;
     static final int SHIPPED = 10;
     static final int EVERY = 100;
@@ -80,6 +87,12 @@ public class PaimonBench {
                 return write(f[1], sink -> source(f[2], hasMonths(f[1]), sink));
             case "update":
                 return write(f[1], sink -> changed(f[2], hasMonths(f[1]), sink));
+            case "upserts":
+                return each(f[1], f[2], RowKind.INSERT);
+            case "deletes":
+                return each(f[1], f[2], RowKind.DELETE);
+            case "gets":
+                return gets(PaimonPeer.open(f[1]), f[2]);
             case "scan":
                 return total(sink -> scan(PaimonPeer.open(f[1]), sink));
             case "compact":
@@ -119,25 +132,31 @@ public class PaimonBench {
     }
 
     static void each(String file, boolean months, Sink sink) throws Exception {
+        if (!months) {
+            rows(file, LINEITEM, sink);
+            return;
+        }
+        GenericRow added = new GenericRow(2);
+        JoinedRow joined = new JoinedRow();
+        rows(file, LINEITEM, row -> {
+            LocalDate day = LocalDate.ofEpochDay(row.getInt(SHIPPED));
+            added.setField(0, (long) day.getYear());
+            added.setField(1, (long) day.getMonthValue());
+            sink.take(joined.replace(row, added));
+        });
+    }
+
+    static void rows(String file, RowType type, Sink sink) throws Exception {
         LocalFileIO io = LocalFileIO.create();
         Path path = new Path(file);
         FormatReaderFactory factory = FileFormat.fromIdentifier("parquet", new Options())
-                .createReaderFactory(LINEITEM, LINEITEM, Collections.emptyList());
-        GenericRow added = new GenericRow(2);
-        JoinedRow joined = new JoinedRow();
+                .createReaderFactory(type, type, Collections.emptyList());
         try (RecordReader<InternalRow> reader =
                 factory.createReader(new FormatReaderContext(io, path, io.getFileSize(path)))) {
             RecordReader.RecordIterator<InternalRow> batch;
             while ((batch = reader.readBatch()) != null) {
                 for (InternalRow row = batch.next(); row != null; row = batch.next()) {
-                    if (months) {
-                        LocalDate day = LocalDate.ofEpochDay(row.getInt(SHIPPED));
-                        added.setField(0, (long) day.getYear());
-                        added.setField(1, (long) day.getMonthValue());
-                        sink.take(joined.replace(row, added));
-                    } else {
-                        sink.take(row);
-                    }
+                    sink.take(row);
                 }
                 batch.releaseBatch();
             }
@@ -198,6 +217,48 @@ public class PaimonBench {
                 }
             }
         }
+    }
+
+    static List<String> each(String path, String files, RowKind kind) throws Exception {
+        FileStoreTable table = PaimonPeer.open(path);
+        List<String> times = new ArrayList<>();
+        for (String file : files.split(",")) {
+            long began = System.nanoTime();
+            write(table, "bench", BatchWriteBuilder.COMMIT_IDENTIFIER, sink -> each(file, false, row -> {
+                row.setRowKind(kind);
+                sink.take(row);
+            }));
+            times.add(String.format("%.3f", (System.nanoTime() - began) / 1e6));
+        }
+        return Arrays.asList("ms\t" + String.join(",", times));
+    }
+
+    static List<String> gets(FileStoreTable table, String file) throws Exception {
+        List<long[]> keys = new ArrayList<>();
+        RowType type = RowType.builder()
+                .field("l_orderkey", DataTypes.BIGINT().notNull())
+                .field("l_linenumber", DataTypes.INT().notNull())
+                .build();
+        rows(file, type, row -> keys.add(new long[] {row.getLong(0), row.getInt(1)}));
+        PredicateBuilder where = new PredicateBuilder(table.rowType());
+        List<String> times = new ArrayList<>();
+        long[] sums = new long[2];
+        for (long[] key : keys) {
+            long began = System.nanoTime();
+            List<Predicate> equal = Arrays.asList(where.equal(0, key[0]), where.equal(LINE, (int) key[1]));
+            ReadBuilder read = table.newReadBuilder().withFilter(equal);
+            for (Split split : read.newScan().plan().splits()) {
+                try (RecordReader<InternalRow> reader =
+                        read.newRead().executeFilter().createReader(split)) {
+                    reader.forEachRemaining(row -> {
+                        sums[0]++;
+                        sums[1] += row.getDecimal(QUANTITY, 15, 2).toUnscaledLong();
+                    });
+                }
+            }
+            times.add(String.format("%.3f", (System.nanoTime() - began) / 1e6));
+        }
+        return Arrays.asList("rows\t" + sums[0], "quantity\t" + sums[1], "ms\t" + String.join(",", times));
     }
 
     static List<String> commits(FileStoreTable table, int count, int rows) throws Exception {

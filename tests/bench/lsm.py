@@ -1,0 +1,223 @@
+"""loads line items, then upserts, deletes, scans, looks up and compacts: ours against four others
+
+One table of line items with the key (l_orderkey, l_linenumber) in 8 buckets, write-only: compaction is a
+step of its own. Ten upserts change one row in 200 and add as many, ten deletes take one in 1,000; each is a
+commit. Every contender works on a table of its own and must end with the same rows and sums. Afterwards one
+process of ours does the steps once more under stopwatches, beside the floor: decoding and encoding the same
+bytes with pyarrow alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+import tablestore as ts
+from datasets.tpch.schema import LINEITEM
+from tests.bench import _breakdown, _changes, _field, _report
+from tests.bench._changes import Changes
+from tests.bench._contender import Contender, Measured, Refused
+from tests.bench.load import KEY, Differs, source
+
+KIND = "l_kind"  # pypaimon deletes by a column of row kinds only
+BUCKETS = 8
+MEANING = {
+    "read": "read the source only",
+    "load": "load, one commit",
+    "upserts": "ten upserts",
+    "deletes": "ten deletes",
+    "scan": "full scan after them",
+    "gets": "100 lookups, a call each",
+    "get_many": "100 lookups, one call",
+    "compact": "full compaction",
+    "rescan": "full scan, compacted",
+}
+HEADER = (
+    "step",
+    "contender",
+    "seconds",
+    "least–most",
+    "ms each",
+    "CPU s",
+    "new MB",
+    "peak MB",
+    "time",
+    "CPU",
+)
+Found = dict[tuple[str, str], list[Measured]]
+
+
+def main(arguments: list[str]) -> int:
+    chosen = _parser().parse_args(arguments)
+    others, missing = _field.peers(chosen.peers)
+    entries = [_field.ours(), *others]
+    called = _report.command("lsm", arguments)
+    print(f"{called}\n{_report.machine()}; medians of {chosen.rounds}")
+    with tempfile.TemporaryDirectory(prefix="bench-lsm-", dir=chosen.directory) as name:
+        folder = Path(name)
+        rows, found = measure(entries, chosen.scale_factor, chosen.rounds, folder)
+        print(f"\n{rows:,} rows, scale factor {chosen.scale_factor}\n{show(found, entries)}")
+        print("\n" + "\n".join([*missing, NOTES]))
+        files = source(chosen.scale_factor).split(",")
+        table = create(folder / "parts", by_kind=False)
+        parts = _breakdown.measure(table, files, _changes.make(files, folder / "parts-changes"))
+        print("\n" + _breakdown.show(parts))
+    _report.save(chosen.json, called, {f"{step}/{who}": some for (step, who), some in found.items()})
+    return 0
+
+
+NOTES = """\
+time, CPU: how many times what ours takes; more than 1 is slower than ours. ms each: median of the commits
+or calls of a step. new MB: bytes of the files that appeared. peak MB: resident memory of all processes.
+Loading includes reading the source, which is also shown alone. pypaimon has no compaction; a delta table has
+no key, so nothing checks its load; duckdb keeps one file, for one process at a time, without history."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="./workbench bench lsm", description=__doc__.partition("\n")[0])
+    parser.add_argument("--scale-factor", default="1", help="of TPC-H (default 1: 6 million rows)")
+    parser.add_argument("--rounds", type=int, default=5, help="medians of so many (default 5)")
+    parser.add_argument("--directory", help="where tables are made and removed (default: the temporary one)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="every round, for later")
+    parser.add_argument(
+        "--peers",
+        type=functools.partial(_field.chosen, there=_field.LAKES),
+        default=_field.LAKES,
+        help=f"of {', '.join(_field.LAKES)}, by commas; all (default); none",
+    )
+    return parser
+
+
+def create(folder: Path, *, by_kind: bool) -> ts.Table:
+    """The table of line items; `by_kind`: with the column that says what a row does."""
+    options = {"bucket": BUCKETS, "write-only": True}
+    fields = list(LINEITEM)
+    if by_kind:
+        fields.append(pa.field(KIND, pa.string(), nullable=False))
+        options["rowkind.field"] = KIND
+    return ts.connect(str(folder)).create_table(
+        "bench.lineitem", schema=pa.schema(fields), primary_key=KEY, options=options
+    )
+
+
+def measure(entries: Sequence[_field.Entry], scale: str, rounds: int, folder: Path) -> tuple[int, Found]:
+    """Rows of the source, and the rounds of each (step, contender), which take turns. Scales up to 0.01 go
+    without a warm-up: they show that it works, and no more."""
+    scales = (["0.01"] if float(scale) > 0.01 else []) + [scale]
+    inputs = []
+    for number, one in enumerate(scales):
+        files = source(one)
+        inputs.append((files, _changes.make(files.split(","), folder / f"changes-{number}")))
+    for path in inputs[-1][0].split(","):
+        Path(path).read_bytes()  # so that nobody has to fetch it from the disk for the others
+    found: Found = {}
+    facts: dict[str, str] = {}
+    for _ in range(rounds):
+        for entry in entries:
+            with entry.start() as contender:
+                for files, changes in inputs[:-1]:
+                    for _ in _steps(entry, contender, files, changes, folder):
+                        pass  # classes loaded, code compiled, libraries opened
+                for step, one in _steps(entry, contender, *inputs[-1], folder):
+                    _agree(facts, step, one, entry.name)
+                    found.setdefault((step, entry.name), []).append(one)
+    return int(facts["read rows"]), found
+
+
+def _steps(
+    entry: _field.Entry, contender: Contender, files: str, changes: Changes, folder: Path
+) -> Iterator[tuple[str, Measured]]:
+    warehouse = folder / entry.name
+    if entry.name in ("delta", "duckdb"):
+        table = warehouse / "lineitem"
+    else:
+        table = Path(create(warehouse, by_kind=entry.name.startswith("pypaimon")).location)
+    requests: dict[str, tuple[object, ...]] = {
+        "read": ("read", files, "false"),
+        "load": ("load", table, files),
+        "upserts": ("upserts", table, ",".join(changes.upserts)),
+        "deletes": ("deletes", table, ",".join(changes.deletes)),
+        "scan": ("scan", table),
+        "gets": ("gets", table, changes.keys),
+        "get_many": ("get_many", table, changes.keys),
+        "compact": ("compact", table),
+        "rescan": ("scan", table),
+    }
+    try:
+        for step, request in requests.items():
+            if step in entry.lacks or (step == "rescan" and "compact" in entry.lacks):
+                continue
+            changing = step in ("load", "upserts", "deletes", "compact")
+            yield step, contender.step(*request, table=table if changing else None)
+    finally:
+        shutil.rmtree(warehouse, ignore_errors=True)
+
+
+_SAME = {"rescan": "scan", "get_many": "gets"}
+
+
+def _agree(facts: dict[str, str], step: str, one: Measured, name: str) -> None:
+    """Raises Differs when rows or sums of a step differ from those of the first contender."""
+    for fact in ("rows", "quantity"):
+        if fact in one.answer:
+            told = facts.setdefault(f"{_SAME.get(step, step)} {fact}", one.answer[fact])
+            if told != one.answer[fact]:
+                raise Differs(f"{name}, {MEANING[step]}: {fact} {one.answer[fact]}, the others have {told}")
+
+
+def show(found: Found, entries: Sequence[_field.Entry]) -> str:
+    """Medians as a table."""
+    lines = [
+        _line(step, entry.name, found[step, entry.name], found[step, _field.OURS])
+        for step in MEANING
+        for entry in entries
+        if (step, entry.name) in found
+    ]
+    return _report.text(HEADER, lines)
+
+
+def _line(step: str, name: str, rounds: Sequence[Measured], ours: Sequence[Measured]) -> list[str]:
+    seconds, own = _seconds(rounds), _seconds(ours)
+    cpu, own_cpu = (_report.median(some, lambda one: one.cpu_seconds) for some in (rounds, ours))
+    written = _report.median(rounds, lambda one: one.written_bytes)
+    return [
+        MEANING[step],
+        name,
+        f"{seconds:.2f}",
+        _report.spread([_step_seconds(one) for one in rounds]),
+        f"{statistics.median(_each(rounds)):.1f}" if _each(rounds) else "",
+        f"{cpu:.2f}",
+        f"{written / 1e6:.1f}" if written else "",
+        f"{_report.median(rounds, lambda one: one.peak_bytes) / 1e6:.0f}",
+        _report.ratio(seconds, own),
+        _report.ratio(cpu, own_cpu),
+    ]
+
+
+def _each(rounds: Sequence[Measured]) -> list[float]:
+    return [float(ms) for one in rounds for ms in one.answer.get("ms", "").split(",") if ms]
+
+
+def _step_seconds(one: Measured) -> float:
+    """What the commits or calls of a step took together, where it tells them; else the whole step."""
+    each = _each([one])
+    return sum(each) / 1000 if each else one.seconds
+
+
+def _seconds(rounds: Sequence[Measured]) -> float:
+    return statistics.median(_step_seconds(one) for one in rounds)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except (Refused, Differs) as error:
+        sys.exit(f"bench lsm: {error}")
