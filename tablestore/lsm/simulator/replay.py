@@ -25,6 +25,8 @@ from tablestore.lsm.simulator.replay_bucket import BETWEEN, ESTIMATED, Done, Fil
 from tablestore.lsm.sorted_run import Levels
 from tablestore.options import TableOptions
 
+_ROLL_ROWS, _FOREIGN_ROLL_ROWS = 65_536, 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class ReplayRow:
@@ -140,12 +142,15 @@ class History:
 
     def _bucket(self, place: Place, options: CompactionOptions, *, estimates: bool = False) -> ReplayBucket:
         learned = self._known[place]
-        known = replace(learned, contents=dict(learned.contents)) if not estimates else Known()
+        fresh = Known(target_bytes=learned.target_bytes, roll_rows=learned.roll_rows)
+        known = fresh if estimates else replace(learned, contents=dict(learned.contents))
         return ReplayBucket(options, self.types, self.model, known, estimates=estimates, marked=self._marked)
 
     def _understand(self, place: Place, found: Sequence[Occasion]) -> None:
         """Find how each commit to a bucket compacted, and learn what its merges gave."""
-        known = self._known[place] = Known(target_bytes=self.options.target_bytes)
+        known = self._known[place] = Known(
+            target_bytes=self.options.target_bytes, roll_rows=_roll_rows(self.events)
+        )
         bucket = ReplayBucket(
             self.options, self.types, self.model, known, marked=self._marked, prefix=BETWEEN
         )
@@ -265,14 +270,21 @@ def _settle_doubts(found: Sequence[Occasion], default: Way) -> None:
 
 
 def _agree(bucket: ReplayBucket, start: Levels, occasion: Occasion, goal: Levels) -> bool:
-    """Whether the replay took the same files, moved the same and wrote to the same levels."""
+    """Whether the replay took the same files, moved the same and wrote to the levels the table wrote to.
+
+    A file may have been moved here and rewritten there; what a merge made may have been nothing there.
+    """
     wanted = {(f.level, f.file_name) for f in goal.files}
-    names = {name for _, name in wanted}
-    old = {f.file_name for f in start.files} | {f.file_name for fs in occasion.flushes for f in fs}
-    old |= {f.file_name for f in occasion.base}
-    kept = {(f.level, f.file_name) for f in bucket.levels.files if f.file_name in names & old}
-    made = {f.level for f in bucket.levels.files if f.file_name not in names or f.file_name not in old}
-    return kept == {w for w in wanted if w[1] in old} and made == {w[0] for w in wanted if w[1] not in old}
+    old = {(f.level, f.file_name) for f in (*start.files, *occasion.base)}
+    old |= {(f.level, f.file_name) for files in occasion.flushes for f in files}
+    old_names, wanted_names = {name for _, name in old}, {name for _, name in wanted}
+    found = {(f.level, f.file_name) for f in bucket.levels.files}
+    if not found & old <= wanted:
+        return False  # a file is left that the table compacted
+    kept = {w for w in wanted if w[1] in old_names}
+    new = {level for level, name in wanted if name not in old_names}
+    made = {level for level, name in found if name not in old_names or name not in wanted_names}
+    return {f for f in found if f[1] in old_names & wanted_names} == kept and new <= made
 
 
 def _learn(known: Known, bucket: ReplayBucket, occasion: Occasion, goal: Levels) -> None:
@@ -351,6 +363,18 @@ def _flushed(events: Iterable[BucketEvent]) -> Iterator[DataFileMeta]:
     for event in events:
         yield from event.flushed
         yield from event.after
+
+
+def _roll_rows(events: Iterable[BucketEvent]) -> int:
+    """Rows between two places where a file of this table may end: as in this engine, unless files were cut
+    earlier."""
+    for event in events:
+        by_level: dict[int, list[int]] = {}
+        for f in event.written:
+            by_level.setdefault(f.level, []).append(f.row_count)
+        if any(sorted(rows)[-2] < _ROLL_ROWS for rows in by_level.values() if len(rows) > 2):
+            return _FOREIGN_ROLL_ROWS
+    return _ROLL_ROWS
 
 
 def changed(options: TableOptions, wanted: TableOptions) -> CompactionOptions:

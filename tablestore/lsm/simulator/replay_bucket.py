@@ -8,7 +8,7 @@ engine's. Not thread-safe.
 
 from __future__ import annotations
 
-import zlib
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -62,6 +62,7 @@ class Known:
     lifted: dict[tuple[str, int], Files] = field(default_factory=dict)  # files rewritten to reach a level
     contents: dict[str, int] = field(default_factory=dict)
     target_bytes: int = 0  # at which these files were cut
+    roll_rows: int = 65_536  # rows between two places where a file may end
 
     def content(self, files: Iterable[DataFileMeta]) -> int:
         """The content of files together."""
@@ -86,8 +87,8 @@ class Known:
 
 
 def _fresh(name: str) -> int:
-    data = name.encode()
-    return zlib.crc32(data) << 32 | zlib.crc32(data, 0x9E3779B9)
+    """A number for a name. Not a CRC: those of names that differ in few bits cancel each other out."""
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big")
 
 
 class ReplayBucket:
@@ -210,17 +211,24 @@ class ReplayBucket:
             return tuple(f.upgraded(level) for f in outputs)
         rows, size = sum(f.row_count for f in outputs), sum(f.file_size for f in outputs)
         deletes = sum(f.delete_count or 0 for f in outputs)
-        made = self.sized(files, level, rows, size, deletes, round(size / target))
+        made = self.sized(files, level, rows, size, deletes, self._count(rows, size))
         self.known.name(content, made)
         return made
 
+    def _count(self, rows: int, size: int) -> int:
+        """Into how many files rows are cut: each ends where rows are counted and the target is reached."""
+        wanted = max(1, self._options.target_bytes * rows // max(size, 1))
+        roll = self.known.roll_rows
+        return -(-rows // (-(-wanted // roll) * roll))
+
     def _estimated(self, files: Files, level: int, drop: bool) -> Files:
-        target = self._options.target_bytes
-        found = merged(files, self.types, drop_deletes=drop, model=self.model, target_bytes=target)
+        found = merged(files, self.types, drop_deletes=drop, model=self.model)
         if not found.rows:
             return ()
         deletes = 0 if drop else min(sum(f.delete_count or 0 for f in files), found.rows)
-        return self.sized(files, level, found.rows, found.bytes, deletes, round(found.bytes / target))
+        return self.sized(
+            files, level, found.rows, found.bytes, deletes, self._count(found.rows, found.bytes)
+        )
 
     def sized(self, files: Files, level: int, rows: int, size: int, deletes: int, count: int) -> Files:
         """Made-up files of `rows` rows in all, with the key range of `files`, cut at keys that these know."""

@@ -1,0 +1,224 @@
+"""Replays of real tables: their own files come out again, and other options give what they would have."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.errors import InvalidOption, InvalidRequest, Unsupported
+from tablestore.lsm.accounting import Ledger
+from tablestore.lsm.history import BucketEvent
+from tablestore.lsm.simulator import History, Replay
+from tablestore.lsm.simulator.occasions import Way
+from tablestore.lsm.sorted_run import Levels
+from tablestore.read.history import events
+from tablestore.table.table import Table
+from tests.faults import SimEnv
+
+TRIGGER = "num-sorted-run.compaction-trigger"
+KEYS = 600
+COMMITS = 30
+LEVELED = {
+    "tablestore.compaction.strategy": "leveled",
+    "tablestore.compaction.leveled.max-bytes-for-level-base": "60 kb",
+    "num-levels": 4,
+    "target-file-size": "30 kb",
+}
+TABLES: dict[str, dict[str, Any]] = {
+    "universal": {TRIGGER: 4},
+    "universal, many small files": {TRIGGER: 3, "target-file-size": "20 kb"},
+    "size ratio 30, four levels": {TRIGGER: 4, "compaction.size-ratio": 30, "num-levels": 4},
+    "leveled": LEVELED,
+    "lookup": {TRIGGER: 4, "changelog-producer": "lookup"},
+    "full-compaction": {
+        TRIGGER: 4,
+        "changelog-producer": "full-compaction",
+        "full-compaction.delta-commits": 5,
+    },
+    "deletion vectors": {TRIGGER: 4, "deletion-vectors.enabled": True},
+    "first-row": {TRIGGER: 4, "merge-engine": "first-row"},
+    "write-only": {TRIGGER: 4, "write-only": True},
+    "stalls": {TRIGGER: 2, "num-sorted-run.stop-trigger": 3, "write-buffer-size": "4 kb"},
+}
+
+
+def make(path: Path, options: dict[str, Any]) -> Table:
+    return ts.connect(str(path), env=SimEnv()).create_table(
+        "d.t",
+        schema={"k": ts.BIGINT, "v": ts.BYTES},
+        primary_key=["k"],
+        options={"bucket": 1, "file.compression": "none", **options},
+    )
+
+
+def some_rows(chance: np.random.Generator, *, deletes: bool) -> pa.Table:
+    keys = np.unique(chance.integers(0, KEYS, 90))
+    values = [chance.bytes(100) for _ in keys]
+    kinds = np.where(chance.random(len(keys)) < 0.1, "-D", "+I") if deletes else np.full(len(keys), "+I")
+    return pa.table({"k": pa.array(keys, pa.int64()), "v": pa.array(values, pa.binary()), "_kind": kinds})
+
+
+def live(table: Table, seed: int, *, jobs: bool = True) -> Table:
+    """Commits of random rows and deletes, some of many flushes, and some compactions by hand."""
+    rows, chance = np.random.default_rng(seed), random.Random(seed)
+    deletes = table.options.get("merge-engine") != "first-row"
+    job = table.with_options({"write-only": False})
+    for _ in range(COMMITS):
+        with table.writer() as w:
+            for _ in range(1 if chance.random() < 0.8 else 4):
+                w.write(some_rows(rows, deletes=deletes), row_kind_column="_kind")
+        if jobs and chance.random() < 0.15:
+            job.compact(full=chance.random() < 0.5)
+    return table
+
+
+def history_of(table: Table, change: Callable[[BucketEvent], BucketEvent] = lambda e: e) -> History:
+    return History(map(change, events(table.store)), table.store.schema, table.store.options)
+
+
+def names(levels: Levels) -> set[tuple[int, str]]:
+    return {(f.level, f.file_name) for f in levels.files}
+
+
+def real_amplification(table: Table) -> float:
+    ledger = Ledger(table.store.key_types, space=False)
+    return [ledger.add(e) for e in events(table.store)][-1].write_amplification or 0.0
+
+
+def require_same(history: History, replay: Replay) -> None:
+    for place, real in history.real.items():
+        assert names(replay.levels[place]) == names(real)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_own_options_give_the_own_files_again(tmp_path: Path, seeds: tuple[int, ...], name: str) -> None:
+    for seed in seeds:
+        table = live(make(tmp_path / str(seed), TABLES[name]), seed)
+        history = history_of(table)
+        assert history.unexplained == []
+        replay = history.replay()
+        require_same(history, replay)
+        assert names(history.real["", 0]) == {
+            (e.file.level, e.file.file_name)
+            for e in table.store.manifests.live_entries(table.store.snapshots.latest())
+        }
+        assert replay.write_amplification == pytest.approx(real_amplification(table), rel=0.02)
+        if name == "stalls":
+            assert replay.total("stalls") > 0
+
+
+@pytest.mark.parametrize("name", ["universal", "leveled", "deletion vectors", "write-only"])
+def test_without_records_the_own_files_come_out_too(
+    tmp_path: Path, seeds: tuple[int, ...], name: str
+) -> None:
+    """As of tables of which nobody kept why they were compacted."""
+    for seed in seeds:
+        table = live(make(tmp_path / str(seed), TABLES[name]), seed)
+        history = history_of(table, lambda e: replace(e, records=()))
+        assert history.unexplained == []
+        require_same(history, history.replay())
+
+
+@pytest.mark.parametrize("name", ["universal", "universal, many small files", "leveled", "write-only"])
+def test_estimates_alone_come_near_where_overlap_can_be_learned(tmp_path: Path, name: str) -> None:
+    """Within 5 %, where no real output is used: keys are drawn evenly, so that merges tell how many there
+    are."""
+    table = live(make(tmp_path, TABLES[name]), 7)
+    history = history_of(table)
+    replay = history.replay(estimates=True)
+    assert replay.known == 0
+    assert replay.write_amplification == pytest.approx(real_amplification(table), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("universal", {TRIGGER: 8}),
+        ("universal", {TRIGGER: 2}),
+        ("universal", {"compaction.size-ratio": 60}),
+        ("universal", LEVELED),
+        ("leveled", {"tablestore.compaction.strategy": "universal", "num-levels": 6, TRIGGER: 4}),
+        ("universal", {"target-file-size": "20 kb"}),
+    ],
+)
+def test_other_options_give_what_a_table_with_them_has(
+    tmp_path: Path, before: str, after: dict[str, Any]
+) -> None:
+    """The same rows written to a table with the other options: write amplification within 5 %, as many
+    runs."""
+    table = live(make(tmp_path / "before", TABLES[before]), 11, jobs=False)
+    other = live(make(tmp_path / "after", TABLES[before] | after), 11, jobs=False)
+    found = table.what_if(after)
+    assert found.reproduced
+    assert found.changed.write_amplification == pytest.approx(real_amplification(other), rel=0.05)
+    real = history_of(other).replay()
+    assert [r.bytes_ingested for r in found.changed.rows] == [r.bytes_ingested for r in real.rows]
+    assert found.changed.mean("runs") == pytest.approx(real.mean("runs"), rel=0.05)
+    assert found.changed.total("compactions") == pytest.approx(real.total("compactions"), rel=0.1)
+
+
+def test_what_if_shows_both_sides(tmp_path: Path) -> None:
+    table = live(make(tmp_path, TABLES["universal"]), 3)
+    before = table.store.snapshots.latest_id()
+    found = table.what_if({TRIGGER: 8})
+    text = repr(found)
+    assert text.startswith("WhatIf(num-sorted-run.compaction-trigger = 8)")
+    assert "ends with the same files" in text
+    rows = found.to_arrow()
+    assert set(rows["variant"].to_pylist()) == {"as it was", "changed"}
+    assert rows.num_rows == 2 * found.history.commits
+    (runs,) = (d for d in found.differences if d.name == "runs, mean")
+    assert runs.after > runs.before
+    assert table.store.snapshots.latest_id() == before
+
+
+def test_a_history_that_begins_late_starts_from_what_was_there(tmp_path: Path) -> None:
+    table = live(make(tmp_path, TABLES["universal"]), 5)
+    table.expire_snapshots(keep=12)
+    history = history_of(table)
+    assert history.unexplained == []
+    require_same(history, history.replay())
+    assert table.what_if({TRIGGER: 3}).reproduced
+
+
+def test_overwritten_files_go_under_other_options_too(tmp_path: Path) -> None:
+    table = live(make(tmp_path, TABLES["universal"]), 5)
+    table.overwrite(some_rows(np.random.default_rng(0), deletes=False).drop_columns(["_kind"]))
+    found = table.what_if({TRIGGER: 9})
+    assert found.reproduced
+    assert names(found.changed.levels["", 0]) == names(found.history.real["", 0])
+
+
+def test_writers_that_only_write_do_so_under_other_options(tmp_path: Path) -> None:
+    table = live(make(tmp_path, TABLES["write-only"]), 2)
+    ways = {o.way for o in history_of(table).places["", 0] if o.flushes}
+    assert ways == {Way.NEVER}
+
+
+def test_what_no_rule_did_is_told(tmp_path: Path) -> None:
+    """A table that was compacted under options that nobody stored."""
+    table = make(tmp_path, {TRIGGER: 9})
+    live(table.with_options({TRIGGER: 2}), 1, jobs=False)
+    history = history_of(table)
+    assert history.unexplained
+    assert "compacted by no rule of these options" in repr(table.what_if({TRIGGER: 3}))
+    require_same(history, history.replay())
+
+
+def test_what_cannot_be_replayed_is_refused(tmp_path: Path) -> None:
+    table = live(make(tmp_path / "k", TABLES["universal"]), 1)
+    with pytest.raises(InvalidRequest, match="change nothing"):
+        table.what_if({"snapshot.time-retained": "1 h"})
+    with pytest.raises(InvalidOption):
+        table.what_if({TRIGGER: "few"})
+    bare = ts.connect(str(tmp_path / "b")).create_table("d.a", schema={"v": ts.INT})
+    with pytest.raises(Unsupported, match="primary key"):
+        bare.what_if({TRIGGER: 3})
