@@ -31,17 +31,20 @@ _SHOWN = 4  # candidates of a level that an explanation names
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A file of one level and what it overlaps in the next; the smallest goes first."""
+    """A file of one level and what it overlaps in the next; the one with the smallest rank goes first.
+
+    Names are no part of the rank: a replay of the same changes has other ones.
+    """
 
     ratio: float
-    oldest: int
+    position: int
     file: DataFileMeta
     overlapped: slice
     overlap: int
 
     @property
-    def rank(self) -> tuple[float, int, str]:
-        return self.ratio, self.oldest, self.file.file_name
+    def rank(self) -> tuple[float, int, int]:
+        return self.ratio, self.file.max_sequence, self.position
 
 
 def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decision:
@@ -131,11 +134,11 @@ def _candidates(levels: Levels, level: int) -> Iterator[_Candidate]:
     run, below = levels.upper[level - 1], levels.upper[level]
     lows, highs = below.bounds(levels.key)
     sums = [0, *accumulate(f.file_size for f in below.files)]
-    for file, low, high in zip(run.files, *run.bounds(levels.key), strict=True):
+    for position, (file, low, high) in enumerate(zip(run.files, *run.bounds(levels.key), strict=True)):
         first, end = bisect_left(highs, low), bisect_right(lows, high)
         overlap = sums[end] - sums[first] if end > first else 0
         ratio = overlap / max(file.file_size, 1)
-        yield _Candidate(ratio, file.max_sequence, file, slice(first, end), overlap)
+        yield _Candidate(ratio, position, file, slice(first, end), overlap)
 
 
 def _steps(levels: Levels, level: int) -> tuple[OverlapStep, ...]:
