@@ -244,3 +244,25 @@ def test_a_damaged_history_is_told_and_hinders_nothing_else(tmp_path, monkeypatc
     for i in range(9):
         put(table, first=i, rows=1)
     assert table.check() == []
+
+
+def test_a_table_that_goes_back_to_a_tag_forgets_what_came_after(tmp_path):
+    table = make(tmp_path)
+    for i in range(3):
+        put(table, first=i)
+    table.tags.create("early")
+    for i in range(6):
+        put(table, first=i)
+    table.expire_snapshots(keep=2)
+    ids = [i for (i,) in told(table, "snapshot_id")]
+    assert len(ids) > 2
+    table.rollback(tag="early")
+    table = table.refresh()
+    assert told(table, "snapshot_id") == [(4,)]
+    for i in range(20, 24):
+        put(table, first=i)
+    table.expire_snapshots(keep=1)
+    done = compaction_history.expired(table.store)
+    assert [d.snapshot for d in done] == list(range(1, table.store.snapshots.earliest_id()))
+    assert max(d.counts.added_rows for d in done if d.kind == "APPEND") == 20
+    assert table.check() == []
