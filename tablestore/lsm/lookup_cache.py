@@ -3,9 +3,9 @@
 Files never change under their names, so nothing here grows stale; what nobody asks for any more goes first.
 After every `put` the whole holds at most the bytes that the putting table allows
 (`lookup.cache-max-memory-size`; 0 keeps nothing). Layouts and keys are small and asked for each time; while
-they take less than `lookup.cache.high-priority-pool-ratio` of it, row groups go before them. Nothing is on
-disk: `lookup.cache-max-disk-size` and `lookup.cache-file-retention` say nothing here. Safe to share between
-threads. Used by `keyed_file`.
+they take less than `lookup.cache.high-priority-pool-ratio` of it, row groups go before them, however long
+nobody asked for the keys. Nothing is on disk: `lookup.cache-max-disk-size` and `lookup.cache-file-retention`
+say nothing here. Safe to share between threads. Used by `keyed_file`.
 """
 
 from __future__ import annotations
@@ -48,14 +48,21 @@ class CacheState:
         return self.key_bytes + self.row_bytes
 
 
+@dataclass(slots=True)
+class _Kept:
+    value: Any
+    nbytes: int
+    turn: int  # when it was last asked for
+
+
 class LookupCache:
     """Two queues, least recently used first: keys with layouts, and rows."""
 
     def __init__(self) -> None:
         self._queues_lock = threading.Lock()
-        self._keys: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-        self._rows: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-        self._key_bytes = self._row_bytes = self._hits = self._misses = 0
+        self._keys: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._rows: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._key_bytes = self._row_bytes = self._hits = self._misses = self._turn = 0
 
     def get(self, name: Hashable) -> Any:
         """What is kept under a name, None if nothing."""
@@ -64,7 +71,9 @@ class LookupCache:
                 if name in queue:
                     queue.move_to_end(name)
                     self._hits += 1
-                    return queue[name][0]
+                    kept = queue[name]
+                    kept.turn = self._turn = self._turn + 1
+                    return kept.value
             self._misses += 1
             return None
 
@@ -75,7 +84,8 @@ class LookupCache:
         with self._queues_lock:
             if nbytes <= bounds.most_bytes:
                 self._forget(name)
-                (self._rows if rows else self._keys)[name] = value, nbytes
+                self._turn += 1
+                (self._rows if rows else self._keys)[name] = _Kept(value, nbytes, self._turn)
                 self._weigh(nbytes, rows)
             self._shrink(bounds)
 
@@ -104,16 +114,20 @@ class LookupCache:
     def _forget(self, name: Hashable) -> None:
         for queue, rows in ((self._keys, False), (self._rows, True)):
             if name in queue:
-                self._weigh(-queue.pop(name)[1], rows)
+                self._weigh(-queue.pop(name).nbytes, rows)
 
     def _shrink(self, bounds: CacheBounds) -> None:
         while self._key_bytes + self._row_bytes > bounds.most_bytes:
-            keys_first = not self._rows or (
-                bool(self._keys) and self._key_bytes > bounds.key_share * bounds.most_bytes
-            )
-            queue = self._keys if keys_first else self._rows
-            _, (_, size) = queue.popitem(last=False)
-            self._weigh(-size, not keys_first)
+            rows = self._rows_go_first(bounds)
+            _, kept = (self._rows if rows else self._keys).popitem(last=False)
+            self._weigh(-kept.nbytes, rows)
+
+    def _rows_go_first(self, bounds: CacheBounds) -> bool:
+        if not self._rows or not self._keys:
+            return bool(self._rows)
+        if self._key_bytes <= bounds.key_share * bounds.most_bytes:
+            return True
+        return next(iter(self._rows.values())).turn < next(iter(self._keys.values())).turn
 
     def clear(self) -> None:
         """Hold nothing, as in a process that has just started."""

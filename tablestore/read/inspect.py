@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from tablestore.errors import Corrupt, NotFound
 from tablestore.format import stats
 from tablestore.format.manifest import ADD, ManifestEntry, SimpleStats
 from tablestore.format.snapshot import Snapshot
+from tablestore.lsm import lookup_cache
 from tablestore.meta import consumers, refs, statistics
 from tablestore.meta.store import Store
 from tablestore.read import (
@@ -328,6 +330,11 @@ class Inspect:
         return inspect_compactions.compactions(self._store, partition=partition, bucket=bucket)
 
     @_naming_rows
+    def cache(self) -> pa.Table:
+        """What this process keeps in memory for lookups, of all tables: entries, bytes, hits, misses."""
+        state = lookup_cache.LOCAL.state
+        return pa.table({name: pa.array([n], pa.int64()) for name, n in asdict(state).items()})
+
     def pressure(self, snapshot: int | Snapshot | None = None) -> pa.Table:
         """Buckets by how many flushes are left before a compaction and a write stall, the nearest first."""
         return inspect_pressure.pressure(self._store, self._snapshot(snapshot))
