@@ -89,7 +89,7 @@ def test_a_healthy_table_gives_no_findings_and_tells_what_was_looked_at(tmp_path
     assert [x.rule for x in found.tried] == [*(name for name, _ in RULES), "left-overs"]
     assert all(x.text for x in found.tried)
     assert "sorted runs: 4 in the fullest of 2 buckets, trigger 5, stop trigger 8" in found.text
-    assert "runs 4 < trigger 5" not in found.text  # nothing near a limit: no decision is asked for
+    assert "bucket-0: nothing to compact: runs 4 < trigger 5" in found.text
     assert found.to_arrow().num_rows == 0
 
 
@@ -102,7 +102,9 @@ def test_a_table_without_a_snapshot_has_nothing_to_look_at(tmp_path: Path) -> No
 def test_append_tables_are_looked_at_too(tmp_path: Path) -> None:
     t = make(tmp_path, {"bucket": -1}, primary_key=())
     put(t, range(10))
-    assert t.inspect.doctor().sound
+    found = t.inspect.doctor()
+    assert found.sound
+    assert "bucket-0: nothing to compact: 1 file small, fewer than 5" in found.text
 
 
 @pytest.mark.parametrize("table", golden.java_tables())

@@ -8,7 +8,7 @@ import numpy as np
 
 from tablestore.errors import NotFound
 from tablestore.lsm import quantities
-from tablestore.meta import changelogs, positions, refs
+from tablestore.meta import changelogs, positions, refs, retention
 from tablestore.meta import consumers as stored
 from tablestore.read.doctor.facts import Facts, gone_bytes
 from tablestore.read.doctor.finding import Finding, Outcome
@@ -31,7 +31,7 @@ def snapshots(facts: Facts) -> Outcome:
         "snapshots": len(ids),
         "beyond_options": len(over),
         "held_bytes": _held_bytes(facts, over[0] + 1, end),
-        "time_retained": quantities.duration(o.snapshot_time_retained_ms),
+        "time_retained": retention.duration(o.snapshot_time_retained_ms),
         "num_retained_min": o.snapshot_min_retained,
     }
     why = "write-only writers do not expire them" if o.write_only else "the writers since did not expire them"

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from tablestore.io.paths import POSTPONE_BUCKET
-from tablestore.lsm import stalls
+from tablestore.lsm import append_compaction, stalls
+from tablestore.lsm.append_compaction import AppendCompaction
 from tablestore.lsm.decision import Decision
 from tablestore.options import MergeEngine
 from tablestore.read import sections
@@ -37,9 +38,10 @@ def sorted_runs(facts: Facts) -> Outcome:
         due += [p for p in many[len(looked) :] if facts.backlog[p] > trigger]
     found = [_due(facts, due, looked[due[0]])] if due else []
     found += [_idle(facts, idle, looked[idle[0]])] if idle else []
-    if not found and looked:
-        first = next(iter(looked))
-        told += f"; {facts.name(first)}: {looked[first].reason.text}"
+    if not found and len(places):  # why no compaction runs is a question, too
+        first = int(places.runs.argmax())
+        decision = looked[first] if first in looked else facts.decision(first)
+        told += f"; {facts.name(first)}: {decision.text}"
     return Outcome(told, tuple(found))
 
 
@@ -66,12 +68,10 @@ def _due(facts: Facts, due: list[int], worst: Decision) -> Finding:
 
 def _why(facts: Facts) -> str:
     """Why a compaction that is due has not run."""
-    last, commits = facts.last_compaction, len(facts.commits)
-    since = (
-        "none of the last " + count(commits, "snapshot") if last is None else f"the last is snapshot {last}"
-    )
+    last, commits = facts.last_compaction, count(len(facts.commits), "snapshot")
+    since = f"none is among the last {commits}" if last is None else f"the last is snapshot {last}"
     if facts.options.write_only:
-        return f"option write-only leaves compaction to a job of its own, and of its snapshots {since}"
+        return f"option write-only leaves compaction to a job of its own; of COMPACT snapshots {since}"
     return f"the writers since did not compact (Spark tasks, other engines); of COMPACT snapshots {since}"
 
 
@@ -104,6 +104,8 @@ def small_files(facts: Facts) -> Outcome:
     ill = np.flatnonzero(saved >= facts.limits.small_files)
     told = f"{int(small.sum()):,} of {count(len(live), 'file')} below {size(below)}"
     told += f", {int(saved.max(initial=0)):,} of one bucket could be saved" if len(live) else ""
+    if not facts.keyed and len(live):
+        told += f"; {facts.name(int(number.argmax()))}: {_append_reason(facts, int(number.argmax()))}"
     if not len(ill):
         return Outcome(told)
     ill = ill[np.argsort(-saved[ill], kind="stable")].tolist()
@@ -120,6 +122,15 @@ def small_files(facts: Facts) -> Outcome:
     what = f"{count(int(number[ill[0]]), 'small file')} where {int(-(-held[ill[0]] // target)):,} would do"
     mends = not alone or options.bucket > 0
     return Outcome(told, (Finding("small files", "slow", where(facts, ill), what, call, evidence, mends),))
+
+
+def _append_reason(facts: Facts, place: int) -> str:
+    """What the compaction of an append table would do there, in the engine's own words."""
+    files = [e.file for e in facts.live.filter(facts.group == place)]
+    wanted = AppendCompaction.of(facts.options)
+    if facts.options.bucket > 0:
+        return append_compaction.pick(files, wanted).text
+    return append_compaction.pack(files, wanted, all_small=False)[0].text
 
 
 def key_overlap(facts: Facts) -> Outcome:
