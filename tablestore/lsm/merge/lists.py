@@ -1,14 +1,15 @@
 """collect and merge_map: aggregators whose values are lists and maps.
 
 Values are never taken out of Arrow: an element is a number, its place among the column's flattened elements,
-and two elements are equal if their *codes* are. Of every key with several rows lists of such numbers are
-joined in Python, row by row; one take of the elements makes the result. As in the original maps and distinct
-elements have no order. Memory: the elements of the batch once more. Pure. `tables` goes on from here.
+and two elements are equal if their *codes* are. Keys whose rows only add are folded all at once (`flat`);
+only keys with rows that retract or start anew are walked row by row. One take of the elements makes the
+result. As in the original maps and distinct elements have no order. Memory: the elements of the batch once
+more. Pure. `tables` goes on from here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
@@ -19,16 +20,24 @@ import pyarrow.compute as pc
 
 from tablestore.format.types import DataType
 from tablestore.lsm import keys
-from tablestore.lsm.merge.walk import ADD, OLDER, SET, SKIP, Failures, Walk
+from tablestore.lsm.merge.flat import Flat, combined
+from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Failures, Walk
 
 Elements = list[int]
+NO_CODES = np.zeros(0, dtype=np.int64)
 _NO_TIME = -(2**63)
 
 
 class Step(Protocol):
-    """How one value changes the elements held, of one key."""
+    """How one value changes the elements held, of one key; `keep` says it of all keys that only add."""
 
     late_first: bool  # whether a late value is taken as the one held, and what is held as the newer
+    late_alone: bool  # whether keys with late values must be walked
+
+    @property
+    def all_alone(self) -> bool: ...  # whether all keys must be walked
+
+    def keep(self, flat: Flat) -> Flat: ...
 
     def add(self, held: Elements | None, given: Elements | None) -> Elements | None: ...
 
@@ -42,19 +51,58 @@ class Refused(Exception):
 def fold_lists(
     name: str, column: pa.Array, walk: Walk, failures: Failures, make: Callable[[pa.Array], Step]
 ) -> pa.Array:
-    """One list (or map) a group: what `make`, given the flattened elements, says row by row."""
+    """One list (or map) a group: what `make`, given the flattened elements, says.
+
+    Groups that only add are folded at once, the others row by row.
+    """
     lists = column.take(pa.array(walk.rows))
     elements = elements_of(lists)
-    found = walked(name, lists, walk, failures, make(elements))
-    return assembled(column.type, elements, found)
+    step = make(elements)
+    alone = walks_alone(walk, step)
+    flat, there = flat_of(lists, walk, alone, late_first=step.late_first)
+    kept = step.keep(flat)
+    found = walked(name, lists, walk, failures, step, np.flatnonzero(alone)) if alone.any() else {}
+    return assembled(column.type, elements, kept, there, found)
 
 
-def walked(name: str, lists: pa.Array, walk: Walk, failures: Failures, step: Step) -> list[Elements | None]:
-    """The elements each group ends with; `lists` are those of the walk's places."""
-    offsets, valid = lists.offsets.to_numpy(), lists.is_valid().to_numpy(zero_copy_only=False)
-    offsets = (offsets - offsets[0]).tolist()
-    found: list[Elements | None] = []
-    for group, (start, end) in enumerate(zip(walk.starts.tolist(), walk.ends.tolist(), strict=True)):
+def walks_alone(walk: Walk, step: Step) -> np.ndarray:
+    """The groups that must be walked row by row."""
+    if step.all_alone:
+        return np.ones(len(walk.starts), dtype=bool)
+    apart = (walk.actions == RETRACT) | (walk.actions == SET)
+    if step.late_alone:
+        apart |= walk.actions == OLDER
+    return walk.any(apart)
+
+
+def flat_of(lists: pa.Array, walk: Walk, alone: np.ndarray, *, late_first: bool) -> tuple[Flat, np.ndarray]:
+    """The elements of the groups that are folded at once, in the order in which they count, and which of the
+    groups have a list at all."""
+    group_of, late = walk.group_of, walk.actions == OLDER
+    acts = ((walk.actions == ADD) | late) & lists.is_valid().to_numpy(zero_copy_only=False)
+    order = np.flatnonzero(acts & ~alone[group_of])
+    if late_first and late.any():  # the later of two late values comes first
+        late = late[order]
+        order = order[np.lexsort((np.where(late, -order, order), ~late, group_of[order]))]
+    there = np.zeros(len(walk.starts), dtype=bool)
+    there[group_of[order]] = True
+    return Flat.of(_offsets(lists), order, group_of), there
+
+
+def _offsets(lists: pa.Array) -> np.ndarray:
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    return offsets - offsets[0]
+
+
+def walked(
+    name: str, lists: pa.Array, walk: Walk, failures: Failures, step: Step, groups: np.ndarray
+) -> dict[int, Elements | None]:
+    """The elements that these groups end with; `lists` are those of the walk's places."""
+    offsets, valid = _offsets(lists), lists.is_valid().to_numpy(zero_copy_only=False)
+    found: dict[int, Elements | None] = {}
+    for group, start, end in zip(
+        groups.tolist(), walk.starts[groups].tolist(), walk.ends[groups].tolist(), strict=True
+    ):
         held: Elements | None = None
         try:
             for place in range(start, end):
@@ -62,7 +110,7 @@ def walked(name: str, lists: pa.Array, walk: Walk, failures: Failures, step: Ste
                 held = _after(step, int(walk.actions[place]), held, given)
         except Refused as e:
             failures.add(group, name, str(e))
-        found.append(held)
+        found[group] = held
     return found
 
 
@@ -87,17 +135,25 @@ def elements_of(lists: pa.Array) -> pa.Array:
     return pa.StructArray.from_arrays([keys_, items], fields=[lists.type.key_field, lists.type.item_field])
 
 
-def assembled(t: pa.DataType, elements: pa.Array, found: Sequence[Elements | None]) -> pa.Array:
-    """Lists of these elements, in the type of the column."""
-    lengths = np.array([0 if one is None else len(one) for one in found], dtype=np.int64)
+def assembled(
+    t: pa.DataType, elements: pa.Array, kept: Flat, there: np.ndarray, found: Mapping[int, Elements | None]
+) -> pa.Array:
+    """Lists in the type of the column: `kept` of groups that are `there`, and those `found` one by one."""
+    numbers, groups = kept.numbers, kept.groups
+    if found:
+        more = [(group, number) for group, held in found.items() for number in held or ()]
+        pairs = np.array(more, dtype=np.int64).reshape(len(more), 2)
+        groups = np.concatenate([groups, pairs[:, 0]])
+        numbers = np.concatenate([numbers, pairs[:, 1]])[np.argsort(groups, kind="stable")]
+        there = there.copy()
+        there[[group for group, held in found.items() if held is not None]] = True
+    lengths = np.bincount(groups, minlength=len(there))
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    flat = np.fromiter((i for one in found if one for i in one), dtype=np.int64, count=int(offsets[-1]))
-    values = elements.take(pa.array(flat))
-    mask = pa.array([one is None for one in found], pa.bool_())
+    values = elements.take(pa.array(numbers))
     if pa.types.is_map(t):
         parts = [pc.struct_field(values, 0), pc.struct_field(values, 1)]
-        return pa.MapArray.from_arrays(pa.array(offsets, mask=np.append(mask, False)), *parts, type=t)
-    return pa.ListArray.from_arrays(pa.array(offsets), values, type=t, mask=mask)
+        return pa.MapArray.from_arrays(pa.array(offsets, mask=np.append(~there, False)), *parts, type=t)
+    return pa.ListArray.from_arrays(pa.array(offsets), values, type=t, mask=pa.array(~there))
 
 
 def identities(values: pa.Array) -> np.ndarray:
@@ -105,7 +161,7 @@ def identities(values: pa.Array) -> np.ndarray:
     t = values.type
     if pa.types.is_struct(t):
         parts = [identities(child) for child in values.flatten()]
-        codes = combined_codes(parts, len(values))
+        codes = combined(parts) if parts else np.zeros(len(values), dtype=np.int64)
     elif pa.types.is_list(t) or pa.types.is_map(t):
         flat = identities(elements_of(values))
         offsets = values.offsets.to_numpy() - values.offsets[0].as_py()
@@ -122,13 +178,6 @@ def identities(values: pa.Array) -> np.ndarray:
     return codes
 
 
-def combined_codes(parts: Sequence[np.ndarray], rows: int) -> np.ndarray:
-    """One code for several."""
-    if not parts or not rows:
-        return np.zeros(rows, dtype=np.int64)
-    return np.unique(np.stack(parts, axis=1), axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-
 @dataclass(frozen=True, slots=True)
 class Collect:
     """Joins ARRAYs; `distinct` keeps one of equal elements; a retract takes out one element for each of
@@ -141,16 +190,22 @@ class Collect:
         """One array a group."""
 
         def make(elements: pa.Array) -> Step:
-            return _Collecting(identities(elements).tolist(), self.distinct, self.late_first)
+            codes = identities(elements) if self.distinct or (walk.actions == RETRACT).any() else NO_CODES
+            return _Collecting(codes, self.distinct, self.late_first)
 
         return fold_lists(name, column, walk, failures, make)
 
 
 @dataclass(frozen=True, slots=True)
 class _Collecting:
-    codes: list[int]
+    codes: np.ndarray
     distinct: bool
     late_first: bool
+    late_alone: bool = False
+    all_alone: bool = False
+
+    def keep(self, flat: Flat) -> Flat:
+        return flat.firsts(self.codes) if self.distinct else flat
 
     def add(self, held: Elements | None, given: Elements | None) -> Elements | None:
         if held is None and given is None:
@@ -181,15 +236,20 @@ class MergeMap:
         """One map a group."""
 
         def make(entries: pa.Array) -> Step:
-            return _Mapping(identities(pc.struct_field(entries, 0)).tolist())
+            return _Mapping(identities(pc.struct_field(entries, 0)))
 
         return fold_lists(name, column, walk, failures, make)
 
 
 @dataclass(frozen=True, slots=True)
 class _Mapping:
-    codes: list[int]
+    codes: np.ndarray
     late_first: bool = True
+    late_alone: bool = False
+    all_alone: bool = False
+
+    def keep(self, flat: Flat) -> Flat:
+        return flat.lasts(self.codes)
 
     def add(self, held: Elements | None, given: Elements | None) -> Elements | None:
         if held is None or given is None:
@@ -219,9 +279,9 @@ class MergeMapWithKeyTime:
             ranks = keys.order_codes([times], [t.children[1].type.children[self.time].type])
             there = times.is_valid().to_numpy(zero_copy_only=False)
             return _KeyTime(
-                identities(pc.struct_field(entries, 0)).tolist(),
-                rows.is_null().to_pylist(),
-                np.where(there, ranks, _NO_TIME).tolist(),
+                identities(pc.struct_field(entries, 0)),
+                rows.is_null().to_numpy(zero_copy_only=False),
+                np.where(there, ranks, _NO_TIME),
             )
 
         return fold_lists(name, column, walk, failures, make)
@@ -229,10 +289,30 @@ class MergeMapWithKeyTime:
 
 @dataclass(frozen=True, slots=True)
 class _KeyTime:
-    codes: list[int]
-    removes: list[bool]
-    times: list[int]
+    codes: np.ndarray
+    removes: np.ndarray
+    times: np.ndarray
     late_first: bool = True
+    late_alone: bool = True
+    all_alone: bool = False
+
+    def keep(self, flat: Flat) -> Flat:
+        """Of each key the first of the greatest time among what comes after its last removal. Entries of the
+        first map count as they are, the weakest of all if they have no row or no time."""
+        removing = self.removes[flat.numbers]
+        times = np.where(removing, _NO_TIME, self.times[flat.numbers])
+        order, starts = flat.sorted_by(self.codes)
+        if not len(order):
+            return flat
+        pair = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
+        places = np.arange(len(order))
+        gone = np.where((removing & ~flat.begins)[order], places, -1)
+        counts = (flat.begins | (times != _NO_TIME))[order]
+        counts &= places > np.maximum.reduceat(gone, starts)[pair]
+        ranks = np.where(counts, times[order], _NO_TIME)
+        best = counts & (ranks == np.maximum.reduceat(ranks, starts)[pair])
+        first = np.minimum.reduceat(np.where(best, places, len(places)), starts)
+        return flat.at(np.sort(order[first[first < len(places)]]))
 
     def add(self, held: Elements | None, given: Elements | None) -> Elements | None:
         if held is None or given is None:

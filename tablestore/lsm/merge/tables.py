@@ -1,7 +1,7 @@
 """nested_update and nested_partial_update: an ARRAY of ROWs as a table inside a row.
 
-Like all lists (`lists`): elements are numbers, keys are codes, and keys with several rows are walked in
-Python. Pure.
+Like all lists (`lists`): elements are numbers, keys are codes; keys whose rows only add are folded all at
+once, the others, and those with a limit, row by row. Pure.
 """
 
 from __future__ import annotations
@@ -14,18 +14,23 @@ import pyarrow as pa
 
 from tablestore.format.types import DataType
 from tablestore.lsm import keys
+from tablestore.lsm.merge.flat import Flat, combined
 from tablestore.lsm.merge.lists import (
+    NO_CODES,
     Elements,
     Refused,
     Step,
     assembled,
-    combined_codes,
     elements_of,
+    flat_of,
     fold_lists,
     identities,
     walked,
+    walks_alone,
 )
-from tablestore.lsm.merge.walk import Failures, Walk
+from tablestore.lsm.merge.walk import RETRACT, Failures, Walk
+
+_ENDLESS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,46 +40,52 @@ class NestedUpdate:
 
     key: tuple[int, ...] = ()
     sequence: tuple[int, ...] = ()
-    limit: int = 2**31 - 1
+    limit: int = _ENDLESS
     null_keys: str = "merge"
 
     def fold(self, name: str, column: pa.Array, t: DataType, walk: Walk, failures: Failures) -> pa.Array:
         """One array a group."""
 
         def make(rows: pa.Array) -> Step:
-            there = rows.is_valid().to_pylist()
+            there = rows.is_valid().to_numpy(zero_copy_only=False)
             if not self.key:
-                return _Table(identities(rows).tolist(), there, self.limit)
+                codes = identities(rows) if (walk.actions == RETRACT).any() else NO_CODES
+                return _Table(codes, there, self.limit)
             return _KeyedTable(
                 *_key_codes(rows, self.key), there, self._order(rows, t), self.limit, self.null_keys
             )
 
         return fold_lists(name, column, walk, failures, make)
 
-    def _order(self, rows: pa.Array, t: DataType) -> list[int] | None:
+    def _order(self, rows: pa.Array, t: DataType) -> np.ndarray | None:
         if not self.sequence:
             return None
         fields = rows.flatten()
         types = [t.element.children[i].type for i in self.sequence]
-        return keys.order_codes([fields[i] for i in self.sequence], types).tolist()
+        return keys.order_codes([fields[i] for i in self.sequence], types)
 
 
-def _key_codes(rows: pa.Array, key: Sequence[int]) -> tuple[list[int], list[bool]]:
+def _key_codes(rows: pa.Array, key: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """A code for the key of each row, and whether the key holds a NULL."""
     fields = rows.flatten()
     parts = [identities(fields[i]) for i in key]
     nulls = np.zeros(len(rows), dtype=bool)
     for part in parts:
         nulls |= part == -1
-    return combined_codes(parts, len(rows)).tolist(), nulls.tolist()
+    return combined(parts), nulls
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    codes: list[int]
-    there: list[bool]
+    codes: np.ndarray
+    there: np.ndarray
     limit: int
     late_first: bool = True
+    late_alone: bool = True
+    all_alone: bool = False
+
+    def keep(self, flat: Flat) -> Flat:
+        return flat.at(self.there[flat.numbers]).within(self.limit)
 
     def add(self, held: Elements | None, given: Elements | None) -> Elements | None:
         if given is None or (held is not None and len(held) >= self.limit):
@@ -94,13 +105,38 @@ class _Table:
 
 @dataclass(frozen=True, slots=True)
 class _KeyedTable:
-    codes: list[int]
-    has_null: list[bool]
-    there: list[bool]
-    order: list[int] | None
+    codes: np.ndarray
+    has_null: np.ndarray
+    there: np.ndarray
+    order: np.ndarray | None
     limit: int
     null_keys: str
     late_first: bool = True
+    late_alone: bool = True
+
+    @property
+    def all_alone(self) -> bool:
+        """Where a limit, or a key that must not hold NULL, makes a row decide about others."""
+        return self.limit < _ENDLESS or (self.null_keys == "error" and bool(self.has_null.any()))
+
+    def counting(self, flat: Flat) -> Flat:
+        """Rows that are there and whose key may be used."""
+        usable = self.there[flat.numbers]
+        return flat.at(usable if self.null_keys == "merge" else usable & ~self.has_null[flat.numbers])
+
+    def keep(self, flat: Flat) -> Flat:
+        """Of each key the last row, or the last of those with the greatest order."""
+        flat = self.counting(flat)
+        if self.order is None:
+            return flat.lasts(self.codes)
+        order, starts = flat.sorted_by(self.codes)
+        if not len(order):
+            return flat
+        pair = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
+        ranks = self.order[flat.numbers][order]
+        best = ranks == np.maximum.reduceat(ranks, starts)[pair]
+        last = np.maximum.reduceat(np.where(best, np.arange(len(order)), -1), starts)
+        return flat.at(np.sort(order[last]))
 
     def add(self, held: Elements | None, given: Elements | None) -> Elements | None:
         if given is None:
@@ -155,29 +191,47 @@ class NestedPartialUpdate:
         lists = column.take(pa.array(walk.rows))
         elements = elements_of(lists)
         fields = elements.flatten()
-        table = _KeyedTable(
-            *_key_codes(elements, self.key), elements.is_valid().to_pylist(), None, 2**31 - 1, self.null_keys
-        )
-        valid = [f.is_valid().to_pylist() for f in fields]
-        combined: list[list[int]] = []  # of each row of the result, the element each field is taken from
-        step = _Combining(table, valid, combined, len(elements))
-        found = walked(name, lists, walk, failures, step)
-        picks = np.array(combined, dtype=np.int64).reshape(len(combined), len(fields))
+        there = elements.is_valid().to_numpy(zero_copy_only=False)
+        table = _KeyedTable(*_key_codes(elements, self.key), there, None, _ENDLESS, self.null_keys)
+        valid = [f.is_valid().to_numpy(zero_copy_only=False) for f in fields]
+        alone = walks_alone(walk, table)
+        flat, some = flat_of(lists, walk, alone, late_first=True)
+        kept, at_once = _newest_fields(table.counting(flat), table.codes, valid)
+        kept = Flat(kept.numbers + len(elements), kept.groups, kept.begins)
+        combined: list[list[int]] = []  # of each row that was walked, the element each field is taken from
+        step = _Combining(table, valid, combined, len(elements), len(elements) + len(at_once))
+        found = walked(name, lists, walk, failures, step, np.flatnonzero(alone)) if alone.any() else {}
+        one_by_one = np.array(combined, dtype=np.int64).reshape(len(combined), len(fields))
+        picks = np.concatenate([at_once, one_by_one])
         arrays = [
             pa.concat_arrays([f, f.take(pa.array(picks[:, n], mask=picks[:, n] < 0))])
             for n, f in enumerate(fields)
         ]
-        mask = pa.array([*elements.is_null().to_pylist(), *[False] * len(combined)], pa.bool_())
+        mask = pa.array(np.concatenate([~there, np.zeros(len(picks), dtype=bool)]))
         rows = pa.StructArray.from_arrays(arrays, fields=list(elements.type), mask=mask)
-        return assembled(column.type, rows, found)
+        return assembled(column.type, rows, kept, some, found)
+
+
+def _newest_fields(flat: Flat, codes: np.ndarray, valid: Sequence[np.ndarray]) -> tuple[Flat, np.ndarray]:
+    """A row of the result for each key of each group, numbered from 0 on, and of each the element that every
+    field is taken from: the last one where it is not NULL, −1 if there is none."""
+    order, starts = flat.sorted_by(codes)
+    groups = flat.groups[order[starts]]
+    made = Flat(np.arange(len(starts)), groups, np.zeros(len(starts), dtype=bool))
+    if not len(starts):
+        return made, np.zeros((0, len(valid)), dtype=np.int64)
+    numbers, places = flat.numbers[order], np.arange(len(order))
+    lasts = [np.maximum.reduceat(np.where(v[numbers], places, -1), starts) for v in valid]
+    return made, np.stack([np.where(at < 0, -1, numbers[at]) for at in lasts], axis=1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Combining:
     table: _KeyedTable
-    valid: list[list[bool]]
+    valid: list[np.ndarray]
     combined: list[list[int]]
     elements: int
+    first: int  # the number of the first row that is combined here
     late_first: bool = True
 
     def add(self, held: Elements | None, given: Elements | None) -> Elements | None:
@@ -194,21 +248,21 @@ class _Combining:
                     into[n] = source
         made = []
         for picks in found.values():
-            made.append(self.elements + len(self.combined))
+            made.append(self.first + len(self.combined))
             self.combined.append(picks)
         return made
 
     def _picks(self, i: int) -> list[int] | None:
         """The element each field of this row is taken from; None for a row that does not count."""
         if i >= self.elements:
-            return self.combined[i - self.elements]
+            return self.combined[i - self.first]
         return [i] * len(self.valid) if any(True for _ in self.table.usable([i])) else None
 
     def _code(self, i: int) -> int:
         """The code of the key: that of any element the row was made of."""
         if i < self.elements:
             return self.table.codes[i]
-        picks = self.combined[i - self.elements]
+        picks = self.combined[i - self.first]
         return self.table.codes[next(p for p in picks if p >= 0)]
 
     def retract(self, held: Elements | None, given: Elements | None) -> Elements | None:
