@@ -1,8 +1,8 @@
 """Which snapshots stay, why, and until when: the rules of expiry over ids and times (format facts 19).
 
 Expired is a prefix of the snapshots: each rule says from which id on it keeps them, the lowest wins, and
-all of them are told. Pure but for the consumers that `holds` looks up; used by expiry, by its preview and by
-the attribution of bytes.
+all of them are told. Pure but for what `holds` and `positions_held` look up. Used by expiry, by its preview
+and by the attribution of bytes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from tablestore.meta import consumers
+from tablestore.format.snapshot import Snapshot
+from tablestore.meta import consumers, positions
 from tablestore.meta.store import Store
 
 NEWEST, AGE, LIMIT, CONSUMER, POSITION = "newest", "age", "limit", "consumer", "position"
@@ -118,6 +119,12 @@ def holds(store: Store, *, changelogs: bool = False, ignoring: Iterable[str] = (
             text = f"consumer {name} (next snapshot {next_snapshot})"
             found.append(Bound(CONSUMER, next_snapshot, text, until, name))
     return found
+
+
+def positions_held(store: Store, latest: Snapshot | None) -> list[Bound]:
+    """The newest snapshot that knows the positions of streams of writers, if there are any."""
+    holder = positions.holder(store.snapshots, latest)
+    return [] if holder is None else [Bound(POSITION, holder, f"stream positions in snapshot {holder}")]
 
 
 def duration(millis: int) -> str:

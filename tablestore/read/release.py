@@ -54,7 +54,8 @@ class Releases:
         self._times = {s.id: s.time_millis for s in snapshots}
         self._ids = sorted(self._times)
         self._policy = ExpirePolicy.of(store)
-        self._holds = retention.holds(store)
+        latest = snapshots[-1] if snapshots else None
+        self._holds = [*retention.holds(store), *retention.positions_held(store, latest)]
         self._write_only, self._now = store.options.write_only, store.env.now_ms()
         self._tags = {t.name: t for t in refs.all_tags(store)}
         self._tags_end = store.options.tag_expire_enabled
@@ -108,11 +109,11 @@ class Releases:
         if newest < enough:
             waits.append(f"once snapshot {enough} is there")
         held = [b for b in self._holds if b.first <= snapshot_id]
-        waits += [f"once {b.text} moved on" for b in held]
+        waits += [f"once {b.text} moved on" for b in held]  # of a stream: with its next commit
         call = "with expire_snapshots()" if self._write_only else "with a commit"
         if waits:
             call = f"{', '.join(waits)}, {call}"
-        names = tuple(b.name for b in held)
+        names = tuple(b.name for b in held if b.name)
         return f"snapshot {snapshot_id} expires: {call}", None if held else old_at, enough, names
 
     def _tag(self, name: str) -> tuple[str, int | None]:

@@ -16,8 +16,8 @@ from dataclasses import replace
 from tablestore.errors import NotFound
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import join
-from tablestore.meta import changelogs, compaction_history, consumers, positions, refs, retention
-from tablestore.meta.retention import POSITION, Bound, ExpirePolicy, Extent, moment
+from tablestore.meta import changelogs, compaction_history, consumers, refs, retention
+from tablestore.meta.retention import ExpirePolicy, Extent, moment
 from tablestore.meta.store import Store
 from tablestore.write import reachable
 from tablestore.write.expiry import Expiry, counted, ranged
@@ -151,9 +151,7 @@ def _extent(
     """What the policy lets go of what is there, consumers and stream positions considered."""
     held = retention.holds(store, ignoring=ignoring)
     if latest - earliest + 1 > policy.keep_min:
-        holder = positions.holder(store.snapshots, store.snapshots.get(latest))
-        if holder is not None:
-            held.append(Bound(POSITION, holder, f"stream positions in snapshot {holder}"))
+        held += retention.positions_held(store, store.snapshots.get(latest))
 
     def time_of(snapshot_id: int) -> int | None:
         try:

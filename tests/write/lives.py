@@ -24,6 +24,11 @@ KINDS: tuple[dict[str, Any], ...] = (
     {"changelog.num-retained.min": 5, "changelog.num-retained.max": 8},
     {"file-index.bloom-filter.columns": "v", "file-index.in-manifest-threshold": "1 b"},
     {"bucket": -1},
+    {
+        "deletion-vectors.enabled": True,
+        "index-file-in-data-file-dir": True,
+        "data-file.path-directory": "d/e",
+    },
 )
 WEIGHTS = {"write": 8, "delete": 2, "compact": 2, "tag": 2, "untag": 1, "branch": 1, "consume": 2, "wait": 2}
 WEIGHTS |= {"analyze": 1, "expire": 1, "alter": 1, "overwrite": 1}
@@ -38,10 +43,11 @@ class Life:
     rng: random.Random
     written: dict[str, tuple[int, ...]] = field(default_factory=dict)
     names: int = 0
+    verbs: dict[str, int] = field(default_factory=lambda: dict(WEIGHTS))
 
     def step(self) -> str:
         """Do something; what."""
-        verb = self.rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+        verb = self.rng.choices(list(self.verbs), list(self.verbs.values()))[0]
         before, latest = set(on_disk(self.table)), self.table.store.snapshots.latest_id() or 0
         getattr(self, f"_{verb}")()
         now = self.table.store.snapshots.latest_id() or 0
@@ -129,9 +135,10 @@ def born(path: Path, seed: int) -> Life:
     return Life(table, env, rng)
 
 
-def lived(path: Path, seed: int, *, steps: int = 30) -> Life:
-    """A table after so many steps."""
+def lived(path: Path, seed: int, *, steps: int = 30, never: tuple[str, ...] = ()) -> Life:
+    """A table after so many steps, none of them a verb of `never`."""
     life = born(path, seed)
+    life.verbs = {verb: weight for verb, weight in WEIGHTS.items() if verb not in never}
     for _ in range(steps):
         life.step()
     return life
