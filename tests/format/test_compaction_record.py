@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from backports import zstd
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore.errors import Corrupt, InvalidRequest
@@ -57,6 +57,7 @@ made = st.builds(
 )
 
 
+@settings(max_examples=50)
 @given(st.lists(made, max_size=4))
 def test_records_come_back_as_they_were(records):
     assert [from_json(to_json(r)) for r in records] == records

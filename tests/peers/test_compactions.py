@@ -67,7 +67,7 @@ def ours(table: ts.Table) -> list[list[object]]:
 def test_java_reads_and_compacts_what_leveled_compaction_leaves(
     tmp_path: Path, java: JavaPaimon, kind: str, seeds: tuple[int, ...]
 ) -> None:
-    for seed in seeds[:1]:
+    for seed in seeds[::5]:
         chance = random.Random(seed)
         table = make(tmp_path / str(seed), **KINDS[kind])
         deepest = 0
