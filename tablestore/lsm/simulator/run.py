@@ -92,18 +92,23 @@ class Summary:
         size = quantities.size
         lines = [
             f"{self.flushes:,} flushes of {size(self.bytes_ingested)} in all, "
-            f"{self.compactions:,} compactions wrote {size(self.bytes_compacted)}, "
-            f"moved {size(self.bytes_moved)}, {self.stalls:,} stalls",
+            f"{_many(self.compactions, 'compaction')} wrote {size(self.bytes_compacted)}, "
+            f"moved {size(self.bytes_moved)}, {_many(self.stalls, 'stall')}",
             f"write amplification {self.write_amplification:.2f}",
             f"read amplification  {self.runs:.1f} runs at the end, {self.most_runs} at most; a key opens "
             f"{self.point_files:.1f} files of {size(round(self.point_bytes))}",
             f"space amplification {self.space_amplification:.2f}: {size(self.live_bytes)} in "
-            f"{self.live_files:,} files for {size(self.compacted_bytes)}",
+            f"{_many(self.live_files, 'file')} for {size(self.compacted_bytes)}",
         ]
         for rule, found in sorted(self.rules.items(), key=lambda item: -item[1].bytes_written):
             moved = f", moved {size(found.bytes_moved)}" if found.bytes_moved else ""
-            lines.append(f"  {rule}: {found.compactions:,} times, wrote {size(found.bytes_written)}{moved}")
+            times = _many(found.compactions, "compaction")
+            lines.append(f"  {rule}: {times}, wrote {size(found.bytes_written)}{moved}")
         return "\n".join(lines)
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 class Run:
@@ -209,8 +214,8 @@ def simulate(
     given, all of them where that suffices, so that small runs are exact. Raises InvalidRequest and
     InvalidOption.
     """
-    if flushes < 1:
-        raise InvalidRequest(f"flushes {flushes} must be at least 1")
+    if flushes < 1 or buckets < 1:
+        raise InvalidRequest(f"flushes {flushes} and buckets {buckets} must be at least 1")
     chosen = Workload(workload) if isinstance(workload, str) else workload
     if samples is None:
         samples = max(_LEAST_SAMPLES, _SAMPLED_ROWS // (flushes * buckets))

@@ -1,0 +1,46 @@
+"""The command line of the simulator: text cases that a person can read, and what it refuses."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tablestore.lsm.simulator.__main__ import main
+
+CASES = sorted((Path(__file__).parent / "cases").glob("*.txt"))
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
+def test_text_case(path: Path, rewrite: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    written = []
+    for block in path.read_text().split("\n====\n"):
+        case, _, expected = block.partition("\n----\n")
+        (command,) = (line for line in case.splitlines() if not line.startswith("#"))
+        assert main(shlex.split(command)) == 0
+        found = capsys.readouterr().out.rstrip("\n")
+        written.append(f"{case}\n----\n{found}\n")
+        if not rewrite:
+            assert found == expected.rstrip("\n"), f"{path.name}: {case}"
+    if rewrite:
+        path.write_text("\n====\n".join(written))
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("--option trigger", "KEY=VALUE"),
+        ("--option num-sorted-run.compaction-trigger=few", "num-sorted-run.compaction-trigger"),
+        ("--updates 0.5", "leave updates out"),
+        ("--flushes 0", "at least 1"),
+        ("--buckets 0", "at least 1"),
+    ],
+)
+def test_what_cannot_be_simulated_is_said_in_one_line(
+    asked: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(shlex.split(asked)) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
