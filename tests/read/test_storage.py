@@ -16,6 +16,7 @@ from tablestore.meta import refs
 from tablestore.meta.store import Store
 from tablestore.write import reachable
 from tablestore.write.reachable import Files
+from tests.read import golden
 from tests.write.lives import Life, born, lived, on_disk
 
 
@@ -213,3 +214,69 @@ def test_an_empty_table_holds_its_schema(tmp_path: Path) -> None:
     t = born(tmp_path, 0).table
     (row,) = t.inspect.storage().files.to_pylist()
     assert (row["path"], row["state"], row["freed"]) == ("schema/schema-0", "live", "with the table")
+
+
+@pytest.mark.parametrize("name", [*golden.java_tables(), *golden.python_tables()])
+def test_every_byte_of_a_table_of_others_is_attributed(name: str) -> None:
+    store = golden.java(name) if name in golden.java_tables() else golden.python(name)
+    t = ts.open(store.paths.root)
+    found = by_path(t)
+    assert {p: r["bytes"] for p, r in found.items()} == on_disk(t)
+    assert t.inspect.storage().bytes == sum(on_disk(t).values())
+    orphans = local(t, (p for p, _ in t.remove_orphans("0 ms", force=True).files))
+    assert {p for p, r in found.items() if r["state"] == "free"} == orphans
+    assert {r["state"] for r in found.values()} <= {"live", "kept", "free"}
+    assert {p: (r["first_needed"], r["last_needed"]) for p, r in found.items() if r["last_needed"]} == spans(
+        t
+    )
+
+
+KEYLESS = {"deletion-vectors.enabled": True, "bucket": -1, "target-file-size": "1 kb"}
+OTHERS: dict[str, dict[str, Any]] = {
+    "append": {"options": KEYLESS},
+    "avro": {"options": KEYLESS | {"file.format": "avro"}},
+    "buckets": {"options": {"bucket": 2, "bucket-key": "k"}},
+    "postponed": {"primary_key": ["k"], "options": {"bucket": -2}},
+    "crossing": {"primary_key": ["k"], "partition_by": ["p"], "options": {"bucket": -1}},
+    "first-row": {"primary_key": ["k"], "options": {"merge-engine": "first-row", "bucket": 1}},
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_tables_of_other_kinds_are_attributed_too(tmp_path: Path, kind: str) -> None:
+    schema = {"k": ts.BIGINT, "p": ts.INT, "v": ts.STRING}
+    given = OTHERS[kind]
+    t = ts.connect(str(tmp_path)).create_table("d.t", schema=schema, **given)
+    life = born(tmp_path / "rows", 0)
+    for _ in range(4):
+        t.write(life._rows())
+    if kind in ("append", "avro"):
+        t.delete(ts.col("k") < 20)
+    t.compact(full=True)
+    t.write(life._rows())
+    found = by_path(t)
+    assert {p: r["bytes"] for p, r in found.items()} == on_disk(t)
+    assert {r["state"] for r in found.values()} <= {"live", "kept"}
+    asked = t.expire_snapshots(keep=1, dry_run=True)
+    before = sum(on_disk(t).values())
+    t.expire_snapshots(keep=1)
+    left = by_path(t)
+    new = sum(r["bytes"] for p, r in left.items() if p not in found)  # the history, the hint
+    changed = sum(r["bytes"] - found[p]["bytes"] for p, r in left.items() if p in found)
+    assert before - asked.bytes + new + changed == sum(on_disk(t).values())
+    assert {r["state"] for r in left.values()} == {"live"}
+
+
+def test_files_at_other_roots_are_shown_beside(tmp_path: Path) -> None:
+    options = {"bucket": 1, "data-file.external-paths": f"file:{tmp_path}/far"}
+    options |= {"data-file.external-paths.strategy": "round-robin"}
+    t = ts.connect(str(tmp_path / "lake")).create_table(
+        "d.t", schema={"k": ts.BIGINT}, primary_key=["k"], options=options
+    )
+    t.write(pa.table({"k": pa.array([1, 2], pa.int64())}))
+    found = t.inspect.storage()
+    assert found.bytes == sum(on_disk(t).values())
+    (data,) = [r for r in found.files.to_pylist() if r["kind"] == "data"]
+    assert (data["outside"], data["state"], data["written_by"]) == (True, "live", 1)
+    assert data["bytes"] == Path(data["path"]).stat().st_size
+    assert "at other roots" in found.text
