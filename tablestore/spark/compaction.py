@@ -11,6 +11,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tablestore.format import commit_message
+from tablestore.format.predicate import Predicate
+from tablestore.table.bucket_choice import Buckets, PartitionChoice
 from tablestore.table.catalog import open_table
 from tablestore.table.engine import compact_bucket
 from tablestore.table.table import Table
@@ -33,15 +35,23 @@ class Compacted:
     seconds: float
 
 
-def compact(spark: SparkSession, path: str, *, full: bool = False) -> Compacted:
+def compact(
+    spark: SparkSession,
+    path: str,
+    *,
+    full: bool = False,
+    partition: PartitionChoice = None,
+    bucket: Buckets = None,
+    where: Predicate | None = None,
+) -> Compacted:
     """Compact every bucket of the table at `path` whose pick says so (all that hold more than one run with
-    `full`), in one COMPACT snapshot.
+    `full`), in one COMPACT snapshot. `partition`, `bucket` and `where` choose as for `Table.compact`.
 
     Raises CommitConflict if somebody else compacted a bucket meanwhile: nothing is changed then.
     """
     started = time.monotonic()
     table = open_table(path)
-    tasks = table.buckets_to_compact(full=full)
+    tasks = table.buckets_to_compact(full=full, partition=partition, bucket=bucket, where=where)
     if not tasks:
         return Compacted(None, 0, 0, 0, 0, time.monotonic() - started)
     job = CompactTask(path, full)

@@ -117,9 +117,13 @@ def test_a_compaction_job_leaves_one_run_in_each_bucket(spark, lake, tmp_path: P
     source, expected = shop(tmp_path / "s")
     table = item_table(lake, **{"write-only": True})
     run(spark, ingest_of(source, table, tmp_path / "ck"))
+    first = table.inspect.levels()["partition"][0].as_py()
+    some = compact(spark, table.location, full=True, partition=first, bucket=[0, 1, 2])
+    moved = [f for f in table.inspect.levels().to_pylist() if f["level"] == 5]
+    assert {f["partition"] for f in moved} == {first}
     done = compact(spark, table.location, full=True)
     levels = table.inspect.levels()
-    assert done.buckets == len(levels.group_by(["partition", "bucket"]).aggregate([]))
+    assert some.buckets + done.buckets == len(levels.group_by(["partition", "bucket"]).aggregate([]))
     assert set(levels["level"].to_pylist()) == {5}
     assert compact(spark, table.location, full=True).snapshot is None
     assert content(table) == expected
