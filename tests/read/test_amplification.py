@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 from pathlib import Path
@@ -31,6 +32,10 @@ def sums(view: pa.Table, names: list[str]) -> dict[str, int]:
 def one(t: ts.Table, **chosen: Any) -> dict[str, Any]:
     (row,) = t.inspect.amplification(**chosen).to_pylist()
     return row
+
+
+def key_is(key: dict[str, Any]) -> Any:
+    return functools.reduce(lambda a, b: a & b, (ts.col(name) == value for name, value in key.items()))
 
 
 def added(t: ts.Table, snapshot_id: int) -> int:
@@ -92,6 +97,17 @@ def test_a_copy_is_known_after_a_full_compaction_and_estimated_before(tmp_path: 
     assert (after["space_exact"], after["space_amplification"]) == (True, 1.0)
     assert after["runs"] == t.inspect.amplification("bucket").num_rows
     assert before["compacted_bytes"] == pytest.approx(after["compacted_bytes"], rel=0.35)
+
+
+def test_reads_open_no_more_files_than_is_said(tmp_path: Path, seeds: tuple[int, ...]) -> None:
+    for seed in seeds[:3]:
+        t = lived(tmp_path / str(seed), seed, steps=10).table
+        if t.options.get("deletion-vectors.enabled") or not t.scan().count():
+            continue
+        keys = t.scan(columns=t.primary_key).to_arrow().to_pylist()
+        opened = [sum(len(s.files) for s in t.scan(where=key_is(key)).plan().splits) for key in keys]
+        largest = max(r["point_files"] for r in t.inspect.amplification("bucket").to_pylist())
+        assert max(opened) <= largest, seed
 
 
 def test_far_back_copies_are_not_estimated_but_said_so(
