@@ -126,6 +126,14 @@ def _require_told_once(store: Store) -> None:
         )
 
 
+def with_level_0(store: Store) -> Store:
+    """The table whose reads see rows that wait at level 0, where deletion vectors hide them until they are
+    looked up: streams tell them when they come, not when they are looked up."""
+    if not store.options.deletion_vectors or store.options.merge_on_read:
+        return store
+    return store.with_schema(store.schema.with_options({"deletion-vectors.merge-on-read": "true"}))
+
+
 def require_streamable(store: Store) -> None:
     """Raise Unsupported for a table whose commits add rows that only a merge makes states of."""
     options, engine = store.options, store.options.merge_engine
@@ -301,10 +309,11 @@ class _Follower:
         elif self.store.schema.primary_keys and producer is ChangelogProducer.FULL_COMPACTION:
             least = self.store.options.num_levels - 1
         schema = change_schema(self.store, self.names)
+        store = self.store if least else with_level_0(self.store)
 
         def read() -> Iterator[pa.RecordBatch]:
             found = plan(
-                self.store,
+                store,
                 snapshot,
                 self.where,
                 columns=self.names,
@@ -312,7 +321,7 @@ class _Follower:
                 made_since=None if made_since is None else time_travel.local_ms(made_since),
             )
             for split in found.splits:
-                for batch in read_split(self.store, split, self.names, found.where):
+                for batch in read_split(store, split, self.names, found.where):
                     kinds = pa.repeat(pa.scalar(rowkind.TEXTS[rowkind.INSERT]), batch.num_rows)
                     yield pa.RecordBatch.from_arrays([kinds, *batch.columns], schema=schema)
 

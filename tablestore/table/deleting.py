@@ -82,6 +82,8 @@ def again(once: Callable[[], Committed]) -> Committed:
         try:
             return once()
         except CommitConflict as e:
+            if e.published:  # the change itself is done, only a compaction that came with it is lost
+                raise
             log.info("rows to delete have moved: %s", e)
     return once()
 

@@ -4,11 +4,12 @@ Without a changelog producer a commit adds rows by key: a +I or +U may replace a
 name a key that is not there. Normalised, rows that did not change are silent, updates are −U/+U pairs, a −D
 has the old values, and deletes of absent keys are nothing: replayed on the state before the first, the
 changes give the state after each step. (A stream from "earliest" knows nothing before: keys are new when it
-first meets them.) What the last rows were is the normaliser's state: a scratch table of this engine on the
-local disk with `changelog-producer` = lookup, whose changelog is what is told; so merging is the table's own
-(`sequence.field`, `ignore-delete`), and memory stays at a write buffer and a batch a level. The state is as
-large as the columns it needs, and it is gone with the stream. A filter is asked of what comes out: a row that
-enters it is +I, one that leaves it −D. Belongs to one thread. Called by `Table.stream`.
+first meets them.) The state of a normaliser, the last row of each key, is a scratch table of this engine on
+the local disk with `changelog-producer` = lookup, whose changelog is what is told. So merging is the table's
+own, by `sequence.field` too: of a row older than a delete it tells what a lookup changelog would. Memory
+stays at a write buffer and a batch a level; the state is as large as the columns it needs, and gone with the
+stream. A filter is asked of what comes out: a row that enters it is +I, one that leaves it −D. Belongs to
+one thread. Called by `Table.stream`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from tablestore.read.plan import plan
 from tablestore.read.pruning import TRUE, Filters, Pruner
 from tablestore.read.split import splits
 from tablestore.read.split_read import read_split
-from tablestore.read.stream import Change, Start, StateSize, require_streamable, stream
+from tablestore.read.stream import Change, Start, StateSize, require_streamable, stream, with_level_0
 from tablestore.table import overwriting
 from tablestore.write.commit import CommitRequest, Committer
 from tablestore.write.expire import ExpirePolicy, expire
@@ -256,6 +257,7 @@ def state_before(
     """
     if snapshot == 1:
         return
+    store = with_level_0(store)
     if store.snapshots.exists(snapshot - 1):
         found = plan(store, store.snapshots.get(snapshot - 1), where, columns=names)
         for split in found.splits:

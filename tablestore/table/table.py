@@ -38,7 +38,7 @@ from tablestore.read import scan_mode, time_travel
 from tablestore.read.check import Violation, check
 from tablestore.read.inspect import Inspect
 from tablestore.read.split import DataSplit
-from tablestore.read.stream import Change
+from tablestore.read.stream import Change, with_level_0
 from tablestore.table import (
     change_log,
     compaction,
@@ -167,10 +167,7 @@ class Table:
 
     def _rewritten(self, where: Predicate | None = None) -> Scan:
         """What rows are deleted or updated from: with those at level 0 that wait for a lookup."""
-        if not self.store.options.deletion_vectors:
-            return self._present(where)
-        merged = self.store.schema.with_options({"deletion-vectors.merge-on-read": "true"})
-        return Table(self.store.with_schema(merged), self.name)._present(where)
+        return Table(with_level_0(self.store), self.name)._present(where)
 
     def at(
         self,
