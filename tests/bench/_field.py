@@ -39,12 +39,12 @@ class Entry:
 
 def ours() -> Entry:
     """This engine in one process."""
-    return Entry(OURS, _python(sys.executable, "tests.bench._ours", "1"))
+    return Entry(OURS, python(sys.executable, "tests.bench._ours", "1"))
 
 
 def ours_twice() -> Entry:
     """This engine in two processes that share the work."""
-    return Entry(TWO, _python(sys.executable, "tests.bench._ours", "2"))
+    return Entry(TWO, python(sys.executable, "tests.bench._ours", "2"))
 
 
 def peers(names: Sequence[str]) -> tuple[list[Entry], list[str]]:
@@ -66,7 +66,7 @@ def chosen(text: str, there: Sequence[str] = PEERS) -> tuple[str, ...]:
     return names
 
 
-def _python(executable: str | Path, module: str, *arguments: str) -> tuple[str, ...]:
+def python(executable: str | Path, module: str, *arguments: str) -> tuple[str, ...]:
     bootstrap = f"import runpy, sys; sys.path.insert(0, {os.fspath(ROOT)!r}); "
     bootstrap += f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
     return (os.fspath(executable), "-P", "-c", bootstrap, *arguments)
@@ -82,19 +82,19 @@ def _environment(name: str) -> Path:
 
 @functools.cache
 def _rust() -> Entry:
-    command = _python(_environment("pypaimon-rust"), "tests.bench._pypaimon", "native")
+    command = python(_environment("pypaimon-rust"), "tests.bench._pypaimon", "native")
     return Entry("pypaimon-rust", command, frozenset({"compact", "get_many"}))
 
 
 @functools.cache
 def _delta() -> Entry:
-    command = _python(_environment("delta"), "tests.bench._delta")
+    command = python(_environment("delta"), "tests.bench._delta")
     return Entry("delta", command, frozenset({"get_many"}))
 
 
 @functools.cache
 def _duckdb() -> Entry:
-    return Entry("duckdb", _python(_environment("duckdb"), "tests.bench._duckdb"))
+    return Entry("duckdb", python(_environment("duckdb"), "tests.bench._duckdb"))
 
 
 @functools.cache
@@ -102,7 +102,7 @@ def _pypaimon() -> Entry:
     made = pypaimon_env.python()
     if made.path is None:
         raise Absent(made.reason)
-    return Entry("pypaimon", _python(made.path, "tests.bench._pypaimon", "python"), frozenset({"compact"}))
+    return Entry("pypaimon", python(made.path, "tests.bench._pypaimon", "python"), frozenset({"compact"}))
 
 
 @functools.cache

@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from tests.bench import _breakdown, _field, _rows, commit, floor, load, lsm
+from tests.bench import _breakdown, _field, _large, _rows, commit, floor, large, load, lsm
 from tests.bench._contender import Contender, Refused
 
 
@@ -137,3 +138,40 @@ def test_an_unknown_peer_is_refused() -> None:
     with pytest.raises(ValueError, match="pypaimon-rust, java, pypaimon"):
         _field.chosen("delta")
     assert _field.chosen("none") == ()
+
+
+def test_large_rows_come_once_in_no_order_and_add_up_to_what_is_expected() -> None:
+    rows = 5000
+    first = pa.Table.from_batches(_large.batches(0, rows, rows))
+    keys = first["k"].to_numpy()
+    assert sorted(keys.tolist()) == list(range(rows))
+    assert (keys[1:] > keys[:-1]).mean() < 0.9
+    again = pa.Table.from_batches(_large.batches(0, rows // _large.UPDATED_IN, rows, version=1))
+    sums = {"rows": rows, "keys": pc.sum(first["k"]).as_py()}
+    sums["values"] = pc.sum(first["value"]).as_py() + len(again)
+    assert _large.expected(rows) == sums
+    assert again.drop_columns(["value"]) == first.slice(0, len(again)).drop_columns(["value"])
+
+
+def test_a_write_takes_its_buffer_and_not_more_for_more_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {}
+    for rows in (250_000, 1_250_000):
+        out = tmp_path / f"{rows}.json"
+        size = ["--rows", str(rows), "--write-buffer", "8 mb", "--directory", str(tmp_path)]
+        assert large.main([*size, "--json", str(out)]) == 0
+        rounds = json.loads(out.read_text())["rounds"]
+        found[rows] = {step: rounds[step][0]["peak_bytes"] for step in large.MEANING}
+    text = capsys.readouterr().out
+    assert [line[0] for line in lines(text, second=_field.OURS)] == [*large.MEANING.values()] * 2
+    few, many = found.values()
+    held = 1_000_000 * _large.BYTES_A_ROW  # what the larger table has more
+    assert many["write"] - few["write"] < held * 2 // 3
+    assert max(many.values()) < 700 << 20
+
+
+def test_large_stops_when_rows_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_large, "expected", lambda rows: {"rows": rows + 1})
+    with pytest.raises(large.Wrong, match="scan, merging: found"):
+        dict(large.measure(tmp_path, 100, {}))

@@ -1,0 +1,117 @@
+"""writes a table of many generated rows, merges, scans and compacts it, and shows the memory of each step
+
+Rows come in four commits that each spread over all keys, then one row in twenty once more: every bucket has
+runs that overlap, so scan and compaction really merge. Each step is a process of its own, so that its peak is
+its own; rows and sums are checked after each scan.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import tablestore as ts
+from tests.bench import _field, _large, _report
+from tests.bench._contender import Contender, Measured, Refused
+
+MEANING = {
+    "write": "write, five commits",
+    "scan": "scan, merging",
+    "compact": "full compaction",
+    "rescan": "scan, compacted",
+}
+HEADER = ("step", "process", "seconds", "CPU s", "Mrows/s", "new files", "new MB", "peak MB")
+ROWS_A_BUCKET = 6_000_000
+
+
+class Wrong(Exception):
+    """The table does not hold what was written."""
+
+
+def main(arguments: list[str]) -> int:
+    chosen = _parser().parse_args(arguments)
+    called = _report.command("large", arguments)
+    print(f"{called}\n{_report.machine()}")
+    options = {"write-buffer-size": chosen.write_buffer} if chosen.write_buffer else {}
+    with tempfile.TemporaryDirectory(prefix="bench-large-", dir=chosen.directory) as folder:
+        found = dict(measure(Path(folder), chosen.rows, options))
+    print(f"\n{chosen.rows:,} rows\n{show(found, chosen.rows)}\n\n{NOTES}")
+    _report.save(chosen.json, called, {step: [one] for step, one in found.items()})
+    peak = max(one.peak_bytes for one in found.values())
+    if chosen.most_mb is not None and peak > chosen.most_mb << 20:
+        print(f"bench large: {peak >> 20} MB is more than the {chosen.most_mb} MB allowed", file=sys.stderr)
+        return 1
+    return 0
+
+
+NOTES = """\
+peak MB: resident memory of the step's process, interpreter and libraries included. new MB: bytes of the files
+that appeared. Rows, the sum of keys and the sum of values were as they should be in both scans."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="./workbench bench large", description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "--rows", type=int, default=100_000_000, help="rows of the table (default 100 million)"
+    )
+    parser.add_argument(
+        "--write-buffer", metavar="SIZE", help="write-buffer-size of the table (default 256 mb)"
+    )
+    parser.add_argument("--most-mb", type=int, metavar="MB", help="exit 1 if a step takes more memory")
+    parser.add_argument(
+        "--directory", help="where the table is made and removed (default: the temporary one)"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="the steps, for later")
+    return parser
+
+
+def measure(folder: Path, rows: int, options: Mapping[str, Any]) -> Iterator[tuple[str, Measured]]:
+    """The steps in their order. Raises Wrong."""
+    wanted = {"bucket": max(2, rows // ROWS_A_BUCKET), "write-only": True, **options}
+    made = ts.connect(str(folder)).create_table(
+        "bench.large", schema=_large.SCHEMA, primary_key=["k"], options=wanted
+    )
+    path, right = Path(made.location), _large.expected(rows)
+    for step in MEANING:
+        with _process() as process:
+            if step in ("write", "compact"):
+                fields = (path, rows) if step == "write" else (path,)
+                yield step, process.step(step, *fields, table=path)
+                continue
+            one = process.step("scan", path)
+            if {name: int(one.answer[name]) for name in right} != right:
+                raise Wrong(f"{MEANING[step]}: found {dict(one.answer)}, wrote {right}")
+            yield step, one
+
+
+def _process() -> Contender:
+    return Contender(_field.OURS, _field.python(sys.executable, "tests.bench._large"), folder=_field.ROOT)
+
+
+def show(found: Mapping[str, Measured], rows: int) -> str:
+    """The steps as a table."""
+    lines = [
+        [
+            MEANING[step],
+            _field.OURS,
+            f"{one.seconds:.1f}",
+            f"{one.cpu_seconds:.1f}",
+            f"{rows / one.seconds / 1e6:.2f}",
+            str(one.files) if one.files else "",
+            f"{one.written_bytes / 1e6:.1f}" if one.written_bytes else "",
+            f"{one.peak_bytes / 1e6:.0f}",
+        ]
+        for step, one in found.items()
+    ]
+    return _report.text(HEADER, lines)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except (Refused, Wrong) as error:
+        sys.exit(f"bench large: {error}")
