@@ -33,9 +33,17 @@ class TableMachine(RuleBasedStateMachine):
         producer=st.sampled_from(["none", "input"]),
         file_size=st.sampled_from(["128 mb", "2 kb"]),
         write_only=st.booleans(),
+        strategy=st.sampled_from(["universal", "leveled"]),
     )
     def create(
-        self, buckets: int, trigger: int, partitioned: bool, producer: str, file_size: str, write_only: bool
+        self,
+        buckets: int,
+        trigger: int,
+        partitioned: bool,
+        producer: str,
+        file_size: str,
+        write_only: bool,
+        strategy: str,
     ) -> None:
         self.root = tempfile.mkdtemp(prefix="machine")
         self.env = SimEnv()
@@ -44,6 +52,10 @@ class TableMachine(RuleBasedStateMachine):
             "num-sorted-run.compaction-trigger": trigger,
             "changelog-producer": producer,
             "target-file-size": file_size,
+            "tablestore.compaction.strategy": strategy,
+            "tablestore.compaction.leveled.level0-file-num-trigger": trigger - 1,
+            "tablestore.compaction.leveled.max-bytes-for-level-base": "2 kb",
+            "tablestore.compaction.leveled.max-bytes-for-level-multiplier": 2,
             "write-only": write_only,
             "manifest.merge-min-count": 3,
             "snapshot.num-retained.min": 1000,
@@ -123,10 +135,11 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule(keep=st.integers(1, 6))
     def expire(self, keep: int) -> None:
-        before = self.table.store.snapshots.ids()
+        before, kept = self.table.store.snapshots.ids(), self.table.inspect.compactions()
         self.table.expire_snapshots(keep=keep)
         alive = self.table.store.snapshots.ids()
         assert alive == before[-keep:]
+        assert self.table.inspect.compactions() == kept
         self.history = {i: rows for i, rows in self.history.items() if i in alive}
 
     @rule(data=st.data())
