@@ -6,6 +6,7 @@ times, bytes for decimals, lists of entries for maps. Used by the ORC and Avro f
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.format import parquet_int96
+
+_EXACT = decimal.Context(prec=76)
 
 
 def rebuilt(array: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -86,7 +89,10 @@ def _null_mask(array: pa.Array) -> np.ndarray:
 
 
 def decimals(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Decimals of big-endian two's complement bytes of any length up to 16."""
+    """Decimals of big-endian two's complement bytes of any length up to 16.
+
+    Sums may have outgrown the digits of their type; as in the original such a value is read as NULL.
+    """
     n = len(array)
     bounds = np.frombuffer(array.buffers()[1], dtype=np.int32)[array.offset : array.offset + n + 1].astype(
         np.int64
@@ -107,8 +113,11 @@ def decimals(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     wide[filler & (first >= 0x80)[:, None]] = 0xFF
     words = np.ascontiguousarray(wide[:, ::-1])  # little-endian
     bits = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little").tobytes())
-    made = pa.Array.from_buffers(pa.decimal128(38, wanted.scale), n, [bits, pa.py_buffer(words.tobytes())])
-    return made.cast(wanted)
+    buffers = [bits, pa.py_buffer(words.tobytes())]
+    made = pa.Array.from_buffers(pa.decimal128(38, wanted.scale), n, buffers)
+    most = pa.scalar(decimal.Decimal(10**wanted.precision - 1).scaleb(-wanted.scale, _EXACT), made.type)
+    fits = pc.less_equal(pc.abs(made), most)
+    return (made if pc.all(fits).as_py() is not False else pc.if_else(fits, made, None)).cast(wanted)
 
 
 def decimal_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
