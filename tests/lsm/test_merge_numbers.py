@@ -1,0 +1,54 @@
+"""Products of decimals: keys that 64 bits hold go all at once, and come out as each alone."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tablestore.format.type_text import parse_type
+from tablestore.format.types import to_arrow
+from tablestore.lsm.merge import numbers
+from tablestore.lsm.merge.numbers import Product
+from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Failures, Walk
+from tests.lsm.test_merge_lists import random_walk
+
+
+@pytest.mark.parametrize("text", ["DECIMAL(9, 2)", "DECIMAL(18, 4)", "DECIMAL(5, 0)", "DECIMAL(4, 4)"])
+def test_products_at_once_are_as_each_alone(
+    monkeypatch: pytest.MonkeyPatch, text: str, seeds: tuple[int, ...]
+) -> None:
+    t = parse_type(text)
+    for seed in (s * 10 + n for s in seeds for n in range(10)):
+        rng = random.Random(seed)
+        rows = rng.choice([1, 5, 60])
+        most = 10 ** rng.choice([1, t.precision // 2, t.precision]) - 1
+        values = [None if rng.random() < 0.2 else rng.randint(-most, most) for _ in range(rows)]
+        column = pa.array([v if v is None else Decimal(v).scaleb(-t.scale) for v in values], to_arrow(t))
+        actions = rng.choice([[ADD], [ADD, ADD, OLDER, SKIP, SET], [ADD, ADD, ADD, RETRACT]])
+        walk, failures, others = random_walk(rng, actions, rows), Failures(), Failures()
+        together = Product().fold("a", column, t, walk, failures)
+        with monkeypatch.context() as patched:
+            none, all_ = np.zeros(len(walk.starts), dtype=bool), np.ones(len(walk.starts), dtype=bool)
+            zeros = np.zeros(len(walk.starts), dtype=np.int64)
+            patched.setattr(numbers, "_narrow_products", lambda *_: (zeros, none, all_))  # noqa: B023
+            assert Product().fold("a", column, t, walk, others).equals(together), seed
+        assert failures.found == others.found, seed
+
+
+@pytest.mark.parametrize(
+    ("dividend", "divisor", "reason"),
+    [("7.00", "3.00", "no end of digits"), ("1.00", "0.00", "/ by zero"), ("0.00", "0.00", "/ by zero")],
+)
+def test_a_quotient_that_does_not_end_fails_whatever_is_rounded(
+    dividend: str, divisor: str, reason: str
+) -> None:
+    """7 / 3 in 200 digits, times 3, is 7 again once it is rounded: that says nothing."""
+    t, failures = parse_type("DECIMAL(9, 2)"), Failures()
+    column = pa.array([Decimal(dividend), Decimal(divisor)], to_arrow(t))
+    walk = Walk(np.arange(2), np.array([0]), np.array([ADD, RETRACT]))
+    assert Product().fold("a", column, t, walk, failures).to_pylist() == [None]
+    assert reason in failures.found[0][1]
