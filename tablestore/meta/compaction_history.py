@@ -193,14 +193,15 @@ def _join(store: Store) -> None:
 
 
 def _look(store: Store, snapshot: Snapshot) -> Done:
-    """What a snapshot did, from its property and its manifests."""
+    """What a snapshot did, from its property and its manifests, as far as they can be read."""
+    compactions: tuple[CompactionRecord, ...] = ()
+    counts: Counts | None = None
+    flushed: tuple[Flushed, ...] | None = None
     try:
-        counts: Counts | None = _counts(store, snapshot)
         compactions = of(store, snapshot)
-        flushed: tuple[Flushed, ...] | None = _flushed(store, snapshot)
-    except (Corrupt, NotFound) as e:  # another process expires it, too
-        log.info("kept without numbers: snapshot %d of %s: %s", snapshot.id, store.paths.root, e)
-        counts, compactions, flushed = None, (), None
+        counts, flushed = _counts(store, snapshot), _flushed(store, snapshot)
+    except (Corrupt, NotFound) as e:  # damaged, or another process expires it, too
+        log.warning("kept in part only: snapshot %d of %s: %s", snapshot.id, store.paths.root, e)
     kind = snapshot.commit_kind
     return Done(snapshot.id, snapshot.time_millis, kind, counts, compactions, snapshot.uuid, flushed)
 
@@ -244,7 +245,7 @@ def _counts(store: Store, snapshot: Snapshot) -> Counts:
         for number in (chosen.sum(), sizes[chosen].sum(), rows[chosen].sum())
     ]
     both = adding & moved
-    changelog = store.manifests.changelog_entries(snapshot).numbers("file_size").sum()
+    changelog = _changes(store, snapshot).numbers("file_size").sum()
     return Counts(*sums, int(both.sum()), int(sizes[both].sum()), int(changelog))
 
 
@@ -254,7 +255,7 @@ def _foreign(store: Store, snapshot: Snapshot) -> tuple[CompactionRecord, ...]:
     for e in store.manifests.delta_entries(snapshot):
         before, after, _ = parts.setdefault((e.partition, e.bucket), ([], [], []))
         (after if e.kind == ADD else before).append(e.file)
-    for e in store.manifests.changelog_entries(snapshot):
+    for e in _changes(store, snapshot):
         parts.setdefault((e.partition, e.bucket), ([], [], []))[2].append(e.file)
     return tuple(
         compaction_record.foreign_record(store.partition_text(p), b, *files)
