@@ -153,6 +153,16 @@ def test_an_older_snapshot_can_be_asked_about(tmp_path: Path) -> None:
     assert t.inspect.doctor(4).sound
 
 
+def test_no_more_commits_are_looked_at_than_their_entries_allow(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    for i in range(4):
+        put(t, range(5), v=str(i))
+    told = {x.rule: x.text for x in doctor(t, {"entries": 2}).tried}
+    assert told["write stalls"] == "0 waits for compaction in 2 commits"
+    told = {x.rule: x.text for x in doctor(t, {"entries": 0}).tried}
+    assert told["write stalls"] == "0 waits for compaction in 1 commit"
+
+
 def test_limits_are_given_by_name(tmp_path: Path) -> None:
     t = make(tmp_path)
     assert t.inspect.doctor(skew=2).sound
@@ -381,6 +391,19 @@ def test_a_compaction_proves_that_keys_were_replaced(tmp_path: Path) -> None:
     assert "no retractions" not in doctor(t).kinds
     t.compact(full=True)
     assert the(doctor(t), "no retractions").evidence["rows_replaced"] == 9
+
+
+def test_rows_that_commits_out_of_sight_replaced_are_not_held_against_newer_ones(tmp_path: Path) -> None:
+    t = make(tmp_path, {"changelog-producer": "input", "write-only": True})
+    put(t, range(10))
+    t.update({"v": "y"}, where=col("id") < 10)  # with its −U rows
+    for i in range(4):
+        put(t, range(100 + i * 10, 110 + i * 10))  # new keys only
+    assert "no retractions" not in doctor(t, {"commits": 4}).kinds
+    t.compact(full=True)
+    assert "no retractions" not in doctor(t, {"commits": 4}).kinds
+    put(t, range(5), v="again")
+    assert "no retractions" in doctor(t, {"commits": 4}).kinds
 
 
 def test_a_changelog_with_its_retractions_is_sound(tmp_path: Path) -> None:

@@ -86,7 +86,8 @@ def diagnose(
 
 def _looked(look: Rule, facts: Facts) -> Outcome:
     try:
-        return look(facts)
+        with facts.store.manifests.naming_rows():
+            return look(facts)
     except Corrupt as e:
         if not facts.store.io.exists(e.path):
             raise  # expired while it was looked at, or lost: `expiring` tells which

@@ -13,6 +13,7 @@ from tablestore.format.manifest import ADD
 from tablestore.format.snapshot import COMPACT
 from tablestore.meta.entries import Entries
 from tablestore.options import ChangelogProducer, MergeEngine
+from tablestore.read import sections
 from tablestore.read.doctor.facts import Facts
 from tablestore.read.doctor.finding import Finding, Outcome, Severity
 from tablestore.read.doctor.words import count, set_call
@@ -28,10 +29,13 @@ def retractions(facts: Facts) -> Outcome:
     told_rows = sum(int(c.numbers("row_count").sum()) for c in facts.changelogs)
     retracts = sum(int(c.numbers("delete_count").sum()) for c in facts.changelogs)
     replaced = sum(_folded(d, c) for d, c in zip(facts.deltas, facts.changelogs, strict=True))
-    replaced += sum(
-        _merged(d) for d, s in zip(facts.deltas, facts.commits, strict=True) if s.commit_kind == COMPACT
-    )
-    twice = _keys_met_twice(facts.live, facts.group) if len(facts.live) else 0
+    fresh: set[str] = set()  # files of these commits: what they replaced, these commits replaced
+    for snapshot, delta in zip(facts.commits, facts.deltas, strict=True):
+        if snapshot.commit_kind == COMPACT:
+            replaced += _merged(delta, fresh)
+        else:
+            fresh |= set(_names(delta, delta.numbers("kind") == ADD))
+    twice = _keys_met_twice(facts.live, facts.group, fresh) if len(facts.live) else 0
     told = f"{retracts:,} −U and −D in {told_rows:,} changes of {count(len(facts.commits), 'snapshot')}"
     told += f"; at least {max(replaced, twice):,} rows were replaced"
     if not told_rows or max(replaced, twice) == 0 or 2 * retracts >= replaced + twice:
@@ -56,21 +60,41 @@ def _folded(delta: Entries, changelog: Entries) -> int:
     return max(0, int(changelog.numbers("row_count").sum()) - int(new.sum()))
 
 
-def _merged(delta: Entries) -> int:
-    """Rows that a compaction found replaced: those it read and did not write."""
-    signs = np.where(delta.numbers("kind") == ADD, 1, -1)
-    return max(0, -int((signs * delta.numbers("row_count")).sum()))
+def _names(entries: Entries, which: np.ndarray) -> list[str]:
+    return entries.table.column("file_name").filter(pa.array(which)).to_pylist()
 
 
-def _keys_met_twice(live: Entries, group: np.ndarray) -> int:
-    """Keys that are the first or last of two files of one bucket: each was certainly written twice."""
+def _merged(delta: Entries, fresh: set[str]) -> int:
+    """Rows that a compaction read and did not write, in buckets where all its runs but one are `fresh`: older
+    runs may have replaced rows of each other. What it wrote there is fresh, too."""
+    if not len(delta):
+        return 0
+    group, levels = sections.buckets(delta), delta.numbers("level")
+    adding, buckets = delta.numbers("kind") == ADD, int(group.max()) + 1
+    names = delta.table.column("file_name").to_numpy(zero_copy_only=False)
+    older = ~adding & np.array([name not in fresh for name in names], dtype=bool)
+    upper = np.unique((group << 16 | levels)[older & (levels > 0)]) >> 16
+    runs = np.bincount(group[older & (levels == 0)], minlength=buckets) + np.bincount(
+        upper, minlength=buckets
+    )
+    here = (runs <= 1)[group]
+    fresh |= set(names[here & adding].tolist())
+    signs = np.where(adding, 1, -1)
+    return max(0, -int((signs * delta.numbers("row_count"))[here].sum()))
+
+
+def _keys_met_twice(live: Entries, group: np.ndarray, fresh: set[str]) -> int:
+    """Keys that begin or end two files of one bucket, one of which is `fresh`: certainly written again."""
     columns = [live.table.column(n).combine_chunks() for n in ("min_key", "max_key")]
     codes = pa.concat_arrays(columns).dictionary_encode().indices.to_numpy().astype(np.int64)
     low, high = np.split(codes, 2)
     span = int(codes.max(initial=0)) + 1
     low, high = group * span + low, group * span + high
-    ends = np.r_[low, high[high != low]]
-    return int((np.unique(ends, return_counts=True)[1] > 1).sum())
+    new = np.isin(live.table.column("file_name").to_numpy(zero_copy_only=False).astype(str), list(fresh))
+    two = high != low
+    ends, of_new = np.r_[low, high[two]], np.r_[new, new[two]]
+    _, codes, counts = np.unique(ends, return_inverse=True, return_counts=True)
+    return int(((counts > 1) & (np.bincount(codes, weights=of_new) > 0)).sum())
 
 
 def merged_streams(facts: Facts) -> Outcome:

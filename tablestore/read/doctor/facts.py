@@ -1,8 +1,8 @@
 """What the doctor looks at: one snapshot's metadata added up by bucket, and the newest commits.
 
 Manifests, snapshot files, tags and consumers are read; data files are neither opened nor listed. Memory and
-time are bound by the live entries of the snapshot (columns, no objects) and by `Limits.commits` newest
-commits. Made once for a diagnosis; the rules only compute. Not thread-safe.
+time are bound by the live entries of the snapshot (columns, no objects) and by the newest commits, of which
+`Limits` says how many. Made once for a diagnosis; the rules only compute. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class Limits:
     manifests: int = 100
     dead_entries: int = 10_000  # entries of files that are gone, beside the live ones
     commits: int = 100  # newest commits that are looked at
+    entries: int = 100_000  # ... whose manifests hold so many entries at most
     tags: int = 20  # tags whose files are added up
     stalls: int = 3  # waits for compaction among these commits
     decisions: int = 20  # buckets whose compaction is decided for evidence
@@ -74,6 +75,29 @@ class Places:
 
     def __len__(self) -> int:
         return len(self.bucket)
+
+
+@dataclass(frozen=True)
+class _Commit:
+    """A snapshot with the manifests of its delta and its changelog."""
+
+    snapshot: Snapshot
+    delta: Sequence[ManifestFileMeta]
+    changelog: Sequence[ManifestFileMeta]
+
+    @classmethod
+    def of(cls, store: Store, snapshot: Snapshot) -> _Commit:
+        name, read = snapshot.changelog_manifest_list, store.manifests.read_list
+        return cls(snapshot, read(snapshot.delta_manifest_list), [] if name is None else read(name))
+
+    @property
+    def entries(self) -> int:
+        """Entries to be read for it."""
+        return _entries(self.delta) + _entries(self.changelog)
+
+
+def _entries(manifests: Sequence[ManifestFileMeta]) -> int:
+    return sum(m.num_added + m.num_deleted for m in manifests)
 
 
 class Facts:
@@ -189,31 +213,39 @@ class Facts:
         return [i for i in self.store.snapshots.ids() if i <= self.snapshot.id]
 
     @cached_property
-    def commits(self) -> list[Snapshot]:
-        """The newest commits up to this one, oldest first, at most `Limits.commits`."""
-        found = []
-        for snapshot_id in self.snapshot_ids[-self.limits.commits :]:
+    def _newest(self) -> list[_Commit]:
+        """The newest commits with their lists, oldest first, within the limits of commits and entries."""
+        found: list[_Commit] = []
+        left = self.limits.entries
+        for snapshot_id in reversed(self.snapshot_ids[-self.limits.commits :]):
             try:
-                found.append(self.store.snapshots.get(snapshot_id))
+                commit = _Commit.of(self.store, self.store.snapshots.get(snapshot_id))
             except NotFound:  # expired meanwhile
-                continue
-        return found
+                break
+            left -= commit.entries
+            if left < 0 and found:
+                break
+            found.append(commit)
+        return found[::-1]
+
+    @cached_property
+    def commits(self) -> list[Snapshot]:
+        """The newest commits up to this one, oldest first, as many as `limits` allow."""
+        return [c.snapshot for c in self._newest]
 
     @cached_property
     def deltas(self) -> list[Entries]:
         """What each of `commits` changed, read together."""
-        return self._of_lists([s.delta_manifest_list for s in self.commits])
+        return self._of_lists([c.delta for c in self._newest])
 
     @cached_property
     def changelogs(self) -> list[Entries]:
         """The changelog files of each of `commits`."""
-        return self._of_lists([s.changelog_manifest_list for s in self.commits])
+        return self._of_lists([c.changelog for c in self._newest])
 
-    def _of_lists(self, names: Sequence[str | None]) -> list[Entries]:
-        read = self.store.manifests.read_list
-        lists = [read(name) if name is not None else [] for name in names]
+    def _of_lists(self, lists: Sequence[Sequence[ManifestFileMeta]]) -> list[Entries]:
         entries = self.store.manifests.read_manifests([m for some in lists for m in some])
-        ends = np.cumsum([sum(m.num_added + m.num_deleted for m in some) for some in lists]).tolist()
+        ends = np.cumsum([_entries(some) for some in lists]).tolist()
         return [entries[a:b] if b > a else EMPTY for a, b in zip([0, *ends], ends, strict=False)]
 
     @cached_property
