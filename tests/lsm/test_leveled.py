@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tablestore as ts
-from tablestore.errors import InvalidOption
+from tablestore.errors import CommitConflict, InvalidOption
 from tablestore.lsm import interval
 from tablestore.lsm.compaction import CompactionOptions, PickContext, pick
 from tablestore.lsm.rewrite_plan import drops_deletes, plan_unit
@@ -273,3 +273,40 @@ def test_a_table_without_levels_is_refused(tmp_path):
 def test_targets_must_be_positive(tmp_path):
     with pytest.raises(InvalidOption, match="at least 1"):
         leveled(tmp_path, **{"tablestore.compaction.leveled.level0-file-num-trigger": 0})
+
+
+@pytest.mark.parametrize("kind", ["plain", "lookup", "deletion vectors"])
+def test_compactions_that_saw_an_older_table_are_refused_or_right(tmp_path, kind, seeds):
+    outcomes = set()
+    for seed in seeds[::5]:
+        rng = np.random.default_rng(seed)
+        table = leveled(tmp_path / str(seed), **KINDS[kind], **{"tablestore.history.enabled": False})
+        lazy = table.with_options({"write-only": True})
+        model: dict[int, list] = {}
+        waiting: list[bytes] = []
+        for step in range(30):
+            action = rng.integers(0, 4)
+            if action == 0 or step < 4:
+                keys = np.unique(rng.integers(0, 600, 90))
+                (table if rng.integers(0, 2) else lazy).write(written(model, kind, keys, rng))
+            elif action == 1 and kind != "lookup":
+                low = int(rng.integers(0, 600))
+                lazy.delete((ts.col("k") >= low) & (ts.col("k") < low + 50))
+                model = {k: row for k, row in model.items() if not low <= k < low + 50}
+            elif action == 2:
+                for task in table.buckets_to_compact():
+                    message = ts.compact_bucket(table.location, task)
+                    waiting += [message] if message is not None else []
+            elif waiting:
+                message = waiting.pop(int(rng.integers(0, len(waiting))))
+                try:
+                    table.commit([message], user="job")
+                    outcomes.add("done")
+                except CommitConflict:
+                    outcomes.add("refused")
+            if kind != "deletion vectors":
+                assert rows_of(table) == model, f"seed {seed}, step {step}"
+        table.compact(full=True)
+        assert rows_of(table) == model
+        assert table.refresh().check() == []
+    assert "done" in outcomes
