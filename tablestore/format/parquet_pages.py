@@ -27,15 +27,15 @@ from tablestore.format.thrift_compact import I32, I64, LIST, STRUCT, Struct
 _DATA, _INDEX, _DICTIONARY, _DATA_V2 = 0, 1, 2, 3
 _INT96, _REPEATED = 3, 2
 _HEADER_BYTES, _MOST_HEADER_BYTES = 512, 1 << 20
-# ColumnMetaData: fields that a chunk of other pages keeps, and those it gets anew
-_KEPT, _VALUES, _RAW_BYTES, _BYTES, _DATA_OFFSET, _DICTIONARY_OFFSET = (1, 2, 3, 4), 5, 6, 7, 9, 11
+# ColumnMetaData: fields that a chunk of other pages keeps, and some others
+_KEPT, _VALUES, _BYTES, _DATA_OFFSET, _DICTIONARY_OFFSET = (1, 2, 3, 4), 5, 7, 9, 11
 
 
 @dataclass(frozen=True, slots=True)
 class _Pages:
     """The pages of one column chunk. `firsts` and `offsets` have one item more than there are data pages."""
 
-    meta: Struct
+    meta: bytes  # the first fields of the chunk's ColumnMetaData, which others follow
     dictionary: tuple[int, int] | None  # offset and bytes with the header
     firsts: np.ndarray
     offsets: np.ndarray
@@ -43,7 +43,7 @@ class _Pages:
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    meta: Struct
+    meta: bytes
     begin: int
     end: int
     rows: int
@@ -55,7 +55,7 @@ class _Footer:
     """A footer as Thrift, and of its plain columns the schema elements and the places of their chunks."""
 
     tree: Struct
-    elements: dict[str, Struct]
+    elements: dict[str, bytes]
     leaves: dict[str, int]
 
 
@@ -152,8 +152,13 @@ class Layout:
         name: str,
         begins: np.ndarray,
         ends: np.ndarray,
-    ) -> Struct:
-        """Append the pages of a column to `out`; the column chunk that they are there."""
+    ) -> bytes:
+        """Append the pages of a column to `out`; the column chunk that they are there, as bytes.
+
+        0x26 start of the chunk   0x1c its metadata: type, encodings, path, codec as they were
+        0x16 values   0x16 bytes decoded (nobody asks)   0x16 bytes   0x26 first data page
+        0x26 dictionary page, if there is one   0x00   0x00
+        """
         pages = self._of(source, group, name)
         start = len(out)
         if pages.dictionary is not None:
@@ -163,16 +168,13 @@ class Layout:
         highs = pages.offsets[np.searchsorted(pages.firsts, ends)]
         for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
             out += source.read_at(high - low, low)
-        meta: Struct = [
-            *(f for f in pages.meta if f[0] in _KEPT),
-            (_VALUES, I64, int((ends - begins).sum())),
-            (_RAW_BYTES, I64, len(out) - start),
-            (_BYTES, I64, len(out) - start),
-            (_DATA_OFFSET, I64, data),
-        ]
-        if pages.dictionary is not None:
-            meta.append((_DICTIONARY_OFFSET, I64, start))
-        return [(2, I64, start), (3, STRUCT, meta)]
+        size = thrift.long_bytes(len(out) - start)
+        end = b"\x26" + thrift.long_bytes(start) if pages.dictionary is not None else b""
+        rows = thrift.long_bytes(int((ends - begins).sum()))
+        meta = b"".join(
+            (pages.meta, b"\x16", rows, b"\x16", size, b"\x16", size, b"\x26", thrift.long_bytes(data), end)
+        )
+        return b"\x26" + thrift.long_bytes(start) + b"\x1c" + meta + b"\0\0"
 
     def _chunk(self, source: pa.NativeFile, group: int, name: str) -> _Chunk:
         known = self._footer(source)
@@ -184,7 +186,8 @@ class Layout:
         if thrift.field(meta, _VALUES) != rows:
             raise ValueError(f"column {name!r} has {thrift.field(meta, _VALUES)} values in {rows} rows")
         index = thrift.value(chunk, 4), thrift.value(chunk, 5)
-        return _Chunk(meta, begin, begin + size, rows, index if None not in index else None)
+        kept = thrift.struct_bytes([f for f in meta if f[0] in _KEPT])[:-1]
+        return _Chunk(kept, begin, begin + size, rows, index if None not in index else None)
 
     def _of(self, source: pa.NativeFile, group: int, name: str) -> _Pages:
         with self._pages_lock:
@@ -197,9 +200,9 @@ class Layout:
         return found
 
 
-def _plain_columns(elements: Sequence[Struct]) -> tuple[dict[str, Struct], dict[str, int]]:
+def _plain_columns(elements: Sequence[Struct]) -> tuple[dict[str, bytes], dict[str, int]]:
     """Schema elements of columns that are neither nested nor INT96, and where their chunks are."""
-    found: dict[str, Struct] = {}
+    found: dict[str, bytes] = {}
     leaves: dict[str, int] = {}
     at = leaf = 0
 
@@ -216,7 +219,7 @@ def _plain_columns(elements: Sequence[Struct]) -> tuple[dict[str, Struct], dict[
         name = thrift.field(element, 4).decode()
         plain = not thrift.value(element, 5) and thrift.value(element, 3) != _REPEATED
         if plain and thrift.value(element, 1) != _INT96:
-            found[name], leaves[name] = element, leaf
+            found[name], leaves[name] = thrift.struct_bytes(element), leaf
         skip()
     return found, leaves
 

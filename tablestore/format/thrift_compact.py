@@ -1,7 +1,8 @@
 """Thrift's compact form, walked without knowing names: how Parquet writes footers and page headers. Pure.
 
 A struct is a list of (field id, type, value) in order; lists are (type of items, items). What is read and
-written back unchanged has the same bytes. Used by `parquet_int96` and `parquet_pages`.
+written back unchanged has the same bytes. Structs that are bytes already are written as they are. Used by
+`parquet_int96` and `parquet_pages`.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ def struct_bytes(fields: Struct) -> bytes:
             out.append(delta << 4 | kind)
         else:
             out.append(kind)
-            out += _long_bytes(number)
+            out += long_bytes(number)
         last = number
         out += _value_bytes(kind, value)
     return bytes(out) + b"\0"
@@ -144,13 +145,13 @@ def _value_bytes(kind: int, value: Any) -> bytes:
     if kind in (BOOL_TRUE, BOOL_FALSE):
         return b""
     if kind in (4, I32, I64):
-        return _long_bytes(value)
+        return long_bytes(value)
     if kind in (3, 7):
         return bytes(value)
     if kind == BINARY:
         return _varint_bytes(len(value)) + value
     if kind == STRUCT:
-        return struct_bytes(value)
+        return value if isinstance(value, bytes) else struct_bytes(value)
     inner, items = value
     head = (
         bytes([len(items) << 4 | inner])
@@ -170,5 +171,6 @@ def _varint_bytes(value: int) -> bytes:
     return bytes(out)
 
 
-def _long_bytes(value: int) -> bytes:
+def long_bytes(value: int) -> bytes:
+    """A number of 16, 32 or 64 bits."""
     return _varint_bytes(value << 1 if value >= 0 else (-value << 1) - 1)

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.format import binary_row, evolution, literal
+from tablestore.format.evolution import Projection
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.random_access import RandomFile
 from tablestore.format.schema import TableSchema
@@ -153,6 +154,7 @@ class KeyedFile:
         self._io, self._path, self._own, self._schema = io, path, own, schema
         self.file = file
         self._bounds, self._cache = bounds, cache
+        self._through: dict[tuple[str, ...], Projection] = {}
         # a name says it all in a store; the rest is for those who make one anew
         self._name = path, file.file_size, file.row_count, file.min_sequence, file.max_sequence, schema.id
 
@@ -177,13 +179,18 @@ class KeyedFile:
     def rows(self, positions: np.ndarray, columns: Sequence[str]) -> pa.RecordBatch:
         """kv rows at ascending positions, at least one; text may be dictionary-encoded."""
         opened = self._opened()
-        through = evolution.projection(self._own, self._schema, columns)
+        through = self._projection(tuple(columns))
         group_of = np.searchsorted(opened.file.starts, positions, side="right") - 1
         found: list[pa.RecordBatch] = []
         for group in np.unique(group_of).tolist():
             places = positions[group_of == group] - opened.file.starts[group]
             found.append(self._rows(opened.file, group, places, through.file_columns))
         return evolution.evolve(joined(found), through)
+
+    def _projection(self, columns: tuple[str, ...]) -> Projection:
+        if columns not in self._through:
+            self._through[columns] = evolution.projection(self._own, self._schema, columns)
+        return self._through[columns]
 
     def _rows(
         self, file: RandomFile, group: int, places: np.ndarray, columns: tuple[str, ...]
@@ -227,7 +234,7 @@ class KeyedFile:
 
     def _keys(self, opened: _Opened, group: int) -> SortedKeys:
         def read() -> SortedKeys:
-            through = evolution.projection(self._own, self._schema, [f.name for f in self._schema.key_fields])
+            through = self._projection(tuple(f.name for f in self._schema.key_fields))
             batches = opened.file.group(self._io, group, through.file_columns)
             seen = [evolution.evolve(b, through) for b in batches]
             return SortedKeys.of(key_columns.of_columns(seen, self._schema.key_fields))

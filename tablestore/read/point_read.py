@@ -24,7 +24,7 @@ from tablestore.lsm import interval
 from tablestore.lsm import keys as key_columns
 from tablestore.lsm.changelog import LowestLevel, by_level, with_level
 from tablestore.lsm.keyed_file import KeyedFile, file_bounds
-from tablestore.lsm.keys import Component
+from tablestore.lsm.keys import Component, Key
 from tablestore.lsm.lookup_cache import CacheBounds
 from tablestore.lsm.merge_function import (
     MergeFunction,
@@ -37,6 +37,7 @@ from tablestore.lsm.merge_function import (
 )
 from tablestore.lsm.sorted_run import old_to_new
 from tablestore.meta.deletion_files import deletion_files
+from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.read.pruning import TRUE, Filters, Pruner
 from tablestore.read.split import DataSplit, splits
@@ -70,12 +71,11 @@ class _File:
 
 @dataclass(frozen=True)
 class _Split:
-    """Files that a scan merges with each other (`raw`: reads as they lie), older runs first, and components
-    of the first and last key of each, in turn."""
+    """Files that a scan merges with each other (`raw`: reads as they lie), older runs first, with the first
+    and the last key of each."""
 
     raw: bool
-    files: tuple[_File, ...]
-    bounds: list[Component]
+    files: tuple[tuple[Key, Key, _File], ...]
 
 
 class PointReader:
@@ -85,6 +85,7 @@ class PointReader:
         self._store, self._snapshot = store, snapshot
         self._splits: dict[tuple[bytes | None, int | None], tuple[_Split, ...]] = {}
         self._splits_lock = threading.Lock()
+        self._last: tuple[bytes | None, Entries] | None = None
 
     def read(
         self, partition: bytes | None, bucket: int | None, keys: pa.RecordBatch, names: Sequence[str]
@@ -125,8 +126,7 @@ class PointReader:
         self, split: _Split, wanted: Sequence[Component], columns: Sequence[str], levels: bool
     ) -> Iterator[Found]:
         first, last = key_columns.key_at(wanted, 0), key_columns.key_at(wanted, -1)
-        for number, file in enumerate(split.files):
-            low, high = (key_columns.key_at(split.bounds, 2 * number + end) for end in (0, 1))
+        for low, high, file in split.files:
             if key_columns.less(last, low) or key_columns.less(high, first):
                 continue
             places, positions = file.find(self._store, wanted)
@@ -145,15 +145,9 @@ class PointReader:
 
     def _planned(self, partition: bytes | None, bucket: int | None) -> tuple[DataSplit, ...]:
         """The splits of a scan of a bucket; of several, if it is not known."""
-        store = self._store
-        entries = store.manifests.live_entries(
-            self._snapshot,
-            partition=None if partition is None else lambda p: p == partition,
-            bucket=None if bucket is None else lambda b, _: b == bucket,
-            manifest=lambda m: (
-                bucket is None or m.min_bucket is None or m.min_bucket <= bucket <= m.max_bucket
-            ),
-        )
+        store, entries = self._store, self._live(partition)
+        if bucket is not None:
+            entries = entries.filter(entries.numbers("bucket") == bucket)
         nothing = Filters(TRUE, TRUE, TRUE, TRUE)
         pruner = Pruner(store.schema, store.options, nothing, store.partition_values, store.schema_of)
         entries = entries.filter(entries.numbers("bucket") != POSTPONE_BUCKET)
@@ -165,6 +159,15 @@ class PointReader:
             options=store.options,
             deletions=vectors,
         )
+
+    def _live(self, partition: bytes | None) -> Entries:
+        """Live files of a partition, which serve for its other buckets, too."""
+        last = self._last
+        if last is None or last[0] != partition:
+            chosen = None if partition is None else (lambda p: p == partition)
+            last = partition, self._store.manifests.live_entries(self._snapshot, partition=chosen)
+            self._last = last
+        return last[1]
 
     def _made(self, split: DataSplit) -> _Split:
         store, order = self._store, _old_to_new(split, self._store)
@@ -178,7 +181,8 @@ class PointReader:
             keyed = KeyedFile(store.io, path, meta, own, store.schema, bounds=bounds)
             files.append(_File(keyed, meta.level, split.deletion_file(number)))
         ends = file_bounds([f.keyed.file for f in files], store.schema.key_fields)
-        return _Split(split.raw, tuple(files), ends)
+        keys = [key_columns.key_at(ends, i) for i in range(2 * len(files))]
+        return _Split(split.raw, tuple(zip(keys[::2], keys[1::2], files, strict=True)))
 
 
 def _old_to_new(split: DataSplit, store: Store) -> list[int]:
