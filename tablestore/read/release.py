@@ -118,7 +118,7 @@ class Releases:
 
     def _tag(self, name: str) -> tuple[str, int | None]:
         ends = self._tags[name].ends_ms if name in self._tags else None
-        if ends is None or not self._tags_end:
+        if ends is None or not self._tags_end or self._write_only:
             return f"tag {name} is deleted", None
         return f"tag {name} ends", self._now + (ends - self._local_now)
 

@@ -34,10 +34,11 @@ _MEANING = {
 
 @dataclass(frozen=True)
 class Storage:
-    """`files`: a row a file, see STORAGE; `location`: the table's directory."""
+    """`files`: a row a file, see STORAGE; `location`: the table's directory; `at_ms`: local wall clock."""
 
     location: str
     files: pa.Table
+    at_ms: int = 0
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.files.__arrow_c_stream__(requested_schema)
@@ -55,7 +56,8 @@ class Storage:
         return _made(SUMMARY, rows)
 
     def holders(self) -> pa.Table:
-        """What is not live by who keeps it; `alone_bytes`: what nobody else needs."""
+        """What is not live by who keeps it; `alone_bytes`: what nobody else needs, null for consumers, which
+        keep snapshots."""
         kept = self.files.filter(pc.equal(self.files["state"], KEPT))
         counts = {n: pc.fill_null(pc.list_value_length(kept[n]), 0) for n in ("tags", "branches")}
         held = {
@@ -77,7 +79,20 @@ class Storage:
                 rows.append((text, some.num_rows, _sum(some), _sum(kept.filter(pc.and_(mine, alone)))))
         for what, column in (("tag", "tags"), ("branch", "branches")):
             rows += _named(what, kept, kept[column], alone)
+        snapshots = kept.filter(pc.is_valid(kept["last_needed"]))
+        rows += _named("consumer", snapshots, snapshots["consumers"], None)
         return _made(HOLDERS, rows)
+
+    def released(self) -> tuple[int, int, int]:
+        """Kept bytes that the next expiry frees, that time and commits will, and that others must let go."""
+        kept = self.files.filter(pc.equal(self.files["state"], KEPT))
+        newest = pc.max(self.files["last_needed"])
+        old = pc.less_equal(pc.cast(kept["freed_after"], pa.int64()), self.at_ms)
+        enough = pc.less_equal(pc.coalesce(kept["freed_after_snapshot"], newest), newest)
+        by_itself = pc.is_valid(kept["freed_after"])
+        due = _sum(kept.filter(pc.coalesce(pc.and_(old, enough), False)))
+        sooner_or_later = _sum(kept.filter(by_itself))
+        return due, sooner_or_later - due, _sum(kept) - sooner_or_later
 
     @property
     def text(self) -> str:
@@ -95,10 +110,13 @@ class Storage:
         if held.num_rows:
             lines += ["", f"  {'kept by':<28}{'bytes':>12}{'alone':>12}"]
             lines += [
-                f"  {r['holder'][:27]:<28}{_size(r['bytes']):>12}{_size(r['alone_bytes']):>12}"
+                f"  {r['holder'][:27]:<28}{_size(r['bytes']):>12}{_size(r['alone_bytes']):>12}".rstrip()
                 for r in held.slice(0, 12).to_pylist()
             ]
             lines += [f"  … and {held.num_rows - 12} more holders"] if held.num_rows > 12 else []
+            due, later, asked = self.released()
+            lines.append(f"  goes with the next expiry: {_size(due)}; with time and commits: {_size(later)};")
+            lines.append(f"  only when tags, branches, consumers or changelogs let go: {_size(asked)}")
         outside = self.files.filter(self.files["outside"])
         if outside.num_rows:
             lines.append(f"  besides {_size(_sum(outside))} in {outside.num_rows:,} files at other roots")
@@ -110,7 +128,7 @@ class Storage:
 
 def stored(store: Store) -> Storage:
     """What lies in the table's directory now, attributed."""
-    return Storage(store.paths.root, storage(store))
+    return Storage(store.paths.root, storage(store), store.env.local_now_ms())
 
 
 def _crossed(summary: pa.Table, states: Iterable[str]) -> list[str]:
@@ -125,15 +143,16 @@ def _crossed(summary: pa.Table, states: Iterable[str]) -> list[str]:
 
 
 def _named(
-    what: str, kept: pa.Table, names: pa.ChunkedArray, alone: pa.ChunkedArray
+    what: str, kept: pa.Table, names: pa.ChunkedArray, alone: pa.ChunkedArray | None
 ) -> list[tuple[Any, ...]]:
-    """A row a tag or branch: files and bytes it keeps, and those that only it does."""
+    """A row a holder: files and bytes it keeps, and those that only it does."""
     lists = names.combine_chunks()
     if not len(lists.flatten()):
         return []
     parents = pc.list_parent_indices(lists)
     sizes = kept["bytes"].combine_chunks().take(parents)
-    mine = pc.if_else(alone.combine_chunks().take(parents), sizes, 0)
+    nothing = pa.nulls(len(parents), pa.int64())
+    mine = nothing if alone is None else pc.if_else(alone.combine_chunks().take(parents), sizes, 0)
     flat = pa.table({"name": pc.list_flatten(lists), "bytes": sizes, "alone": mine})
     sums = flat.group_by("name").aggregate([([], "count_all"), ("bytes", "sum"), ("alone", "sum")])
     rows = sums.sort_by("name").to_pylist()
@@ -144,7 +163,9 @@ def _sum(files: pa.Table) -> int:
     return pc.sum(files["bytes"]).as_py() or 0
 
 
-def _size(size: int) -> str:
+def _size(size: int | None) -> str:
+    if size is None:
+        return ""
     if size < 10_000:
         return f"{size:,} B"
     unit, scale = next(u for u in (("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)) if size < u[1] * 1e4)

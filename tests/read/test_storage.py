@@ -158,6 +158,7 @@ def test_a_file_goes_when_its_row_says_and_no_earlier(tmp_path: Path) -> None:
     life.env.sleep(wait - 1)
     assert first["path"] not in local(t, t.expire_snapshots(dry_run=True).files)
     life.env.sleep(1)
+    assert t.inspect.storage().released()[0] >= first["bytes"]
     assert first["path"] in local(t, t.expire_snapshots().files)
 
 
@@ -182,6 +183,9 @@ def test_who_holds_a_file_is_named(tmp_path: Path, held: str) -> None:
     assert row["freed_after"] is None
     assert (row["tags"] == ["v1"]) == (held == "tag")
     assert (row["consumers"] == ["slow"]) == (held == "consumer")
+    shown = [h.split()[0] for h in t.inspect.storage().holders()["holder"].to_pylist()]
+    assert held in shown
+    assert "snapshots" in shown
 
 
 def test_the_screen_adds_up(tmp_path: Path) -> None:
@@ -191,7 +195,8 @@ def test_the_screen_adds_up(tmp_path: Path) -> None:
     assert sum(found.summary()["files"].to_pylist()) == found.files.num_rows == pa.table(found).num_rows
     kept = sum(r["bytes"] for r in found.files.to_pylist() if r["state"] == "kept")
     for row in found.holders().to_pylist():
-        assert row["alone_bytes"] <= row["bytes"] <= kept
+        assert (row["alone_bytes"] or 0) <= row["bytes"] <= kept
+    assert sum(found.released()) == kept
     assert repr(found) == found.text
     assert len(found.text.splitlines()) < 50
 
