@@ -23,7 +23,7 @@ from tablestore.meta import refs
 from tablestore.meta.store import Store
 from tablestore.read import claims as named
 from tablestore.read.claims import BRANCH, CHANGELOG, CONSUMER, KINDS, LEFT, SNAPSHOTS, TAG, Claims
-from tablestore.read.release import FOREIGN, FREE, LIVE, MISSING, Needs, Release, Releases
+from tablestore.read.release import FOREIGN, FREE, KEPT, LIVE, MISSING, Needs, Release, Releases
 from tablestore.read.time_travel import local_ms
 
 _MS = pa.timestamp("ms")
@@ -185,10 +185,12 @@ def _unnamed(
     local = pc.utf8_slice_codeunits(rows["path"], len(store.paths.root) + 1)
     depth, data = len(store.schema.partition_keys), store.paths.data_directory
     folder = f"{re.escape(data)}/" if data else ""
+    mine = f"{store.paths.refs_dir}/".removeprefix(f"{store.paths.root}/")
     own = r"^(branch/branch-[^/]+/)?(schema|snapshot|tag|consumer|changelog)/"
     orphan = Release(FREE, "nothing names it: remove_orphans() takes it once it is a day old")
     places = (
-        ("history", r"^tablestore/", Release(LIVE, "with the table")),
+        ("history", f"^{re.escape(mine)}tablestore/", Release(LIVE, "with the table")),
+        ("history", r"^(branch/branch-[^/]+/)?tablestore/", Release(KEPT, "with its branch")),
         ("temporary", r"(^|/)\.[^/]+\.tmp$", orphan),
         ("manifest", r"^manifest/[^/]+$", orphan),
         ("index", r"^index/[^/]+$", orphan),

@@ -130,6 +130,7 @@ def test_what_nothing_names_is_told_apart_by_where_it_lies(tmp_path: Path) -> No
         "snapshot/notes": ("unknown", "free"),
         "README": ("unknown", "foreign"),
         "tablestore/history/x": ("history", "live"),
+        "branch/branch-b/tablestore/history/x": ("history", "kept"),
     }
     for name in laid:
         path = Path(t.location, name)
