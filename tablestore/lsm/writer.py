@@ -28,7 +28,8 @@ from tablestore.format.schema import TableSchema
 from tablestore.io.fileio import FileIO
 from tablestore.lsm import interval
 from tablestore.lsm.bucket_files import BucketFiles, FileNames, RollingWriter, write_all
-from tablestore.lsm.compaction import CompactionOptions, PickContext, full, pick
+from tablestore.lsm.compaction import CompactionOptions
+from tablestore.lsm.compaction.loop import CompactionLoop
 from tablestore.lsm.decision import Decision
 from tablestore.lsm.deletions import BucketDeletions
 from tablestore.lsm.memory import MemoryPool
@@ -93,8 +94,8 @@ class MergeTreeWriter:
         self._rewriter = Rewriter(self._files, deletions=deletions, produce=produce) if compact else None
         self._changelog = changelog
         self._waits = options.lookup_wait or not options.needs_lookup or not produce
-        self._levels, self._next_sequence = levels, next_sequence
-        self._last_full_ms = PickContext.at(0, levels).last_full_ms
+        self._next_sequence = next_sequence
+        self._loop = CompactionLoop(levels, self._options, carry_out=self._carry_out, now_ms=env.local_now_ms)
         self._buffer = WriteBuffer(schema.key_fields, self._function.sequence)
         self._pool, self._workers = pool, workers
         self._under_way: Future[Flushed] | None = None
@@ -107,12 +108,12 @@ class MergeTreeWriter:
     @property
     def levels(self) -> Levels:
         """The bucket as it will be once everything flushed and compacted so far is committed."""
-        return self._levels
+        return self._loop.levels
 
     @property
     def waiting_bytes(self) -> int:
         """Bytes of what `prepare` may have to write: the buffer, and files it may compact."""
-        live = sum(f.file_size for f in self._levels.files) if self._rewriter is not None else 0
+        live = sum(f.file_size for f in self.levels.files) if self._rewriter is not None else 0
         return self._buffer.bytes + live
 
     def append(
@@ -167,7 +168,7 @@ class MergeTreeWriter:
                 self._pool.report(self, 0)
                 self._take(self._written(buffer))
                 return
-            self._pool.begun(self)
+            self._pool.begun(self, buffer.bytes)
             self._under_way = workers.begin(partial(self._written, buffer))
         except BaseException as e:
             self._failure = e
@@ -208,39 +209,29 @@ class MergeTreeWriter:
     def _take(self, flushed: Flushed) -> None:
         self._new += flushed.data
         self._new_changelog += flushed.changelog
-        self._levels = self._levels.apply((), flushed.data, self._key)
+        self._loop.levels = self.levels.apply((), flushed.data, self._key)
 
     def _stall(self) -> None:
         """Compact while more runs than the stop trigger have gathered."""
-        while self._options.stalls(self._levels) and self._compact(stalled=True):
-            backlog = self._options.backlog(self._levels)
+        for _ in self._loop.relieve():
+            backlog = self._options.backlog(self.levels)
             log.info("%s: waited for compaction, %d runs are left", self._files.directory, backlog)
-
-    def _compact(self, *, stalled: bool = False) -> bool:
-        """Carry out one pick; False when there is nothing to do."""
-        levels = self._levels
-        decision = pick(levels, self._options, PickContext(self._env.local_now_ms(), self._last_full_ms))
-        return self._carry_out(decision, stalled=stalled)
 
     def _compact_fully(self) -> None:
         """Bring everything to the top level."""
         files = self._files
         worn = self._deletions.names() if self._deletions is not None else frozenset()
-        worn |= expired_files(self._env, files.schema_of, files.schema, files.options, self._levels.files)
-        self._carry_out(full(self._levels, self._options, worn=lambda f: f.file_name in worn))
+        worn |= expired_files(self._env, files.schema_of, files.schema, files.options, self.levels.files)
+        self._loop.fully(lambda f: f.file_name in worn)
 
-    def _carry_out(self, decision: Decision, *, stalled: bool = False) -> bool:
+    def _carry_out(self, decision: Decision, levels: Levels) -> Levels | None:
+        """The levels after a decision, None if nothing came of it."""
         assert self._rewriter is not None
-        levels = self._levels
-        if decision.unit is None:
-            return False
+        assert decision.unit is not None
         started = self._env.monotonic()
         result = self._rewriter.run(decision.unit, levels)
         millis = int((self._env.monotonic() - started) * 1000)
-        if decision.unit.output_level == levels.max_level:
-            self._last_full_ms = self._env.local_now_ms()
         log.info("compacted %s: %s", self._files.directory, decision.text)
-        self._levels = levels.apply(result.before, result.after, self._key)
         record = record_of(
             decision,
             strategy=self._options.strategy.value,
@@ -250,11 +241,11 @@ class MergeTreeWriter:
             changelog=result.changelog,
             live=len(levels.files),
             millis=millis,
-            stalled=stalled,
+            stalled=self._loop.stalled,
         )
         self._compacted, between = self._compacted.then(replace(result, records=(record,)))
         self._files.delete(f.file_name for f in between)
-        return bool(result.before)
+        return levels.apply(result.before, result.after, self._key) if result.before else None
 
     def prepare(self, *, fully: bool = False) -> CommitMessage:
         """Flush, compact while a rule fires (with `fully`, everything), and hand over what is to be
@@ -268,8 +259,9 @@ class MergeTreeWriter:
         self.wait()
         if fully and self._rewriter is not None:
             self._compact_fully()
-        while self._rewriter is not None and self._compact():
-            pass
+        if self._rewriter is not None:
+            for decision in self._loop.settle():
+                log.debug("%s: %s", self._files.directory, decision.rule)
         self._flush(None)
         new_index, replaced = self._deletions.flush() if self._deletions is not None else ((), ())
         partition, bucket, total_buckets = self._place

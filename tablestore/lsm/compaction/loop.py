@@ -23,7 +23,7 @@ class CompactionLoop:
     """Picks from `levels` until nothing is left to do. `carry_out` gives the levels after a decision, None if
     nothing came of it; `now_ms` the local wall clock."""
 
-    __slots__ = ("_carry_out", "_now_ms", "last_full_ms", "levels", "options")
+    __slots__ = ("_carry_out", "_now_ms", "last_full_ms", "levels", "options", "stalled")
 
     def __init__(
         self, levels: Levels, options: CompactionOptions, *, carry_out: CarryOut, now_ms: Callable[[], int]
@@ -31,11 +31,16 @@ class CompactionLoop:
         self.levels, self.options = levels, options
         self._carry_out, self._now_ms = carry_out, now_ms
         self.last_full_ms = PickContext.at(0, levels).last_full_ms
+        self.stalled = False  # whether a writer waits for what is carried out
 
     def relieve(self) -> Iterator[Decision]:
         """What is carried out before a flush, one decision at a time: the write stall."""
         while self.options.stalls(self.levels):
-            decision = self.once()
+            self.stalled = True
+            try:
+                decision = self.once()
+            finally:
+                self.stalled = False
             if decision is None:
                 return
             yield decision
