@@ -22,15 +22,37 @@ from tablestore.options import MergeEngine, TableOptions
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Files and bytes that would be read or only moved, and what would be written: `output`, whose rows are
-    exact or lie between its bounds."""
+    """Files that would be rewritten or only moved, and what would be written: `output`, whose rows are exact
+    or lie between its bounds."""
 
-    files_read: int
-    bytes_read: int
-    rows_in: int
-    files_moved: int
-    bytes_moved: int
+    read: tuple[DataFileMeta, ...]
+    moved: tuple[DataFileMeta, ...]
     output: Estimate
+
+    @property
+    def files_read(self) -> int:
+        """How many files are rewritten."""
+        return len(self.read)
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of the files that are rewritten."""
+        return sum(f.file_size for f in self.read)
+
+    @property
+    def rows_in(self) -> int:
+        """Rows of the files that are rewritten, deleted ones included."""
+        return sum(f.row_count for f in self.read)
+
+    @property
+    def files_moved(self) -> int:
+        """How many files only change their level."""
+        return len(self.moved)
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes of the files that only change their level."""
+        return sum(f.file_size for f in self.moved)
 
     @property
     def text(self) -> str:
@@ -79,7 +101,7 @@ def forecast(
         )
         outputs.append(_uncertain(found, step, expired))
         read += step.files
-    return _forecast(read, moved, outputs)
+    return Forecast(tuple(read), tuple(moved), total(outputs))
 
 
 def combined(files: Sequence[DataFileMeta], gone: Mapping[str, int]) -> Forecast:
@@ -90,14 +112,14 @@ def combined(files: Sequence[DataFileMeta], gone: Mapping[str, int]) -> Forecast
     size = sum(f.file_size for f in files)
     why = "rows are copied" if rows == before else f"{before - rows:,} rows are marked as deleted"
     estimate = Estimate(rows, round(size * rows / before) if before else 0, True, why, rows, rows)
-    return _forecast(files, [], [estimate])
+    return Forecast(tuple(files), (), estimate)
 
 
 def placed(files: Sequence[DataFileMeta]) -> Forecast:
     """What giving waiting rows their buckets would do: at most as many rows come out."""
     rows, size = sum(f.row_count for f in files), sum(f.file_size for f in files)
     why = "rows of equal keys become one, how many is not known"
-    return _forecast(files, [], [Estimate(rows, size, False, why, min(rows, 1), rows)])
+    return Forecast(tuple(files), (), Estimate(rows, size, False, why, min(rows, 1), rows))
 
 
 def _read_all_the_same(file: DataFileMeta, unit: CompactUnit, levels: Levels, options: TableOptions) -> bool:
@@ -121,19 +143,6 @@ def _uncertain(found: Estimate, step: Step, expired: Container[str]) -> Estimate
     if not any(f.file_name in expired for f in step.files):
         return found
     return replace(found, exact=False, rows_least=0, why=f"{found.why}; rows past their time are left out")
-
-
-def _forecast(
-    read: Sequence[DataFileMeta], moved: Sequence[DataFileMeta], outputs: Sequence[Estimate]
-) -> Forecast:
-    return Forecast(
-        len(read),
-        sum(f.file_size for f in read),
-        sum(f.row_count for f in read),
-        len(moved),
-        sum(f.file_size for f in moved),
-        total(outputs),
-    )
 
 
 def total(found: Iterable[Estimate]) -> Estimate:

@@ -5,6 +5,7 @@ Values to print (`text`), to study (`explain()`) and to compute with (`to_arrow(
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,6 +37,19 @@ SCHEMA = pa.schema(
         pa.field("rows_most", pa.int64(), nullable=False),
         pa.field("measured", pa.bool_(), nullable=False),
         pa.field("how", pa.string(), nullable=False),
+    ]
+)
+FILES = pa.schema(
+    [
+        pa.field("partition", pa.string(), nullable=False),
+        pa.field("bucket", pa.int32(), nullable=False),
+        pa.field("file_name", pa.string(), nullable=False),
+        pa.field("level", pa.int32(), nullable=False),
+        pa.field("output_level", pa.int32(), nullable=False),
+        pa.field("action", pa.string(), nullable=False),
+        pa.field("bytes", pa.int64(), nullable=False),
+        pa.field("rows", pa.int64(), nullable=False),
+        pa.field("deletes", pa.int64()),
     ]
 )
 _SHOWN = 20  # buckets with work that a text names
@@ -77,6 +91,17 @@ class Pick:
         if self.outcome:
             lines.append(f"  {'did' if self.record is not None else 'would'}: {self.outcome}")
         return "\n".join(lines)
+
+    def files(self) -> Iterator[tuple[Any, ...]]:
+        """Values of `FILES`, one tuple a file."""
+        unit, found = self.decision.unit, self.forecast
+        if unit is None or found is None:
+            return
+        does = {f.file_name: "rewrite" for f in found.read} | {f.file_name: "move" for f in found.moved}
+        for f in unit.files:
+            done = does.get(f.file_name, "leave")
+            place = (self.partition, self.bucket, f.file_name, f.level, unit.output_level)
+            yield (*place, done, f.file_size, f.row_count, f.delete_count)
 
     def row(self) -> tuple[Any, ...]:
         """Values of `SCHEMA`."""
@@ -128,10 +153,8 @@ class Compaction:
         some = [p.forecast for p in self.picks if p.forecast is not None]
         if not some:
             return None
-        sums = (
-            sum(getattr(f, name) for f in some) for name in Forecast.__dataclass_fields__ if name != "output"
-        )
-        return Forecast(*sums, total(f.output for f in some))
+        read, moved = (tuple(x for f in some for x in getattr(f, name)) for name in ("read", "moved"))
+        return Forecast(read, moved, total(f.output for f in some))
 
     @property
     def text(self) -> str:
@@ -164,6 +187,15 @@ class Compaction:
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(SCHEMA)
         arrays = [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)]
         return pa.table(arrays, schema=SCHEMA)
+
+    def files(self) -> pa.Table:
+        """A row for each file of the picks: whether it is rewritten, only moved or left as it is.
+
+        Known for dry runs; what a compaction did to files the manifests tell.
+        """
+        rows = [row for p in self.picks for row in p.files()]
+        columns = list(zip(*rows, strict=True)) if rows else [()] * len(FILES)
+        return pa.table([pa.array(c, f.type) for c, f in zip(columns, FILES, strict=True)], schema=FILES)
 
     def then(self, later: Compaction) -> Compaction:
         """Both as one."""

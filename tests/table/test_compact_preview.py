@@ -75,6 +75,9 @@ def test_overlapping_files_are_estimated_and_say_so(tmp_path):
     (row,) = table.compact(full=True, dry_run=True).to_arrow().to_pylist()
     assert row["how"].startswith("estimated: ")
     assert row["rows_least"] < row["rows_out"] < row["rows_most"]
+    files = table.compact(full=True, dry_run=True).files()
+    assert files.column("action").to_pylist() == ["rewrite"] * 2
+    assert files.column("rows").to_pylist() == [500, 500]
     text = table.compact(full=True, dry_run=True).explain()
     assert "would: reads 2 files" in text
     assert "✓ full: asked for, 2 runs to L5" in text
@@ -87,6 +90,8 @@ def test_files_that_only_move_cost_nothing(tmp_path):
     (pick,) = table.compact(full=True, dry_run=True).picks
     assert (pick.forecast.bytes_read, pick.forecast.output.bytes) == (0, 0)
     assert pick.forecast.text.startswith("only moves ")
+    (file,) = table.compact(full=True, dry_run=True).files().to_pylist()
+    assert (file["action"], file["level"], file["output_level"], file["rows"]) == ("move", 0, 5, 500)
     done = table.compact(full=True)
     assert (done.bytes_read, done.bytes_written, done.bytes_moved) == (0, 0, pick.forecast.bytes_moved)
     assert "only moved" in done.text
