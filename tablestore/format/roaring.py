@@ -31,9 +31,11 @@ def encode32(positions: np.ndarray) -> bytes:
     highs = positions >> 16
     starts = np.r_[0, np.flatnonzero(highs[1:] != highs[:-1]) + 1][: len(positions)]
     ends = np.r_[starts[1:], len(positions)][: len(starts)]
+    count = len(starts)
+    if _plain_arrays(positions, starts, ends):
+        return _encoded_arrays(positions, highs[starts], ends - starts)
     made = [_container(positions[a:b] & 0xFFFF) for a, b in zip(starts, ends, strict=True)]
     runs = [is_run for is_run, _ in made]
-    count = len(made)
     if any(runs):
         flags = np.packbits(np.array(runs, dtype=bool), bitorder="little").tobytes()
         head = struct.pack("<I", _WITH_RUNS | (count - 1) << 16) + flags
@@ -47,6 +49,25 @@ def encode32(positions: np.ndarray) -> bytes:
         offsets = len(head) + 4 * count + np.cumsum(sizes) - sizes
         head += offsets.astype("<u4").tobytes()
     return head + b"".join(body for _, body in made)
+
+
+def _plain_arrays(positions: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> bool:
+    """Whether every container is smallest as an array."""
+    counts = ends - starts
+    if not len(counts) or counts.max() > _ARRAY_MOST:
+        return False
+    begins = np.r_[True, positions[1:] != positions[:-1] + 1]
+    begins[starts] = True
+    return bool((2 + 4 * np.add.reduceat(begins, starts) >= 2 * counts).all())
+
+
+def _encoded_arrays(positions: np.ndarray, highs: np.ndarray, counts: np.ndarray) -> bytes:
+    """A bitmap of which every container is an array."""
+    described = np.empty((len(counts), 2), dtype="<u2")
+    described[:, 0], described[:, 1] = highs, counts - 1
+    offsets = 8 + 8 * len(counts) + 2 * (np.cumsum(counts) - counts)
+    head = struct.pack("<II", _PLAIN, len(counts)) + described.tobytes() + offsets.astype("<u4").tobytes()
+    return head + (positions & 0xFFFF).astype("<u2").tobytes()
 
 
 def _container(lows: np.ndarray) -> tuple[bool, bytes]:
@@ -149,6 +170,11 @@ def _decode32(source: _Bytes, most: int) -> tuple[np.ndarray, int]:
     if int(cards.sum()) > most:
         raise ValueError(f"{int(cards.sum()):,} positions, at most {most:,} are possible")
     at += 4 * count + (4 * count if offsets else 0)
+    if not runs.any() and (cards <= _ARRAY_MOST).all():
+        positions = source.words(at, int(cards.sum())) + (np.repeat(highs, cards) << 16)
+        if (positions[1:] <= positions[:-1]).any():
+            raise ValueError("a container does not hold ascending positions")
+        return positions, at + 2 * len(positions)
     return _containers(source, at, highs, cards, runs)
 
 

@@ -34,6 +34,7 @@ _LEAF = 4
 _ROOM = (4, 16, 48, 256)
 _ARRAY_MOST, _BITMAP_BYTES, _SPAN = 4096, 8192, 1 << 16
 _KEY_BYTES = 6
+_FEWEST_FOR_RUNS = 4  # values; fewer take no more bytes one by one
 
 
 @dataclass(slots=True)
@@ -89,11 +90,17 @@ class _Container:
             return made
         return _Container(_ARRAY if len(lows) <= _ARRAY_MOST else _BITS, lows)
 
-    def bytes(self) -> bytes:
-        """As it is written: as runs if these are shorter."""
-        firsts = self.firsts
+    def optimized(self) -> _Container:
+        """The same as runs if these are shorter."""
+        if self.kind == _RUNS or len(self.lows) < _FEWEST_FOR_RUNS:
+            return self
         plain = 2 * len(self.lows) if self.kind == _ARRAY else _BITMAP_BYTES
-        if self.kind == _RUNS or plain > 2 + 4 * len(firsts):
+        return _Container(_RUNS, self.lows) if plain > 2 + 4 * len(self.firsts) else self
+
+    def bytes(self) -> bytes:
+        """As it is written."""
+        if self.kind == _RUNS:
+            firsts = self.firsts
             lasts = np.r_[firsts[1:], len(self.lows)] - 1
             pairs = np.stack([self.lows[firsts], self.lows[lasts] - self.lows[firsts]], axis=1).astype("<u2")
             return struct.pack("<BBiH", 1, _RUNS, len(self.lows), len(firsts)) + pairs.tobytes()
@@ -105,11 +112,15 @@ class _Container:
         return head + np.packbits(bits, bitorder="little").tobytes()
 
 
-def union(held: bytes, given: bytes) -> bytes:
-    """Both sets as one, with the bytes that the original gives when it adds `given` to `held`."""
-    one, other = _Bitmap.decode(held), _Bitmap.decode(given)
-    for leaf in other.leaves():
-        one.add(leaf.key, other.container(leaf))
+def union(*sets: bytes) -> bytes:
+    """All sets as one, with the bytes that the original gives when it adds the second to the first, and so
+    on, writing and reading what it has after each."""
+    one = _Bitmap.decode(sets[0])
+    for given in sets[1:]:
+        other = _Bitmap.decode(given)
+        for leaf in other.leaves():
+            one.add(leaf.key, other.container(leaf))
+        one.slots = [container and container.optimized() for container in one.slots]
     return one.encode()
 
 
@@ -181,7 +192,7 @@ class _Bitmap:
                 struct.pack("<Bq", 1, keys),
                 *nodes,
                 struct.pack("<ibi", 1, -2, len(self.slots)),
-                *(b"\0" if one is None else one.bytes() for one in self.slots),
+                *(b"\0" if one is None else one.optimized().bytes() for one in self.slots),
                 struct.pack("<qii", there, 0, self.used - 1),
             )
         )

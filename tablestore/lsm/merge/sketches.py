@@ -7,8 +7,9 @@ DataSketches, whose library must be installed. Used by `functions`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,7 @@ try:
 except ImportError:
     datasketches = None
 
-Union = Callable[[bytes, bytes], bytes]
+Union = Callable[..., bytes]  # of two sets or more, the oldest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,44 +35,58 @@ class BytesUnion:
 
     def fold(self, name: str, column: pa.Array, t: DataType, walk: Walk, failures: Failures) -> pa.Array:
         """One value a group."""
-        values, actions = column.take(pa.array(walk.rows)).to_pylist(), walk.actions
+        values, actions = column.take(pa.array(walk.rows)).to_pylist(), walk.actions.tolist()
         found: list[bytes | None] = []
         for group, (start, end) in enumerate(zip(walk.starts.tolist(), walk.ends.tolist(), strict=True)):
-            held: bytes | None = None
             try:
-                for place in range(start, end):
-                    if actions[place] == SET or (held is None and actions[place] != SKIP):
-                        held = values[place]
-                    elif actions[place] == OLDER and values[place] is not None:
-                        held = self.union(values[place], held)
-                    elif actions[place] != SKIP and values[place] is not None:
-                        held = self.union(held, values[place])
+                found.append(self._of_one(values[start:end], actions[start:end]))
             except (ValueError, RuntimeError) as e:
                 failures.add(group, name, f"bytes that are no such bitmap or sketch: {e}")
-            found.append(held)
+                found.append(None)
         return pa.array(found, column.type)
 
+    def _of_one(self, values: Sequence[bytes | None], actions: Sequence[int]) -> bytes | None:
+        parts: list[bytes] = []
+        for value, action in zip(values, actions, strict=True):
+            if action == SET:
+                parts = []
+            if value is None or action == SKIP:
+                continue
+            parts = [value, self._joined(parts)] if action == OLDER and parts else [*parts, value]
+        return self._joined(parts) if parts else None
 
-def rbm32(held: bytes, given: bytes) -> bytes:
-    """Both 32-bit bitmaps as one."""
-    return roaring.encode32(np.union1d(roaring.decode32(held), roaring.decode32(given)))
+    def _joined(self, parts: Sequence[bytes]) -> bytes:
+        return parts[0] if len(parts) == 1 else self.union(*parts)
 
 
-def rbm64(held: bytes, given: bytes) -> bytes:
-    """Both 64-bit bitmaps as one."""
-    return roaring_tree.union(held, given)
+def rbm32(*bitmaps: bytes) -> bytes:
+    """All 32-bit bitmaps as one."""
+    return roaring.encode32(np.unique(np.concatenate([roaring.decode32(one) for one in bitmaps])))
 
 
-def theta(held: bytes, given: bytes) -> bytes:
-    """The union of two theta sketches, compact and ordered."""
+def rbm64(*bitmaps: bytes) -> bytes:
+    """All 64-bit bitmaps as one."""
+    return roaring_tree.union(*bitmaps)
+
+
+def theta(*parts: bytes) -> bytes:
+    """The union of theta sketches, compact and ordered."""
+    return reduce(_theta, parts)
+
+
+def _theta(held: bytes, given: bytes) -> bytes:
     union = datasketches.theta_union()
     for one in (held, given):
         union.update(datasketches.compact_theta_sketch.deserialize(one))
     return union.get_result().serialize()
 
 
-def hll(held: bytes, given: bytes) -> bytes:
-    """The union of two HLL sketches, as a compact HLL_4 with the size of the newer one."""
+def hll(*parts: bytes) -> bytes:
+    """The union of HLL sketches, as a compact HLL_4 with the size of the newest one."""
+    return reduce(_hll, parts)
+
+
+def _hll(held: bytes, given: bytes) -> bytes:
     newer = datasketches.hll_sketch.deserialize(given)
     union = datasketches.hll_union(newer.lg_config_k)
     union.update(newer)
