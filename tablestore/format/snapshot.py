@@ -100,11 +100,18 @@ def _require_optional(values: Mapping[str, Any], path: str) -> None:
         if sound and kind is int:
             sound = -_MOST - 1 <= value <= _MOST
         if sound and kind is dict:
-            sound = all(isinstance(v, str) for v in value.values())
+            sound = all(isinstance(v, str) and _is_text(k + v) for k, v in value.items())
+        if sound and kind is str:
+            sound = _is_text(value)
         if sound and f.name in _NAMES:
             sound = is_plain(value)
         if not sound:
             raise Corrupt(path, f"field {_KEYS[f.name]!r} is {value!r}")
+
+
+def _is_text(value: str) -> bool:
+    """Whether it can be encoded: JSON may spell halves of characters."""
+    return not any("\ud800" <= c <= "\udfff" for c in value)
 
 
 def from_json(data: bytes, path: str) -> Snapshot:

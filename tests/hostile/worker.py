@@ -160,7 +160,7 @@ def _refs(table: Path) -> Any:
 
 
 INSPECTED = ("snapshots", "schemas", "options", "manifests", "files", "partitions", "buckets", "tags")
-INSPECTED += ("branches", "consumers", "commits", "levels", "storage", "amplification")
+INSPECTED += ("branches", "consumers", "commits", "levels", "storage", "amplification", "doctor", "pressure")
 LOOKS = {"rows": _rows, "inspect": _inspect, "stream": _stream, "refs": _refs, "check": _check}
 
 
