@@ -37,6 +37,7 @@ from tablestore.meta.store import Store
 
 log = logging.getLogger(__name__)
 _FILE = re.compile(r"history-(\d+)-(\d+)-[0-9a-f]{8}\.jsonl")
+_FLUSH = ("kind", "partition", "bucket", "level", "file_size")
 _JOIN_EVERY = 64  # snapshots
 _SMALL_BYTES = 1 << 20  # files above stay as they are
 _MOST_BYTES = 16 << 20  # of a joined file
@@ -210,17 +211,13 @@ def _flushed(store: Store, snapshot: Snapshot) -> tuple[Flushed, ...]:
     """What writers added, by bucket and level."""
     if snapshot.commit_kind == COMPACT:
         return ()
-    found = []
-    for entries, told in (
-        (store.manifests.delta_entries(snapshot), False),
-        (_changes(store, snapshot), True),
-    ):
-        added = entries.filter(entries.numbers("kind") == ADD).table if len(entries) else entries.table
-        by = added.group_by(["partition", "bucket", "level"], use_threads=False)
-        for row in by.aggregate([("file_size", "sum")]).to_pylist():
-            size = (0, row["file_size_sum"]) if told else (row["file_size_sum"], 0)
-            found.append(Flushed(store.partition_text(row["partition"]), row["bucket"], row["level"], *size))
-    return tuple(found)
+    sums: dict[tuple[bytes, int, int], list[int]] = {}
+    for i, entries in enumerate((store.manifests.delta_entries(snapshot), _changes(store, snapshot))):
+        columns = [entries.table.column(n).to_pylist() for n in _FLUSH]
+        for kind, partition, bucket, level, size in zip(*columns, strict=True):
+            if kind == ADD:
+                sums.setdefault((partition, bucket, level), [0, 0])[i] += size
+    return tuple(Flushed(store.partition_text(p), b, level, *n) for (p, b, level), n in sums.items())
 
 
 def _changes(store: Store, snapshot: Snapshot) -> Entries:
