@@ -26,6 +26,7 @@ from tablestore.lsm.bucket_files import BucketFiles, FileNames, RollingWriter
 from tablestore.lsm.memory import MemoryPool
 from tablestore.lsm.recording import APPEND, completed, planned
 from tablestore.lsm.row_stream import RowStream
+from tablestore.lsm.workers import Workers
 
 log = logging.getLogger(__name__)
 
@@ -41,11 +42,12 @@ class AppendWriter:
         pool: MemoryPool,
         next_sequence: int,
         live: Iterable[DataFileMeta] | None,
+        workers: Workers | None = None,
     ) -> None:
         self._files, self._place, self._next = files, place, next_sequence
         self._names = FileNames(files)
         self._live = None if live is None else append_compaction.in_order(live)
-        self._stream = RowStream(self._open, pool=pool)
+        self._stream = RowStream(self._open, pool=pool, workers=workers)
         self._rows = 0
         self._new: list[DataFileMeta] = []
         self._before: list[DataFileMeta] = []

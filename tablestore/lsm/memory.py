@@ -76,12 +76,12 @@ class MemoryPool:
         if grown:
             self._settle()
 
-    def begun(self, owner: BufferOwner) -> None:
-        """An owner begins to flush, beside its thread, all it holds."""
+    def begun(self, owner: BufferOwner, held_bytes: int) -> None:
+        """An owner begins to flush, beside its thread, so much: all it holds."""
         with self._accounts_lock:
             account = self._accounts.setdefault(owner, _Account(threading.get_ident()))
             self._flushes += 1
-            account.began, account.under_way, account.held = self._flushes, account.held, 0
+            account.began, account.under_way, account.held = self._flushes, held_bytes, 0
 
     def flushed(self, owner: BufferOwner) -> None:
         """The flush of an owner that was under way is done."""

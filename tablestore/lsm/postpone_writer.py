@@ -22,6 +22,7 @@ from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.bucket_files import BucketFiles, FileNames, RollingWriter
 from tablestore.lsm.memory import MemoryPool
 from tablestore.lsm.row_stream import RowStream
+from tablestore.lsm.workers import Workers
 from tablestore.options import TableOptions
 
 UNNUMBERED = -1
@@ -30,11 +31,13 @@ UNNUMBERED = -1
 class PostponeWriter:
     """Writes one partition. `files` are those of its postponed bucket under `postponed_options`."""
 
-    def __init__(self, files: BucketFiles, *, partition: bytes, pool: MemoryPool) -> None:
+    def __init__(
+        self, files: BucketFiles, *, partition: bytes, pool: MemoryPool, workers: Workers | None = None
+    ) -> None:
         self._files, self._partition = files, partition
         self._names = FileNames(files)
         self._schema = kv_schema(files.schema)
-        self._stream = RowStream(self._open, pool=pool)
+        self._stream = RowStream(self._open, pool=pool, workers=workers)
 
     def _open(self) -> RollingWriter:
         return RollingWriter(self._files, self._names.data, level=0, source=APPEND_SOURCE)

@@ -238,6 +238,7 @@ class TableWrite:
             pool=self._pool,
             next_sequence=self._next_sequence((partition, bucket)),
             live=self._files_of((partition, bucket)) if combining else None,
+            workers=self._workers,
         )
 
     @cached_property
@@ -249,7 +250,7 @@ class TableWrite:
         number = int(self._store.env.jitter() * (2**31 - 1))
         options = postponed_options(self._store.schema, self._store.options, user=self._user, number=number)
         files = self._files(partition, POSTPONE_BUCKET, options)
-        return PostponeWriter(files, partition=partition, pool=self._pool)
+        return PostponeWriter(files, partition=partition, pool=self._pool, workers=self._workers)
 
     def _files(self, partition: bytes, bucket: int, options: TableOptions) -> BucketFiles:
         store = self._store

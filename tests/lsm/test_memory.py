@@ -100,7 +100,7 @@ class Slow(Owner):
     def flush(self) -> None:
         self.wait()
         self.under_way, self.held, self.flushed = self.held, 0, self.flushed + 1
-        self.pool.begun(self)
+        self.pool.begun(self, self.under_way)
 
     def wait(self) -> None:
         if self.under_way:

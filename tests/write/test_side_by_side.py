@@ -12,6 +12,7 @@ import pytest
 import tablestore as ts
 from tablestore.errors import Unavailable
 from tablestore.io.fileio import LocalFileIO
+from tablestore.lsm import row_stream
 from tablestore.lsm import writer as writing
 from tablestore.meta.store import Store
 from tablestore.write import table_write
@@ -23,6 +24,8 @@ SCHEMA = pa.schema([("k", pa.int64()), ("p", pa.int32()), ("v", pa.string())])
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "_BESIDE_BYTES", 0)
+    monkeypatch.setattr(row_stream, "_BESIDE_BYTES", 0)
+    monkeypatch.setattr(row_stream, "_HELD_BYTES", 4096)
     monkeypatch.setattr(table_write, "_TOGETHER_BYTES", 0)
 
 
@@ -70,6 +73,31 @@ def test_any_number_of_threads_gives_the_same_rows(
                         w.write(batch, row_kind_column="kind")
         assert rows(tables[0]).equals(rows(tables[1])), f"seed {seed}"
         assert [table.check() for table in tables] == [[], []]
+
+
+@pytest.mark.parametrize("bucket", [-1, 3])
+def test_append_tables_hold_the_same_rows_in_the_same_order(
+    tmp_path: Path, seeds: range, bucket: int
+) -> None:
+    for seed in seeds:
+        found = []
+        for threads in (0, 3):
+            options = {"bucket": bucket, "target-file-size": "4 kb", THREADS: threads}
+            table = ts.connect(str(tmp_path / f"{seed}-{threads}")).create_table(
+                "db.t",
+                schema=SCHEMA,
+                partition_by=["p"],
+                options=options | ({"bucket-key": "k"} if bucket > 0 else {}),
+            )
+            rng = np.random.default_rng(seed)
+            with table.writer() as w:
+                for _ in range(8):
+                    w.write(changes(rng).drop_columns(["kind"]))
+            files = table.inspect.files()
+            found.append((table.scan().to_arrow(), sorted(files["record_count"].to_pylist())))
+            assert table.check() == []
+        assert found[0] == found[1], f"seed {seed}"
+        assert len(found[0][1]) > 3
 
 
 class OneBroken(LocalFileIO):
