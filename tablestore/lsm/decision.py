@@ -244,7 +244,7 @@ def _runs(count: int) -> str:
 
 
 def _few_runs(n: dict[str, Any]) -> str:
-    return f"runs {n['runs']} < trigger {n['trigger']}"
+    return f"runs {n['runs']} < trigger {n['trigger']}" if n["runs"] else "no files"
 
 
 def _early_full(n: dict[str, Any], trial: RuleTrial) -> str:
@@ -275,7 +275,7 @@ def _sum(pattern: str, *counts: int) -> str:
 
 
 def _size_amplification(n: dict[str, Any], trial: RuleTrial) -> str:
-    if n["runs"] < n["trigger"]:
+    if n["runs"] < n["trigger"] or not n["runs"]:
         return _few_runs(n)
     sign = ">" if n["newer"] * 100 > n["limit_percent"] * n["oldest"] else "≤"
     share = f"{n['newer'] * 100 // n['oldest']} %" if n["oldest"] else "an empty oldest run"
@@ -285,7 +285,7 @@ def _size_amplification(n: dict[str, Any], trial: RuleTrial) -> str:
 
 
 def _size_ratio(n: dict[str, Any], trial: RuleTrial) -> str:
-    if n["runs"] < n["trigger"]:
+    if n["runs"] < n["trigger"] or not n["runs"]:
         return _few_runs(n)
     return _taken(n, trial)
 
