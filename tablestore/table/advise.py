@@ -124,6 +124,8 @@ def _of_table(
     keys = table.primary_key if primary_key is None else tuple(primary_key)
     parts = schema.partition_keys if partition_by is None else tuple(partition_by)
     own = tuple(bucket_key or (o.bucket_key if primary_key is None else ()))
+    if not (own or keys) and o.bucket > 0:  # a change-log table: every column is its key
+        own = schema.bucket_keys
     function = {"bucket-function.type": o.bucket_function} if len(own or keys) == 1 else {}
     names = list(dict.fromkeys((*keys, *parts, *own)))
     arrow = pa.schema([table.schema.field(n) for n in names if n in table.schema.names])

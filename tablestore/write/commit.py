@@ -106,7 +106,7 @@ class Committer:
             made = self._publish(OVERWRITE, delta, request, operation=operation, anew=True)
         except _PublishedElsewhere:
             return Committed(replayed=True)
-        return Committed((made,), _rows(new))
+        return Committed((made,), _rows(new), stalls=self._stalls(messages))
 
     def commit_statistics(self, name: str, request: CommitRequest) -> Committed:
         """An ANALYZE snapshot that names a file of statistics; rows and files stay as they are."""

@@ -17,6 +17,7 @@ from tablestore import col
 from tablestore.read.doctor import RULES, Diagnosis, Finding
 from tablestore.read.inspect import Inspect
 from tablestore.table.table import Table
+from tablestore.write.bucket_advice import BucketAdvice
 from tests.read import golden
 
 SMALL = {
@@ -75,6 +76,14 @@ def mended(table: Table, kind: str, limits: dict[str, float] = SMALL, **options:
     if kind != "waiting rows":
         assert after.scan().to_arrow().sort_by("id") == before
     return found
+
+
+def looked(table: Table, found: Finding) -> BucketAdvice:
+    """What the call gives of a finding that no call mends: what to decide by."""
+    assert not found.mends
+    advice = eval(found.remedy, {"table": table.refresh(), "ts": ts})
+    assert isinstance(advice, BucketAdvice)
+    return advice
 
 
 # what it says of tables that are well
@@ -285,7 +294,7 @@ def test_rows_that_crowd_in_one_bucket(tmp_path: Path) -> None:
     put(t, range(0, 400, 4))
     found = the(doctor(t), "bucket skew")
     assert found.evidence["times_mean"] == 4.0
-    assert not found.mends
+    assert looked(t, found).alternatives[0].skew == 1.0
 
 
 def test_a_partition_that_outgrew_the_others(tmp_path: Path) -> None:
@@ -297,6 +306,7 @@ def test_a_partition_that_outgrew_the_others(tmp_path: Path) -> None:
     limits = {"skew_bytes": 1, "bucket_bytes": 10_000, "bucket_least_bytes": 5_000}
     found = the(doctor(t, limits), "partition skew")
     assert (found.where, found.evidence["partitions"]) == ("p=0", 4)
+    assert looked(t, found).largest == "p=0"
 
 
 # what rows cost or hide
@@ -451,7 +461,8 @@ def test_a_key_that_lacks_the_partition_columns(tmp_path: Path) -> None:
     day = pa.array([date(2026, 1, 1)] * 2)
     t.write(pa.table({"id": pa.array([1, 2], pa.int32()), "v": ["x"] * 2, "n": [1, 1], "day": day}))
     found = the(doctor(t), "narrow key")
-    assert (found.severity, found.evidence["missing"], found.mends) == ("risk", "day", False)
+    assert (found.severity, found.evidence["missing"]) == ("risk", "day")
+    assert looked(t, found).question.bucket_key == ("id",)
 
 
 # what is kept
@@ -499,6 +510,16 @@ def test_a_consumer_that_stands_still(tmp_path: Path) -> None:
     found = mended(t, "stale consumer")
     assert (found.where, found.evidence["next_snapshot"]) == ("consumer old", 2)
     assert found.evidence["held_bytes"] > 0
+
+
+def test_a_consumer_that_holds_changelogs_only_is_fine(tmp_path: Path) -> None:
+    apart = {"consumer.changelog-only": True, "changelog.num-retained.min": 600}
+    t = stale(tmp_path, {"snapshot.time-retained": "1 ms", **apart})
+    t.consumers.reset("old", 2)
+    os.utime(Path(t.location) / "consumer" / "consumer-old", (time.time() - 90_000,) * 2)
+    found = doctor(t)
+    assert "stale consumer" not in found.kinds
+    assert the(found, "old snapshots").evidence["beyond_options"] == 6
 
 
 def test_a_tag_that_keeps_what_nothing_else_needs(tmp_path: Path) -> None:

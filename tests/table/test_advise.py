@@ -177,6 +177,20 @@ def test_a_table_is_looked_at_by_some_of_its_splits(tmp_path: Path) -> None:
     assert ts.advise_buckets(t, bucket_key=["id"]).question.counted == 8_000
 
 
+def test_a_change_log_table_has_every_column_for_its_key(tmp_path: Path) -> None:
+    t = ts.connect(str(tmp_path)).create_table(
+        "d.t",
+        schema={"id": ts.BIGINT, "v": ts.DOUBLE},
+        options={"write-mode": "change-log", "bucket": 4},
+    )
+    t.write(rows(1_000))
+    found = ts.advise_buckets(t)
+    assert found.question.bucket_key == ("id", "v")
+    real = bucket_rows(t)
+    four = ts.advise_buckets(t, parallelism=4)
+    assert next(a for a in four.alternatives if a.buckets == 4).skew == max(real.values()) * 4 / 1_000
+
+
 def test_other_keys_of_a_table_make_another_table(tmp_path: Path) -> None:
     schema = {"id": ts.BIGINT, "k": ts.BIGINT, "v": ts.DOUBLE}
     t = ts.connect(str(tmp_path)).create_table("d.t", schema=schema, primary_key=["id", "k"])

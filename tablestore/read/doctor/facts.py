@@ -22,8 +22,9 @@ from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm import compact_task
 from tablestore.lsm.compaction import CompactionOptions
 from tablestore.lsm.decision import Decision
-from tablestore.meta import consumers, refs
+from tablestore.meta import consumers, refs, retention
 from tablestore.meta.entries import EMPTY, Entries
+from tablestore.meta.retention import Bound
 from tablestore.meta.store import Store
 from tablestore.read import sections
 
@@ -257,6 +258,11 @@ class Facts:
     def consumers(self) -> dict[str, int]:
         """The next snapshot of every stream reader."""
         return consumers.all_next(self.store)
+
+    @cached_property
+    def holds(self) -> list[Bound]:
+        """Consumers as far as they keep snapshots, not only changelogs, from expiring."""
+        return retention.holds(self.store)
 
     @cached_property
     def tags(self) -> list[refs.Tag]:

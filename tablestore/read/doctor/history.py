@@ -20,7 +20,7 @@ def snapshots(facts: Facts) -> Outcome:
     ids, o = facts.snapshot_ids, facts.options
     allowed = _expirable_until(facts)
     held = positions.holder(facts.store.snapshots, facts.snapshot)
-    end = min([allowed, *facts.consumers.values(), *([] if held is None else [held])])
+    end = min([allowed, *(b.first for b in facts.holds), *([] if held is None else [held])])
     over = [i for i in ids if i < end]
     told = f"{count(len(ids), 'snapshot')}, {len(over):,} of them beyond the options"
     if held is not None and allowed - held >= facts.limits.held_snapshots:
@@ -103,7 +103,7 @@ def consumers(facts: Facts) -> Outcome:
     limit = facts.limits.consumer_ms if age is None else min(age, facts.limits.consumer_ms)
     told = f"{count(len(places), 'consumer')}, the farthest behind waits for snapshot {min(places.values())}"
     found = []
-    for name, after in sorted(places.items()):
+    for name, after in sorted((b.name, b.first) for b in facts.holds):
         held = sum(after <= i < end for i in facts.snapshot_ids)
         idle = now - moved.get(name, now)
         if held < facts.limits.held_snapshots or idle < limit:
