@@ -1,10 +1,9 @@
 """Attribution: every byte below a table's directory, who wrote it, who needs it, when it may go.
 
-The files that lie there are listed, then what snapshots, tags, branches and changelogs name is put against
-them (`read/claims.py`). What nothing names is an orphan, a temporary file or none of the engine's. So the
-bytes of all rows are the bytes on disk; files at other roots (`data-file.external-paths`) are shown beside,
-with the sizes that manifests tell. No data file is opened. Memory: a few columns a file. Called by
-`Inspect.storage`.
+What snapshots, tags, branches and changelogs name (`read/claims.py`) is put against the files that lie there.
+What nothing names is an orphan, a temporary file or none of the engine's. So the bytes of all rows are the
+bytes on disk; files at other roots (`data-file.external-paths`) are shown beside, with the sizes that
+manifests tell. No data file is opened. Memory: a few columns a file. Called by `Inspect.storage`.
 """
 
 from __future__ import annotations
@@ -62,7 +61,8 @@ def storage(store: Store) -> pa.Table:
     for tried in range(1, _TRIES + 1):
         before = _references(store)
         try:
-            disk, found = listed(store), named.claims(store)
+            found = named.claims(store)
+            disk = listed(store)  # last: of a commit in between there are files too many, none too few
         except TablestoreError:
             if tried == _TRIES or _references(store) == before:
                 raise

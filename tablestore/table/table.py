@@ -573,8 +573,9 @@ class Table:
     ) -> Expiry:
         """Remove old snapshots and the files only they need. `keep=n`: exactly the newest n stay.
 
-        `older_than` ("1 h") adds an age; without either the table's options decide.
-        Consumers, tags and stream positions protect. `tell` hears of the files as they go.
+        `older_than` ("1 h") adds an age; without either the table's options decide. Consumers, tags, branches
+        and stream positions protect. `dry_run` tells what the call would tell afterwards: snapshots, files,
+        bytes, whose reads end, what stays and until when. `tell` hears of the files as they go.
         """
         self._require_present()
         limits = {"keep": keep, "older_than": older_than}

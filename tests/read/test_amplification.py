@@ -47,7 +47,7 @@ def added(t: ts.Table, snapshot_id: int) -> int:
 
 def test_every_view_adds_up_to_the_table_and_to_the_disk(tmp_path: Path, seeds: tuple[int, ...]) -> None:
     for seed in seeds:
-        life, flushed, compacted = born(tmp_path / str(seed), seed), 0, 0
+        life, flushed, compacted, told = born(tmp_path / str(seed), seed), 0, 0, 0
         for _ in range(20):
             before = life.table.store.snapshots.latest_id() or 0
             life.step()
@@ -57,6 +57,8 @@ def test_every_view_adds_up_to_the_table_and_to_the_disk(tmp_path: Path, seeds: 
                     kind = t.store.snapshots.get(snapshot_id).commit_kind
                     flushed += 0 if kind == COMPACT else added(t, snapshot_id)
                     compacted += added(t, snapshot_id) if kind == COMPACT else 0
+                    changes = t.store.manifests.changelog_entries(t.store.snapshots.get(snapshot_id))
+                    told += sum(e.file.file_size for e in changes)
         if t.store.snapshots.latest_id() is None:
             continue
         whole = one(t)
@@ -73,9 +75,9 @@ def test_every_view_adds_up_to_the_table_and_to_the_disk(tmp_path: Path, seeds: 
         paths = [t.store.file_path(e.partition, e.bucket, e.file) for e in live]
         assert whole["live_bytes"] == sum(os.stat(p).st_size for p in paths)
         assert (whole["since_snapshot"], whole["bytes_ingested"]) == (1, flushed), seed
-        assert (
-            whole["bytes_compacted"] >= compacted
-        )  # what was written and replaced in one commit counts, too
+        assert whole["bytes_changelog"] == told, seed
+        # what was written and replaced again in one commit counts, too
+        assert whole["bytes_compacted"] >= compacted
         shares = sum(v or 0 for v in views["level"]["write_amplification"].to_pylist())
         assert shares == pytest.approx(whole["write_amplification"] or 0)
         reads = sums(views["level"], ["point_files", "range_files"])

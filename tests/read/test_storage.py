@@ -12,6 +12,7 @@ import pytest
 import tablestore as ts
 from tablestore.format.manifest import ADD
 from tablestore.format.snapshot import Snapshot
+from tablestore.io.fileio import FileStatus, LocalFileIO
 from tablestore.meta import refs
 from tablestore.meta.store import Store
 from tablestore.write import reachable
@@ -214,6 +215,31 @@ def test_a_tag_frees_what_only_it_holds(tmp_path: Path) -> None:
     before = sum(on_disk(t).values())
     t.tags.delete("v1")
     assert before - sum(on_disk(t).values()) == alone["tag v1"] > 0
+
+
+class Busy(LocalFileIO):
+    """Commits whenever the table's directory is about to be listed, so many times."""
+
+    def __init__(self, table: ts.Table, rows: pa.Table, times: int) -> None:
+        super().__init__()
+        self.table, self.rows, self.times = table, rows, times
+
+    def list(self, path: str, *, hidden: bool = False) -> list[FileStatus]:
+        if path == self.table.location and self.times:
+            self.times -= 1
+            self.table.write(self.rows)
+        return super().list(path, hidden=hidden)
+
+
+@pytest.mark.parametrize("commits", [1, 9])
+def test_commits_in_between_make_no_file_missing(tmp_path: Path, commits: int) -> None:
+    life = born(tmp_path, 0)
+    life._write()
+    busy = Busy(life.table, life._rows(), commits)
+    found = ts.open(life.table.location, io=busy).inspect.storage().files.to_pylist()
+    states = {r["state"] for r in found if not r["path"].startswith("snapshot/")}
+    assert "missing" not in states
+    assert ("free" in states) == (commits > 3)  # looked at three times, then said what there is
 
 
 def test_an_empty_table_holds_its_schema(tmp_path: Path) -> None:

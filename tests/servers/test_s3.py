@@ -129,3 +129,26 @@ def test_a_file_in_a_bucket_is_no_lake(options: dict[str, Any]) -> None:
     lake.create_table("shop.orders", schema=COLUMNS, primary_key=["k"])
     with pytest.raises(InvalidRequest, match="bucket"):
         ts.connect("s3://")
+
+
+def test_bytes_are_attributed_and_expiry_is_foretold_there(options: dict[str, Any]) -> None:
+    table = ts.connect(**options).create_table(
+        "shop.orders", schema=COLUMNS, primary_key=["day", "k"], options={"bucket": 1, "write-only": True}
+    )
+    for i in range(4):
+        table.write(batch(i))
+    table.compact(full=True)
+    found = table.inspect.storage()
+    assert {r["state"] for r in found.files.to_pylist()} == {"live", "kept"}
+    assert found.bytes == sum(
+        table.store.io.size(f"{table.location}/{p}") for p in found.files["path"].to_pylist()
+    )
+    asked, done = table.expire_snapshots(keep=1, dry_run=True), table.expire_snapshots(keep=1)
+    assert (set(asked.files), asked.bytes) == (set(done.files), done.bytes)
+    left = table.inspect.storage()
+    gone = {
+        f"{table.location}/{p}"
+        for p in {*found.files["path"].to_pylist()} - {*left.files["path"].to_pylist()}
+    }
+    assert gone == set(asked.files)
+    assert {r["state"] for r in left.files.to_pylist()} == {"live"}
