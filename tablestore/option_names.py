@@ -11,6 +11,7 @@ ALIASES: dict[str, tuple[str, dict[str, str]]] = {
     "table-storage.file.format": ("file.format", {}),
     "table-storage.log.scan.startup.mode": ("scan.mode", _SCAN),
     "log.scan": ("scan.mode", {}),
+    "log.scan.remove-normalize": ("scan.remove-normalize", {}),
     "log.scan.timestamp-millis": ("scan.timestamp-millis", {}),
     "write.compaction-skip": ("write-only", {}),
     "compaction.max-sorted-run-num": ("sort-spill-threshold", {}),

@@ -376,6 +376,7 @@ def _schema_of(source: Store, names: Sequence[str], asked: Iterable[str]) -> Any
     given = {k: v for k, v in schema.options.items() if k in _MERGING}
     silent = [n for n in names if n not in asked and n not in keys]
     given |= {"bucket": "1", "changelog-producer": "lookup", "changelog-producer.row-deduplicate": "true"}
+    given["tablestore.history.enabled"] = "false"
     if silent:
         given["changelog-producer.row-deduplicate-ignore-fields"] = ",".join(silent)
     given["write-buffer-size"] = f"{min(_BUFFER_BYTES, options.write_buffer_bytes)} b"

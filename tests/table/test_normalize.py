@@ -235,6 +235,7 @@ def test_of_the_state_only_what_held_steps_need_is_kept(tmp_path: Path) -> None:
     put(t, (1, "6", "+I"))
     last._expire()
     assert len(last.store.snapshots.ids()) == 1
+    assert len([f for f in Path(last.store.paths.root).rglob("*") if f.is_file()]) < 30
 
 
 def test_a_consumer_goes_on_though_the_snapshot_before_has_expired(tmp_path: Path) -> None:
