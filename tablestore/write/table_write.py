@@ -292,10 +292,10 @@ class TableWrite:
         """Put each writer's message into `done`; side by side if there is enough to do."""
         fully = self._fully()
 
-        def prepare(place: Place, writer: BucketWriter) -> None:
-            done[place] = writer.prepare(fully=True) if fully(place) else writer.prepare()
+        def prepare(place: Place, writer: BucketWriter, due: bool) -> None:
+            done[place] = writer.prepare(fully=True) if due else writer.prepare()
 
-        jobs = [partial(prepare, *item) for item in self._writers.items()]
+        jobs = [partial(prepare, place, writer, fully(place)) for place, writer in self._writers.items()]
         if sum(writer.waiting_bytes for writer in self._writers.values()) >= _TOGETHER_BYTES:
             self._workers.every(jobs)
             return
