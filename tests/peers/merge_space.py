@@ -43,6 +43,7 @@ COMBINATIONS = tuple(
 )
 COMPUTING = [n for n, (e, _, _) in enumerate(COMBINATIONS) if e in ("aggregation", "partial-update")]
 ROUND = len(COMBINATIONS)
+KIND_COLUMN = "kind_of_row"
 WIDTH = 6  # aggregated columns of a table
 
 
@@ -281,6 +282,9 @@ def drawn(number: int) -> Space:
             options["ignore-update-before"] = "true"
     if producer in ("lookup", "full-compaction") and rng.random() < 0.5:
         _row_deduplicate(rng, columns, options)
+    if rng.random() < 0.15:
+        options["rowkind.field"] = KIND_COLUMN
+        columns.append(_column(rng, KIND_COLUMN, "STRING"))
     if any(f.name == "sum" and f.type == "DECIMAL(4, 2)" for f in functions_of(number)):
         options["file.format"] = "parquet"  # Avro and ORC lose what outgrows the digits, in both engines
         options.pop("file.format.per.level", None)

@@ -26,7 +26,7 @@ from tablestore.errors import CannotMerge, InvalidRequest
 from tests.peers import merge_space
 from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaError, JavaPaimon
-from tests.peers.merge_space import COMBINATIONS, FUNCTIONS, ROUND, Space, drawn, functions_of
+from tests.peers.merge_space import COMBINATIONS, FUNCTIONS, KIND_COLUMN, ROUND, Space, drawn, functions_of
 
 STEPS = 5
 ERROR = "error"
@@ -125,22 +125,37 @@ def create(space: Space, path: Path, options: Mapping[str, str]) -> str:
     return table.location
 
 
-def batch(space: Space, rng: random.Random, path: str, *, deletes: bool) -> tuple[pa.Table, list[str]]:
-    """Rows and kinds that the table takes: without those that take away if ours would refuse them."""
+def batch(space: Space, rng: random.Random, path: str, *, deletes: bool) -> pa.Table:
+    """Rows and their kinds, without those that take away if ours would refuse them."""
     rows = space.rows(rng, rng.choice([1, 4, 12, 40]))
     kinds = [
         rng.choice(["+I", "+I", "+U", "-U", "-D"] if deletes else ["+I", "+U"]) for _ in range(rows.num_rows)
     ]
     if space.engine == "first-row" and space.options.get("ignore-delete") != "true":
         kinds = ["+I"] * rows.num_rows
+    found = with_kinds(rows, kinds)
     try:
         with ts.open(path).writer() as writer:  # asks whether the rows are acceptable, writes none
-            writer.write(rows.append_column("kind", [kinds]), row_kind_column="kind")
+            data, column = for_ours(found)
+            writer.write(data, row_kind_column=column)
             raise Undone
     except Undone:
-        return rows, kinds
+        return found
     except InvalidRequest:
-        return rows, [k if k[0] == "+" else "+I" for k in kinds]
+        return with_kinds(rows, [k if k[0] == "+" else "+I" for k in kinds])
+
+
+def for_ours(rows: pa.Table) -> tuple[pa.Table, str | None]:
+    """What our writer is given: the rows, and which column says their kind if the table does not know."""
+    return (rows.drop_columns("kind"), None) if KIND_COLUMN in rows.column_names else (rows, "kind")
+
+
+def with_kinds(rows: pa.Table, kinds: list[str]) -> pa.Table:
+    """The rows with a last column of their kinds; a table that keeps the kind has it in its own as well."""
+    if KIND_COLUMN in rows.column_names:
+        at = rows.column_names.index(KIND_COLUMN)
+        rows = rows.set_column(at, KIND_COLUMN, pa.array(kinds))
+    return rows.append_column("kind", [kinds])
 
 
 class Undone(Exception):
@@ -164,19 +179,19 @@ def _short(cell: Any) -> str:
     return text if len(text) < 40 else f"{text[:30]}…{zlib.crc32(text.encode()):x}"
 
 
-def we_write(path: str, rows: pa.Table, kinds: list[str], number: int) -> str:
+def we_write(path: str, rows: pa.Table, number: int) -> str:
+    data, column = for_ours(rows)
     try:
-        ts.open(path).write(
-            rows.append_column("kind", [kinds]), row_kind_column="kind", user="ours", identifier=number
-        )
+        ts.open(path).write(data, row_kind_column=column, user="ours", identifier=number)
     except CannotMerge:
         return ERROR
     return ""
 
 
-def java_writes(java: JavaPaimon, path: str, rows: pa.Table, kinds: list[str], number: int) -> str:
+def java_writes(java: JavaPaimon, path: str, rows: pa.Table, number: int) -> str:
+    kinds = None if KIND_COLUMN in rows.column_names else rows.column("kind").to_pylist()
     try:
-        java.write(path, rows, kinds=kinds, identifier=number)
+        java.write(path, rows.drop_columns("kind"), kinds=kinds, identifier=number)
     except JavaError as e:
         if _unmergeable(e):
             return ERROR
@@ -213,8 +228,8 @@ def play_apart(java: JavaPaimon, space: Space, where: Path) -> None:
     for step in range(STEPS):
         place = f"table {space.number} apart, step {step}: {space.options} {timed}"
         before = newest(mine), newest(other)
-        rows, kinds = batch(space, rng, mine, deletes=deletes)
-        results = {we_write(mine, rows, kinds, step), java_writes(java, other, rows, kinds, step)}
+        rows = batch(space, rng, mine, deletes=deletes)
+        results = {we_write(mine, rows, step), java_writes(java, other, rows, step)}
         if step and rng.random() < 0.4:
             results |= {we_compact(mine, full=True), java_compacts(java, other, step, full=True)}
         found = ours(space, mine)
@@ -244,11 +259,11 @@ def play_in_turns(java: JavaPaimon, space: Space, where: Path) -> None:
     path = create(space, where / "turns", {})
     deletes = rng.random() < 0.7
     for step in range(STEPS):
-        rows, kinds = batch(space, rng, path, deletes=deletes)
+        rows = batch(space, rng, path, deletes=deletes)
         if rng.random() < 0.5:
-            act = we_write(path, rows, kinds, step)
+            act = we_write(path, rows, step)
         else:
-            act = java_writes(java, path, rows, kinds, step)
+            act = java_writes(java, path, rows, step)
         if step and rng.random() < 0.5:
             full = rng.random() < 0.5
             if rng.random() < 0.5:
