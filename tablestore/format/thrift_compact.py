@@ -14,6 +14,7 @@ import pyarrow as pa
 
 BOOL_TRUE, BOOL_FALSE, I32, I64, BINARY, LIST, SET, STRUCT = 1, 2, 5, 6, 8, 9, 10, 12
 MAGIC = b"PAR1"
+_NUMBERS = (I64, I32, 4)
 _MOST_DEPTH = 32
 Struct = list[tuple[int, int, Any]]  # (field id, type, value) in order
 
@@ -62,7 +63,11 @@ def read_struct(data: bytes, at: int = 0, depth: int = 0) -> tuple[Struct, int]:
             number += head >> 4
         else:
             number, at = _read_long(data, at)
-        value, at = _read(data, at, kind, depth)
+        byte = data[at]
+        if byte < 0x80 and kind in _NUMBERS:  # most fields are small numbers
+            value, at = (byte >> 1) ^ -(byte & 1), at + 1
+        else:
+            value, at = _read(data, at, kind, depth)
         fields.append((number, kind, value))
 
 

@@ -151,12 +151,17 @@ class KeyedFile:
         bounds: CacheBounds,
         cache: LookupCache = LOCAL,
     ) -> None:
-        self._io, self._path, self._own, self._schema = io, path, own, schema
-        self.file = file
+        self._io, self._own, self._schema = io, own, schema
+        self.path, self.file = path, file
         self._bounds, self._cache = bounds, cache
         self._through: dict[tuple[str, ...], Projection] = {}
         # a name says it all in a store; the rest is for those who make one anew
         self._name = path, file.file_size, file.row_count, file.min_sequence, file.max_sequence, schema.id
+
+    @property
+    def known(self) -> bool:
+        """Whether something of the file is kept, as it was asked before."""
+        return self._cache.get((*self._name, "layout")) is not None
 
     def find(self, wanted: Sequence[Component]) -> tuple[np.ndarray, np.ndarray]:
         """(places in `wanted`, positions in the file) of the keys that are there; `wanted` is strictly
@@ -212,7 +217,7 @@ class KeyedFile:
 
     def _open(self) -> _Opened:
         rows, size = self.file.row_count, self.file.file_size
-        file = RandomFile(self._io, self._path, self._own, rows=rows, file_size=size)
+        file = RandomFile(self._io, self.path, self._own, rows=rows, file_size=size)
         first = self._schema.key_fields[0]
         source = self._own.by_id.get(first.id)
         same = source is not None and source.type == first.type and first.type.root not in _UNBOUNDED

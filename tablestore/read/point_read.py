@@ -16,8 +16,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from tablestore.format import deletion_vector
+from tablestore.format import deletion_vector, evolution, predicate
 from tablestore.format.deletion_vector import DeletionFile
+from tablestore.format.predicate import Predicate, all_of, col
+from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm import interval
@@ -39,12 +41,14 @@ from tablestore.lsm.sorted_run import old_to_new
 from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
+from tablestore.read import file_index
 from tablestore.read.pruning import TRUE, Filters, Pruner
 from tablestore.read.split import DataSplit, splits
 from tablestore.read.support import require_readable, require_readable_file
 from tablestore.read.time_travel import expiring
 
 _MOST_KEYS = 65_536  # keys that are looked up at once
+_FEW = 16  # keys up to which file indexes are asked before a file is read
 Found = tuple[np.ndarray, pa.RecordBatch]  # places among the keys, their rows in one file
 
 
@@ -99,19 +103,17 @@ class PointReader:
             for split in self._of(partition, bucket):
                 for start in range(0, keys.num_rows, _MOST_KEYS):
                     some = keys.slice(start, _MOST_KEYS)
-                    rows = self._read(split, key_columns.of_batch(some, store.schema.key_fields), names)
+                    rows = self._read(split, some, names)
                     if rows is not None and rows.num_rows:
                         arrays = [rows.column(n) for n in names]
                         yield pa.RecordBatch.from_arrays(arrays, schema=wanted_schema)
 
-    def _read(
-        self, split: _Split, wanted: Sequence[Component], names: Sequence[str]
-    ) -> pa.RecordBatch | None:
+    def _read(self, split: _Split, keys: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch | None:
         store = self._store
         function: MergeFunction = merge_function(store.schema, store.options, reading=True)
         levels = by_level(store.options) and not split.raw
         columns = function.columns(names)
-        found = list(self._found(split, wanted, columns, levels))
+        found = list(self._found(split, keys, columns, levels))
         if not found:
             return None
         rows = plain(joined([batch for _, batch in found]))
@@ -123,16 +125,28 @@ class PointReader:
         return without_retracts(merged)
 
     def _found(
-        self, split: _Split, wanted: Sequence[Component], columns: Sequence[str], levels: bool
+        self, split: _Split, keys: pa.RecordBatch, columns: Sequence[str], levels: bool
     ) -> Iterator[Found]:
+        wanted = key_columns.of_batch(keys, self._store.schema.key_fields)
         first, last = key_columns.key_at(wanted, 0), key_columns.key_at(wanted, -1)
+        where = _one_of(keys, self._store.schema) if keys.num_rows <= _FEW else None
         for low, high, file in split.files:
             if key_columns.less(last, low) or key_columns.less(high, first):
+                continue
+            if where is not None and self._excluded(file.keyed, where):
                 continue
             places, positions = file.find(self._store, wanted)
             if len(places):
                 rows = file.keyed.rows(positions, columns)
                 yield places, with_level(rows, file.level) if levels else rows
+
+    def _excluded(self, keyed: KeyedFile, where: Predicate) -> bool:
+        """Whether the indexes of a file that was not asked before say that it has none of the keys."""
+        file, store = keyed.file, self._store
+        if (file.embedded_index is None and not file.extra_files) or keyed.known:
+            return False
+        asked = evolution.evolve_predicate(where, store.schema_of(file.schema_id), store.schema)
+        return file_index.select_rows(store, keyed.path, file, asked) is False
 
     def _of(self, partition: bytes | None, bucket: int | None) -> tuple[_Split, ...]:
         with self._splits_lock:
@@ -183,6 +197,12 @@ class PointReader:
         ends = file_bounds([f.keyed.file for f in files], store.schema.key_fields)
         keys = [key_columns.key_at(ends, i) for i in range(2 * len(files))]
         return _Split(split.raw, tuple(zip(keys[::2], keys[1::2], files, strict=True)))
+
+
+def _one_of(keys: pa.RecordBatch, schema: TableSchema) -> Predicate:
+    """Each key column has one of these values."""
+    conditions = [col(f.name).is_in(keys.column(f.name).to_pylist()) for f in schema.key_fields]
+    return predicate.bind(all_of(*conditions), schema)
 
 
 def _old_to_new(split: DataSplit, store: Store) -> list[int]:

@@ -18,6 +18,7 @@ from tablestore.errors import Corrupt, NotFound, SchemaMismatch
 from tablestore.format.parquet_pages import Layout
 from tablestore.lsm.lookup_cache import LOCAL
 from tablestore.table.table import Table
+from tests.faults import FaultyIO
 
 KINDS: dict[str, dict[str, Any]] = {
     "deduplicate": {},
@@ -159,6 +160,30 @@ def test_a_lookup_reads_few_pages_of_a_large_file(tmp_path: Path, monkeypatch: p
     assert table.get({"k": 40_000}) == {"k": 40_000, "s": f"{40_000:0100}"}
     assert table.get_many({"k": [1, 79_999, 2]}).num_rows == 3
     assert decoded == [8_192, 8_192 + 80_000 % 8_192]
+
+
+@pytest.mark.parametrize("threshold", ["0 b", "1 mb"])
+def test_files_whose_bloom_filter_lacks_the_key_are_not_opened(tmp_path: Path, threshold: str) -> None:
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t",
+        schema={"k": ts.BIGINT.not_null(), "v": ts.INT},
+        primary_key=["k"],
+        options={
+            "bucket": 1,
+            "write-only": True,
+            "file-index.bloom-filter.columns": "k",
+            "file-index.bloom-filter.k.fpp": "0.0001",
+            "file-index.in-manifest-threshold": threshold,
+        },
+    )
+    for step in range(5):
+        keys = range(step, 100, 5)
+        table.write(pa.table({"k": keys, "v": pa.array([step] * len(keys), pa.int32())}))
+    LOCAL.clear()
+    io = FaultyIO()
+    assert ts.open(table.location, io=io).get({"k": 53}) == {"k": 53, "v": 3}
+    assert len({line for line in io.log if line.startswith("open ") and line.endswith(".parquet")}) == 1
+    agree(table, [(k,) for k in range(-1, 101)])
 
 
 def test_every_old_schema_is_seen_through_todays(tmp_path: Path) -> None:
