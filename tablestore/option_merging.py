@@ -133,7 +133,7 @@ class MergingOptions:
         "lookup.cache-max-memory-size", memory_size, 256 << 20, "memory of looked-up files"
     )
     lookup_cache_key_share: float = opt(
-        "lookup.cache.high-priority-pool-ratio", float, 0.25, "share of that memory that keys have before rows"
+        "lookup.cache.high-priority-pool-ratio", float, 0.25, "share of it that keys have before rows"
     )
     lookup_cache_disk_bytes: int = opt(
         "lookup.cache-max-disk-size", memory_size, ENDLESS, "disk of looked-up files"

@@ -156,5 +156,3 @@ class _Line(Generic[T]):
             self._closed = True
             self._waiting.clear()
             self._changed.notify_all()
-
-

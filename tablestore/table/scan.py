@@ -18,8 +18,8 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.format.types import arrow_schema
 from tablestore.lsm import counted
 from tablestore.meta.store import Store
-from tablestore.read import plan as planning
 from tablestore.read import parallel, time_travel
+from tablestore.read import plan as planning
 from tablestore.read.diff import DiffSplit, plan_diff, read_diff
 from tablestore.read.incremental import ChangeSplit, Range, plan_range, read_changes
 from tablestore.read.plan import Explanation, Plan
