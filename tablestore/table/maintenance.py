@@ -44,7 +44,7 @@ def after_commit(store: Store, name: str) -> Expiry | None:
     ]
     if store.options.changelog_decoupled:
         policy = ExpirePolicy.of_changelogs(store)
-        steps.append(lambda done: done.and_changelogs(expire_changelogs(store, policy)))
+        steps.append(lambda done: done.and_changelogs(expire_changelogs(store, policy, after=done)))
     if store.options.tag_automatic_creation != "none":
         steps.append(lambda done: replace(done, tags=_outdone_by_new_tags(store)))
     if store.options.tag_expire_enabled:

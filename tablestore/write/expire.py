@@ -88,8 +88,8 @@ def expire_changelogs(
     """Remove long-lived changelogs that the policy lets go, counted from the newest snapshot; the newest of
     them stays, as in Paimon.
 
-    A dry run counts the snapshots that `after` would make changelogs of as if it had. `ignoring`: consumers
-    that protect nothing.
+    `after` is the expiry of snapshots just before: a dry run takes those for changelogs as if they were kept.
+    `ignoring`: consumers that protect nothing.
     """
     coming = after.snapshots if dry_run and after is not None else ()
     ids, latest = sorted({*changelogs.ids(store), *coming}), store.snapshots.latest_id()
@@ -108,7 +108,10 @@ def expire_changelogs(
     if not gone_ids:
         return Expiry(protected_by=kept, dry_run=dry_run)
     first = after.left[0] if coming and after is not None and after.left else store.snapshots.earliest_id()
-    gone = _unneeded_changelogs(store, gone_ids, ids[len(gone_ids) :], first).measured(store)
+    gone = _unneeded_changelogs(store, gone_ids, ids[len(gone_ids) :], first)
+    if after is not None:  # what went with the snapshots is told there
+        gone = gone.without(Files(dict.fromkeys(after.files, 0), dict.fromkeys(after.files, 0)))
+    gone = gone.measured(store)
     copied = (store.paths.snapshot if i in coming else store.paths.changelog for i in gone_ids)
     own = {store.paths.changelog(i): _size(store, at(i)) for i, at in zip(gone_ids, copied, strict=True)}
     if not dry_run:

@@ -52,10 +52,12 @@ def test_what_is_foretold_is_what_goes(tmp_path: Path, seeds: tuple[int, ...]) -
             assert (asked.snapshots, asked.changelogs) == (done.snapshots, done.changelogs), (seed, how)
             assert (set(asked.files), asked.bytes, asked.kinds) == (set(done.files), done.bytes, done.kinds)
             local = {p.removeprefix(f"{t.location}/") for p in asked.files}
+            assert len(local) == len(asked.files) == len(done.files), (seed, how)  # each is told once
+            copied = {p.replace("snapshot", "changelog"): n for p, n in before.items() if "snapshot-" in p}
+            assert asked.bytes == sum({**copied, **before}[p] for p in local), (seed, how)
             gone = {p: n for p, n in outside(before).items() if p not in after}
             assert {p for p in local if not p.startswith("changelog/")} == set(gone), (seed, how)
             if not asked.changelogs:
-                assert asked.bytes == sum(gone.values()), (seed, how)
                 assert_storage_knew(
                     shown, local, asked.snapshots, told_longer=t.store.options.changelog_decoupled
                 )
