@@ -28,7 +28,8 @@ from tablestore.lsm.merge_function import joined, take
 
 _FEW = 64  # keys that are searched for one by one, where they cannot all be at once
 _NONE = np.zeros(0, dtype=np.int64)
-_UNBOUNDED = ("FLOAT", "DOUBLE")  # a footer's bounds leave out NaN
+# a footer's bounds leave out NaN, and times in it may have another unit than the table's
+_UNBOUNDED = ("FLOAT", "DOUBLE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
 
 
 @dataclass(frozen=True)

@@ -162,6 +162,35 @@ def test_a_lookup_reads_few_pages_of_a_large_file(tmp_path: Path, monkeypatch: p
     assert decoded == [8_192, 8_192 + 80_000 % 8_192]
 
 
+@pytest.mark.parametrize("kind", ["BIGINT", "STRING", "DECIMAL(30, 2)", "TIMESTAMP(3)", "DATE", "BINARY(8)"])
+def test_keys_are_found_in_each_of_many_row_groups(tmp_path: Path, kind: str) -> None:
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t",
+        schema={"k": f"{kind} NOT NULL", "n": "INT NOT NULL", "v": "INT"},
+        primary_key=["k", "n"],
+        options={"bucket": 1, "write-only": True, "file.block-size": "8 kb"},
+    )
+    numbers = pa.array([i // 3 - 1_000 for i in range(6_000)], pa.int64())
+    keys = {
+        "BIGINT": numbers,
+        "STRING": pa.array([f"{n:+06}é" for n in numbers.to_pylist()]),
+        "DECIMAL(30, 2)": numbers.cast(pa.decimal128(30, 2)),
+        "TIMESTAMP(3)": numbers.cast(pa.timestamp("ms")),
+        "DATE": numbers.cast(pa.int32()).cast(pa.date32()),
+        "BINARY(8)": pa.array([(n + 2**40).to_bytes(8, "big") for n in numbers.to_pylist()]),
+    }[kind]
+    n = pa.array([i % 3 for i in range(6_000)], pa.int32())
+    table.write(pa.table({"k": keys, "n": n, "v": pa.array(range(6_000), pa.int32())}))
+    (data,) = tmp_path.glob("d.db/t/bucket-0/*.parquet")
+    assert pq.read_metadata(data).num_row_groups > 5
+    places = [0, 1, 2, 5_999, *range(3, 6_000, 397)]
+    asked = pa.table({"k": keys.take(pa.array(places)), "n": n.take(pa.array(places))})
+    found = table.get_many(asked)
+    assert sorted(found.column("v").to_pylist()) == sorted(places)
+    assert table.get({"k": keys[4_001].as_py(), "n": 2})["v"] == 4_001
+    assert table.get({"k": keys[4_001].as_py(), "n": 3}) is None
+
+
 @pytest.mark.parametrize("threshold", ["0 b", "1 mb"])
 def test_files_whose_bloom_filter_lacks_the_key_are_not_opened(tmp_path: Path, threshold: str) -> None:
     table = ts.connect(str(tmp_path)).create_table(
