@@ -173,8 +173,8 @@ class Bucket:
         drop = drops_deletes(unit, levels, marked=False)
         before: list[Any] = []
         after: list[Any] = []
-        moved = 0
-        if _all_meet(unit):
+        moved, whole = 0, _all_meet(unit)
+        if whole:
             before += unit.files
             after = self._written(before, _merged(before, drop), unit.output_level)
         else:
@@ -199,6 +199,8 @@ class Bucket:
             account.put(f.level, f.file_size, f.row_count, f.delete_count)
         account.compaction(unit.output_level, read=read, written=written, moved=moved)
         self.last = read, written, moved
+        if whole and not unit.parts:
+            return _lifted(levels, unit.output_level, after)
         return levels.apply(before, after)
 
     def _written(self, inputs: Sequence[Any], content: Content, level: int) -> list[SimFile]:
@@ -219,6 +221,15 @@ class Bucket:
         sections = interval.partition(self.levels.files, byte_order)
         rows = sum(_merged_section(section, True)[1] for section in sections)
         return self._sizes.of(rows) if rows else 0
+
+
+def _lifted(levels: Levels, level: int, made: Sequence[Any]) -> Levels:
+    """The levels when all runs down to `level` were merged into it: level 0 is always among them."""
+    upper = list(levels.upper)
+    for i in range(level - 1):
+        upper[i] = SortedRun((), i + 1) if upper[i].files else upper[i]
+    upper[level - 1] = SortedRun(tuple(made), level)
+    return Levels((), tuple(upper), levels.key)
 
 
 def _all_meet(unit: CompactUnit) -> bool:

@@ -44,7 +44,8 @@ def merged(newest_first: Sequence[KeySet]) -> KeySet:
     keys = np.concatenate([s.keys for s in newest_first])
     if all(s.dead is None for s in newest_first):
         keys.sort(kind="stable")  # runs that are sorted already are merged
-        return KeySet(keys[_firsts(keys)])
+        again = keys[1:] == keys[:-1]
+        return KeySet(keys[_firsts(keys)] if again.any() else keys)
     order = keys.argsort(kind="stable")
     keys = keys[order]
     first = _firsts(keys)

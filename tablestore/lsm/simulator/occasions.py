@@ -24,6 +24,7 @@ class Way(Enum):
 
     NEVER = "never"  # a writer that only writes
     SETTLE = "until no rule fires"  # this engine's writers: a stall before a flush, then until it is quiet
+    EARLIER = "what earlier commits left"  # `lookup-wait` = false: until quiet, then the flush
     ONCE = "one pick"  # a job, or another engine's writer after its flush
     FULLY = "full compaction"  # asked for, then until no rule fires
     GIVEN = "as it was"  # files replaced by no rule: carried over as they are

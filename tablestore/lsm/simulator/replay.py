@@ -98,7 +98,8 @@ class History:
         self.types = tuple(f.type for f in schema.key_fields)
         self.options = CompactionOptions.of(options)
         self._marked = options.deletion_vectors
-        self._write_only = options.write_only
+        early = options.needs_lookup and not options.lookup_wait
+        self._default = Way.NEVER if options.write_only else Way.EARLIER if early else Way.SETTLE
         self.places = occasions(self.events)
         self.model = SizeModel.learned(_merges(self.events), self.types, _flushed(self.events))
         self._known: dict[Place, Known] = {}
@@ -161,7 +162,7 @@ class History:
             occasion.way = self._way(bucket, known, occasion, start, real)
             if occasion.way is Way.GIVEN:
                 self.unexplained.append((occasion.last_snapshot, place))
-        _settle_doubts(found, Way.NEVER if self._write_only else Way.SETTLE)
+        _settle_doubts(found, self._default)
         self.real[place] = real
 
     def _way(
@@ -187,11 +188,11 @@ def _ways(occasion: Occasion) -> tuple[Way, ...]:
     """Ways in which a commit may have compacted, the likeliest first."""
     done = occasion.compaction
     if done is None:
-        return (Way.SETTLE,) if occasion.flushes else (Way.NEVER,)
+        return (Way.SETTLE, Way.EARLIER) if occasion.flushes else (Way.NEVER,)
     if any(r.full and r.asked for r in done.records):
         return (Way.FULLY,)
     if occasion.flushes:
-        return Way.SETTLE, Way.ONCE, Way.FULLY
+        return Way.SETTLE, Way.ONCE, Way.EARLIER, Way.FULLY
     return Way.ONCE, Way.FULLY, Way.SETTLE
 
 
@@ -209,6 +210,8 @@ def _carry_out(bucket: ReplayBucket, occasion: Occasion, *, unchanged: bool) -> 
     if occasion.overwritten:
         bucket.replace(_overwritten(bucket.levels, occasion), ())
     way = occasion.way
+    if way is Way.EARLIER:
+        bucket.settle()
     for files in occasion.flushes:
         if way in (Way.SETTLE, Way.FULLY):
             bucket.relieve()

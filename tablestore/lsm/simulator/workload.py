@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -99,32 +98,35 @@ class Draws:
     """The flushes of a workload in order; the same seed gives the same. `samples` rows are drawn a flush.
 
     What a sample cannot say of a whole flush, how many rows are left when equal keys are folded and how far
-    its keys reach, is measured once a block on a flush that is drawn whole.
+    its keys reach, is measured once a block on a flush that is drawn whole (unless it `measures` nothing).
     """
 
-    def __init__(self, workload: Workload, *, seed: int, samples: int | None = None) -> None:
+    def __init__(
+        self, workload: Workload, *, seed: int, samples: int | None = None, measures: bool = True
+    ) -> None:
         self.workload = workload
         self._drawn = min(samples or _MOST_DRAWN, workload.rows)
         self.weight = workload.rows / self._drawn  # rows for which one sampled row stands
         self._random = np.random.default_rng(seed)
-        self._updated, self._deleted = 0, 0
-        if not workload.spread:
-            self._updated = round(self._drawn * workload.updates)
-            self._deleted = min(round(self._drawn * workload.deletes), self._drawn - self._updated)
-        self._new = self._drawn - self._updated - self._deleted
+        self._updated = 0.0 if workload.spread else self._drawn * workload.updates  # rows a flush, on average
+        self._deleted = 0.0 if workload.spread else self._drawn * workload.deletes
+        self._head = self._tail = 0  # the next new key, and the oldest that a time-series has not deleted
         self._places = max(1, round(workload.key_space / self.weight))
-        exact = self._drawn == workload.rows
-        self._whole = None if exact else Draws(workload, seed=seed + 1, samples=_MOST_DRAWN)
+        sampled = measures and self._drawn < workload.rows
+        self._whole = Draws(workload, seed=seed + 1, measures=False) if sampled else None
 
     def __iter__(self) -> Iterator[FlushedRows]:
-        block, first = max(1, _BLOCK_ROWS // self._drawn), 0
+        block = max(1, _BLOCK_ROWS // self._drawn)
         while True:
-            yield from self._block(first + np.arange(block))
-            first += block
+            yield from self._block(block)
 
-    def _block(self, numbers: np.ndarray) -> Iterator[FlushedRows]:
+    def _block(self, flushes: int) -> Iterator[FlushedRows]:
         """Draw several flushes as one matrix, fold each, and cut it into them."""
-        keys, dead = self._spread(numbers) if self.workload.spread else self._growing(numbers)
+        if self.workload.spread:
+            heads = np.zeros(flushes, dtype=np.int64)
+            keys, dead = self._spread(flushes)
+        else:
+            heads, keys, dead = self._growing(flushes)
         order = np.argsort(keys, axis=1, kind="stable")  # of equal keys the last is the newest
         keys = np.take_along_axis(keys, order, axis=1)
         last = np.ones(keys.shape, dtype=bool)
@@ -136,7 +138,7 @@ class Draws:
         low, high = keys[:, 0], keys[:, -1]
         rows = counts
         if self._whole is not None:
-            rows, low, high = self._measured(numbers, low, high)
+            rows, low, high = self._measured(heads, low, high)
         each = zip(rows.tolist(), low.tolist(), high.tolist(), strict=True)
         for i, (count, least, most) in enumerate(each):
             start, stop = ends[i], ends[i + 1]
@@ -144,36 +146,29 @@ class Draws:
             yield FlushedRows(KeySet(flat[start:stop], cut), count, least, most)
 
     def _measured(
-        self, numbers: np.ndarray, low: np.ndarray, high: np.ndarray
+        self, heads: np.ndarray, low: np.ndarray, high: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(rows, lowest place, highest place) of whole flushes, by the one that is drawn for the block."""
-        assert self._whole is not None
-        (one,) = self._whole._block(numbers[-1:])
-        scale = self._whole.weight / self.weight
-        left = len(one.sample) * self._whole.weight
+        whole, flushes = self._whole, len(heads)
+        assert whole is not None
+        scale = whole.weight / self.weight
+        whole._head, whole._tail = int(self._head / scale), int(self._tail / scale)
+        (one,) = whole._block(1)
+        left = len(one.sample) * whole.weight
         folded = self.workload.rows - left
-        rows = left + self._random.normal(0.0, np.sqrt(folded), len(numbers)) if folded else left
+        rows = np.full(flushes, left)
+        if folded:
+            rows += self._random.normal(0.0, np.sqrt(folded), flushes)
         if self.workload.spread:
-            low = np.minimum(low, int(one.low * scale))
-            high = np.maximum(high, int(one.high * scale))
-        else:
-            back = int((self._whole._head(numbers[-1]) - one.low) * scale) + 1
-            low = np.minimum(low, np.maximum(self._head(numbers) - back, 0)) if self._old else low
-        counts = np.clip(np.round(rows), 1, self.workload.rows).astype(np.int64)
-        return np.broadcast_to(counts, len(numbers)), low, high
+            low, high = np.minimum(low, int(one.low * scale)), np.maximum(high, int(one.high * scale))
+        elif self._updated + self._deleted:
+            back = int(self._head - one.low * scale) + 1
+            low = np.minimum(low, np.maximum(heads - back, 0))
+        return np.clip(np.round(rows), 1, self.workload.rows).astype(np.int64), low, high
 
-    @property
-    def _old(self) -> int:
-        """Rows of keys that exist."""
-        return self._updated + self._deleted
-
-    def _head(self, number: Any) -> Any:
-        """The first new key of a flush."""
-        return number * self._new
-
-    def _spread(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def _spread(self, flushes: int) -> tuple[np.ndarray, np.ndarray | None]:
         """Keys of a space of a given size."""
-        shape = (len(numbers), self._drawn)
+        shape = (flushes, self._drawn)
         if self.workload.kind == UNIFORM:
             places = self._random.integers(0, self._places, shape)
         else:
@@ -202,24 +197,39 @@ class Draws:
             return ranks * factor % self._places
         return ranks
 
-    def _growing(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """New keys behind all earlier ones, then rows of keys that exist, deletes last."""
-        head = self._head(numbers)[:, None]
-        keys = [head + np.arange(self._new)]
-        shape = (len(numbers), self._updated)
-        if self.workload.kind == SEQUENTIAL:
-            keys.append(self._earlier(head, (len(numbers), self._old)))
-        else:
-            lag = (self.workload.lag or 10.0 * self.workload.rows) / self.weight
-            behind = self._random.exponential(lag, shape).astype(np.int64)
-            tail = (numbers * self._deleted)[:, None]
-            keys += [np.maximum(head - 1 - behind, 0), tail + np.arange(self._deleted)]
+    def _growing(self, flushes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """(first new key of each flush, its keys, deletes): new keys, then rows of keys that exist, deletes
+        last. Shares that make no whole number of rows are rounded by chance."""
+        updated, deleted = (self._rounded(mean, flushes) for mean in (self._updated, self._deleted))
+        new = np.maximum(self._drawn - updated - deleted, 0)
+        heads = self._head + np.cumsum(new) - new
+        tails = self._tail + np.cumsum(deleted) - deleted
+        self._head, self._tail = int(heads[-1] + new[-1]), int(tails[-1] + deleted[-1])
+        column = np.arange(self._drawn)
+        first_dead = (new + updated)[:, None]
+        head = heads[:, None]
+        keys = np.where(column < new[:, None], head + column, self._earlier(head))
         if not self._deleted:
-            return np.concatenate(keys, axis=1), None
-        dead = np.zeros((len(numbers), self._drawn), dtype=bool)
-        dead[:, self._drawn - self._deleted :] = True
-        return np.concatenate(keys, axis=1), dead
+            return heads, keys, None
+        dead = column >= first_dead
+        if self.workload.kind == TIME_SERIES:
+            newest = np.maximum(head + new[:, None] - 1, 0)
+            oldest = np.minimum(tails[:, None] + column - first_dead, newest)
+            keys = np.where(dead, oldest, keys)
+        return heads, keys, dead
 
-    def _earlier(self, head: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-        """Any keys before `head`, evenly."""
-        return (self._random.random(shape) * np.maximum(head, 1)).astype(np.int64)
+    def _rounded(self, mean: float, count: int) -> np.ndarray:
+        """Whole numbers of that mean."""
+        whole, rest = divmod(mean, 1.0)
+        return int(whole) + (self._random.random(count) < rest).astype(np.int64)
+
+    def _earlier(self, head: np.ndarray) -> np.ndarray:
+        """Keys before `head`: any, evenly, or such as come late in a time-series."""
+        shape = (len(head), self._drawn)
+        if not self._updated + self._deleted:
+            return np.zeros(shape, dtype=np.int64)
+        if self.workload.kind == SEQUENTIAL:
+            return (self._random.random(shape) * np.maximum(head, 1)).astype(np.int64)
+        lag = (self.workload.lag or 10.0 * self.workload.rows) / self.weight
+        behind = self._random.exponential(lag, shape).astype(np.int64)
+        return np.maximum(head - 1 - behind, 0)

@@ -29,7 +29,7 @@ from tablestore.table.table import Table
 from tests.faults import SimEnv
 from tests.lsm.trees import data_file
 
-FLUSHES = 40
+FLUSHES = 30
 TRIGGER = "num-sorted-run.compaction-trigger"
 SMALL = {
     "sequential": Workload("sequential", rows=400),
@@ -107,6 +107,19 @@ def test_a_sample_says_what_all_rows_would(name: str) -> None:
     sampled = simulate(workload, flushes=200, samples=400).summary
     assert sampled.write_amplification == pytest.approx(whole.write_amplification, rel=0.1)
     assert sampled.compacted_bytes == pytest.approx(whole.compacted_bytes, rel=0.05)
+
+
+def test_rare_updates_come_in_small_samples_too() -> None:
+    """Sixteen of 10,000 rows stand for a flush of which 2 % are updates and 1 % deletes."""
+    workload = Workload("sequential", rows=10_000, updates=0.02, deletes=0.01)
+    few, many = (simulate(workload, flushes=400, samples=n).summary for n in (16, 1_000))
+    assert few.compacted_bytes == pytest.approx(many.compacted_bytes, rel=0.03)
+    assert few.write_amplification == pytest.approx(many.write_amplification, rel=0.05)
+
+
+def test_a_flush_larger_than_what_is_drawn_whole_is_sampled_twice() -> None:
+    run = simulate(Workload("uniform", rows=1_000_000, keys=5_000_000), flushes=4, samples=64)
+    assert run.summary.bytes_ingested == pytest.approx(4 * 100 * 906_000, rel=0.02)
 
 
 def test_sequential_keys_are_exact_however_few_are_sampled() -> None:
