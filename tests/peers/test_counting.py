@@ -50,7 +50,7 @@ def test_both_count_what_either_writes_and_compacts(
             if rng.random() < 0.2:
                 t.compact(full=True)
             elif rng.random() < 0.2:
-                java.compact(t.location, identifier=100 + step)
+                java.compact(t.location, user="compactor", identifier=step)
             assert ours(t) == +model, (seed, step)
             assert counts(java, t) == {r: n for r, n in model.items() if n}, (seed, step)
         told: Counter[Row] = Counter()

@@ -58,7 +58,7 @@ def test_rows_wait_for_a_later_commit_or_compaction(
             mine = in_order(cells(ts.open(path).scan().to_arrow()))
             assert mine == java.rows(path), (seed, commit)
         ts.open(path).compact()
-        java.compact(other, identifier=99)
+        java.compact(other, user="compactor", identifier=99)
         mine = in_order(cells(ts.open(path).scan().to_arrow()))
         assert mine == java.rows(path) == java.rows(other), seed
         told = cells(ts.open(path).changes(since=0))
