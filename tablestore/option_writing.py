@@ -45,7 +45,7 @@ class WritingOptions:
         "tablestore.write.threads",
         integer,
         None,
-        "buckets that a write encodes at once beside its own thread; as many as Arrow may use, up to 4, if absent",
+        "buckets that a write encodes at once beside its thread; if absent as many as Arrow may use, up to 4",
     )
     target_file_bytes: int | None = opt("target-file-size", memory_size, None, "size data files roll at")
     small_file_ratio: float = opt(

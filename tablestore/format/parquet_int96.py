@@ -35,13 +35,17 @@ def as_bytes(source: pa.NativeFile) -> pq.FileMetaData:
     tree = thrift.parquet_footer(source)
     for element in thrift.field(tree, 2)[1]:
         if thrift.value(element, 1) == _INT96:
-            element[:] = [(1, thrift.I32, _FIXED), (2, thrift.I32, _WIDTH), *(f for f in element if f[0] > 2)]
+            element[:] = [
+                (1, thrift.INT32, _FIXED),
+                (2, thrift.INT32, _WIDTH),
+                *(f for f in element if f[0] > 2),
+            ]
     for group in thrift.field(tree, 4)[1]:
         for chunk in thrift.field(group, 1)[1]:
             meta = thrift.field(chunk, 3)
             if thrift.value(meta, 1) == _INT96:
                 meta[:] = [
-                    (1, thrift.I32, _FIXED),
+                    (1, thrift.INT32, _FIXED),
                     *(f for f in meta if f[0] not in (1, 12)),
                 ]  # 12: statistics
     return pq.read_metadata(pa.BufferReader(thrift.MAGIC + thrift.footer_bytes(tree)))

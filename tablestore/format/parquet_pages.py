@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tablestore.format import thrift_compact as thrift
-from tablestore.format.thrift_compact import I32, I64, LIST, STRUCT, Struct
+from tablestore.format.thrift_compact import INT32, INT64, LIST, STRUCT, Struct
 
 _DATA, _INDEX, _DICTIONARY, _DATA_V2 = 0, 1, 2, 3
 _INT96, _REPEATED = 3, 2
@@ -128,14 +128,14 @@ class Layout:
         rows = int((ends - begins).sum())
         out = bytearray(thrift.MAGIC)
         chunks = [self._copied(source, out, group, name, begins, ends) for name in names]
-        root = [(4, thrift.BINARY, b"schema"), (5, I32, len(names))]
+        root = [(4, thrift.BINARY, b"schema"), (5, INT32, len(names))]
         known = self._footer(source)
         elements = [root, *(known.elements[name] for name in names)]
-        groups: Struct = [(1, LIST, (STRUCT, chunks)), (2, I64, len(out)), (3, I64, rows)]
+        groups: Struct = [(1, LIST, (STRUCT, chunks)), (2, INT64, len(out)), (3, INT64, rows)]
         footer: Struct = [
-            (1, I32, thrift.value(known.tree, 1) or 1),
+            (1, INT32, thrift.value(known.tree, 1) or 1),
             (2, LIST, (STRUCT, elements)),
-            (3, I64, rows),
+            (3, INT64, rows),
             (4, LIST, (STRUCT, [groups])),
             *(f for f in known.tree if f[0] == 6),  # who wrote it: decoders know the faults of some
         ]

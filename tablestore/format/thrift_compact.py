@@ -12,9 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-BOOL_TRUE, BOOL_FALSE, I32, I64, BINARY, LIST, SET, STRUCT = 1, 2, 5, 6, 8, 9, 10, 12
+BOOL_TRUE, BOOL_FALSE, INT32, INT64, BINARY, LIST, SET, STRUCT = 1, 2, 5, 6, 8, 9, 10, 12
 MAGIC = b"PAR1"
-_NUMBERS = (I64, I32, 4)
+_NUMBERS = (INT64, INT32, 4)
 _MOST_DEPTH = 32
 Struct = list[tuple[int, int, Any]]  # (field id, type, value) in order
 
@@ -74,7 +74,7 @@ def read_struct(data: bytes, at: int = 0, depth: int = 0) -> tuple[Struct, int]:
 def _read(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
     if kind in (BOOL_TRUE, BOOL_FALSE):
         return None, at
-    if kind in (4, I32, I64):
+    if kind in (4, INT32, INT64):
         return _read_long(data, at)
     if kind == 3:
         return data[at : at + 1], at + 1
@@ -149,7 +149,7 @@ def struct_bytes(fields: Struct) -> bytes:
 def _value_bytes(kind: int, value: Any) -> bytes:
     if kind in (BOOL_TRUE, BOOL_FALSE):
         return b""
-    if kind in (4, I32, I64):
+    if kind in (4, INT32, INT64):
         return long_bytes(value)
     if kind in (3, 7):
         return bytes(value)

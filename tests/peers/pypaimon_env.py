@@ -47,9 +47,7 @@ def make(venv: Path, *, lock: Path, what: str = "pypaimon") -> PeerPython:
                 stamp.write_text(wanted)
     except (OSError, subprocess.CalledProcessError) as error:
         said = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
-        return PeerPython(
-            None, f"needs {what}: {said[-1] if said else 'its environment could not be made'}"
-        )
+        return PeerPython(None, f"needs {what}: {said[-1] if said else 'its environment could not be made'}")
     return PeerPython(venv / "bin" / "python")
 
 
