@@ -24,6 +24,7 @@ from tablestore.table.scan import Scan
 from tablestore.write import bucketing
 
 _FEW = 256  # distinct values of a key column up to which they are named one by one
+_PLACE = ""  # no column has this name
 _BY_VALUE = ("FLOAT", "DOUBLE")
 
 
@@ -86,8 +87,10 @@ def _scanned(scan: Scan, keys: pa.Table, names: Sequence[str]) -> Iterator[pa.Re
     """Key predicates prune files and row groups, a semi-join picks the rows."""
     on = list(scan.store.schema.primary_keys)
     for batch in scan.filter(all_of(*(_bounds(keys, n) for n in on))).to_batches():
-        found = pa.Table.from_batches([batch]).join(keys, keys=on, join_type="left semi")
-        yield from found.select(batch.schema.names).cast(batch.schema).select(list(names)).to_batches()
+        # columns that are no key stay out of the join, which cannot hold nested ones
+        rows = pa.table([*(batch.column(n) for n in on), np.arange(batch.num_rows)], names=[*on, _PLACE])
+        places = rows.join(keys, keys=on, join_type="left semi").column(_PLACE)
+        yield batch.select(list(names)).take(places.combine_chunks().sort())
 
 
 def one_key(scan: Scan, where: Predicate) -> pa.Table | None:

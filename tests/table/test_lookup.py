@@ -251,6 +251,21 @@ def test_keys_of_floats_are_compared_as_values(tmp_path: Path) -> None:
     assert table.get_many({"k": [2.0, 7.0]}).to_pylist() == [{"k": 2.0, "v": 3}]
 
 
+def test_keys_of_floats_are_found_in_tables_with_nested_columns(tmp_path: Path) -> None:
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t",
+        schema={"k": ts.DOUBLE.not_null(), "v": ts.ARRAY(ts.INT)},
+        primary_key=["k"],
+        options={"bucket": 1},
+    )
+    lists = pa.array([[1], None, [2, 3]], pa.list_(pa.int32()))
+    table.write(pa.table({"k": [0.5, float("nan"), 2.0], "v": lists}))
+    assert table.get_many({"k": [2.0, 0.5]}).to_pylist() == [{"k": 0.5, "v": [1]}, {"k": 2.0, "v": [2, 3]}]
+    assert table.get_many({"k": [float("nan")]}, columns=["v"]).to_pylist() == [{"v": None}]
+    table.delete({"k": [float("nan"), 0.5]})
+    assert table.refresh().scan().to_arrow().to_pylist() == [{"k": 2.0, "v": [2, 3]}]
+
+
 def test_what_is_no_key_of_the_table_is_told_or_not_there(tmp_path: Path) -> None:
     table = ts.connect(str(tmp_path)).create_table(
         "d.t", schema={"k": ts.INT.not_null(), "v": ts.INT}, primary_key=["k"], options={"bucket": 2}
