@@ -82,11 +82,11 @@ def forecast(
     `expired` names files with rows past their time; `gone`, on tables with deletion vectors, counts the rows
     of files that are marked as deleted.
     """
-    small = CompactionOptions.of(options).small_file_bytes
+    rules = CompactionOptions.of(options)
     key = interval.key_order(types)
-    drop = drops_deletes(unit, levels, marked=gone is not None)
+    drop = drops_deletes(unit, levels, marked=gone is not None, newest_wins=rules.newest_wins)
     moved, read, outputs = [], [], []
-    for step in plan_unit(unit, levels, key, small_bytes=small, expired=expired):
+    for step in plan_unit(unit, levels, key, small_bytes=rules.small_file_bytes, expired=expired):
         if step.upgrade is not None and not _read_all_the_same(step.upgrade, unit, levels, options):
             moved.append(step.upgrade)
             continue

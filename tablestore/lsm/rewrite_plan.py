@@ -55,17 +55,36 @@ def plan_unit(
     )
 
 
-def drops_deletes(unit: CompactUnit, levels: Levels, *, marked: bool) -> bool:
+def drops_deletes(unit: CompactUnit, levels: Levels, *, marked: bool, newest_wins: bool) -> bool:
     """Whether rows that take keys away vanish (I7): nothing below the output level holds such a key, or what
-    does is `marked` as deleted. Whole runs ask only whether anything lies below, as the original does."""
-    if marked or unit.output_level >= levels.highest_level:
-        return True
-    if not unit.parts:
-        return False
+    does is `marked` as deleted. Whole runs ask only whether anything lies below, as the original does.
+
+    Parts of runs may leave something above, too, which deletes must stay for: rows of their keys that they
+    beat or are merged into. Where the `newest_wins` those are only rows that were numbered before them.
+    """
+    last = unit.output_level >= levels.highest_level
+    if marked or not unit.parts:
+        return marked or last
     low = min(levels.key(f.min_key) for f in unit.files)
     high = max(levels.key(f.max_key) for f in unit.files)
     below = levels.upper[unit.output_level :]
-    return not any(run.overlapping(low, high, levels.key) for run in below)
+    if not last and any(run.overlapping(low, high, levels.key) for run in below):
+        return False
+    newest = max(f.max_sequence for f in unit.files)
+    return not any(
+        file.min_sequence <= newest or not newest_wins
+        for file in _above(unit, levels)
+        if levels.key(file.min_key) <= high and levels.key(file.max_key) >= low
+    )
+
+
+def _above(unit: CompactUnit, levels: Levels) -> Iterator[DataFileMeta]:
+    """Files of lower levels than those that go to the output level, which stay."""
+    top = min(f.level for f in unit.files)
+    if top > 0:
+        yield from levels.level0
+        for run in levels.upper[: top - 1]:
+            yield from run.files
 
 
 def steps(

@@ -149,7 +149,7 @@ class Rewriter:
         self._names = FileNames(files)
         self._key = interval.key_order([f.type for f in files.schema.key_fields])
         self._function: MergeFunction = merge_function(files.schema, files.options)
-        self._small_bytes = CompactionOptions.of(files.options).small_file_bytes
+        self._options = CompactionOptions.of(files.options)
         self._expire = RecordExpire.of(files.schema, files.options)
         self._mode = Mode.of(files.options)
         self._telling = Telling.of(
@@ -159,7 +159,8 @@ class Rewriter:
     def run(self, unit: CompactUnit, levels: Levels) -> CompactResult:
         """Compact `unit`, picked from `levels`."""
         assert unit.output_level > 0, "compaction never writes level 0"
-        drop = drops_deletes(unit, levels, marked=self._deletions is not None)
+        marked = self._deletions is not None
+        drop = drops_deletes(unit, levels, marked=marked, newest_wins=self._options.newest_wins)
         work = _Work(unit.output_level, levels.max_level, drop, self._lookup(unit.output_level, levels))
         before: list[DataFileMeta] = []
         after: list[DataFileMeta] = []
@@ -182,7 +183,7 @@ class Rewriter:
     def _steps(self, unit: CompactUnit, levels: Levels) -> tuple[Step, ...]:
         files = self._files
         expired = expired_files(files.env, files.schema_of, files.schema, files.options, unit.files)
-        return plan_unit(unit, levels, self._key, small_bytes=self._small_bytes, expired=expired)
+        return plan_unit(unit, levels, self._key, small_bytes=self._options.small_file_bytes, expired=expired)
 
     def _lookup(self, output_level: int, levels: Levels) -> LevelLookup | None:
         """What looks keys up above the output level, if this table does so."""

@@ -72,15 +72,22 @@ def test_a_unit_takes_all_that_it_meets_and_leaves_its_level_disjoint(levels):
 
 
 @given(trees())
-def test_deletes_vanish_only_where_nothing_below_may_hold_their_key(levels):
+def test_deletes_vanish_only_where_nothing_else_may_hold_their_key(levels):
+    """Below; and above, if rows are merged or were numbered before them."""
     unit = pick(levels, LEVELED, PickContext()).unit
     if unit is None:
         return
     low, high = spans(unit.files)[0][0], max(h for _, h in spans(unit.files))
     below = [f for f in levels.files if f.level > unit.output_level]
-    meets = any(not (h < low or high < lo) for lo, h in spans(below))
-    assert drops_deletes(unit, levels, marked=False) == (not meets)
-    assert drops_deletes(unit, levels, marked=True)
+    above = [f for f in levels.files if f.level < min(u.level for u in unit.files)]
+    earlier = [f for f in above if f.min_sequence <= max(u.max_sequence for u in unit.files)]
+
+    def meet(files) -> bool:
+        return any(not (h < low or high < lo) for lo, h in spans(files))
+
+    assert drops_deletes(unit, levels, marked=False, newest_wins=False) == (not meet([*below, *above]))
+    assert drops_deletes(unit, levels, marked=False, newest_wins=True) == (not meet([*below, *earlier]))
+    assert drops_deletes(unit, levels, marked=True, newest_wins=False)
 
 
 @given(trees())
@@ -202,6 +209,77 @@ def test_random_changes_leave_what_a_dict_holds(tmp_path, kind, seeds):
             deepest = max(deepest, *table.inspect.files().column("level").to_pylist())
         assert table.check() == []
         assert deepest >= 2, "the levels were not used"
+
+
+LATE = {
+    "sequence.field": ({"sequence.field": "a"}, [("+I", 1, 5)], [("-D", 1, 9)], [("+I", 1, 7)]),
+    "remove-record-on-delete": (
+        {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"},
+        [("+I", 1, 5)],
+        [("-D", 1, 9)],
+        [("+I", 1, None)],
+    ),
+    "sum": (
+        {"merge-engine": "aggregation", "fields.a.aggregate-function": "sum"},
+        [("+I", 1, 5)],
+        [("-D", 1, 9)],
+        [("+I", 1, 7)],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LATE)
+def test_rows_that_wait_above_keep_the_deletes_below_them(tmp_path, kind):
+    options, *commits = LATE[kind]
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t",
+        schema={"k": ts.INT, "a": ts.INT},
+        primary_key=["k"],
+        options={
+            **options,
+            "bucket": 1,
+            "write-only": True,
+            "num-levels": 4,
+            "tablestore.compaction.strategy": "leveled",
+            "tablestore.compaction.leveled.level0-file-num-trigger": 2,
+            "tablestore.compaction.leveled.max-bytes-for-level-base": "1 b",
+        },
+    )
+
+    def write(rows) -> None:
+        kinds, k, a = zip(*rows, strict=True)
+        data = pa.table({"k": pa.array(k, pa.int32()), "a": pa.array(a, pa.int32()), "kind": kinds})
+        table.write(data, row_kind_column="kind")
+
+    write(commits[0])
+    write([("+I", 3, 1)])
+    table.compact(until_quiet=True)  # all at the lowest level
+    write(commits[1])
+    write([("+I", 3, 2)])
+    table.compact()  # level 1
+    write(commits[2])
+    before = shown(table)
+    for _ in range(4):
+        table.compact()
+        assert shown(table) == before
+    levels = {f["level"] for f in table.refresh().inspect.files().to_pylist()}
+    assert levels == {0, 3}
+    table.compact(full=True)
+    assert shown(table) == before
+    assert table.check() == []
+
+
+def shown(table: ts.Table) -> list[dict]:
+    return table.refresh().scan().to_arrow().sort_by("k").to_pylist()
+
+
+@pytest.mark.parametrize("engine", ["partial-update", "aggregation"])
+def test_rows_that_are_merged_in_another_order_than_they_come_are_refused(tmp_path, engine):
+    options = {"merge-engine": engine, "sequence.field": "a", "tablestore.compaction.strategy": "leveled"}
+    with pytest.raises(InvalidOption, match=r"sequence\.field.*use universal"):
+        ts.connect(str(tmp_path)).create_table(
+            "d.t", schema={"k": ts.INT, "a": ts.INT}, primary_key=["k"], options={"bucket": 1, **options}
+        )
 
 
 def test_a_lookup_changelog_tells_the_state(tmp_path, seeds):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tablestore.lsm.sorted_run import Levels
-from tablestore.options import CompactionStrategy, LookupCompact, TableOptions
+from tablestore.options import CompactionStrategy, LookupCompact, MergeEngine, TableOptions
 
 _HOUR_MS = 3_600_000
 
@@ -33,6 +33,7 @@ class CompactionOptions:
     level0_trigger: int = 4  # leveled: files of level 0 that go down
     level_base_bytes: int = 1 << 30
     level_multiplier: int = 5
+    newest_wins: bool = True  # the last row of a key hides all before it: nothing but arrival counts
 
     @classmethod
     def of(cls, options: TableOptions) -> CompactionOptions:
@@ -57,6 +58,7 @@ class CompactionOptions:
             level0_trigger=options.leveled_level0_trigger,
             level_base_bytes=options.leveled_base_bytes,
             level_multiplier=options.leveled_multiplier,
+            newest_wins=options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_fields,
         )
 
     @property

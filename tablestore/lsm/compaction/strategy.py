@@ -12,9 +12,10 @@ from tablestore.lsm.compaction import leveled, universal
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.decision import Decision
 from tablestore.lsm.sorted_run import Levels
-from tablestore.options import ChangelogProducer, CompactionStrategy, TableOptions
+from tablestore.options import ChangelogProducer, CompactionStrategy, MergeEngine, TableOptions
 
 _KEY = "tablestore.compaction.strategy"
+_MERGED_IN_ORDER = (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
 
 
 def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decision:
@@ -25,8 +26,9 @@ def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decisio
 def require_strategy(schema: TableSchema, options: TableOptions) -> None:
     """Raise InvalidOption naming the option that does not go with leveled compaction.
 
-    These all count on a bucket that is brought to its top level as a whole, which leveled never does by
-    itself.
+    Most count on a bucket that is brought to its top level as a whole, which leveled never does by itself.
+    And it merges older rows while newer ones wait above, so rows that are merged into each other must come
+    in their order.
     """
     if options.strategy is not CompactionStrategy.LEVELED:
         return
@@ -35,6 +37,11 @@ def require_strategy(schema: TableSchema, options: TableOptions) -> None:
     if options.changelog_producer is ChangelogProducer.FULL_COMPACTION:
         raise InvalidOption(
             f"changelog-producer = full-compaction does not go with {_KEY!r} = leveled: use lookup"
+        )
+    if options.sequence_fields and options.merge_engine in _MERGED_IN_ORDER:
+        raise InvalidOption(
+            f"'sequence.field' with merge-engine = {options.merge_engine.value} does not go with {_KEY!r} = "
+            "leveled, which merges older rows before newer ones that belong between them: use universal"
         )
     full = {
         "full-compaction.delta-commits": options.full_delta_commits,

@@ -7,8 +7,9 @@ thread-safe. Used by `Simulator`.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tablestore.format import binary_row
@@ -170,15 +171,17 @@ class Bucket:
         """Merge the keys of what the plan rewrites, move what it moves, and enter both."""
         unit, account = decision.unit, self.account
         assert unit is not None
-        drop = drops_deletes(unit, levels, marked=False)
+        drop = drops_deletes(unit, levels, marked=False, newest_wins=self.options.newest_wins)
         before: list[Any] = []
         after: list[Any] = []
         moved, whole = 0, _all_meet(unit)
+        window = None if whole else self._window(unit, levels)
         if whole:
             before += unit.files
             after = self._written(before, _merged(before, drop), unit.output_level)
         else:
-            for step in plan_unit(unit, levels, byte_order, small_bytes=self.options.small_file_bytes):
+            touched = unit if window is None else replace(unit, files=window.files)
+            for step in plan_unit(touched, levels, byte_order, small_bytes=self.options.small_file_bytes):
                 if step.upgrade is not None:
                     before.append(step.upgrade)
                     after.append(step.upgrade.upgraded(unit.output_level))
@@ -199,9 +202,31 @@ class Bucket:
             account.put(f.level, f.file_size, f.row_count, f.delete_count)
         account.compaction(unit.output_level, read=read, written=written, moved=moved)
         self.last = read, written, moved
-        if whole and not unit.parts:
-            return _lifted(levels, unit.output_level, after)
-        return levels.apply(before, after)
+        if unit.parts or (window is None and not whole):
+            return levels.apply(before, after)
+        run = SortedRun(window.spliced(before, after) if window else tuple(after), unit.output_level)
+        vars(run)["size"] = account.bytes[unit.output_level]  # else added up anew for each pick
+        return _lifted(levels, run)
+
+    def _window(self, unit: CompactUnit, levels: Levels) -> _Window | None:
+        """Where a unit of whole runs touches the run of its output level, if that is long.
+
+        Beside the files that overlap, only small ones next to them: large ones stay as they are and part
+        what is rewritten, and no two small ones lie side by side in a run that a compaction left.
+        """
+        run: Sequence[Any] = levels.upper[unit.output_level - 1].files
+        if unit.parts or unit.file_by_file or len(run) <= _FEW or len(unit.files) == len(run):
+            return None
+        others: Sequence[Any] = unit.files[: len(unit.files) - len(run)]
+        low, high = min([f.min_key for f in others]), max([f.max_key for f in others])
+        start = bisect_left(run, low, key=lambda f: f.max_key)
+        stop = bisect_right(run, high, lo=start, key=lambda f: f.min_key)
+        small = self.options.small_file_bytes
+        while start and run[start - 1].file_size < small:
+            start -= 1
+        while stop < len(run) and run[stop].file_size < small:
+            stop += 1
+        return _Window(run, start, stop, (*others, *run[start:stop]))
 
     def _written(self, inputs: Sequence[Any], content: Content, level: int) -> list[SimFile]:
         """The files that hold what came of `inputs`, in key order; none if nothing did."""
@@ -223,12 +248,30 @@ class Bucket:
         return self._sizes.of(rows) if rows else 0
 
 
-def _lifted(levels: Levels, level: int, made: Sequence[Any]) -> Levels:
-    """The levels when all runs down to `level` were merged into it: level 0 is always among them."""
+@dataclass(slots=True)
+class _Window:
+    """The part of a long run that a compaction into its level may touch, and all files that it may."""
+
+    run: Sequence[Any]
+    start: int
+    stop: int
+    files: tuple[Any, ...]
+
+    def spliced(self, before: Sequence[Any], after: Sequence[Any]) -> tuple[Any, ...]:
+        """The run without `before` and with `after`."""
+        gone = {f.file_name for f in before}
+        inside = [f for f in self.run[self.start : self.stop] if f.file_name not in gone]
+        inside += after
+        inside.sort(key=lambda f: f.min_key)
+        return (*self.run[: self.start], *inside, *self.run[self.stop :])
+
+
+def _lifted(levels: Levels, made: SortedRun) -> Levels:
+    """The levels when all runs down to that of `made` went into it: level 0 is always among them."""
     upper = list(levels.upper)
-    for i in range(level - 1):
+    for i in range(made.level - 1):
         upper[i] = SortedRun((), i + 1) if upper[i].files else upper[i]
-    upper[level - 1] = SortedRun(tuple(made), level)
+    upper[made.level - 1] = made
     return Levels((), tuple(upper), levels.key)
 
 

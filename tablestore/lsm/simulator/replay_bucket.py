@@ -165,7 +165,7 @@ class ReplayBucket:
     def _carry_out(self, decision: Decision, levels: Levels) -> Levels | None:
         unit = decision.unit
         assert unit is not None
-        drop = drops_deletes(unit, levels, marked=self._marked)
+        drop = drops_deletes(unit, levels, marked=self._marked, newest_wins=self._options.newest_wins)
         before: list[DataFileMeta] = []
         after: list[DataFileMeta] = []
         merges: list[Merge] = []
