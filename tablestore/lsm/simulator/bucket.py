@@ -189,8 +189,7 @@ class Bucket:
                     continue
                 files = step.files
                 before += files
-                parts = [_merged_section(section, drop) for section in step.sections]
-                after += self._written(files, _joined(parts), unit.output_level)
+                after += self._written(files, _merged_sections(step.sections, drop), unit.output_level)
         if not before:
             return None
         read = written = -moved
@@ -209,13 +208,13 @@ class Bucket:
         return _lifted(levels, run)
 
     def _window(self, unit: CompactUnit, levels: Levels) -> _Window | None:
-        """Where a unit of whole runs touches the run of its output level, if that is long.
+        """Where a unit of whole runs touches the run of its output level.
 
         Beside the files that overlap, only small ones next to them: large ones stay as they are and part
         what is rewritten, and no two small ones lie side by side in a run that a compaction left.
         """
         run: Sequence[Any] = levels.upper[unit.output_level - 1].files
-        if unit.parts or unit.file_by_file or len(run) <= _FEW or len(unit.files) == len(run):
+        if unit.parts or unit.file_by_file or len(unit.files) == len(run):
             return None
         others: Sequence[Any] = unit.files[: len(unit.files) - len(run)]
         low, high = min([f.min_key for f in others]), max([f.max_key for f in others])
@@ -250,7 +249,7 @@ class Bucket:
 
 @dataclass(slots=True)
 class _Window:
-    """The part of a long run that a compaction into its level may touch, and all files that it may."""
+    """The part of a run that a compaction into its level may touch, and all files that it may."""
 
     run: Sequence[Any]
     start: int
@@ -305,16 +304,24 @@ def _left(sample: KeySet, rows: int, deletes: int, sampled: int, drop: bool) -> 
     return sample, round(rows * kept / sampled), sample.deletes if whole else deletes * kept // sampled
 
 
+def _merged_sections(sections: Sequence[Section], drop: bool) -> Content:
+    """What sections that follow each other in key order are merged to."""
+    if all(len(section) == 1 for section in sections):
+        return _joined([f for (run,) in sections for f in run.files], drop)
+    parts = [_merged_section(section, drop) for section in sections]
+    return joined([p[0] for p in parts]), sum(p[1] for p in parts), sum(p[2] for p in parts)
+
+
 def _merged_section(section: Section, drop: bool) -> Content:
     """What the runs of a section are merged to."""
     files: Sequence[Any] = [f for run in section for f in run.files]
-    if len(section) > 1:
-        return _merged(sorted(files, key=lambda f: (f.level, *newest_first(f))), drop)
-    sample = joined([f.keys for f in files])
-    rows, deletes = sum(f.row_count for f in files), sum(f.delete_count for f in files)
+    if len(section) == 1:
+        return _joined(files, drop)
+    return _merged(sorted(files, key=lambda f: (f.level, *newest_first(f))), drop)
+
+
+def _joined(in_key_order: Sequence[Any], drop: bool) -> Content:
+    """What files that follow each other come to."""
+    sample = joined([f.keys for f in in_key_order])
+    rows, deletes = sum([f.row_count for f in in_key_order]), sum([f.delete_count for f in in_key_order])
     return _left(sample, rows, deletes, len(sample), drop)
-
-
-def _joined(parts: Sequence[Content]) -> Content:
-    """What follows each other in key order as one."""
-    return joined([p[0] for p in parts]), sum(p[1] for p in parts), sum(p[2] for p in parts)

@@ -20,7 +20,7 @@ from tablestore.lsm.compaction import CompactUnit
 from tablestore.lsm.estimate import SizeModel
 from tablestore.lsm.rewrite_plan import plan_unit
 from tablestore.lsm.simulator import Schedule, Simulator, Workload, simulate
-from tablestore.lsm.simulator.bucket import _all_meet
+from tablestore.lsm.simulator.bucket import Bucket, _all_meet
 from tablestore.lsm.simulator.keyset import KeySet, merged
 from tablestore.lsm.simulator.workload import KINDS, Draws, FlushedRows
 from tablestore.lsm.sorted_run import Levels, byte_order
@@ -241,6 +241,25 @@ def test_files_that_all_meet_are_what_the_plan_rewrites_whole(seeds: tuple[int, 
             (step,) = plan_unit(unit, levels, levels.key, small_bytes=1.0)
             assert set(step.files) == set(files)
             assert len(step.sections) == 1
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [Workload("sequential", updates=0.01), Workload("time-series", updates=0.05, deletes=0.1)],
+    ids=lambda w: w.kind,
+)
+def test_long_runs_are_planned_where_they_are_touched(
+    workload: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if all of the run had been planned."""
+    options, seen = {"target-file-size": "8 mb"}, []
+    for _ in range(2):
+        run = simulate(replace(workload, row_bytes=1000), options, flushes=600, samples=16)
+        names = [(f.level, f.file_name, f.row_count) for f in run.levels().files]
+        seen.append((run.to_arrow(), names))
+        monkeypatch.setattr(Bucket, "_window", lambda self, unit, levels: None)
+    assert seen[0] == seen[1]
+    assert len(names) > 50
 
 
 _KEYS = (ts.BIGINT.not_null(),)
