@@ -20,6 +20,8 @@ ALIASES: dict[str, tuple[str, dict[str, str]]] = {
     "universal_max_size_amplification_percent": ("compaction.max-size-amplification-percent", {}),
     "universal_size_ratio": ("compaction.size-ratio", {}),
 }
+# Names of ours that are no typed options: what a full load writes, and what tells one table from another.
+ENGINE_NAMES = ("tablestore.full-phase-changelog", "tablestore.uuid")
 WRITE_MODES = ("auto", "change-log", "append-only", "table")
 # Options that Paimon lets nobody change once a table has snapshots; the last two name directories.
 FIXED_WITH_DATA = frozenset(

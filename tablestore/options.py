@@ -15,7 +15,7 @@ from typing import Any
 
 from tablestore.errors import InvalidOption
 from tablestore.option_merging import MergingOptions
-from tablestore.option_names import ALIASES, NAMES, WRITE_MODES
+from tablestore.option_names import ALIASES, ENGINE_NAMES, NAMES, WRITE_MODES
 from tablestore.option_reading import ReadingOptions
 from tablestore.option_storage import StorageOptions
 from tablestore.option_values import (
@@ -47,10 +47,12 @@ __all__ = [
     "keys_of",
     "memory_size",
     "refuse_near_misses",
+    "require_levels",
     "with_levels",
 ]
 LEVELED_LEVELS = 7  # as in RocksDB: with base 1 GiB and factor 5 levels 1 to 5 take 781 GiB
-_OPEN_PREFIXES = ("fields.", "file-index.", "log.", "kafka.", "table-storage.", "tablestore.", "metastore.")
+OURS = "tablestore."
+_OPEN_PREFIXES = ("fields.", "file-index.", "log.", "kafka.", "table-storage.", "metastore.")
 _OPEN_PREFIXES += ("parquet.", "orc.", "avro.", "metadata.iceberg.", "tag.callback.", "commit.callback.")
 
 
@@ -211,12 +213,39 @@ def _refuse_near_miss_of_a_field(key: str) -> None:
         raise InvalidOption(f"unknown option {key!r}; did you mean {key.removesuffix(name) + near[0]!r}?")
 
 
+def _require_ours(key: str) -> None:
+    """Raise InvalidOption for a key that starts as ours do and is none: nobody else would read it."""
+    known = [k for k, _, _ in describe() if k.startswith(OURS)] + list(ENGINE_NAMES)
+    if key not in known:
+        name = key.removeprefix(OURS)
+        near = get_close_matches(name, [k.removeprefix(OURS) for k in known], n=1, cutoff=0.6)
+        there = f"did you mean {OURS + near[0]!r}?" if near else f"there are {', '.join(sorted(known))}"
+        raise InvalidOption(f"unknown option {key!r}; {there}")
+
+
+def require_levels(options: TableOptions) -> None:
+    """Raise InvalidOption naming the option with which no LSM tree can be compacted."""
+    least = {"num-sorted-run.compaction-trigger": (options.compaction_trigger, 1)}
+    least["num-levels"] = (options.num_levels, 2)
+    if options.strategy is CompactionStrategy.LEVELED:
+        name = "tablestore.compaction.leveled."
+        least[name + "level0-file-num-trigger"] = (options.leveled_level0_trigger, 1)
+        least[name + "max-bytes-for-level-base"] = (options.leveled_base_bytes, 1)
+        least[name + "max-bytes-for-level-multiplier"] = (options.leveled_multiplier, 1)
+    for key, (value, smallest) in least.items():
+        if value < smallest:
+            raise InvalidOption(f"option {key!r} is {value}; it must be at least {smallest}")
+
+
 def refuse_near_misses(options: Mapping[str, str]) -> None:
     """Raise InvalidOption for a key that looks like a misspelt known one. Really foreign keys pass."""
     for key in options:
         if key.startswith("fields."):
             _refuse_near_miss_of_a_field(key)
         if key in NAMES or key.startswith(_OPEN_PREFIXES):
+            continue
+        if key.startswith(OURS):
+            _require_ours(key)
             continue
         near = get_close_matches(key, NAMES, n=1, cutoff=0.75)
         if near:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import InvalidOption
-from tablestore.option_names import ALIASES, NAMES
+from tablestore.option_names import ALIASES, ENGINE_NAMES, NAMES
 from tablestore.options import (
     TableOptions,
     as_text,
@@ -142,6 +143,46 @@ def test_near_misses_are_named_wherever_options_are_given(tmp_path: Path) -> Non
     assert t.options["my.own"] == "1"
     with pytest.raises(InvalidOption, match=r"scan\.mode"):
         t.with_options({"scan.mod": "latest"})
+
+
+def test_names_that_start_as_ours_do_must_be_ours(tmp_path: Path) -> None:
+    lake = ts.connect(str(tmp_path))
+
+    def make(key: str) -> None:
+        lake.create_table("d.u", schema={"k": ts.INT}, primary_key=["k"], options={key: "leveled"})
+
+    with pytest.raises(InvalidOption, match=r"did you mean 'tablestore\.compaction\.strategy'"):
+        make("tablestore.compaction.strategi")
+    with pytest.raises(InvalidOption, match=r"level0-file-num-trigger'"):
+        make("tablestore.compaction.leveled.level0-trigger")
+    with pytest.raises(InvalidOption, match=r"there are tablestore\.compaction"):
+        make("tablestore.zzz")
+    t = lake.create_table("d.t", schema={"k": ts.INT}, primary_key=["k"], options={"bucket": 1})
+    assert (
+        lake.create_table("d.v", schema=t.schema, primary_key=["k"], options=t.options).options == t.options
+    )
+
+
+@pytest.mark.parametrize("options", [{"num-sorted-run.compaction-trigger": 0}, {"num-levels": 1}])
+def test_trees_that_cannot_be_compacted_are_refused_by_name(tmp_path: Path, options: dict) -> None:
+    lake = ts.connect(str(tmp_path))
+    with pytest.raises(InvalidOption, match=f"{next(iter(options))}' is .; it must be at least"):
+        lake.create_table("d.u", schema={"k": ts.INT}, primary_key=["k"], options=options)
+    t = lake.create_table("d.t", schema={"k": ts.INT}, primary_key=["k"])
+    with pytest.raises(InvalidOption, match=next(iter(options))):
+        t.what_if(options)
+
+
+def test_the_options_of_ours_are_listed_with_their_defaults() -> None:
+    readme = (Path(__file__).parents[1] / "tablestore" / "README.md").read_text(encoding="utf-8")
+    section = readme.partition("## Options of ours")[2].partition("\n## ")[0]
+    listed = re.findall(r"^\| `(tablestore\.[a-z0-9.-]+)` \| ([^|]*) \|", section, flags=re.M)
+    typed = {k: d for k, d, _ in describe() if k.startswith("tablestore.")}
+    assert {k for k, _ in listed} - set(ENGINE_NAMES) == set(typed)
+    parsed = {
+        k: BY_KEY[k].metadata["parse"](d.strip()) if d.strip() else None for k, d in listed if k in typed
+    }
+    assert parsed == {k: getattr(TableOptions(), BY_KEY[k].name) for k in typed}
 
 
 def test_tables_made_with_old_names_store_the_current_ones(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from tablestore.lsm.compaction.strategy import require_strategy
 from tablestore.lsm.simulator import History, WhatIf
 from tablestore.lsm.simulator.replay import changed
 from tablestore.meta.store import Store
-from tablestore.options import TableOptions, as_text, current_names, refuse_near_misses
+from tablestore.options import TableOptions, as_text, current_names, refuse_near_misses, require_levels
 from tablestore.read.history import events
 
 
@@ -22,6 +22,7 @@ def what_if(store: Store, options: Mapping[str, Any]) -> WhatIf:
     refuse_near_misses(given)
     schema = store.schema.with_options(given)
     wanted = TableOptions.parse(schema.options)
+    require_levels(wanted)
     require_strategy(schema, wanted)
     other = changed(store.options, wanted)
     return WhatIf(History(events(store), store.schema, store.options), other, given)

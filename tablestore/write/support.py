@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablestore.errors import InvalidOption, InvalidRequest, Unsupported
+from tablestore.errors import InvalidOption, Unsupported
 from tablestore.format.datafile import require_storable
 from tablestore.format.schema import TableSchema
 from tablestore.format.types import to_arrow
@@ -11,7 +11,7 @@ from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.changelog_rules import require_changelog
 from tablestore.lsm.compaction import require_strategy
 from tablestore.lsm.merge.validate import validate
-from tablestore.options import TableOptions
+from tablestore.options import TableOptions, require_levels
 from tablestore.write.bucket_mode import DYNAMIC_BUCKET, BucketMode, key_is_global
 
 _NEVER_WRITTEN = (
@@ -47,9 +47,8 @@ def _require_keys(schema: TableSchema, options: TableOptions) -> None:
     require_buckets(schema, options)
     validate(schema, options)
     require_changelog(schema, options)
+    require_levels(options)
     require_strategy(schema, options)
-    if options.compaction_trigger < 1 or options.num_levels < 2:
-        raise InvalidRequest("num-sorted-run.compaction-trigger must be at least 1 and num-levels at least 2")
 
 
 def require_buckets(schema: TableSchema, options: TableOptions) -> None:

@@ -217,6 +217,8 @@ def simulate(
     if flushes < 1 or buckets < 1:
         raise InvalidRequest(f"flushes {flushes} and buckets {buckets} must be at least 1")
     chosen = Workload(workload) if isinstance(workload, str) else workload
+    if samples is not None and samples < 1:
+        raise InvalidRequest(f"samples {samples} must be at least 1: rows drawn a flush")
     if samples is None:
         samples = max(_LEAST_SAMPLES, _SAMPLED_ROWS // (flushes * buckets))
     arguments = {

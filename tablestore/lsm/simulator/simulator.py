@@ -18,7 +18,7 @@ from tablestore.lsm.decision import Decision
 from tablestore.lsm.simulator.bucket import KEY, Bucket, FileSizes
 from tablestore.lsm.simulator.workload import Draws, Workload
 from tablestore.lsm.sorted_run import Levels, SortedRun
-from tablestore.options import TableOptions, as_text
+from tablestore.options import TableOptions, as_text, refuse_near_misses, require_levels
 
 FLUSH, COMPACTION = "flush", "compaction"
 
@@ -80,7 +80,11 @@ def compaction_options(
         return options
     if isinstance(options, TableOptions):
         return CompactionOptions.of(options)
-    return CompactionOptions.of(TableOptions.parse(as_text(options or {})))
+    given = as_text(options or {})
+    refuse_near_misses(given)
+    parsed = TableOptions.parse(given)
+    require_levels(parsed)
+    return CompactionOptions.of(parsed)
 
 
 class Simulator:

@@ -35,6 +35,13 @@ def test_text_case(path: Path, rewrite: bool, capsys: pytest.CaptureFixture[str]
         ("--updates 0.5", "leave updates out"),
         ("--flushes 0", "at least 1"),
         ("--buckets 0", "at least 1"),
+        ("--samples -1", "samples -1 must be at least 1"),
+        ("--option num-levels=1", "'num-levels' is 1; it must be at least 2"),
+        ("--option num-sorted-run.compaction-triger=3", "did you mean 'num-sorted-run.compaction-trigger'"),
+        (
+            "--strategy leveled --option tablestore.compaction.leveled.max-bytes-for-level-multiplier=0",
+            "level-multiplier' is 0; it must be at least 1",
+        ),
     ],
 )
 def test_what_cannot_be_simulated_is_said_in_one_line(
