@@ -154,9 +154,12 @@ class _Overlap:
         if not self.meets:
             return "no two files share keys"
         if self._model.keys is not None:
+            if self._model.keys < 2:
+                return "as if files held the same keys where they overlap, as in merges of this table"
             return f"as if rows were drawn from {self._model.keys:,.0f} keys, as in merges of this table"
         if self._dense:
-            return f"as if rows were drawn from the {self._possible:,} keys of the range"
+            keys = "only key" if self._possible == 1 else f"{self._possible:,} keys"
+            return f"as if rows were drawn from the {keys} of the range"
         if self._among:
             return f"as if rows were drawn from twice the {self._among:,} keys there are"
         return "as if every second row of smaller files were a new key"

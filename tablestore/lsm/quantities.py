@@ -17,6 +17,11 @@ def size(count: int) -> str:
     return f"{value:.{digits}f} {_UNITS[unit]}"
 
 
+def many(count: int, noun: str) -> str:
+    """`1 file`, `1,200 files`."""
+    return f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def _unit(count: int) -> int:
     return min(max((abs(count).bit_length() - 1) // 10, 0), len(_UNITS) - 1)
 

@@ -40,7 +40,7 @@ class BucketChoice:
         cls, store: Store, partition: PartitionChoice, bucket: Buckets, where: Predicate | None
     ) -> BucketChoice:
         """What the arguments of `Table.compact` mean; raises InvalidRequest for columns that choose none."""
-        return cls(_partitions(store, partition), _numbers(bucket), _bound(store, where))
+        return cls(_partitions(store, partition), _numbers(store, bucket), _bound(store, where))
 
     def of_partitions(self, store: Store) -> Callable[[bytes], bool]:
         """The partitions alone: for rows that have no bucket yet. Refuses what they cannot be chosen by."""
@@ -90,19 +90,24 @@ def _partitions(store: Store, partition: PartitionChoice) -> Callable[[bytes], b
         raise InvalidRequest(f"partition {partition!r} must be text such as 'p=1' or {{column: value}}")
     for name in partition:
         if name not in store.schema.partition_keys:
-            raise InvalidRequest(
-                f"{name!r} is no partition column; there are: {', '.join(store.schema.partition_keys)}"
-            )
+            there = ", ".join(store.schema.partition_keys)
+            there = f"there are: {there}" if there else "the table has no partitions"
+            raise InvalidRequest(f"{name!r} is no partition column; {there}")
     return partition_filter(store, predicate.all_of(*(predicate.col(k) == v for k, v in partition.items())))
 
 
-def _numbers(bucket: Buckets) -> frozenset[int] | None:
+def _numbers(store: Store, bucket: Buckets) -> frozenset[int] | None:
     if bucket is None:
         return None
     some = list(bucket) if isinstance(bucket, Iterable) and not isinstance(bucket, str | bytes) else [bucket]
     for b in some:
         if isinstance(b, bool) or not isinstance(b, int | np.integer) or b < 0:
             raise InvalidRequest(f"bucket {b!r} must be a bucket's number, from 0 on")
+    if some and max(some) >= store.options.bucket > 0:
+        live = store.manifests.live_entries(store.snapshots.latest())
+        many = max([store.options.bucket, *(e.total_buckets for e in live)])  # not all may be rescaled
+        if max(some) >= many:
+            raise InvalidRequest(f"there is no bucket {max(some)}: the table has {many}, numbered from 0")
     return frozenset(int(b) for b in some)
 
 

@@ -52,6 +52,7 @@ FILES = pa.schema(
         pa.field("deletes", pa.int64()),
     ]
 )
+_WIDTH = 110
 _SHOWN = 20  # buckets with work that a text names
 
 
@@ -76,7 +77,13 @@ class Pick:
     def text(self) -> str:
         """One line: where, what, why."""
         what = self.decision.unit.text if self.decision.unit else "nothing"
-        return f"{self.place}: {what}, because {self.decision.reason.text}"
+        reason = self.decision.reason
+        rule = (
+            ""
+            if reason.rule in ("none", "full") or reason.text.startswith(reason.rule)
+            else f"{reason.rule}: "
+        )
+        return f"{self.place}: {what}, because {rule}{reason.text}"
 
     @property
     def outcome(self) -> str:
@@ -160,22 +167,31 @@ class Compaction:
     def text(self) -> str:
         """What happened (or would), a line for each bucket that has work, and all of it together."""
         busy = self.busy
-        lines = [p.text for p in busy[:_SHOWN]] or [p.text for p in self.picks[:1]] or ["no buckets"]
-        if len(busy) > _SHOWN:
-            lines.append(f"… and {len(busy) - _SHOWN} more buckets with work")
+        if not self.picks:
+            return "no buckets: none of those chosen holds files"
+        lines = [p.text for p in busy[:_SHOWN]] or [self.picks[0].text]
+        more = len(busy) - _SHOWN if busy else len(self.picks) - 1
+        if more > 0:
+            lines.append(f"… and {_buckets(more)} {'with work' if busy else 'with nothing to do'}")
         return "\n".join([*lines, *self._sums()])
 
     def _sums(self) -> list[str]:
         whole = self.forecast
         if self.committed is None:
             return (
-                [] if whole is None else [f"dry run of {len(self.busy)} of {len(self.picks)}: {whole.text}"]
+                []
+                if whole is None
+                else _in_lines(f"dry run, {self._share()}: {whole.text}", f": {whole.output.why}")
             )
         if self.committed.snapshot is None:
             return []
-        read, wrote = self.bytes_read / 1e6, self.bytes_written / 1e6
-        moved = f", only moved {self.bytes_moved / 1e6:.1f} MB" if self.bytes_moved else ""
-        return [f"snapshot {self.committed.snapshot}: read {read:.1f} MB, wrote {wrote:.1f} MB{moved}"]
+        read, wrote, moved = map(quantities.size, (self.bytes_read, self.bytes_written, self.bytes_moved))
+        more = f", only moved {moved}" if self.bytes_moved else ""
+        return [f"snapshot {self.committed.snapshot}: read {read}, wrote {wrote}{more}"]
+
+    def _share(self) -> str:
+        busy, many = len(self.busy), len(self.picks)
+        return f"{busy:,} of {quantities.many(many, 'bucket')}"
 
     def explain(self) -> str:
         """Every bucket's decision with all rules that were tried and what it costs, then the sums."""
@@ -212,6 +228,17 @@ class Compaction:
 
     def __repr__(self) -> str:
         return f"Compaction({self.text})"
+
+
+def _buckets(more: int) -> str:
+    return "1 more bucket" if more == 1 else f"{more:,} more buckets"
+
+
+def _in_lines(text: str, why: str) -> list[str]:
+    """The numbers and what they rest on, which goes below them if the line would be long."""
+    if len(text) <= _WIDTH or not text.endswith(why):
+        return [text]
+    return [text.removesuffix(why), f"  {why.removeprefix(': ')}"]
 
 
 def _measured(record: CompactionRecord) -> str:

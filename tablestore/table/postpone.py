@@ -18,6 +18,7 @@ from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifest import DataFileMeta, ManifestEntry
 from tablestore.format.parquet_schema import KIND
 from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.lsm import quantities
 from tablestore.lsm.bucket_files import BucketFiles
 from tablestore.lsm.decision import CompactUnit, Decision, Reason
 from tablestore.lsm.memory import MemoryPool
@@ -79,7 +80,8 @@ def decisions(files: Waiting, buckets: dict[bytes, int]) -> list[tuple[bytes, De
     found = []
     for partition, some in files.items():
         rows = sum(f.row_count for f in some)
-        text = f"{rows:,} rows wait for their place in {buckets[partition]} buckets"
+        places = quantities.many(buckets[partition], "bucket")
+        text = f"{rows:,} {'row waits' if rows == 1 else 'rows wait'} for a place in {places}"
         found.append((partition, Decision(CompactUnit(0, tuple(some)), Reason("postponed", text))))
     return found
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from tablestore.env import Env
+from tablestore.errors import InvalidRequest
 
 log = logging.getLogger(__name__)
 Tell = Callable[[str, float, float, str], None]
@@ -23,6 +24,8 @@ class Progress:
     """Adds up the work of one step. `total` in the same unit, 0 where it is not known. One thread."""
 
     def __init__(self, env: Env, step: str, total: float, tell: Tell | None) -> None:
+        if tell is not None and not callable(tell):
+            raise InvalidRequest(f"tell {tell!r} must be a function such as ts.text_bar()")
         self._env, self._step, self._total, self._tell = env, step, total, tell
         self._done, self._said = 0.0, env.monotonic()
         if tell is not None and total:

@@ -101,6 +101,10 @@ def test_columns_that_choose_no_bucket_are_refused_before_anything_happens(tmp_p
         t.compact(bucket=["x"])
     with pytest.raises(ts.InvalidRequest, match="bucket '12' must be"):
         t.compact(bucket="12")
+    with pytest.raises(ts.InvalidRequest, match="there is no bucket 4: the table has 4, numbered from 0"):
+        t.compact(bucket=[0, 4])
+    with pytest.raises(ts.InvalidRequest, match="tell 5 must be a function"):
+        t.compact(tell=5)
     with pytest.raises(ts.NotFound, match="column"):
         t.compact(where=col("q") == 1)
     assert t.inspect.snapshots().num_rows == before
@@ -136,3 +140,19 @@ def test_tasks_of_engines_are_chosen_in_the_same_way(tmp_path: Path) -> None:
     assert {("p=0", 1), ("p=0", 2)}.isdisjoint(level0(t))
     assert len(level0(t)) == 6
     assert t.check() == []
+
+
+def test_a_table_without_partitions_says_so(tmp_path: Path) -> None:
+    lake = ts.connect(str(tmp_path))
+    t = lake.create_table("d.t", schema={"id": ts.INT}, primary_key=["id"], options={"bucket": 2})
+    with pytest.raises(ts.InvalidRequest, match="'p' is no partition column; the table has no partitions"):
+        t.compact(partition={"p": 1})
+    assert t.compact(full=True).text == "no buckets: none of those chosen holds files"
+
+
+def test_buckets_with_nothing_to_do_are_counted(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    t.compact(full=True)
+    first, more = t.compact().text.splitlines()
+    assert first.startswith("p=")
+    assert more == "… and 7 more buckets with nothing to do"

@@ -81,7 +81,7 @@ def test_overlapping_files_are_estimated_and_say_so(tmp_path):
     text = table.compact(full=True, dry_run=True).explain()
     assert "would: reads 2 files" in text
     assert "✓ full: asked for, 2 runs to L5" in text
-    assert "dry run of 1 of 1: reads 2 files" in text
+    assert "dry run, 1 of 1 bucket: reads 2 files" in text
 
 
 def test_files_that_only_move_cost_nothing(tmp_path):
