@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import Corrupt, NotFound
+from tablestore.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.format import stats
 from tablestore.format.manifest import ADD, ManifestEntry, SimpleStats
 from tablestore.format.snapshot import Snapshot
@@ -163,6 +163,14 @@ def _naming_rows(view: Callable[..., pa.Table]) -> Callable[..., pa.Table]:
     return named
 
 
+def _require_place(partition: str | None, bucket: int | None) -> None:
+    """Raise InvalidRequest for what can name no partition or bucket, instead of finding nothing there."""
+    if partition is not None and not isinstance(partition, str):
+        raise InvalidRequest(f"partition {partition!r} must be text such as 'p=1'")
+    if bucket is not None and (isinstance(bucket, bool) or not isinstance(bucket, int) or bucket < 0):
+        raise InvalidRequest(f"bucket {bucket!r} must be a bucket's number, from 0 on")
+
+
 def _listed(texts: Iterable[str]) -> str:
     return f"[{', '.join(texts)}]"
 
@@ -277,6 +285,7 @@ class Inspect:
         0..1 axis over the keys of the bucket. `partition` is a text such as "l_year=1995/l_month=6".
         `snapshot_id` is the snapshot that added a level-0 file, null above and when it has expired.
         """
+        _require_place(partition, bucket)
         found = self._snapshot(snapshot)
         live = self._store.manifests.live_entries(found)
         origins = self._origins(found, {e.file.file_name for e in live if e.file.level == 0})
@@ -327,6 +336,7 @@ class Inspect:
         `explanation` tells of every rule that was tried; `partition` is a text such as "l_year=1995". What
         expired snapshots did was kept, unless another engine expired them.
         """
+        _require_place(partition, bucket)
         return inspect_compactions.compactions(self._store, partition=partition, bucket=bucket)
 
     @_naming_rows
@@ -362,6 +372,7 @@ class Inspect:
         copy are exact or estimated, and `why`. All since `since_snapshot`; rows of a snapshot show the sums
         and the state after it. `partition` is a text such as "l_year=1995/l_month=6".
         """
+        _require_place(partition, bucket)
         return inspect_amplification.amplification(self._store, per, partition=partition, bucket=bucket)
 
     def storage(self) -> Storage:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.lsm import quantities
 from tablestore.meta.store import Store
 from tablestore.read.attribution import STORAGE, storage
 from tablestore.read.claims import KINDS
@@ -98,13 +99,14 @@ class Storage:
     def text(self) -> str:
         """Kinds and states, holders, and what would go next."""
         total, files = self.bytes, self.files.num_rows
-        lines = [f"{_size(total)} in {files:,} files below {self.location}"]
+        lines = [f"{_size(total)} in {quantities.many(files, 'file')} below {self.location}"]
         states = self.files.group_by("state").aggregate([("bytes", "sum"), ([], "count_all")])
         by_state = {r["state"]: (r["count_all"], r["bytes_sum"]) for r in states.to_pylist()}
         for state in (s for s in STATES if s in by_state):
             count, size = by_state[state]
             share = f"{100 * size / total:5.1f} %" if total else ""
-            lines.append(f"  {state:8}{_size(size):>12}{share:>9}{count:9,} files  {_MEANING[state]}")
+            told = f"{_size(size):>12}{share:>9}{count:9,} {'file ' if count == 1 else 'files'}"
+            lines.append(f"  {state:8}{told}  {_MEANING[state]}")
         lines += ["", *_crossed(self.summary(), [s for s in STATES if s in by_state])]
         held = self.holders()
         if held.num_rows:
@@ -164,12 +166,7 @@ def _sum(files: pa.Table) -> int:
 
 
 def _size(size: int | None) -> str:
-    if size is None:
-        return ""
-    if size < 10_000:
-        return f"{size:,} B"
-    unit, scale = next(u for u in (("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)) if size < u[1] * 1e4)
-    return f"{size / scale:,.1f} {unit}"
+    return "" if size is None else quantities.size(size)
 
 
 def _made(schema: pa.Schema, rows: list[tuple[Any, ...]]) -> pa.Table:

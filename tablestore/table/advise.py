@@ -18,6 +18,7 @@ import pyarrow as pa
 from tablestore.errors import InvalidRequest, NotFound
 from tablestore.format.schema import TableSchema
 from tablestore.io.scratch import scratch_folder
+from tablestore.options import as_text
 from tablestore.table.catalog import connect
 from tablestore.table.table import Table
 from tablestore.write import bucketing
@@ -50,12 +51,13 @@ def advise_buckets(
     NULL keys and InvalidRequest for keys that no bucket follows from.
     """
     _require_numbers(rows, growth, target_bytes, parallelism, sample_rows)
+    primary_key, partition_by, bucket_key = map(_names, (primary_key, partition_by, bucket_key))
     keys = (tuple(primary_key or ()), tuple(partition_by or ()), tuple(bucket_key or ()))
     table = data if isinstance(data, Table) else None
     if table is not None:
         found = _of_table(table, primary_key, partition_by, bucket_key, sample_rows)
     else:
-        found = _of_data(data, *keys, dict(options or {}), sample_rows)
+        found = _of_data(data, *keys, as_text(options), sample_rows)
     counts, scratch = found.counts, found.scratch
     question = Question(
         rows=found.rows if rows is None else rows,
@@ -141,6 +143,11 @@ def _of_table(
     written, size = int(live.numbers("row_count").sum()), int(live.numbers("file_size").sum())
     measured = f"{written:,} rows in {len(live):,} live files"
     return _Found(scratch, counts, counts.rows if step == 1 else rows, size / max(written, 1), measured)
+
+
+def _names(columns: Sequence[str] | None) -> Sequence[str] | None:
+    """One column's name is a list of one."""
+    return [columns] if isinstance(columns, str) else columns
 
 
 def _require_numbers(

@@ -145,9 +145,10 @@ class BucketAdvice:
         grown = "" if q.growth == 1 else f" × {q.growth:g} = {quantities.size(int(now * q.growth))}"
         parts = "1 partition" if self.partitions == 1 else f"{self.partitions:,} partitions"
         lines = [
-            f"{self.buckets} buckets: {self.reason}",
+            f"{quantities.many(self.buckets, 'bucket')}: {self.reason}",
             f"  {q.rows:,} rows, {looked}; {q.bytes_per_row:.1f} bytes a row ({q.measured})",
-            f"  largest of {parts}{name}: {self.largest_rows:,} rows = {quantities.size(now)}{grown}",
+            f"  largest of {parts}{name}: {quantities.many(self.largest_rows, 'row')}"
+            f" = {quantities.size(now)}{grown}",
             f"  target {quantities.size(q.target_bytes)} a bucket, {q.parallelism} at work at once;"
             f" bucket key {', '.join(q.bucket_key)}",
         ]

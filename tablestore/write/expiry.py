@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from textwrap import wrap
 
+from tablestore.lsm import quantities
 from tablestore.meta.retention import Bound, moment
 
 KINDS = ("data", "changelog", "file index", "index", "manifest", "manifest list", "index manifest")
@@ -67,9 +69,8 @@ class Expiry:
         """All of it on a screen."""
         lines = [self._line()]
         if self.kinds:
-            lines.append(
-                "  files   " + ", ".join(f"{n} {kind} ({megabytes(b)})" for kind, n, b in self.kinds)
-            )
+            kinds = ", ".join(f"{n} {kind} ({quantities.size(b)})" for kind, n, b in self.kinds)
+            lines += wrap(kinds, 110, initial_indent="  files   ", subsequent_indent=" " * 10)
         for title, some in (("breaks", self.breaks), ("keeps", self.keeps)):
             lines += [f"  {title:7} {text}" for text in some]
         lines += [f"  stays   {_bound(b)}" for b in self.bounds]
@@ -85,18 +86,13 @@ class Expiry:
         more += f", tags {', '.join(self.tags)}" if self.tags else ""
         more += f", consumers {', '.join(self.forgotten)}" if self.forgotten else ""
         would = " would go: call again with dry_run=False" if self.dry_run else ""
-        size = f"{len(self.files)} files, {megabytes(self.bytes)}{would}"
+        size = f"{quantities.many(len(self.files), 'file')}, {quantities.size(self.bytes)}{would}"
         return f"Expiry(snapshots {ranged(self.snapshots)}{more}, {size}{kept})"
 
 
 def ranged(ids: Sequence[int]) -> str:
     """`3..9`, or `none`."""
     return f"{ids[0]}..{ids[-1]}" if ids else "none"
-
-
-def megabytes(size: int) -> str:
-    """Bytes for people."""
-    return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size:,} bytes"
 
 
 def _bound(b: Bound) -> str:

@@ -189,6 +189,15 @@ def test_a_table_without_snapshots_has_empty_tables(tmp_path: Path) -> None:
         assert getattr(found, name)().num_rows == 0
 
 
+@pytest.mark.parametrize("view", ["levels", "compactions", "amplification"])
+def test_places_of_the_wrong_type_are_refused(tmp_path: Path, view: str) -> None:
+    t = ts.connect(str(tmp_path)).create_table("d.t", schema={"k": ts.INT}, primary_key=["k"])
+    with pytest.raises(ts.InvalidRequest, match="bucket '0' must be a bucket's number"):
+        getattr(t.inspect, view)(bucket="0")
+    with pytest.raises(ts.InvalidRequest, match="must be text such as 'p=1'"):
+        getattr(t.inspect, view)(partition={"p": 1})
+
+
 def test_the_key_axis_is_linear_in_the_first_column_that_varies() -> None:
     types = [BIGINT, INT]
     keys = [binary_row.encode(v, types) for v in ([5, 10], [5, 20], [5, 30])]

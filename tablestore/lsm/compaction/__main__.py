@@ -23,12 +23,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = (gzip.decompress(data) if path.endswith(".gz") else data).decode()
         cases, wrong, shown = check_picks(text.splitlines())
     except (OSError, EOFError, ValueError, KeyError, TypeError) as e:
-        print(f"{path}: no file of recorded picks: {e!r}", file=sys.stderr)
+        why = e.strerror if isinstance(e, OSError) and e.strerror else _words(e)
+        print(f"{path}: no file of recorded picks: {why}", file=sys.stderr)
         return 2
     for found in shown:
         print(found)
     print(f"{cases - wrong} of {cases} picks agree")
     return 1 if wrong or not cases else 0
+
+
+def _words(error: Exception) -> str:
+    return f"a case without {error}" if isinstance(error, KeyError) else str(error)
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ class WhatIf:
         if history.unexplained:
             many = len(history.unexplained)
             lines.append(f"{many:,} of {history.commits:,} commits compacted by no rule of these options")
-        lines.append(f"{known:,} merges gave files the table had, {estimated:,} are estimated")
+        lines.append(f"{quantities.many(known, 'merge')} gave files the table had, {estimated:,} estimated")
         return "\n".join(lines)
 
     def to_arrow(self) -> pa.Table:

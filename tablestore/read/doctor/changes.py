@@ -128,7 +128,7 @@ def dropped_deletes(facts: Facts) -> Outcome:
     if not facts.keyed:
         return Outcome("append table: rows are marked as deleted")
     deletes = int(facts.places.deletes.sum())
-    told = f"merge-engine {options.merge_engine.value}, {deletes:,} deletes in files"
+    told = f"merge-engine {options.merge_engine.value}, {count(deletes, 'delete')} in files"
     ignoring = [k for k, v in facts.schema.options.items() if v.lower() == "true" and _drops(k)]
     if ignoring:
         evidence = {"options": ", ".join(ignoring), "deletes_in_files": deletes}
