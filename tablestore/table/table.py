@@ -416,7 +416,10 @@ class Table:
         return self._write_kinds(rows, rowkind.DELETE)
 
     def _rows(self, scan: Scan, keys: Any) -> Iterator[pa.RecordBatch]:
-        wanted = lookup.key_table(scan, pa.Table.from_batches(as_batches(keys)))
+        batches = list(as_batches(keys))
+        if not batches:  # no keys
+            return iter(())
+        wanted = lookup.key_table(scan, pa.Table.from_batches(batches))
         return self._lookups.rows(scan, wanted, scan.names)
 
     @cached_property

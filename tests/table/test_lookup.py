@@ -251,6 +251,22 @@ def test_keys_of_floats_are_compared_as_values(tmp_path: Path) -> None:
     assert table.get_many({"k": [2.0, 7.0]}).to_pylist() == [{"k": 2.0, "v": 3}]
 
 
+def test_no_keys_find_nothing(tmp_path: Path) -> None:
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"], options={"bucket": 1}
+    )
+    table.write(pa.table({"k": pa.array([1], pa.int32()), "v": pa.array([1], pa.int32())}))
+    for keys in (
+        pa.table({"k": pa.chunked_array([], pa.int32())}),
+        pa.table({"k": pa.array([], pa.int32())}),
+    ):
+        found = table.get_many(keys, columns=["v"])
+        assert found.num_rows == 0
+        assert found.schema == pa.schema([("v", pa.int32())])
+        assert table.delete(keys).snapshots == ()
+    assert table.refresh().scan().count() == 1
+
+
 def test_keys_of_floats_are_found_in_tables_with_nested_columns(tmp_path: Path) -> None:
     table = ts.connect(str(tmp_path)).create_table(
         "d.t",
