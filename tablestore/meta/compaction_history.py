@@ -82,6 +82,12 @@ class Done:
     uuid: str | None = None
     flushed: tuple[Flushed, ...] | None = None
 
+    @property
+    def rank(self) -> tuple[int, bool]:
+        """Of two lines about one id the higher counts: the newer; of two processes that expired it, that
+        of the one which still found its manifests."""
+        return self.time_ms, self.counts is not None
+
 
 def records(store: Store) -> Iterator[tuple[int, int, CompactionRecord]]:
     """(snapshot, time in ms, record) of every compaction, the oldest first.
@@ -112,9 +118,7 @@ def expired(store: Store) -> list[Done]:
             done = _done_of(line, path)
             known = newest.get(done.snapshot)
             # a table that went back to a tag gives ids anew; those that are live speak for themselves
-            if (earliest is None or done.snapshot < earliest) and (
-                known is None or known.time_ms <= done.time_ms
-            ):
+            if (earliest is None or done.snapshot < earliest) and (known is None or known.rank <= done.rank):
                 newest[done.snapshot] = done
     return [newest[i] for i in sorted(newest)]
 

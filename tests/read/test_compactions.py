@@ -266,3 +266,25 @@ def test_a_table_that_goes_back_to_a_tag_forgets_what_came_after(tmp_path):
     assert [d.snapshot for d in done] == list(range(1, table.store.snapshots.earliest_id()))
     assert max(d.counts.added_rows for d in done if d.kind == "APPEND") == 20
     assert table.check() == []
+
+
+def test_of_two_processes_that_expire_a_snapshot_the_one_that_found_its_manifests_is_believed(
+    tmp_path: Path,
+) -> None:
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"k": ts.INT}, primary_key=["k"], options={"bucket": 1, "write-only": True}
+    )
+    for k in range(9):
+        table.write(pa.table({"k": pa.array([k], pa.int32())}))
+    store, ids = table.store, range(1, 9)
+    snapshots = [store.snapshots.get(i) for i in ids]
+    for i in ids:
+        compaction_history.keep(store, [i])
+    for s in snapshots:
+        store.io.delete(store.paths.manifest(s.delta_manifest_list))
+        compaction_history.keep(store, [s.id])  # the names of its files sort before or after the others
+    for i in ids:
+        store.io.delete(store.paths.snapshot(i))
+    kept = compaction_history.expired(Store.open(table.location))
+    assert [d.snapshot for d in kept] == list(ids)
+    assert all(d.counts is not None for d in kept)
