@@ -30,9 +30,11 @@ def terms(counts: Iterable[int]) -> tuple[list[str], str]:
     """Each term in one unit, and the unit: that of the largest, finer if the smallest would read 0.0."""
     counts = list(counts)
     largest, smallest = max(counts, default=0), min((c for c in counts if c), default=0)
-    unit = _unit(largest)
-    while unit and smallest / (1 << 10 * unit) < 0.05 and largest / (1 << 10 * (unit - 1)) < 1_000_000:
-        unit -= 1
+    unit = finest = _unit(largest)
+    while finest and smallest / (1 << 10 * finest) < 0.05 and largest / (1 << 10 * (finest - 1)) < 1_000_000:
+        finest -= 1
+    if smallest / (1 << 10 * finest) >= 0.05:  # else no unit shows both
+        unit = finest
     if unit == 0:
         return [str(c) for c in counts], _UNITS[0]
     return [f"{c / (1 << 10 * unit):.1f}" for c in counts], _UNITS[unit]

@@ -19,6 +19,7 @@ from tablestore.format.manifest import ManifestEntry, ManifestFileMeta
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.fileio import FileStatus
 from tablestore.io.paths import join
+from tablestore.lsm import quantities
 from tablestore.meta import changelogs, refs
 from tablestore.meta.store import Store
 from tablestore.write import reachable
@@ -43,7 +44,7 @@ class Orphans:
 
     def __repr__(self) -> str:
         did = "removed" if self.removed else "would be removed: call again with dry_run=False"
-        lines = [f"Orphans({len(self.files)} files, {self.bytes / 1e6:.1f} MB {did})"]
+        lines = [f"Orphans({quantities.many(len(self.files), 'file')}, {quantities.size(self.bytes)} {did})"]
         lines += [f"  {path} ({size} bytes)" for path, size in self.files[:20]]
         more = len(self.files) - 20
         return "\n".join(lines + ([f"  … and {more} more"] if more > 0 else []))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from tablestore.errors import NotFound
 from tablestore.format.snapshot import Snapshot, to_json
+from tablestore.lsm import quantities
 from tablestore.meta import changelogs, refs
 from tablestore.meta.store import Store
 from tablestore.write import reachable
@@ -34,7 +35,8 @@ class Rollback:
 
     def __repr__(self) -> str:
         tags = f", tags {', '.join(self.tags)}" if self.tags else ""
-        gone = f"{len(self.snapshots)} snapshots{tags}, {len(self.files)} files, {self.bytes / 1e6:.1f} MB"
+        files = f"{quantities.many(len(self.files), 'file')}, {quantities.size(self.bytes)}"
+        gone = f"{quantities.many(len(self.snapshots), 'snapshot')}{tags}, {files}"
         return f"Rollback(to snapshot {self.snapshot}: removed {gone})"
 
 

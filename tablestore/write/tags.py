@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tablestore.errors import AlreadyExists, NotFound
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import checked_name
+from tablestore.lsm import quantities
 from tablestore.meta import changelogs, refs
 from tablestore.meta.refs import Tag
 from tablestore.meta.store import Store
@@ -77,7 +78,9 @@ class Removed:
     bytes: int = 0
 
     def __repr__(self) -> str:
-        return f"Removed({self.name}: {len(self.files)} files, {self.bytes / 1e6:.1f} MB)"
+        return (
+            f"Removed({self.name}: {quantities.many(len(self.files), 'file')}, {quantities.size(self.bytes)})"
+        )
 
 
 def delete(store: Store, name: str) -> Removed:
