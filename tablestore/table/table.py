@@ -191,6 +191,8 @@ class Table:
         if not isinstance(key, Mapping) or set(key) != set(keys):
             example = ", ".join(f"{k!r}: …" for k in keys)
             raise InvalidRequest(f"a key of {self.name} holds {', '.join(keys)}: get({{{example}}})")
+        if columns in ([], ()):  # whether it is there
+            return None if self.get(key, keys) is None else {}
         wanted = all_of(*(col(k) == v for k, v in key.items()))
         scan = replace(self._present(wanted), columns=column_names(columns))
         named = lookup.one_key(scan, wanted)

@@ -251,6 +251,15 @@ def test_keys_of_floats_are_compared_as_values(tmp_path: Path) -> None:
     assert table.get_many({"k": [2.0, 7.0]}).to_pylist() == [{"k": 2.0, "v": 3}]
 
 
+def test_a_row_of_no_columns_is_there_or_not(tmp_path: Path) -> None:
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"], options={"bucket": 1}
+    )
+    table.write([{"k": 1, "v": 1}])
+    assert table.get({"k": 1}, []) == {}
+    assert table.get({"k": 2}, []) is None
+
+
 def test_no_keys_find_nothing(tmp_path: Path) -> None:
     table = ts.connect(str(tmp_path)).create_table(
         "d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"], options={"bucket": 1}
