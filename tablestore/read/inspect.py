@@ -11,6 +11,7 @@ import functools
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
+from numbers import Integral
 from typing import Any
 
 import pyarrow as pa
@@ -167,7 +168,7 @@ def _require_place(partition: str | None, bucket: int | None) -> None:
     """Raise InvalidRequest for what can name no partition or bucket, instead of finding nothing there."""
     if partition is not None and not isinstance(partition, str):
         raise InvalidRequest(f"partition {partition!r} must be text such as 'p=1'")
-    if bucket is not None and (isinstance(bucket, bool) or not isinstance(bucket, int) or bucket < 0):
+    if bucket is not None and (isinstance(bucket, bool) or not isinstance(bucket, Integral) or bucket < 0):
         raise InvalidRequest(f"bucket {bucket!r} must be a bucket's number, from 0 on")
 
 

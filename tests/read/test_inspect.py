@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -194,6 +195,7 @@ def test_places_of_the_wrong_type_are_refused(tmp_path: Path, view: str) -> None
     t = ts.connect(str(tmp_path)).create_table("d.t", schema={"k": ts.INT}, primary_key=["k"])
     with pytest.raises(ts.InvalidRequest, match="bucket '0' must be a bucket's number"):
         getattr(t.inspect, view)(bucket="0")
+    assert isinstance(getattr(t.inspect, view)(bucket=np.int32(0)), pa.Table)
     with pytest.raises(ts.InvalidRequest, match="must be text such as 'p=1'"):
         getattr(t.inspect, view)(partition={"p": 1})
 
