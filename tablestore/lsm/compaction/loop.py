@@ -35,7 +35,7 @@ class CompactionLoop:
 
     def relieve(self) -> Iterator[Decision]:
         """What is carried out before a flush, one decision at a time: the write stall."""
-        while self.options.stalls(self.levels):
+        while self._crowded() and self.options.stalls(self.levels):
             self.stalled = True
             try:
                 decision = self.once()
@@ -44,6 +44,11 @@ class CompactionLoop:
             if decision is None:
                 return
             yield decision
+
+    def _crowded(self) -> bool:
+        """Whether there may be more runs than the stop trigger: asked before each flush, so it adds nothing
+        up."""
+        return len(self.levels.level0) + len(self.levels.upper) > self.options.stop_trigger
 
     def settle(self) -> Iterator[Decision]:
         """What is carried out before a commit, one decision at a time."""

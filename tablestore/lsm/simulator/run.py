@@ -22,13 +22,13 @@ from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.levels_table import levels_table
 from tablestore.lsm.simulator.bucket import KEY
 from tablestore.lsm.simulator.simulator import COMPACTION, Schedule, Simulator, Step
-from tablestore.lsm.simulator.workload import Workload
+from tablestore.lsm.simulator.workload import ZIPF, Workload
 from tablestore.lsm.sorted_run import Levels
 
 POINTS = 200  # rows that a run keeps
 _SPACE_POINTS = 20  # of these know their compacted copy
-_SAMPLED_ROWS = 1 << 24  # rows drawn in a whole run, unless told otherwise
-_LEAST_SAMPLES = 16
+_SAMPLED_ROWS = 1 << 23  # rows drawn in a whole run, unless told otherwise
+_LEAST_SAMPLES, _LEAST_OF_ZIPF = 8, 16  # the rows of few hot keys need more
 
 SERIES = pa.schema(
     {
@@ -210,7 +210,7 @@ def simulate(
 ) -> Run:
     """`flushes` flushes of a workload into each of `buckets` buckets, compacted under table `options`.
 
-    `samples` rows stand for those of a flush: as many as keep a run at some 17 million drawn rows unless
+    `samples` rows stand for those of a flush: as many as keep a run at some 8 million drawn rows unless
     given, all of them where that suffices, so that small runs are exact. Raises InvalidRequest and
     InvalidOption.
     """
@@ -220,7 +220,8 @@ def simulate(
     if samples is not None and samples < 1:
         raise InvalidRequest(f"samples {samples} must be at least 1: rows drawn a flush")
     if samples is None:
-        samples = max(_LEAST_SAMPLES, _SAMPLED_ROWS // (flushes * buckets))
+        least = _LEAST_OF_ZIPF if chosen.kind == ZIPF else _LEAST_SAMPLES
+        samples = max(least, _SAMPLED_ROWS // (flushes * buckets))
     arguments = {
         "workload": chosen,
         "options": options,
