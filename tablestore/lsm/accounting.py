@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields
 
 import pyarrow as pa
 
+from tablestore.errors import Corrupt
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.snapshot import COMPACT
 from tablestore.format.types import DataType
@@ -210,12 +211,15 @@ class Ledger:
         self._model = model
 
     def add(self, event: BucketEvent) -> LedgerRow:
-        """Enter one event; what it did and how its bucket stands."""
+        """Enter one event; what it did and how its bucket stands. Raises Corrupt if it takes a file away that
+        is not live (I6)."""
         account = self.accounts.setdefault(event.place, Account())
         live = self._live.setdefault(event.place, {})
         for file in event.before:
+            if live.pop((file.level, file.file_name), None) is None:
+                what = f"I6: it deletes {file.file_name} at level {file.level}, which is not live there"
+                raise Corrupt(f"snapshot {event.snapshot}", what)
             account.take(file.level, file.file_size, file.row_count, file.delete_count)
-            del live[file.level, file.file_name]
         for file in (*event.flushed, *event.after):
             account.put(file.level, file.file_size, file.row_count, file.delete_count)
             live[file.level, file.file_name] = file
