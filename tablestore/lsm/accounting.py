@@ -218,7 +218,7 @@ class Ledger:
         for file in event.before:
             if live.pop((file.level, file.file_name), None) is None:
                 what = f"I6: it deletes {file.file_name} at level {file.level}, which is not live there"
-                raise Corrupt(f"snapshot {event.snapshot}", what)
+                raise Corrupt(f"snapshot-{event.snapshot}", what)
             account.take(file.level, file.file_size, file.row_count, file.delete_count)
         for file in (*event.flushed, *event.after):
             account.put(file.level, file.file_size, file.row_count, file.delete_count)

@@ -320,10 +320,15 @@ def _full(n: dict[str, Any], trial: RuleTrial) -> str:
 
 def _level_score(n: dict[str, Any], trial: RuleTrial) -> str:
     """A level held against its target: files of level 0, bytes of the others."""
+    said = ""
+    if "after" in n:
+        said = f", but older rows of its keys wait at L{n['after']}, which goes first"
+    elif "before" in n:
+        said = f", but it holds older rows of keys that L{n['before']} would merge, and goes first"
     if "trigger" in n:
-        return f"{_files(n['files'])} / trigger {n['trigger']} = score {n['score']:.2f}"
+        return f"{_files(n['files'])} / trigger {n['trigger']} = score {n['score']:.2f}{said}"
     (size, target), unit = quantities.terms((n["bytes"], n["target"]))
-    return f"{size} / target {target} {unit} = score {n['score']:.2f}"
+    return f"{size} / target {target} {unit} = score {n['score']:.2f}{said}"
 
 
 _WORDS: dict[str, Callable[[dict[str, Any], RuleTrial], str]] = {

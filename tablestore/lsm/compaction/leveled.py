@@ -53,7 +53,8 @@ def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decisio
     scores = _scores(levels, options)
     best = max(range(len(scores)), key=scores.__getitem__)
     if scores[best] >= 1:
-        return Decision(_unit(levels, best), made, _name(best))
+        level = _in_order(levels, options, best)
+        return Decision(_unit(levels, level), made, _name(level))
     if _lifts(levels, options):
         return Decision(_unit(levels, 0), made, _LIFT)
     return Decision(None, made, "none")
@@ -62,20 +63,46 @@ def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decisio
 def explain(levels: Levels, options: CompactionOptions, at: PickContext) -> Reason:
     """Why `pick` answers as it does: the score of every level, the highest first, and what each would do."""
     scores = _scores(levels, options)
+    order = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
+    best = order[0]
+    first = _in_order(levels, options, best) if scores[best] >= 1 else None
     trials: list[RuleTrial] = []
-    for level in sorted(range(len(scores)), key=lambda i: (-scores[i], i)):
-        due = scores[level] >= 1
-        state: State = "no" if not due else "not reached" if trials else "fired"
+    for level in order:
+        due = scores[level] >= 1 or level == first
         numbers = _numbers(levels, options, level, scores[level])
+        if first is not None and first != best and level in (first, best):
+            numbers += (("after", first),) if level == best else (("before", best),)
+        state: State = "fired" if level == first else "not reached" if due else "no"
         unit = _unit(levels, level) if due else None
         trials.append(RuleTrial(_name(level), state, numbers, _steps(levels, level) if due else (), unit))
-    fired = trials[0] if trials[0].state == "fired" else None
+    fired = next((t for t in trials if t.state == "fired"), None)
     trials.append(_lift_trial(levels, options, reached=fired is None))
     fired = trials[-1] if trials[-1].state == "fired" else fired
     if fired is not None:
         return Reason(fired.rule, fired.text, tuple(trials))
     highest = trials[0]
     return Reason("none", f"the highest score is that of {highest.rule}: {highest.text}", tuple(trials))
+
+
+def _in_order(levels: Levels, options: CompactionOptions, level: int) -> int:
+    """`level`, or the one to compact before it: where rows of a key are merged into each other, none may wait
+    above that belong before or between those that are merged, as those of a writer that began earlier do."""
+    while level > 0 and not options.newest_wins:
+        unit = _unit(levels, level)
+        low = min(levels.key(f.min_key) for f in unit.files)
+        high = max(levels.key(f.max_key) for f in unit.files)
+        newest = max(f.max_sequence for f in unit.files)
+        waits = [
+            file.level
+            for file in (*levels.level0, *(f for run in levels.upper[: level - 1] for f in run.files))
+            if file.min_sequence <= newest
+            and levels.key(file.min_key) <= high
+            and levels.key(file.max_key) >= low
+        ]
+        if not waits:
+            return level
+        level = min(waits)
+    return level
 
 
 def _name(level: int) -> str:
