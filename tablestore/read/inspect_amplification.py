@@ -20,7 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import InvalidRequest, TablestoreError
+from tablestore.errors import Corrupt, InvalidRequest, TablestoreError
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.index_manifest import DELETION_VECTORS
 from tablestore.format.manifest import DataFileMeta
@@ -145,7 +145,10 @@ class _Book:
             before = self._ledger.accounts.get(event.place)
             if self._per == "snapshot" and before is not None:
                 self._state.add(state_of(before), -1)
-            self._ledger.add(event)
+            try:
+                self._ledger.add(event)
+            except Corrupt as e:
+                raise Corrupt(self._store.paths.snapshot(event.snapshot), e.problem) from None
             if self._per == "snapshot":
                 self._state.add(state_of(self._ledger.accounts[event.place]))
             touched.add(event.place)
