@@ -37,7 +37,8 @@ def table(rng: random.Random) -> pa.Table:
 
 FLAT = ["f", "few", "text", "d", "b", "k"]
 FORMS: dict[str, dict[str, Any]] = {
-    "as we write": {"max_rows_per_page": 300, "write_page_index": True, "compression": "zstd"},
+    "as we write": {"max_rows_per_page": 300, "compression": "zstd"},
+    "with an index": {"max_rows_per_page": 300, "write_page_index": True, "compression": "zstd"},
     "without index": {"max_rows_per_page": 300},
     "pages of version 2": {"max_rows_per_page": 200, "data_page_version": "2.0", "compression": "gzip"},
     "pages of many sizes": {"data_page_size": 900, "write_batch_size": 50, "write_page_index": True},
