@@ -43,10 +43,11 @@ def copied(tmp_path: Path, name: str) -> str:
 
 
 def files_of(path: str) -> set[str]:
-    """Every file but hints and schemas, relative to the table."""
+    """Every file but hints, schemas and what only our expiry keeps, relative to the table."""
     found = set()
     for folder, _, names in os.walk(path):
         found |= {os.path.relpath(os.path.join(folder, n), path) for n in names if not n.startswith(".")}
+    found = {f for f in found if not f.startswith(os.path.join("tablestore", "history"))}
     return {f for f in found if os.path.basename(f) not in ("LATEST", "EARLIEST")}
 
 
