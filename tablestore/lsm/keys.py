@@ -204,6 +204,16 @@ def key_at(parts: Sequence[Component], row: int) -> Key:
 def rows_up_to(parts: Sequence[Component], key: Key, start: int = 0) -> int:
     """How many leading rows have a key ≤ `key`; rows must be in key order from `start` on, and those before
     are counted."""
+    return _equal_rows(parts, key, start)[1]
+
+
+def rows_before(parts: Sequence[Component], key: Key) -> int:
+    """How many leading rows have a key < `key`; rows must be in key order."""
+    return _equal_rows(parts, key, 0)[0]
+
+
+def _equal_rows(parts: Sequence[Component], key: Key, start: int) -> tuple[int, int]:
+    """Where rows equal to a key begin and end; both are the place it would have if there are none."""
     low, high = start, len(parts[0])  # rows equal to the key in the columns looked at so far
     for part, value in zip(parts, key, strict=True):
         if low == high:
@@ -214,22 +224,7 @@ def rows_up_to(parts: Sequence[Component], key: Key, start: int = 0) -> int:
         else:
             below, high = _equal_text(part, value.as_py(), low, high)
         low = below
-    return high
-
-
-def rows_before(parts: Sequence[Component], key: Key) -> int:
-    """How many leading rows have a key < `key`; rows must be in key order."""
-    low, high = 0, len(parts[0])
-    for part, value in zip(parts, key, strict=True):
-        if low == high:
-            break
-        if isinstance(part, np.ndarray):
-            below = low + int(np.searchsorted(part[low:high], value, side="left"))
-            high = low + int(np.searchsorted(part[low:high], value, side="right"))
-        else:
-            below, high = _equal_text(part, value.as_py(), low, high)
-        low = below
-    return low
+    return low, high
 
 
 def _equal_text(part: pa.Array, value: Any, low: int, high: int) -> tuple[int, int]:

@@ -71,20 +71,19 @@ def drops_deletes(unit: CompactUnit, levels: Levels, *, marked: bool, newest_win
     if not last and any(run.overlapping(low, high, levels.key) for run in below):
         return False
     newest = max(f.max_sequence for f in unit.files)
-    return not any(
-        file.min_sequence <= newest or not newest_wins
-        for file in _above(unit, levels)
-        if levels.key(file.min_key) <= high and levels.key(file.max_key) >= low
-    )
+    return not any(file.min_sequence <= newest or not newest_wins for file in waiting_above(unit, levels))
 
 
-def _above(unit: CompactUnit, levels: Levels) -> Iterator[DataFileMeta]:
-    """Files of lower levels than those that go to the output level, which stay."""
+def waiting_above(unit: CompactUnit, levels: Levels) -> Iterator[DataFileMeta]:
+    """Files of lower levels than those that go to the output level, which stay, within the unit's keys."""
     top = min(f.level for f in unit.files)
-    if top > 0:
-        yield from levels.level0
-        for run in levels.upper[: top - 1]:
-            yield from run.files
+    if top == 0:
+        return
+    low = min(levels.key(f.min_key) for f in unit.files)
+    high = max(levels.key(f.max_key) for f in unit.files)
+    for file in (*levels.level0, *(f for run in levels.upper[: top - 1] for f in run.files)):
+        if levels.key(file.min_key) <= high and levels.key(file.max_key) >= low:
+            yield file
 
 
 def steps(

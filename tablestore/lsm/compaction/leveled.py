@@ -23,6 +23,7 @@ from typing import Any
 from tablestore.format.manifest import DataFileMeta
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.decision import CompactUnit, Decision, OverlapStep, Reason, RuleTrial, State
+from tablestore.lsm.rewrite_plan import waiting_above
 from tablestore.lsm.sorted_run import Levels
 
 _LIFT = "lift level 0"
@@ -89,16 +90,8 @@ def _in_order(levels: Levels, options: CompactionOptions, level: int) -> int:
     above that belong before or between those that are merged, as those of a writer that began earlier do."""
     while level > 0 and not options.newest_wins:
         unit = _unit(levels, level)
-        low = min(levels.key(f.min_key) for f in unit.files)
-        high = max(levels.key(f.max_key) for f in unit.files)
         newest = max(f.max_sequence for f in unit.files)
-        waits = [
-            file.level
-            for file in (*levels.level0, *(f for run in levels.upper[: level - 1] for f in run.files))
-            if file.min_sequence <= newest
-            and levels.key(file.min_key) <= high
-            and levels.key(file.max_key) >= low
-        ]
+        waits = [f.level for f in waiting_above(unit, levels) if f.min_sequence <= newest]
         if not waits:
             return level
         level = min(waits)
