@@ -12,34 +12,8 @@ function lwModel(state) {
   };
 }
 const lwFit = (widths, room) => widths.find((w) => w <= room) || widths[widths.length - 1];
+// How a view answers; a view that does more than redraw at another width adds its own in its `page.js`.
 const LW_REPLIES = {
-  timeline(model, spec) {
-    const reply = () => {
-      const page = spec.paged ? Math.floor(model.get("index") / spec.page) : 0;
-      const width = lwFit(spec.widths, model.get("width")), frames = spec.frames[width];
-      lwSet(model, { frame: { ...spec.words[width], ...(frames[page] || frames[0]) } });
-    };
-    model.on("change:width", reply);
-    model.on("change:index", () => { lwSet(model, { snapshot: spec.ids[model.get("index")], selected: [spec.ids[model.get("index")]] }); reply(); });
-    model.on("change:snapshot", () => { const i = spec.ids.indexOf(model.get("snapshot")); if (i >= 0) lwSet(model, { index: i }); });
-    model.on("change:jump", () => {
-      const wanted = String(model.get("jump")).trim(), tag = spec.tags[wanted];
-      const i = spec.ids.indexOf(tag === undefined ? Number(wanted.replace(/^#/, "")) : tag);
-      if (i >= 0) lwSet(model, { index: i });
-    });
-    reply();
-  },
-  levels(model, spec) {
-    const reply = () => {
-      const width = lwFit(spec.widths, model.get("width")), shot = model.get("snapshot");
-      const frames = spec.frames[width], base = frames.base[[shot, model.get("colour_by")].join("|")] || {};
-      const one = frames.buckets[[shot, model.get("opened"), model.get("mode")].join("|")];
-      const missing = { what: "This part is not in the file.", text: `levels of #${shot}, ${model.get("opened") || "the bucket"}`, next: "Open the table with a kernel, or export more snapshots." };
-      lwSet(model, { frame: one ? { ...base, ...one, error: null } : { ...model.get("frame"), ...base, error: missing } });
-    };
-    for (const k of ["width", "snapshot", "opened", "mode", "colour_by"]) model.on("change:" + k, reply);
-    reply();
-  },
   plain(model, spec) {
     const reply = () => {
       const width = lwFit(spec.widths, model.get("width"));

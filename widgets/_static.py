@@ -101,15 +101,10 @@ def _row(inner: str, *, panel: bool) -> str:
 def _document(title: str, rows: str, specs: list[dict[str, Any]]) -> str:
     """The page: style, packed frames, our modules, and the start."""
     packed = base64.b64encode(zlib.compress(json.dumps(specs, separators=(",", ":")).encode(), 6)).decode()
-    names = {
-        "timeline": "renderTimeline",
-        "levels": "renderLevels",
-        "controls": "renderControls",
-        "ingest": "renderIngest",
-    }
-    used = [kind for kind in names if any(spec["kind"] == kind for spec in specs)]
-    scripts = [_file("_stage.js"), _file("_host.js"), *(_file(f"{kind}/view.js") for kind in used)]
-    table = ",".join(f"{kind}:{names[kind]}" for kind in used)
+    used = sorted({spec["kind"] for spec in specs})
+    own = [f"{kind}/{name}" for kind in used for name in ("view.js", "page.js")]
+    scripts = [_file(name) for name in ("_stage.js", "_host.js", *own) if (HERE / name).exists()]
+    table = ",".join(f"{kind}:{_renderer(kind)}" for kind in used)
     style = _theme.css() + _file("_stage.css") + _PAGE_STYLE
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
     return (
@@ -121,6 +116,11 @@ def _document(title: str, rows: str, specs: list[dict[str, Any]]) -> str:
         f'<script type="text/plain" id="lw-data">{packed}</script>'
         f"<script>{''.join(scripts)}lwBoot({{{table}}});</script></body></html>\n"
     )
+
+
+def _renderer(kind: str) -> str:
+    """The entry point of a view's module: `what_if` → `renderWhatIf`."""
+    return "render" + "".join(part.capitalize() for part in kind.split("_"))
 
 
 def _file(name: str) -> str:
