@@ -12,6 +12,8 @@ import random
 import hypothesis
 import pytest
 
+from tests import browsing
+
 hypothesis.settings.register_profile(
     "workbench",
     deadline=None,
@@ -53,6 +55,19 @@ def seeds(request: pytest.FixtureRequest) -> tuple[int, ...]:
 def rewrite(request: pytest.FixtureRequest) -> bool:
     """Whether text cases are to be written anew instead of compared."""
     return bool(request.config.option.rewrite)
+
+
+@pytest.fixture
+def browser() -> object:
+    """A headless Chromium, shared by all browser tests in a row."""
+    return browsing.browser()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> object:
+    result = yield
+    browsing.close_before(nextitem)
+    return result
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,82 +1,21 @@
 """Pages without a kernel in a real browser: click, scrub, keys, hover; no request, no console error."""
 
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import widgets
+from tests.browsing import Page, needs_browser
 from tests.widgets import frames
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+if TYPE_CHECKING:
+    from playwright import sync_api as playwright
 
-CHROMIUM = Path(os.environ.get("WORKBENCH_CHROMIUM", "/usr/bin/chromium"))
-FLAGS = [
-    "--no-sandbox",
-    "--disable-dev-shm-usage",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
-]
 XSS = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(not CHROMIUM.exists(), reason="needs chromium"),
-]
-
-
-class Page:
-    """A page and everything it asked for or complained about."""
-
-    def __init__(self, page: "playwright.Page") -> None:
-        self.page = page
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        page.set_default_timeout(15_000)
-        page.on(
-            "console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None
-        )
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("request", lambda request: self.requests.append(request.url))
-
-    def open(self, path: Path) -> "Page":
-        """Load a file and wait until its views stand."""
-        self.page.goto(path.as_uri())
-        self.page.locator("body[data-ready=true]").wait_for()
-        return self
-
-    def text(self, selector: str) -> str:
-        """The text of the first match."""
-        return self.page.locator(selector).first.text_content() or ""
-
-    def check(self) -> None:
-        """Nothing but the file itself and inline data was asked for, and nobody complained."""
-        assert [url for url in self.requests if not url.startswith(("file:", "data:"))] == []
-        assert len([url for url in self.requests if url.startswith("file:")]) == 1
-        assert self.complaints == []
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["playwright.Browser"]:
-    """One Chromium for all tests of this file."""
-    with playwright.sync_playwright() as engine:
-        browser = engine.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS, timeout=60_000)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def page(browser: "playwright.Browser") -> Iterator[Page]:
-    """A fresh page; after the test it must have asked for nothing and complained of nothing."""
-    context = browser.new_context(viewport={"width": 1080, "height": 900}, reduced_motion="reduce")
-    page = Page(context.new_page())
-    yield page
-    context.close()
-    page.check()
+pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")
