@@ -21,6 +21,7 @@ from tablestore.format import stats
 from tablestore.format.manifest import ADD, ManifestEntry, SimpleStats
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm import lookup_cache
+from tablestore.lsm.inspect_tables import COMMITS, SNAPSHOTS, made, required
 from tablestore.meta import consumers, refs, statistics
 from tablestore.meta.store import Store
 from tablestore.read import (
@@ -32,34 +33,11 @@ from tablestore.read import (
     time_travel,
 )
 from tablestore.read.doctor import Diagnosis, diagnose, limits_of
-from tablestore.read.inspect_files import braced, made, required
+from tablestore.read.inspect_files import braced
 from tablestore.read.storage import Storage, stored
 from tablestore.read.time_travel import local_ms
 
 _MS = pa.timestamp("ms")
-SNAPSHOTS = required(
-    pa.schema(
-        {
-            "snapshot_id": pa.int64(),
-            "schema_id": pa.int64(),
-            "commit_user": pa.string(),
-            "commit_identifier": pa.int64(),
-            "commit_kind": pa.string(),
-            "commit_time": _MS,
-            "base_manifest_list": pa.string(),
-            "delta_manifest_list": pa.string(),
-            "changelog_manifest_list": pa.string(),
-            "total_record_count": pa.int64(),
-            "delta_record_count": pa.int64(),
-            "changelog_record_count": pa.int64(),
-            "watermark": pa.int64(),
-            "next_row_id": pa.int64(),
-            "operation": pa.string(),
-        }
-    ),
-    "snapshot_id schema_id commit_user commit_identifier commit_kind commit_time base_manifest_list "
-    "delta_manifest_list",
-)
 SCHEMAS = required(
     pa.schema(
         {
@@ -89,24 +67,6 @@ MANIFESTS = required(
         }
     ),
     "file_name file_size num_added_files num_deleted_files schema_id",
-)
-COMMITS = pa.schema(
-    {
-        "snapshot_id": pa.int64(),
-        "commit_kind": pa.string(),
-        "commit_time": _MS,
-        "rows_added": pa.int64(),
-        "rows_removed": pa.int64(),
-        "files_added": pa.int32(),
-        "files_removed": pa.int32(),
-        "bytes_added": pa.int64(),
-        "bytes_removed": pa.int64(),
-        "changelog_rows": pa.int64(),
-        "watermark": pa.int64(),
-        "commit_user": pa.string(),
-        "commit_identifier": pa.int64(),
-        "properties": pa.string(),
-    }
 )
 STATISTICS = required(
     pa.schema(

@@ -26,12 +26,7 @@ from tablestore.format.index_manifest import DELETION_VECTORS
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.lsm.accounting import Account, Ledger, Space
-from tablestore.lsm.estimate import SizeModel
-from tablestore.lsm.history import BASE, BucketEvent
-from tablestore.meta import compaction_history
-from tablestore.meta.compaction_history import Done
-from tablestore.meta.store import Store
-from tablestore.read.amplification_sums import (
+from tablestore.lsm.amplification_sums import (
     SPACE,
     STATE,
     VIEWS,
@@ -43,6 +38,11 @@ from tablestore.read.amplification_sums import (
     schema,
     state_of,
 )
+from tablestore.lsm.estimate import SizeModel
+from tablestore.lsm.history import BASE, BucketEvent
+from tablestore.meta import compaction_history
+from tablestore.meta.compaction_history import Done
+from tablestore.meta.store import Store
 from tablestore.read.history import events
 from tablestore.read.time_travel import local_ms
 

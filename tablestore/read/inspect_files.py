@@ -19,6 +19,7 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
 from tablestore.format.text import cast_text, legacy_text
 from tablestore.format.types import DataType
+from tablestore.lsm.inspect_tables import made, required
 from tablestore.lsm.key_axis import key_axis
 from tablestore.lsm.levels_table import LEVELS, SOURCES
 from tablestore.lsm.sorted_run import Levels
@@ -27,12 +28,6 @@ from tablestore.read.file_stats import own_stats, stats_by_name
 from tablestore.read.support import file_format
 
 _MS = pa.timestamp("ms")
-
-
-def required(schema: pa.Schema, names: str) -> pa.Schema:
-    """The schema with these columns NOT NULL."""
-    wanted = names.split()
-    return pa.schema([f.with_nullable(f.name not in wanted) for f in schema])
 
 
 FILES = required(
@@ -258,9 +253,3 @@ def _bucket_levels(
             tail = (f.min_sequence, f.max_sequence, f.schema_id, f.creation_time_ms, source)
             rows.append((text, bucket, f.level, run, f.file_name, *counts, *keys, *places, *tail))
     return rows
-
-
-def made(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
-    """A table of few rows."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)

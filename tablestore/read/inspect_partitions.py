@@ -13,8 +13,9 @@ import pyarrow as pa
 from tablestore.format.index_manifest import IndexEntry
 from tablestore.format.manifest import ADD, ManifestEntry
 from tablestore.format.text import cast_text
+from tablestore.lsm.inspect_tables import made, required
 from tablestore.meta.store import Store
-from tablestore.read.inspect_files import by_bucket, made, partition_text, required
+from tablestore.read.inspect_files import by_bucket, partition_text
 
 _MS = pa.timestamp("ms")
 PARTITIONS = required(

@@ -10,9 +10,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from tablestore.format.snapshot import Snapshot
+from tablestore.lsm.inspect_tables import made, required
 from tablestore.meta.store import Store
 from tablestore.read.doctor.facts import Facts, Limits
-from tablestore.read.inspect_files import made, required
 
 SCHEMA = required(
     pa.schema(

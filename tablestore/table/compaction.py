@@ -25,6 +25,7 @@ from tablestore.format.predicate import Predicate
 from tablestore.format.snapshot import COMPACT
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm import compact_task
+from tablestore.lsm.compaction_report import Compaction, Pick
 from tablestore.lsm.decision import Decision
 from tablestore.lsm.deletions import BucketDeletions
 from tablestore.lsm.estimate import UNKNOWN, Merge, SizeModel
@@ -36,7 +37,6 @@ from tablestore.meta.store import Store
 from tablestore.read import parallel
 from tablestore.table import append_compaction, postpone
 from tablestore.table.bucket_choice import BucketChoice, Buckets, PartitionChoice
-from tablestore.table.compaction_report import Compaction, Pick
 from tablestore.write.bucket_mode import BucketMode
 from tablestore.write.commit import CommitRequest, Committed, Committer
 from tablestore.write.progress import Progress, Tell

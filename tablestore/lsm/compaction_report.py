@@ -1,13 +1,14 @@
 """What `Table.compact` gives: each bucket's pick with its arithmetic, forecast before, measured after.
 
-Values to print (`text`), to study (`explain()`) and to compute with (`to_arrow()`). Made by `compaction`.
+Values to print (`text`), to study (`explain()`) and to compute with (`to_arrow()`). Made by
+`table.compaction` and by simulators.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -16,7 +17,6 @@ from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm import quantities
 from tablestore.lsm.decision import Decision
 from tablestore.lsm.forecast import Forecast, total
-from tablestore.write.request import Committed
 
 SCHEMA = pa.schema(
     [
@@ -138,13 +138,24 @@ class Pick:
         return (f.files_read, f.bytes_read, f.rows_in, *moved, *rows, False, how)
 
 
+class Commit(Protocol):
+    """What a compaction committed: a dataclass such as `Committed`."""
+
+    snapshots: tuple[int, ...]
+
+    @property
+    def snapshot(self) -> int | None:
+        """Id of the last snapshot made."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Compaction:
     """Every bucket's pick; `committed` is None after a dry run. Bytes are those of files that were read and
     written, and of those that only changed their level."""
 
     picks: tuple[Pick, ...]
-    committed: Committed | None = None
+    committed: Commit | None = None
     bytes_read: int = 0
     bytes_written: int = 0
     bytes_moved: int = 0
