@@ -53,11 +53,15 @@ class Aggregation:
 
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """One row a key."""
+        return self.outcome(rows, groups).batch(self.schema, tolerant=self.tolerant)
+
+    def outcome(self, rows: pa.RecordBatch, groups: Groups) -> Outcome:
+        """What each column of each key ends with, before rows are made of it."""
         several = Several.of(groups)
         outcome = Outcome.last_rows(rows, several)
         if len(several.which):
             self._fold(rows, several, outcome)
-        return outcome.batch(self.schema, tolerant=self.tolerant)
+        return outcome
 
     def _fold(self, rows: pa.RecordBatch, several: Several, outcome: Outcome) -> None:
         walk = several.walk

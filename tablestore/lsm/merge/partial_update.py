@@ -102,13 +102,17 @@ class PartialUpdate:
 
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """One row a key."""
+        return self.outcome(rows, groups).batch(self.schema, tolerant=self.tolerant)
+
+    def outcome(self, rows: pa.RecordBatch, groups: Groups) -> Outcome:
+        """What each column of each key ends with, before rows are made of it."""
         several = Several.of(groups)
         if len(several.which):
             several = _starting_rows_twice(several, kinds_of(rows)) if self.groups else several
         outcome = Outcome.last_rows(rows, several)
         if len(several.which):
             self._fold(rows, several, outcome)
-        return outcome.batch(self.schema, tolerant=self.tolerant)
+        return outcome
 
     def _fold(self, rows: pa.RecordBatch, several: Several, outcome: Outcome) -> None:
         walk = several.walk
@@ -139,8 +143,7 @@ class PartialUpdate:
             if field.name in inside or field.name in self.schema.primary_keys:
                 continue
             if field.name in rows.schema.names:
-                column = rows.column(field.name)
-                outcome.chosen[field.name] = LastNonNullValue().choose(column, field.type, walk)
+                outcome.choose(field, LastNonNullValue(), walk)
 
     def _inside(
         self,
@@ -161,9 +164,9 @@ class PartialUpdate:
             column, field = rows.column(name), self.schema.by_name[name]
             function = self.functions.get(name)
             if name in group.names:
-                outcome.chosen[name] = LastValue().choose(column, field.type, sequence)
+                outcome.choose(field, LastValue(), sequence)
             elif function is None:
-                outcome.chosen[name] = LastValue().choose(column, field.type, plain)
+                outcome.choose(field, LastValue(), plain)
             else:
                 if not function.takes_retracts:
                     refused = walk.any(functions.actions == RETRACT)

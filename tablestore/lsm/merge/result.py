@@ -7,7 +7,7 @@ names it, or, for readers who ask for it, left out. Memory: the gathered rows.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,8 @@ import pyarrow as pa
 from tablestore.errors import CannotMerge
 from tablestore.format.parquet_schema import KIND, SEQUENCE
 from tablestore.format.schema import TableSchema
-from tablestore.lsm.merge.functions import Aggregator
+from tablestore.format.types import DataField
+from tablestore.lsm.merge.functions import Aggregator, Chooser
 from tablestore.lsm.merge.groups import Groups, take
 from tablestore.lsm.merge.walk import Failures, Walk
 
@@ -45,7 +46,10 @@ class Several:
 
 @dataclass(slots=True)
 class Outcome:
-    """What the groups of several rows end with; columns not named keep their last row's value."""
+    """What the groups of several rows end with; columns not named keep their last row's value.
+
+    `walks` is what each row did to each column: who explains a merge reads it.
+    """
 
     rows: pa.RecordBatch
     several: Several
@@ -54,6 +58,7 @@ class Outcome:
     failures: Failures
     chosen: dict[str, np.ndarray]
     folded: dict[str, pa.Array]
+    walks: dict[str, Walk] = field(default_factory=dict)
 
     @classmethod
     def last_rows(cls, rows: pa.RecordBatch, several: Several) -> Outcome:
@@ -63,14 +68,20 @@ class Outcome:
         numbers = rows.column(SEQUENCE).to_numpy(zero_copy_only=False)[last]
         return cls(rows, several, kinds, numbers, Failures(), {}, {})
 
+    def choose(self, column: DataField, body: Chooser, walk: Walk) -> None:
+        """Let a chooser say which row's value a column ends with."""
+        self.walks[column.name] = walk
+        self.chosen[column.name] = body.choose(self.rows.column(column.name), column.type, walk)
+
     def apply(self, function: Aggregator, column: pa.Array, walk: Walk) -> None:
         """Let an aggregator say what its column ends with."""
         name, t = function.field.name, function.field.type
         if function.ignores_retracts:
             walk = walk.without_retracts()
         if hasattr(function.body, "choose"):
-            self.chosen[name] = function.body.choose(column, t, walk)
+            self.choose(function.field, function.body, walk)
             return
+        self.walks[name] = walk
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
         self.folded[name] = function.body.fold(name, column, t, walk, self.failures)
