@@ -20,6 +20,7 @@ from tablestore.errors import (
     Unsupported,
 )
 from tablestore.format.predicate import col
+from tablestore.format.predicate_text import parse as where
 from tablestore.format.schema_change import (
     add,
     comment,
@@ -134,4 +135,5 @@ __all__ = [
     "retype",
     "set_options",
     "text_bar",
+    "where",
 ]
