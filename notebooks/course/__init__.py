@@ -1,0 +1,38 @@
+"""What the notebooks of the course share: the environment check, tasks, small data, places for tables.
+
+    from notebooks import course
+    course.begin(solve=solve)
+    course.check()
+
+Imports the public API of tablestore and the tokens of the widgets; nothing imports this but notebooks and
+their tests.
+"""
+
+from notebooks.course.answers import Choice, Holds, Members, Number, Rows, runs
+from notebooks.course.cards import Card
+from notebooks.course.data import ORDERS, deletes, orders, updates
+from notebooks.course.health import check
+from notebooks.course.places import lake, orders_table, warehouse
+from notebooks.course.tasks import Task, begin, progress, task
+
+__all__ = [
+    "ORDERS",
+    "Card",
+    "Choice",
+    "Holds",
+    "Members",
+    "Number",
+    "Rows",
+    "Task",
+    "begin",
+    "check",
+    "deletes",
+    "lake",
+    "orders",
+    "orders_table",
+    "progress",
+    "runs",
+    "task",
+    "updates",
+    "warehouse",
+]

@@ -1,0 +1,314 @@
+"""Kinds of answers to a task: what is accepted, what the mismatch is, how the answer is written down.
+
+Each kind is a frozen value with the engine's own answer in it. `problem(given)` is None for a right answer,
+else a sentence that says how far off it is and gives nothing away. Comparison is lenient where that is
+fair: order, case, spelling of a run, number types. Pure. Called by `Task`; `of` turns plain values into
+kinds.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+SHOWN_ROWS = 6
+
+
+class Answer(Protocol):
+    """What a task is answered by."""
+
+    @property
+    def own(self) -> Any:
+        """The engine's own answer, in a form that `problem` accepts."""
+        ...
+
+    @property
+    def form(self) -> str:
+        """What an answer looks like: `a whole number`."""
+        ...
+
+    def problem(self, given: Any) -> str | None:
+        """None if `given` is right, else what is wrong with it."""
+        ...
+
+    def shown(self) -> str:
+        """The engine's own answer as text."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number, right within `tolerance` (a share of it with `relative`)."""
+
+    own: float
+    tolerance: float = 0.0
+    relative: bool = False
+    unit: str = ""
+
+    @property
+    def form(self) -> str:
+        """A whole number, or one with some slack."""
+        if self.tolerance == 0:
+            return "a whole number" if float(self.own).is_integer() else "a number"
+        slack = f"{100 * self.tolerance:g} %" if self.relative else f"{self.tolerance:g}"
+        return f"a number, right within {slack}"
+
+    def problem(self, given: Any) -> str | None:
+        """Too low, too high, or no number at all."""
+        value = _as_number(given)
+        if value is None:
+            return f"This wants {self.form}, not {_short(given)}."
+        slack = self.tolerance * abs(self.own) if self.relative else self.tolerance
+        if abs(value - self.own) <= slack + 1e-9:
+            return None
+        return f"{_short(given)} is too {'low' if value < self.own else 'high'}."
+
+    def shown(self) -> str:
+        """The number with its unit."""
+        number = f"{self.own:,.0f}" if float(self.own).is_integer() else f"{self.own:,.4g}"
+        return f"{number} {self.unit}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of several: answered by its key, or by its words."""
+
+    own: str
+    options: Mapping[str, str]
+
+    @property
+    def form(self) -> str:
+        """The keys."""
+        return "one of " + ", ".join(f'"{key}"' for key in self.options)
+
+    def problem(self, given: Any) -> str | None:
+        """Not among the choices, or not the right one."""
+        wanted = {_plain(key): key for key in self.options}
+        wanted |= {_plain(words): key for key, words in self.options.items() if words}
+        key = wanted.get(_plain(given))
+        if key is None:
+            return f"This wants {self.form}, not {_short(given)}."
+        return None if key == self.own else f'It is not "{key}".'
+
+    def shown(self) -> str:
+        """The key and its words."""
+        words = self.options[self.own]
+        return f"{self.own}: {words}" if words else self.own
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """A set of things; each may be spelt in several ways. The first spelling is how it is shown."""
+
+    spellings: tuple[tuple[str, ...], ...]
+    noun: str = "run"
+
+    @property
+    def own(self) -> list[str]:
+        """The first spelling of each."""
+        return [names[0] for names in self.spellings]
+
+    @property
+    def form(self) -> str:
+        """How members are written."""
+        return f"a list of {self.noun}s"
+
+    def problem(self, given: Any) -> str | None:
+        """How many are right, too many, missing."""
+        items = _as_items(given)
+        if items is None:
+            return f"This wants {self.form}, not {_short(given)}."
+        found = {self._member(item) for item in items}
+        right, wrong = found - {None}, [item for item in items if self._member(item) is None]
+        missing = len(self.spellings) - len(right)
+        if not wrong and not missing:
+            return None
+        parts = [f"{len(right)} right"]
+        parts += [f"{len(wrong)} too many"] if wrong else []
+        parts += [f"{missing} missing"] if missing else []
+        return ", ".join(parts) + "."
+
+    def _member(self, item: str) -> int | None:
+        for place, names in enumerate(self.spellings):
+            known = [_plain(name) for name in names]
+            if _plain(item) in known or any(len(item) >= 9 and k.startswith(_plain(item)) for k in known):
+                return place
+        return None
+
+    def shown(self) -> str:
+        """The members in the order given."""
+        return ", ".join(self.own) or f"no {self.noun}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows in any order; columns in any order."""
+
+    own: pa.Table
+
+    @property
+    def form(self) -> str:
+        """The columns that are wanted."""
+        return f"rows with the columns {', '.join(self.own.column_names)} (Arrow, pandas, list of dicts)"
+
+    def problem(self, given: Any) -> str | None:
+        """Another number of rows, other columns, other values."""
+        table = as_table(given)
+        if table is None:
+            return f"This wants {self.form}, not {_short(given)}."
+        if absent := [name for name in self.own.column_names if name not in table.column_names]:
+            return f"The column {absent[0]} is missing."
+        names = self.own.column_names
+        mine, theirs = _counted(self.own, names), _counted(table, names)
+        if mine == theirs:
+            return None
+        if table.num_rows != self.own.num_rows:
+            few = "few" if table.num_rows < self.own.num_rows else "many"
+            return f"{table.num_rows:,} rows are too {few}."
+        same = sum((mine & theirs).values())
+        return f"{same:,} of {self.own.num_rows:,} rows are right."
+
+    def shown(self) -> str:
+        """The first rows as tuples."""
+        rows = [str(tuple(row.values())) for row in self.own.slice(0, SHOWN_ROWS).to_pylist()]
+        more = self.own.num_rows - len(rows)
+        return ", ".join(rows) + (f" and {more:,} more" if more > 0 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """Anything for which `test` is true; a sentence it returns says what is wrong. `own` is one example."""
+
+    test: Callable[[Any], bool | str]
+    own: Any
+    form: str = "a value"
+
+    def problem(self, given: Any) -> str | None:
+        """What the test says."""
+        found = self.test(given)
+        if isinstance(found, str):
+            return found
+        return None if found else f"{_short(given)} does not do it."
+
+    def shown(self) -> str:
+        """The example."""
+        return f"for example {_short(self.own)}"
+
+
+def of(value: Any, *, options: Mapping[str, str] | Sequence[str] | None = None) -> Answer:
+    """The kind that fits a plain value: a number, a text among `options`, a set, a table of rows."""
+    if isinstance(value, Number | Choice | Members | Rows | Holds):
+        return value
+    if options is not None:
+        named = dict(options) if isinstance(options, Mapping) else dict.fromkeys(options, "")
+        if value not in named:
+            raise ValueError(f"the answer {value!r} is not among the options {', '.join(named)}")
+        return Choice(value, named)
+    if isinstance(value, bool):
+        return Choice("yes" if value else "no", {"yes": "", "no": ""})
+    if isinstance(value, int | float):
+        return Number(value)
+    if isinstance(value, str):
+        return Members(((value,),), noun="name")
+    if isinstance(value, pa.Table):
+        return Rows(value)
+    if isinstance(value, set | frozenset | list | tuple):
+        if value and all(isinstance(v, Mapping) for v in value):
+            return Rows(pa.Table.from_pylist(list(value)))
+        return Members(tuple((str(v),) for v in value), noun="name")
+    raise ValueError(
+        f"no kind of answer fits {type(value).__name__}; give Number, Choice, Members, Rows, Holds"
+    )
+
+
+def runs(levels: pa.Table) -> Members:
+    """The sorted runs of rows of `table.inspect.levels()`: at level 0 each file one, above each level one.
+
+    A run of level 0 is spelt by its snapshot (`#4`, 4, `L0 #4`) or by its file, a higher one `L5` or by any
+    of its files.
+    """
+    spelt: dict[str, tuple[str, ...]] = {}
+    for row in levels.select(["level", "snapshot_id", "file_name"]).to_pylist():
+        level, snapshot, name = row["level"], row["snapshot_id"], row["file_name"]
+        if level:
+            spelt[f"L{level}"] = (*spelt.get(f"L{level}", (f"L{level}", f"level {level}")), name)
+        elif snapshot is None:
+            spelt[name] = (name,)
+        else:
+            short = f"#{snapshot}" if f"#{snapshot}" not in spelt else name
+            spelt[short] = (short, f"{snapshot}", f"L0 #{snapshot}", f"L0 {short}", name)
+    return Members(tuple(spelt.values()))
+
+
+def as_table(given: Any) -> pa.Table | None:
+    """Rows as an Arrow table; None for what is none."""
+    if isinstance(given, pa.Table):
+        return given
+    if isinstance(given, pa.RecordBatch):
+        return pa.Table.from_batches([given])
+    if isinstance(given, Mapping):
+        given = [given]
+    if isinstance(given, list | tuple):
+        rows = list(given)
+        return pa.Table.from_pylist(rows) if all(isinstance(row, Mapping) for row in rows) else None
+    if hasattr(given, "to_arrow"):
+        return given.to_arrow()
+    if hasattr(given, "__dataframe__") or hasattr(given, "__arrow_c_stream__"):
+        return pa.table(given)
+    return None
+
+
+def _counted(table: pa.Table, names: list[str]) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(_loose(row[name]) for name in names) for row in table.select(names).to_pylist())
+
+
+def _loose(value: Any) -> Any:
+    """A value so that equal ones of different types are equal; NaN is null, as pandas writes it."""
+    if isinstance(value, float):
+        return None if math.isnan(value) else round(value, 9)
+    return value
+
+
+def _as_number(given: Any) -> float | None:
+    if isinstance(given, bool):
+        return None
+    if isinstance(given, str):
+        text = given.replace(",", "").replace(" ", "").replace("−", "-")
+        return float(text) if re.fullmatch(r"-?\d+(\.\d+)?", text) else None
+    try:
+        value = float(given)
+    except (TypeError, ValueError):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _as_items(given: Any) -> list[str] | None:
+    """Members as texts: from a list, a set, an Arrow column, or one text with commas."""
+    if isinstance(given, str):
+        return [part.strip() for part in given.split(",") if part.strip()]
+    if isinstance(given, int) and not isinstance(given, bool):
+        return [str(given)]
+    if hasattr(given, "to_pylist"):
+        given = given.to_pylist()
+    if isinstance(given, Iterable) and not isinstance(given, Mapping):
+        return list(dict.fromkeys(str(item) for item in given))
+    return None
+
+
+def _plain(given: Any) -> str:
+    """Lower case, one space at most between words; true is yes."""
+    if isinstance(given, bool):
+        return "yes" if given else "no"
+    return " ".join(str(given).lower().strip("\"' ").split())
+
+
+def _short(given: Any) -> str:
+    text = given if isinstance(given, str) else repr(given)
+    text = " ".join(text.split())
+    return text if len(text) <= 60 else text[:59] + "…"

@@ -1,0 +1,120 @@
+"""Cards of the course, as HTML that follows JupyterLab's theme and as text: a task, a verdict, a table.
+
+Invariants: every text is escaped; of markup only `code` between backticks and bold between double stars is
+known, and both are made here; colours are tokens of `widgets._theme`; without its style sheet (a code host,
+an untrusted notebook) a card is still plain readable HTML. Pure. Called by `Task` and by `Health`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from widgets import _svg, _theme
+
+STYLE = Path(__file__).with_name("cards.css")
+USED = ("panel", "line", "line2", "ink3", "ink2", "ink", "sel-tint", "ok", "warn", "err", "err-tint")
+_CODE, _BOLD = re.compile(r"`([^`]+)`"), re.compile(r"\*\*([^*]+)\*\*")
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """Something to show: HTML for a notebook, text for everything else."""
+
+    html: str
+    text: str
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        return {"text/html": self.html, "text/plain": self.text}
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+@lru_cache
+def style() -> str:
+    """The style sheet of a card: the tokens it uses, light and dark, and its rules."""
+    light, dark = (_variables(theme) for theme in ("light", "dark"))
+    rules = " ".join(STYLE.read_text(encoding="utf-8").split())
+    return (
+        f"<style>.course-card{{{light}}}"
+        f'body[data-jp-theme-light="false"] .course-card{{{dark}}}'
+        f"@media (prefers-color-scheme:dark){{body:not([data-jp-theme-light]) .course-card{{{dark}}}}}"
+        f"{rules}</style>"
+    )
+
+
+def _variables(theme: _theme.Theme) -> str:
+    return "".join(f"--c-{name}:{_theme.TOKENS[theme][name]};" for name in USED)
+
+
+def rich(text: object) -> str:
+    """Text with `code` and **bold**, everything else escaped."""
+    safe = escape(_svg.plain(text))
+    return _BOLD.sub(r"<strong>\1</strong>", _CODE.sub(r"<code>\1</code>", safe))
+
+
+def bare(text: object) -> str:
+    """The same text for a terminal: without the marks of bold."""
+    return _BOLD.sub(r"\1", _svg.plain(text))
+
+
+def paragraphs(text: str) -> list[str]:
+    """Paragraphs of a text that may be indented as in a cell."""
+    blocks = re.split(r"\n\s*\n", text.strip())
+    return [" ".join(block.split()) for block in blocks if block.strip()]
+
+
+def framed(inner: str, *, kind: str, label: str, live: bool = False) -> str:
+    """A card around `inner`; `live` ones are read aloud when they appear."""
+    role = "status" if live else "region"
+    names = f"course-card course-{kind}"
+    return f'{style()}<div class="{names}" role="{role}" aria-label="{escape(label)}">{inner}</div>'
+
+
+def question(number: int, name: str, asked: str, options: Sequence[tuple[str, str]], form: str) -> Card:
+    """The card of a task."""
+    head = f'<p class="course-head"><b>Task {number}</b>{escape(name)}</p>'
+    body = "".join(f"<p>{rich(block)}</p>" for block in paragraphs(asked))
+    if options:
+        items = "".join(f"<li><code>{escape(key)}</code>{rich(words)}</li>" for key, words in options)
+        body += f"<ul>{items}</ul>"
+    foot = f'<p class="course-foot">Answer in the next cell: {escape(form)}.</p>'
+    lines = [f"Task {number} · {name}", *(bare(block) for block in paragraphs(asked))]
+    lines += [f"  {key:10} {bare(words)}".rstrip() for key, words in options]
+    lines.append(f"  answer in the next cell: {form}")
+    return Card(framed(head + body + foot, kind="open", label=f"Task {number}: {name}"), "\n".join(lines))
+
+
+def verdict(kind: str, sign: str, title: str, said: Iterable[str], progress: str) -> Card:
+    """What became of an answer: `kind` is right, wrong or open."""
+    said = [block for text in said for block in paragraphs(text)]
+    body = f'<p><span class="course-sign">{sign}</span><strong>{rich(title)}</strong></p>'
+    body += "".join(f"<p>{rich(text)}</p>" for text in said)
+    foot = f'<p class="course-foot">{escape(progress)}</p>' if progress else ""
+    lines = [f"{sign} {bare(title)}", *(f"  {bare(text)}" for text in said)]
+    lines += [f"  {progress}"] if progress else []
+    return Card(framed(body + foot, kind=kind, label=f"{title}", live=True), "\n".join(lines))
+
+
+def health(title: str, rows: Sequence[tuple[str, str, str, str]], *, kind: str) -> Card:
+    """A table of (state, what, found, remedy)."""
+    signs = {"ok": "✓", "note": "–", "missing": "✕"}
+    cells, lines = [], [bare(title)]
+    wide = max((len(what) for _, what, _, _ in rows), default=0)
+    for state, what, found, remedy in rows:
+        more = f' <span class="course-soft">{rich(remedy)}</span>' if remedy else ""
+        cells.append(
+            f'<tr><td class="course-{escape(state)}">{signs[state]}</td><td>{escape(what)}</td>'
+            f"<td>{escape(_svg.plain(found))}{more}</td></tr>"
+        )
+        lines.append(f"  {signs[state]} {what:{wide}}  {found}" + (f"  → {bare(remedy)}" if remedy else ""))
+    sign = {"right": "✓", "wrong": "✕", "note": "–"}[kind]
+    head = f'<p><span class="course-sign">{sign}</span><strong>{rich(title)}</strong></p>'
+    table = f"<table>{''.join(cells)}</table>"
+    return Card(framed(head + table, kind=kind, label="Environment"), "\n".join(lines))

@@ -1,0 +1,99 @@
+"""`check()`: what the notebooks stand on, in one small table with plain remedies; well under a second.
+
+Nothing is started: the version of Java is read from its `release` file, Spark is not imported. The longer
+look is `./workbench doctor`. Called first in every notebook.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import tablestore
+from notebooks.cli import doctor
+from notebooks.cli.doctor import Finding
+from notebooks.cli.places import human
+from notebooks.course import cards
+from notebooks.course.cards import Card
+
+PACKAGES = ("pyarrow", "pandas", "jupyterlab", "anywidget")
+NEED_BYTES = 200_000_000
+
+
+def check() -> Card:
+    """The table: versions, Java, disk, memory. It never raises; what is missing says what to do."""
+    found = findings()
+    missing = [finding for finding in found if finding.state == "missing"]
+    if missing:
+        title, kind = f"Something is missing: {', '.join(finding.name for finding in missing)}", "wrong"
+    else:
+        title, kind = "Everything this notebook needs is here", "right"
+    return cards.health(title, [(f.state, f.name, f.found, f.remedy) for f in found], kind=kind)
+
+
+def findings() -> list[Finding]:
+    """Every finding, in the order of the table."""
+    return [python(), packages(), java(), disk(), doctor.memory_finding()]
+
+
+def python() -> Finding:
+    """Python's version, and whether it is the environment of this checkout."""
+    version = sys.version_info[:2]
+    text = f"{platform.python_version()}, tablestore {tablestore.__version__}"
+    if doctor.OLDEST_PYTHON <= version <= doctor.NEWEST_PYTHON:
+        return Finding("Python", text)
+    return Finding("Python", text, "missing", "choose the kernel of `./workbench lab`: Python 3.11 to 3.13")
+
+
+def packages() -> Finding:
+    """The packages the notebooks import."""
+    versions = {name: doctor._installed(name) for name in PACKAGES}
+    if absent := [name for name, version in versions.items() if not version]:
+        return Finding(
+            "packages", f"not installed: {', '.join(absent)}", "missing", f"in a shell: {doctor.REMAKE}"
+        )
+    return Finding("packages", ", ".join(f"{name} {version}" for name, version in versions.items()))
+
+
+def java() -> Finding:
+    """Java and PySpark, which only notebook 01 needs."""
+    home, version = find_java()
+    spark = "" if importlib.util.find_spec("pyspark") else "; PySpark is not installed"
+    if not home:
+        return Finding("Java", f"none found{spark}", "note", f"only notebook 01 needs it. {doctor.GET_JAVA}")
+    major = int(re.match(r"(?:1\.)?(\d+)|", version).group(1) or 0)
+    if version and major < doctor.OLDEST_JAVA:
+        return Finding(
+            "Java", f"{version} in {home}{spark}", "note", f"notebook 01 needs 17. {doctor.GET_JAVA}"
+        )
+    return Finding("Java", f"{version or 'some version'} in {home}{spark}", "note" if spark else "ok")
+
+
+def find_java() -> tuple[str, str]:
+    """(home, version) of JAVA_HOME or of the java in PATH, from its `release` file; two blanks for none."""
+    in_path = shutil.which("java")
+    homes = [os.environ.get("JAVA_HOME", "")]
+    homes += [str(Path(in_path).resolve().parents[1])] if in_path else []
+    for home in homes:
+        if home and (Path(home) / "bin" / "java").exists():
+            release = Path(home) / "release"
+            text = release.read_text(encoding="utf-8", errors="replace") if release.exists() else ""
+            found = re.search(r'JAVA_VERSION="([^"]+)"', text)
+            return home, found.group(1) if found else ""
+    return "", ""
+
+
+def disk() -> Finding:
+    """Room for temporary tables."""
+    folder = tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free
+    text = f"{human(free)} free in {folder}"
+    if free >= NEED_BYTES:
+        return Finding("disk", text)
+    return Finding("disk", text, "missing", f"{human(NEED_BYTES)} are needed: free some, or set TMPDIR")

@@ -1,0 +1,281 @@
+"""The course's toolkit: what counts as an answer, what a card shows, the same data from the same seed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from notebooks import course
+from notebooks.course import cards, data, health
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(autouse=True)
+def fresh_lesson():
+    course.begin()
+    yield
+    course.begin()
+
+
+def ask(answer, **more) -> course.Task:
+    said = {"hint": "think of the trigger", "why": "every write is a run", **more}
+    return course.task("runs", "How many runs?", answer=answer, **said)
+
+
+# numbers
+
+
+@pytest.mark.parametrize("given", [5, 5.0, "5", pa.scalar(5).as_py(), pd.Series([5]).iloc[0]])
+def test_a_number_may_have_any_type(given) -> None:
+    assert ask(5).answer.problem(given) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [(4, "too low"), (6, "too high"), ("five", "whole number"), (True, "whole")]
+)
+def test_a_wrong_number_says_which_way(given, said: str) -> None:
+    problem = ask(5).answer.problem(given)
+    assert problem is not None
+    assert said in problem
+    assert "5" not in problem
+
+
+def test_a_tolerance_is_absolute_or_a_share() -> None:
+    about = course.Number(200, tolerance=0.1, relative=True, unit="KiB")
+    assert about.problem(219) is None
+    assert about.problem(221) is not None
+    assert course.Number(2.5, tolerance=0.25).problem(2.7) is None
+    assert about.shown() == "200 KiB"
+
+
+# choices, sets, rows, tests
+
+
+def test_a_choice_takes_its_key_or_its_words() -> None:
+    one = ask("b", options={"a": "it is refused", "b": "it tries again"}).answer
+    assert [one.problem(given) for given in ("b", " B ", "It tries again")] == [None] * 3
+    assert one.problem("a") == 'It is not "a".'
+    assert "one of" in (one.problem("c") or "")
+
+
+def test_yes_and_no_are_true_and_false() -> None:
+    visible = ask(True).answer
+    assert [visible.problem(given) for given in (True, "yes", "YES")] == [None] * 3
+    assert visible.problem(False) is not None
+
+
+def levels() -> pa.Table:
+    return pa.table(
+        {
+            "level": [0, 0, 5, 5],
+            "snapshot_id": [12, 11, 9, 9],
+            "file_name": [f"data-{n}-0.parquet" for n in ("aaaa", "bbbb", "cccc", "dddd")],
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["#12", "#11", "L5"],
+        [5.0] and ["l5", "l0 #11", "12"],
+        "#11, #12, level 5",
+        ("data-aaaa-0.parquet", "data-bbbb-0.parquet", "data-cccc-0.parquet"),
+        pa.array(["data-dddd-0.parquet", "data-aaaa-0.parquet", "data-bbbb-0.parquet"]),
+        {11, 12, "L5"},
+    ],
+)
+def test_runs_are_named_by_snapshot_level_or_file(given) -> None:
+    assert course.runs(levels()).problem(given) is None
+
+
+def test_a_wrong_set_is_counted() -> None:
+    picked = course.runs(levels())
+    assert picked.problem(["#12", "#7"]) == "1 right, 1 too many, 2 missing."
+    assert picked.problem([]) == "0 right, 3 missing."
+    assert "list of runs" in (picked.problem(None) or "")
+    assert picked.shown() == "#12, #11, L5"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [{"v": "b", "id": 2}, {"v": None, "id": 1}],
+        pa.table({"id": [1, 2], "v": [None, "b"]}),
+        pd.DataFrame({"v": ["b", None], "id": [2, 1], "more": [0, 0]}),
+    ],
+)
+def test_rows_come_in_any_order_and_form(given) -> None:
+    assert ask(pa.table({"id": [1, 2], "v": [None, "b"]})).answer.problem(given) is None
+
+
+def test_wrong_rows_are_counted() -> None:
+    wanted = ask([{"id": 1, "v": "a"}, {"id": 2, "v": "b"}]).answer
+    assert wanted.problem([{"id": 1, "v": "a"}]) == "1 rows are too few."
+    assert wanted.problem([{"id": 1, "v": "a"}, {"id": 2, "v": "c"}]) == "1 of 2 rows are right."
+    assert wanted.problem([{"id": 1}]) == "The column v is missing."
+
+
+def test_any_test_can_decide() -> None:
+    options = course.Holds(lambda given: given > 3 or "the trigger must be above 3", own=4)
+    assert options.problem(5) is None
+    assert options.problem(2) == "the trigger must be above 3"
+
+
+# a task's life
+
+
+def test_an_unanswered_task_is_told_and_stops_nothing() -> None:
+    shown = ask(5).check(None)
+    assert "not answered yet" in shown.text
+    assert "solved 0 of 1 so far: – runs" in shown.text
+
+
+def test_a_wrong_answer_gets_the_hint_and_not_the_answer() -> None:
+    shown = ask(5, hint=lambda given: f"{given} is below the trigger").check(3)
+    assert "✗ runs: not yet" in shown.text
+    assert "3 is below the trigger" in shown.text
+    assert "5" not in shown.text
+
+
+def test_a_right_answer_says_what_it_means() -> None:
+    question = ask(5)
+    shown = question.check("5")
+    assert "✓ runs: right" in shown.text
+    assert "every write is a run" in shown.text
+    assert question.solved
+    assert "1 of 1 tasks solved" in course.progress().text
+    assert "**" not in question.solution().text
+
+
+def test_solving_takes_the_own_answer_through_the_same_check() -> None:
+    course.begin(solve=True)
+    assert "✓" in ask(lambda: levels().num_rows).check(None).text
+    assert "✗" in ask(5).check(3).text, "a learner's answer is judged all the same"
+
+
+def test_an_answer_that_its_own_check_refuses_raises_when_solving() -> None:
+    course.begin(solve=True)
+    with pytest.raises(AssertionError, match="its own answer is refused"):
+        ask(course.Holds(lambda given: given > 3, own=2)).check(None)
+
+
+def test_the_engine_is_asked_when_the_task_is_posed() -> None:
+    seen = [4]
+    question = ask(lambda: seen[0])
+    seen[0] = 9
+    assert question.answer.problem(4) is None
+
+
+def test_posing_a_task_again_keeps_its_number_and_its_state() -> None:
+    ask(5).check(5)
+    again = ask(5)
+    assert (again.number, again.solved) == (1, True)
+
+
+def test_an_answer_outside_its_options_is_a_mistake_of_the_notebook() -> None:
+    with pytest.raises(ValueError, match="not among the options"):
+        ask("c", options=["a", "b"])
+
+
+# cards
+
+
+def test_text_from_data_is_shown_as_text() -> None:
+    question = course.task(
+        HOSTILE, HOSTILE, answer=HOSTILE, options={HOSTILE: HOSTILE}, hint=HOSTILE, why=HOSTILE
+    )
+    for card in (
+        question.card,
+        question.check("x"),
+        question.check(HOSTILE),
+        question.solution(),
+        course.progress(),
+    ):
+        assert "<img" not in card.html
+        assert "&lt;img" in card.html
+
+
+def test_code_and_bold_are_the_only_markup() -> None:
+    assert cards.rich("`a < b` is **so**") == "<code>a &lt; b</code> is <strong>so</strong>"
+    assert cards.bare("`a` is **so**") == "`a` is so"
+
+
+def test_a_card_has_both_themes_and_asks_the_network_for_nothing() -> None:
+    html = ask(5).card.html
+    assert 'data-jp-theme-light="false"' in html
+    assert "prefers-color-scheme:dark" in html
+    assert "http" not in html
+    assert 'role="region"' in html
+    assert len(html) < 6000
+
+
+# the check, the data, the places
+
+
+def test_the_check_is_quick_and_starts_nothing() -> None:
+    code = (
+        "import sys; from notebooks import course; print(course.check()); assert 'pyspark' not in sys.modules"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Python" in done.stdout
+    started = time.process_time()
+    course.check()
+    assert time.process_time() - started < 1
+
+
+def test_what_is_missing_is_named_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "PACKAGES", ("nonesuch-package",))
+    shown = course.check().text
+    assert "Something is missing: packages" in shown
+    assert "./workbench clean" in shown
+
+
+def test_java_is_read_without_being_run(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").touch()
+    (tmp_path / "release").write_text('JAVA_VERSION="11.0.2"\n')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    found = health.java()
+    assert (found.state, "11.0.2" in found.found) == ("note", True)
+    assert "notebook 01 needs 17" in found.remedy
+
+
+def test_the_same_seed_gives_the_same_rows() -> None:
+    assert data.orders(50, seed=3).equals(data.orders(50, seed=3))
+    assert not data.orders(50, seed=3).equals(data.orders(50, seed=4))
+    changed = data.updates(10, among=50, seed=3)
+    assert changed.schema == data.orders(1).schema
+    assert set(changed["order_id"].to_pylist()) <= set(range(1, 51))
+    assert "new" not in changed["status"].to_pylist()
+    assert data.deletes(5, among=50).column_names == ["order_id"]
+
+
+def test_a_lesson_has_the_same_file_names_in_every_run() -> None:
+    names = []
+    for _ in range(2):
+        table = course.orders_table(course.lake(seed=3))
+        table.write(course.orders(20))
+        table.write(course.updates(5, among=20))
+        table.delete(course.deletes(2, among=20))
+        assert table.scan().count() == 18
+        assert table.check() == []
+        names.append(table.inspect.levels()["file_name"].to_pylist())
+    assert names[0] == names[1]
+
+
+def test_a_lake_in_a_folder_of_ones_own_stays_and_takes_a_second_run(tmp_path) -> None:
+    for _ in range(2):
+        table = course.orders_table(course.lake(tmp_path))
+        table.write(course.orders(3))
+    assert ts.open(table.location).scan().count() == 3
