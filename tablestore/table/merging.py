@@ -1,0 +1,122 @@
+"""`ts.merging`: runs given as Arrow tables through a merge engine, step by step, with no table on disk.
+
+The runs become what a writer would have flushed: conformed to one schema, numbered from the oldest run on,
+sorted by key. For pictures and lessons; memory is the runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.errors import InvalidRequest
+from tablestore.format import rowkind
+from tablestore.format.parquet_schema import KIND, SEQUENCE
+from tablestore.format.schema import TableSchema, create_schema
+from tablestore.format.types import DataField, from_arrow
+from tablestore.lsm import keys as key_columns
+from tablestore.lsm.merge.validate import validate
+from tablestore.lsm.merging import Merging, Run, merged_steps
+from tablestore.options import TableOptions, as_text, current_names, refuse_near_misses
+from tablestore.write.conform import as_batches, conform
+
+MOST_ROWS = 100_000
+ROW_KIND = "rowkind"
+
+
+def merging(
+    runs: Sequence[Any],
+    engine: str = "deduplicate",
+    *,
+    primary_key: Sequence[str] | str,
+    options: Mapping[str, Any] | None = None,
+    limit: int = 10,
+    drops_deletes: bool = True,
+) -> Merging:
+    """How sorted runs (newest first; anything Arrow-like) become one under a merge engine, for the first
+    `limit` keys.
+
+    A column `rowkind` ("+I", "-U", "+U", "-D") gives row kinds. `drops_deletes=False`: older runs are not
+    part of the merge, so deletes are kept. Raises InvalidRequest for a key that is twice in a run and for
+    runs whose columns differ, InvalidOption for options that do not fit.
+
+    >>> newer, older = [{"k": 1, "v": "b"}], [{"k": 1, "v": "a"}, {"k": 2, "v": "c"}]
+    >>> ts.merging([newer, older], primary_key="k").rows.to_pylist()
+    [{'k': 1, 'v': 'b'}, {'k': 2, 'v': 'c'}]
+    """
+    keys = (primary_key,) if isinstance(primary_key, str) else tuple(primary_key)
+    given = [_table(run) for run in runs]
+    if not given:
+        raise InvalidRequest("merging([]): give at least one run, newest first")
+    schema = _schema(given, keys, {**as_text(options), "merge-engine": engine})
+    parsed = TableOptions.parse(schema.options)
+    validate(schema, parsed)
+    if sum(run.num_rows for run in given) > MOST_ROWS:
+        raise InvalidRequest(
+            f"merging takes {MOST_ROWS:,} rows at most: write them to a table and look there"
+        )
+    named, next_number = [], 0
+    for age, run in enumerate(reversed(given)):  # older runs have smaller sequence numbers
+        named.append(Run(f"L0 #{age + 1}", 0, _kv(run, schema, next_number, len(given) - age), age + 1))
+        next_number += run.num_rows
+    return merged_steps(named[::-1], schema, parsed, limit=limit, drops_deletes=drops_deletes)
+
+
+def _table(run: Any) -> pa.Table:
+    batches = list(as_batches(run))
+    return pa.Table.from_batches(batches) if batches else pa.table({})
+
+
+def _schema(runs: Sequence[pa.Table], keys: tuple[str, ...], options: Mapping[str, str]) -> TableSchema:
+    """One schema for all runs: the columns of the first that has any, types as Arrow unifies them."""
+    refuse_near_misses(options)
+    try:
+        columns = pa.unify_schemas(
+            [run.schema for run in runs if run.num_columns], promote_options="permissive"
+        )
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise InvalidRequest(f"the runs have columns of different types: {error}") from None
+    fields = [f for f in columns if f.name != ROW_KIND]
+    made = tuple(DataField(i, f.name, from_arrow(_known(f.type))) for i, f in enumerate(fields))
+    return create_schema(
+        made,
+        primary_key=keys,
+        partition_by=(),
+        options=current_names({"bucket": "1", **options}, keyed=True),
+        comment=None,
+        time_millis=0,
+    )
+
+
+def _known(t: pa.DataType) -> pa.DataType:
+    """Columns that hold nothing but NULL are text."""
+    return pa.string() if pa.types.is_null(t) else t
+
+
+def _kv(run: pa.Table, schema: TableSchema, first_number: int, age: int) -> pa.RecordBatch:
+    """The run as a writer flushes it. `age`: the run's place from the newest on, for messages."""
+    kinds = np.zeros(run.num_rows, dtype=np.int8)
+    if ROW_KIND in run.column_names:
+        kinds = rowkind.parse(run.column(ROW_KIND)).to_numpy(zero_copy_only=False)
+        run = run.drop_columns([ROW_KIND])
+    if not run.num_columns:
+        run = pa.table([pa.array([], f.type) for f in schema.arrow], schema=schema.arrow)
+    whole = run.combine_chunks().to_batches()
+    values = conform(whole[0] if whole else pa.RecordBatch.from_pylist([], run.schema), schema)
+    numbers = np.arange(first_number, first_number + values.num_rows)
+    names = [SEQUENCE, KIND, *values.schema.names]
+    rows = pa.RecordBatch.from_arrays([pa.array(numbers), pa.array(kinds), *values.columns], names)
+    if not rows.num_rows:
+        return rows
+    codes = key_columns.codes(key_columns.of_batch(rows, schema.key_fields))
+    order = np.argsort(codes, kind="stable")
+    repeats = np.flatnonzero(np.diff(codes[order]) == 0)
+    if len(repeats):
+        at = int(order[repeats[0]])
+        key = ", ".join(f"{f.name} = {rows.column(f.name)[at].as_py()!r}" for f in schema.key_fields)
+        raise InvalidRequest(f"run {age} has key {key} twice: a run has each key once; make two runs of it")
+    return pc.take(rows, pa.array(order))
