@@ -63,6 +63,7 @@ from tablestore.table.advise import advise_buckets
 from tablestore.table.catalog import Lake, connect
 from tablestore.table.catalog import open_table as open
 from tablestore.table.engine import compact_bucket, spark_engine
+from tablestore.table.merging import merging
 from tablestore.table.scan import Scan
 from tablestore.table.table import Table
 from tablestore.write.commit import Committed
@@ -126,6 +127,7 @@ __all__ = [
     "connect",
     "default",
     "drop",
+    "merging",
     "move",
     "not_null",
     "nullable",
