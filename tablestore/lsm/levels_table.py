@@ -35,6 +35,7 @@ LEVELS = pa.schema(
         "creation_time": pa.timestamp("ms"),
         "file_source": pa.string(),
         "snapshot_id": pa.int64(),
+        "masked_rows": pa.int64(),
     }
 )
 SOURCES = {0: "APPEND", 1: "COMPACT"}
@@ -52,7 +53,7 @@ def levels_table(
             keys = (_text(f.min_key, types), _text(f.max_key, types), place(f.min_key), place(f.max_key))
             counts = (f.row_count, f.delete_count, f.file_size)
             source = None if f.file_source is None else SOURCES.get(f.file_source)
-            tail = (f.min_sequence, f.max_sequence, f.schema_id, f.creation_time_ms, source, None)
+            tail = (f.min_sequence, f.max_sequence, f.schema_id, f.creation_time_ms, source, None, None)
             rows.append((partition, bucket, f.level, run, f.file_name, *counts, *keys, *tail))
     columns = list(zip(*rows, strict=True)) or [()] * len(LEVELS)
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, LEVELS, strict=True)], schema=LEVELS)

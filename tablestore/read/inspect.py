@@ -30,6 +30,7 @@ from tablestore.read import (
     inspect_files,
     inspect_partitions,
     inspect_pressure,
+    inspect_references,
     time_travel,
 )
 from tablestore.read.doctor import Diagnosis, diagnose, limits_of
@@ -244,13 +245,17 @@ class Inspect:
 
         `run` 0 is the newest level-0 file; each level above is one run. `min_key_pos`, `max_key_pos` lie on a
         0..1 axis over the keys of the bucket. `partition` is a text such as "l_year=1995/l_month=6".
-        `snapshot_id` is the snapshot that added a level-0 file, null above and when it has expired.
+        `snapshot_id` is the snapshot that added a level-0 file, null above and when it has expired;
+        `masked_rows` how many rows the file's deletion vector takes away, null if it has none.
         """
         _require_place(partition, bucket)
         found = self._snapshot(snapshot)
         live = self._store.manifests.live_entries(found)
         origins = self._origins(found, {e.file.file_name for e in live if e.file.level == 0})
-        return inspect_files.levels(self._store, live, partition=partition, bucket=bucket, origins=origins)
+        masked = inspect_files.masked_rows(self._store.manifests.index_entries(found))
+        return inspect_files.levels(
+            self._store, live, partition=partition, bucket=bucket, origins=origins, masked=masked
+        )
 
     def _origins(self, snapshot: Snapshot | None, names: set[str]) -> dict[str, int]:
         """The snapshot that added each of these files; walks back over deltas until all are found."""
@@ -284,6 +289,13 @@ class Inspect:
         """Branches with the time their directory last changed."""
         rows = [(name, local_ms(changed)) for name, changed in refs.branches(self._store).items()]
         return made(BRANCHES, rows)
+
+    def references(self) -> pa.Table:
+        """Tags and branches with the snapshot each keeps or began at, and whether this branch still has it.
+
+        `kind` is "tag" or "branch"; a branch without snapshots has no `snapshot_id`.
+        """
+        return inspect_references.references(self._store)
 
     def consumers(self) -> pa.Table:
         """Stream readers that left their place, with the next snapshot they will read."""
@@ -346,9 +358,16 @@ class Inspect:
             return stored(self._store)
 
     def _snapshot(self, snapshot: int | Snapshot | None) -> Snapshot | None:
+        """The snapshot meant; one that expired is still found where a tag keeps it."""
         if isinstance(snapshot, Snapshot):
             return snapshot
-        return time_travel.resolve(self._store, snapshot=snapshot)
+        try:
+            return time_travel.resolve(self._store, snapshot=snapshot)
+        except NotFound:
+            kept = (t for t in refs.tags(self._store).values() if t.id == snapshot)
+            if (found := next(kept, None)) is None:
+                raise
+            return found
 
     def _all(self, snapshot: int | Snapshot | None) -> Sequence[ManifestEntry]:
         """Entries as they are stored, deletions included."""

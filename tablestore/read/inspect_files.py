@@ -207,16 +207,24 @@ def levels(
     partition: str | None,
     bucket: int | None,
     origins: Mapping[str, int],
+    masked: Mapping[str, int | None],
 ) -> pa.Table:
-    """One row a live file with its run and its place on the key axis of its bucket."""
+    """One row a live file with its run and its place on the key axis of its bucket; `origins` are the
+    snapshots in which files came, `masked` the rows that deletion vectors take away, both by file name."""
     chosen = (e for e in entries if bucket is None or e.bucket == bucket)
     rows: list[tuple[Any, ...]] = []
     for (key, number), some in by_bucket(store, chosen):
         text = store.partition_text(key)
         if partition is None or text == partition:
             found = _bucket_levels(store, text, number, some)
-            rows += [(*row, origins.get(row[4])) for row in found]  # by file name
+            rows += [(*row, origins.get(row[4]), masked.get(row[4])) for row in found]
     return made(LEVELS, rows)
+
+
+def masked_rows(entries: Iterable[IndexEntry]) -> dict[str, int | None]:
+    """How many rows of each data file its deletion vector takes away."""
+    vectors = (r for e in entries for r in e.file.dv_ranges or ())
+    return {r.data_file: r.cardinality for r in vectors}
 
 
 def by_bucket(
