@@ -55,6 +55,11 @@ def browser() -> playwright.Browser:
     return _browsers[0]
 
 
+def before_close(action: Callable[[], None]) -> None:
+    """Do `action` before the browser is ended."""
+    _open.append(action)
+
+
 def close() -> None:
     """End the browser and its engine, if they run."""
     _browsers.clear()
