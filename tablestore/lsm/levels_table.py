@@ -5,7 +5,7 @@ The same columns for the buckets of tables (`inspect.levels`) and for simulated 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -42,18 +42,33 @@ SOURCES = {0: "APPEND", 1: "COMPACT"}
 
 
 def levels_table(
-    levels: Levels, types: Sequence[DataType], *, partition: str = "", bucket: int = 0
+    levels: Levels,
+    types: Sequence[DataType],
+    *,
+    partition: str = "",
+    bucket: int = 0,
+    among: Iterable[bytes] = (),
+    origins: Mapping[str, int] | None = None,
 ) -> pa.Table:
-    """The files of one bucket whose keys are of these types; snapshots are not known."""
-    files = levels.files
-    place = key_axis([k for f in files for k in (f.min_key, f.max_key)], types)
+    """The files of one bucket whose keys are of these types. The axis holds the keys `among`, too, so that
+    pictures of several states share it; `origins` are the snapshots in which files came, where known."""
+    files, came = levels.files, origins or {}
+    place = key_axis([*(k for f in files for k in (f.min_key, f.max_key)), *among], types)
     rows = []
     for run, sorted_run in enumerate(levels.runs):
         for f in sorted_run.files:
             keys = (_text(f.min_key, types), _text(f.max_key, types), place(f.min_key), place(f.max_key))
             counts = (f.row_count, f.delete_count, f.file_size)
             source = None if f.file_source is None else SOURCES.get(f.file_source)
-            tail = (f.min_sequence, f.max_sequence, f.schema_id, f.creation_time_ms, source, None, None)
+            tail = (
+                f.min_sequence,
+                f.max_sequence,
+                f.schema_id,
+                f.creation_time_ms,
+                source,
+                came.get(f.file_name),
+                None,
+            )
             rows.append((partition, bucket, f.level, run, f.file_name, *counts, *keys, *tail))
     columns = list(zip(*rows, strict=True)) or [()] * len(LEVELS)
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, LEVELS, strict=True)], schema=LEVELS)

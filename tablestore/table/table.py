@@ -6,7 +6,7 @@ A Table is the schema as it was when opened; `refresh()` gives the newest. Safe 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property, partial
@@ -560,13 +560,21 @@ class Table:
         chosen = {"partition": partition, "bucket": bucket, "where": where}
         return compaction.tasks(self.store, full=full, **chosen)
 
-    def what_if(self, options: Mapping[str, Any]) -> WhatIf:
+    def what_if(
+        self,
+        options: Mapping[str, Any],
+        *,
+        baseline: Mapping[str, Any] | None = None,
+        tell: Callable[[int, int], None] | None = None,
+    ) -> WhatIf:
         """How compaction would have gone under other options: the table's history, replayed over metadata.
 
-        `t.what_if({"num-sorted-run.compaction-trigger": 8})`. Nothing is changed. Goes back as far as there
-        are snapshots. Raises InvalidRequest for options that change nothing about compaction.
+        `t.what_if({"num-sorted-run.compaction-trigger": 8})`, beside what its own options give or, with
+        `baseline`, what those do. Nothing is changed. Goes back as far as there are snapshots. Raises
+        InvalidRequest for options that change nothing about compaction. `tell(done, all)` hears of progress;
+        what it raises ends the replay.
         """
-        return what_if(self.store, options)
+        return what_if(self.store, options, baseline=baseline, tell=tell)
 
     def expire_snapshots(
         self,

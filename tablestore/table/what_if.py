@@ -3,26 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
+from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.compaction.strategy import require_strategy
 from tablestore.lsm.simulator import History, WhatIf
-from tablestore.lsm.simulator.replay import changed
+from tablestore.lsm.simulator.replay import Tell
+from tablestore.lsm.simulator.what_if import phase, require_change
 from tablestore.meta.store import Store
 from tablestore.options import TableOptions, as_text, current_names, refuse_near_misses, require_levels
 from tablestore.read.history import events
 
 
-def what_if(store: Store, options: Mapping[str, Any]) -> WhatIf:
-    """The history of every bucket as it was, and under `options`.
+def what_if(
+    store: Store,
+    options: Mapping[str, Any],
+    *,
+    baseline: Mapping[str, Any] | None = None,
+    tell: Tell | None = None,
+) -> WhatIf:
+    """The history of every bucket as it was, or under `baseline`, and under `options`.
 
     Raises InvalidOption for bad values, InvalidRequest if they change nothing about compaction.
     """
+    resolve = partial(_resolved, store)
+    other, given = resolve(options)
+    start = None if baseline is None else resolve(baseline)[0]
+    require_change(other, start or CompactionOptions.of(store.options))
+    understood, replayed = (None, None) if tell is None else (phase(tell, 0, 3), _later(tell))
+    history = History(events(store), store.schema, store.options, tell=understood)
+    return WhatIf(history, other, given, baseline=start, resolve=resolve, tell=replayed)
+
+
+def _later(tell: Tell) -> Tell:
+    """Progress of the two replays, which come after a pass of the same length."""
+    return lambda done, whole: tell(whole // 2 + done, whole // 2 * 3)
+
+
+def _resolved(store: Store, options: Mapping[str, Any]) -> tuple[CompactionOptions, dict[str, str]]:
+    """What options given by name ask of compaction, beside the table's own; and the options as text."""
     given = current_names(as_text(options), keyed=True)
     refuse_near_misses(given)
+    return CompactionOptions.of(_wanted(store, given)), dict(given)
+
+
+def _wanted(store: Store, given: Mapping[str, str]) -> TableOptions:
     schema = store.schema.with_options(given)
     wanted = TableOptions.parse(schema.options)
     require_levels(wanted)
     require_strategy(schema, wanted)
-    other = changed(store.options, wanted)
-    return WhatIf(History(events(store), store.schema, store.options), other, given)
+    return wanted

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tablestore.format.manifest import DataFileMeta
-from tablestore.format.snapshot import COMPACT
+from tablestore.format.snapshot import APPEND, COMPACT, OVERWRITE
 from tablestore.lsm.history import BASE, BucketEvent, flushes
 
 Place = tuple[str, int]
@@ -46,6 +46,13 @@ class Occasion:
     identifier: int = 0
     changelog_bytes: int = 0
     everything: bool = False  # an overwrite of all the bucket held
+
+    @property
+    def kind(self) -> str:
+        """APPEND, OVERWRITE, COMPACT of a job, or BASE for what was there before."""
+        if self.flushes or self.overwritten:
+            return OVERWRITE if self.overwritten else APPEND
+        return COMPACT if self.compaction is not None else BASE
 
     @property
     def last_snapshot(self) -> int:

@@ -9,10 +9,10 @@ Memory: the metadata of the history's files. Nothing is read; `read.history` giv
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from tablestore.errors import InvalidRequest, Unsupported
+from tablestore.errors import Unsupported
 from tablestore.format.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.lsm import interval
@@ -22,67 +22,12 @@ from tablestore.lsm.estimate import SizeModel
 from tablestore.lsm.history import BucketEvent
 from tablestore.lsm.simulator.occasions import Occasion, Place, Way, occasions
 from tablestore.lsm.simulator.replay_bucket import BETWEEN, ESTIMATED, Done, Files, Known, ReplayBucket, fits
+from tablestore.lsm.simulator.replayed import Replay, ReplayRow, Steps
 from tablestore.lsm.sorted_run import Levels
 from tablestore.options import TableOptions
 
+Tell = Callable[[int, int], None]  # hears of commits done, and of how many there are
 _ROLL_ROWS, _FOREIGN_ROLL_ROWS = 65_536, 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayRow:
-    """How a bucket stands after one commit; sums since the history begins."""
-
-    snapshot: int
-    time_ms: int
-    partition: str
-    bucket: int
-    runs: int
-    files: int
-    live_bytes: int
-    bytes_ingested: int
-    bytes_compacted: int
-    bytes_moved: int
-    compactions: int
-    stalls: int
-    write_amplification: float | None
-    point_files: float
-    point_bytes: float
-    range_bytes: float
-
-
-@dataclass(frozen=True, slots=True)
-class Replay:
-    """A history carried out under some options. `known` of its merges gave the table's own files, `estimated`
-    ones are estimates. `done` are all compactions with their decisions, in the order of buckets."""
-
-    options: CompactionOptions
-    rows: tuple[ReplayRow, ...]
-    levels: dict[Place, Levels]
-    done: tuple[tuple[int, Place, Done], ...]
-    known: int
-    estimated: int
-
-    def _last(self) -> list[ReplayRow]:
-        return list({(r.partition, r.bucket): r for r in self.rows}.values())
-
-    def total(self, name: str) -> int:
-        """The sum of a number of rows over buckets, at the end."""
-        return sum(getattr(r, name) for r in self._last())
-
-    def mean(self, name: str) -> float:
-        """The mean of a number over all commits: what a reader met on average."""
-        return sum(getattr(r, name) for r in self.rows) / len(self.rows) if self.rows else 0.0
-
-    @property
-    def most_runs(self) -> int:
-        """The most sorted runs that a commit left in a bucket."""
-        return max((r.runs for r in self.rows), default=0)
-
-    @property
-    def write_amplification(self) -> float | None:
-        """Bytes flushed and compacted for each byte flushed."""
-        ingested = self.total("bytes_ingested")
-        return (ingested + self.total("bytes_compacted")) / ingested if ingested else None
 
 
 class History:
@@ -91,7 +36,14 @@ class History:
     `schema_of` gives the options at the time; `options` those of now, in force where a schema has none else.
     """
 
-    def __init__(self, events: Iterable[BucketEvent], schema: TableSchema, options: TableOptions) -> None:
+    def __init__(
+        self,
+        events: Iterable[BucketEvent],
+        schema: TableSchema,
+        options: TableOptions,
+        *,
+        tell: Tell | None = None,
+    ) -> None:
         if not schema.primary_keys:
             raise Unsupported("replays of tables without a primary key", "they have no levels")
         self.events = tuple(events)
@@ -105,8 +57,12 @@ class History:
         self._known: dict[Place, Known] = {}
         self.real: dict[Place, Levels] = {}
         self.unexplained: list[tuple[int, Place]] = []
+        understood = 0
         for place, found in self.places.items():
+            if tell is not None:
+                tell(understood, self.commits)
             self._understand(place, found)
+            understood += len(found)
 
     @property
     def commits(self) -> int:
@@ -121,25 +77,39 @@ class History:
                 ledger.add(event)
         return ledger
 
-    def replay(self, options: CompactionOptions | None = None, *, estimates: bool = False) -> Replay:
-        """The history under other options (None: its own); with `estimates` no real output is used."""
+    def replay(
+        self,
+        options: CompactionOptions | None = None,
+        *,
+        estimates: bool = False,
+        tell: Tell | None = None,
+    ) -> Replay:
+        """The history under other options (None: its own); with `estimates` no real output is used.
+
+        `tell(commits done, all of them)` hears of each commit; what it raises ends the replay.
+        """
         wanted = options or self.options
         rows: list[ReplayRow] = []
         levels: dict[Place, Levels] = {}
         done: list[tuple[int, Place, Done]] = []
+        steps: dict[Place, Steps] = {}
         for place, found in self.places.items():
-            bucket = self._bucket(place, wanted, estimates=estimates)
+            bucket, steps[place] = self._bucket(place, wanted, estimates=estimates), Steps()
             stalls = 0
             for occasion in found:
+                if tell is not None:
+                    tell(len(rows), self.commits)
                 _carry_out(bucket, occasion, unchanged=options is None)
                 stalls += sum(d.stalled for d in bucket.done)
                 done += ((occasion.last_snapshot, place, d) for d in bucket.done)
                 bucket.done = []
                 rows.append(_row(bucket, occasion, place, stalls))
+                steps[place].add(occasion.last_snapshot, bucket.levels)
             levels[place] = bucket.levels
         rows.sort(key=lambda r: r.snapshot)
         merges = [m.known for _, _, d in done for m in d.merges]
-        return Replay(wanted, tuple(rows), levels, tuple(done), sum(merges), len(merges) - sum(merges))
+        known, tree = sum(merges), (steps, self.types, self.model)
+        return Replay(wanted, tuple(rows), levels, tuple(done), known, len(merges) - known, *tree)
 
     def _bucket(self, place: Place, options: CompactionOptions, *, estimates: bool = False) -> ReplayBucket:
         learned = self._known[place]
@@ -352,6 +322,7 @@ def _row(bucket: ReplayBucket, occasion: Occasion, place: Place, stalls: int) ->
         point_files=reads.point_files,
         point_bytes=reads.point_bytes,
         range_bytes=reads.range_bytes,
+        kind=occasion.kind,
     )
 
 
@@ -378,11 +349,3 @@ def _roll_rows(events: Iterable[BucketEvent]) -> int:
         if any(sorted(rows)[-2] < _ROLL_ROWS for rows in by_level.values() if len(rows) > 2):
             return _FOREIGN_ROLL_ROWS
     return _ROLL_ROWS
-
-
-def changed(options: TableOptions, wanted: TableOptions) -> CompactionOptions:
-    """The compaction options of `wanted`, which must ask for something else than `options`."""
-    other = CompactionOptions.of(wanted)
-    if other == CompactionOptions.of(options):
-        raise InvalidRequest("these options change nothing about compaction")
-    return other
