@@ -8,7 +8,7 @@ hold them. Used by `datafile`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -259,11 +259,10 @@ def read(
             require_columns(wanted.names, first.schema_arrow.names, path)
             _refuse_shredded(first.schema_arrow, schema, wanted, path)
             positions = file_stats.leaf_positions(footer)
-            groups = [
-                g
-                for g in (range(footer.num_row_groups) if groups is None else groups)
-                if _may_match(footer, g, positions, schema, predicate)
-            ]
+            groups = range(footer.num_row_groups) if groups is None else groups
+            if predicate is not None:
+                asked = predicate.columns
+                groups = [g for g in groups if may_match(predicate, group_stats(footer, g, schema, asked))]
             if rows is not None:
                 groups, rows = _with_rows(footer, groups, rows, path)
             texts = _dictionary_columns(footer, groups, positions, schema, wanted) if dictionary else []
@@ -351,21 +350,16 @@ def _may_hold_times(kind: pa.DataType) -> bool:
     return pa.types.is_timestamp(kind) or pa.types.is_nested(kind)
 
 
-def _may_match(
-    footer: pq.FileMetaData,
-    group: int,
-    positions: dict[str, int],
-    schema: TableSchema,
-    predicate: Predicate | None,
-) -> bool:
-    if predicate is None:
-        return True
-    found = {
+def group_stats(
+    footer: pq.FileMetaData, group: int, schema: TableSchema, columns: Iterable[str]
+) -> dict[str, ColumnStats]:
+    """What a row group's statistics say of these columns: what decides whether it is read."""
+    positions = file_stats.leaf_positions(footer)
+    return {
         name: file_stats.of_column(footer, positions[name], schema.by_name[name].type, group=group)
-        for name in predicate.columns
+        for name in columns
         if name in positions
     }
-    return may_match(predicate, found)
 
 
 def _dictionary_columns(

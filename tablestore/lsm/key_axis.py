@@ -16,21 +16,35 @@ from tablestore.format.types import DataType
 _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DATE", "TIME")
 
 
+Line = tuple[int, Callable[[Raw], float]]
+
+
 def key_axis(keys: Sequence[bytes], types: Sequence[DataType]) -> Callable[[bytes], float | None]:
     """A map of serialized keys to 0..1, linear in the first column in which `keys` differ."""
     if not types or not keys:
         return lambda key: None
-    rows = [binary_row.decode(k, types) for k in keys]
+    line = key_line(keys, types)
+    if line is None:
+        return lambda key: 0.5
+    column, place = line
+    return lambda key: place(binary_row.decode(key, types)[column])
+
+
+def key_line(keys: Sequence[bytes], types: Sequence[DataType]) -> Line | None:
+    """The first column in which `keys` differ, and the map of its values to 0..1; None without one."""
+    rows = [binary_row.decode(k, types) for k in keys] if types else []
     for i, t in enumerate(types):
         values = [r[i] for r in rows]
         if len(set(map(repr, values))) > 1:
             number = _number_line([v for v in values if v is not None], t)
             numbers = [number(v) for v in values]
-            low, high = min(numbers), max(numbers)
-            if high > low:
-                column = i
-                return lambda key: (number(binary_row.decode(key, types)[column]) - low) / (high - low)
-    return lambda key: 0.5
+            if max(numbers) > min(numbers):
+                return i, _share(number, min(numbers), max(numbers))
+    return None
+
+
+def _share(number: Callable[[Raw], float], low: float, high: float) -> Callable[[Raw], float]:
+    return lambda value: (number(value) - low) / (high - low)
 
 
 def _number_line(values: Sequence[Raw], t: DataType) -> Callable[[Raw], float]:

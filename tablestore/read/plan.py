@@ -7,7 +7,7 @@ every live file.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,8 +20,10 @@ from tablestore.lsm import quantities
 from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
-from tablestore.read import pruning
+from tablestore.read import decisions, pruning
+from tablestore.read.decisions import Asked
 from tablestore.read.pruning import FileVerdict, Filters, Pruner
+from tablestore.read.row_group_plan import row_group_plan
 from tablestore.read.split import DataSplit, splits
 from tablestore.read.support import require_readable, require_readable_files
 from tablestore.read.time_travel import expiring
@@ -159,6 +161,28 @@ class Explanation:
             [pa.array(c, f.type) for c, f in zip(columns, _EXPLAIN_SCHEMA, strict=True)],
             schema=_EXPLAIN_SCHEMA,
         )
+
+    def decisions(self) -> pa.Table:
+        """One row a live file: whether it is read, the rule that left it out, the numbers compared, and of
+        files that are kept for others' sake a `note`."""
+        return decisions.decisions(self.plan.store, self.plan.verdicts)
+
+    def steps(self) -> pa.Table:
+        """Files and bytes left after each rule, from all live files to those that are read."""
+        return decisions.steps(self.plan.store, self.plan.where, self.plan.verdicts)
+
+    def row_groups(self, *, files: Collection[str] | None = None, limit: int | None = None) -> pa.Table:
+        """One row a row group of the files that are read (of those named, of `limit` at most), with the rule
+        that leaves it out. Opens their footers."""
+        return row_group_plan(self.plan.store, self.plan.splits, self.plan.where, files=files, limit=limit)
+
+    def asked_keys(self, partition: str, bucket: int) -> Asked | None:
+        """Where the keys asked for lie on the key axis of a bucket, as `inspect.levels` has it; None where
+        no part of it is asked for. `partition` is a text such as "l_year=1995"."""
+        store = self.plan.store
+        here = [v.entry for v in self.plan.verdicts if v.entry.bucket == bucket]
+        entries = [e for e in here if store.partition_text(e.partition) == partition]
+        return decisions.asked_keys(store, self.plan.where, entries)
 
     def __repr__(self) -> str:
         p = self.plan

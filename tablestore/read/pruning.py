@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -22,7 +22,6 @@ from tablestore.format import evolution, hashing, literal, predicate, stats
 from tablestore.format.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta, SimpleStats
 from tablestore.format.predicate import Always, Compare, In, Predicate
 from tablestore.format.schema import TableSchema
-from tablestore.format.text import cast_text
 from tablestore.format.types import DataType
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm import interval
@@ -30,6 +29,7 @@ from tablestore.meta.entries import Entries
 from tablestore.options import MergeEngine, TableOptions
 from tablestore.read import file_index
 from tablestore.read.file_stats import stats_by_name, unpadded
+from tablestore.read.refusal import Refusal, refusal
 
 TRUE = Always(True)
 RULES = ("invisible", "partition", "bucket", "key range", "column stats", "file index")
@@ -40,12 +40,18 @@ SchemaOf = Callable[[int], TableSchema]
 
 @dataclass(frozen=True, slots=True)
 class FileVerdict:
-    """Whether a file is read, and why not: `rule` is one of RULES, `text` is for a person; empty if kept."""
+    """Whether a file is read, and why not: `rule` is one of RULES, `text` is for a person; empty if kept.
+
+    `refusal` has the statistics that were compared; with a file that is kept, those that alone would not
+    have kept it: `note` says what did.
+    """
 
     entry: ManifestEntry
     kept: bool
     rule: str = ""
     text: str = ""
+    refusal: Refusal | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,10 +251,9 @@ class Pruner:
                 entry, False, "bucket", f"the keys asked for are in bucket {names} of {entry.total_buckets}"
             )
         if self.filters.key != TRUE:
-            known = self._key_stats(entry)
-            why = refusal(self.filters.key, known, self.schema)
-            if why:
-                return FileVerdict(entry, False, "key range", why)
+            found = refusal(self.filters.key, self._key_stats(entry))
+            if found is not None:
+                return FileVerdict(entry, False, "key range", found.text(self.schema), found)
         return FileVerdict(entry, True)
 
     def _invisible(self, bucket: int, level: int, min_level: int) -> str:
@@ -285,7 +290,7 @@ class Pruner:
 
     def _by_column_stats(self, verdicts: list[FileVerdict]) -> list[FileVerdict]:
         """Verdicts with files skipped that no row of the filter can come from."""
-        reasons: dict[tuple[Any, ...], tuple[str, str]] = {}
+        changed: dict[tuple[Any, ...], FileVerdict] = {}
         groups: dict[tuple[bytes, int], list[ManifestEntry]] = {}
         for v in verdicts:
             if v.kept:
@@ -295,17 +300,14 @@ class Pruner:
             for together in self._together([e.file for e in entries]):
                 if len(together) > 1 and self.options.merge_engine in _COMPUTING:
                     continue  # a merged row may hold values that no file has, or that several have
-                whys = [self._refusal(by_file[id(f)]) for f in together]
-                if not all(why for _, why in whys):
-                    continue
-                for f, (rule, why) in zip(together, whys, strict=True):
-                    reasons[by_file[id(f)].identity] = rule, why + _neighbours(len(together) - 1)
-        return [
-            FileVerdict(v.entry, False, *reasons[v.entry.identity])
-            if v.kept and v.entry.identity in reasons
-            else v
-            for v in verdicts
-        ]
+                asked = [self._refused(by_file[id(f)]) for f in together]
+                if all(v is not None for v in asked):
+                    beside = _neighbours(len(together) - 1)
+                    found = [replace(v, text=v.text + beside) for v in asked if v is not None]
+                else:  # a newer file may hide rows of an older one, so none of them can be left out
+                    found = [_held(v, len(together) - 1) for v in asked if v is not None]
+                changed |= {v.entry.identity: v for v in found}
+        return [changed.get(v.entry.identity, v) if v.kept else v for v in verdicts]
 
     def _together(self, files: list[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
         """Files that must be skipped together or not at all: each alone, or those of a section."""
@@ -320,44 +322,33 @@ class Pruner:
             groups.append(tuple(f for run in section for f in run.files))
         return groups
 
-    def _refusal(self, entry: ManifestEntry) -> tuple[str, str]:
-        """(the rule, why no row of the file can be selected); empty if one may be."""
+    def _refused(self, entry: ManifestEntry) -> FileVerdict | None:
+        """The verdict on a file of which no row can be selected; None if one may be."""
         file = entry.file
         own = self.schema_of(file.schema_id)
         known = self._key_stats(entry) if self.schema.primary_keys else self._partition_stats(entry)
-        by_name = stats_by_name(file, own, self.schema)
-        why = refusal(self.filters.rows, {**by_name, **known}, self.schema)
-        if why or file.embedded_index is None or not self.options.file_index_read:
-            return "column stats", why
+        found = refusal(self.filters.rows, {**stats_by_name(file, own, self.schema), **known})
+        if found is not None:
+            return FileVerdict(entry, False, "column stats", found.text(self.schema), found)
+        if file.embedded_index is None or not self.options.file_index_read:
+            return None
         asked = evolution.evolve_predicate(self.filters.rows, own, self.schema)
         if file_index.select_embedded(file, asked, own) is not False:
-            return "", ""
-        return "file index", f"its index has no row of {self.filters.rows!r}"
+            return None
+        return FileVerdict(entry, False, "file index", f"its index has no row of {self.filters.rows!r}")
+
+
+def _held(refused: FileVerdict, others: int) -> FileVerdict:
+    """A file that must be read for its neighbours' sake."""
+    beside = "a file it overlaps" if others == 1 else f"one of the {others} files it overlaps"
+    note = f"its own {refused.rule} would leave it out, but {beside} with may hold other rows of its keys"
+    return FileVerdict(refused.entry, True, refusal=refused.refusal, note=note)
 
 
 def _neighbours(count: int) -> str:
     if count == 0:
         return ""
     return f", nor can the {'file' if count == 1 else f'{count} files'} it overlaps with"
-
-
-def refusal(where: Predicate, known: Mapping[str, stats.ColumnStats], schema: TableSchema) -> str:
-    """Why no row within these statistics can be selected: the conjunct that says so; empty if one may be."""
-    for part in predicate.conjuncts(where):
-        if not predicate.may_match(part, known):
-            seen = "; ".join(_range_text(c, known.get(c), schema) for c in sorted(part.columns))
-            return f"not {part!r}: {seen}"
-    return ""
-
-
-def _range_text(column: str, known: stats.ColumnStats | None, schema: TableSchema) -> str:
-    if known is None:
-        return f"{column} may be anything"
-    if known.all_null:
-        return f"{column} is NULL in all rows"
-    t = schema.by_name[column].type
-    low, high = (("…" if v is None else cast_text(v, t)) for v in (known.min, known.max))
-    return f"{column} is {low}..{high}" if low != high else f"{column} is {low}"
 
 
 def counts(verdicts: Iterable[FileVerdict]) -> dict[str, int]:

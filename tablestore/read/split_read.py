@@ -22,7 +22,7 @@ from tablestore.format.predicate import Predicate
 from tablestore.lsm import counted, interval, merge_reader
 from tablestore.lsm.changelog import LowestLevel, by_level, with_level
 from tablestore.lsm.merge_function import in_table, merge_function, plain, without_retracts
-from tablestore.lsm.sorted_run import old_to_new
+from tablestore.lsm.sorted_run import SortedRun, old_to_new
 from tablestore.meta.store import Store
 from tablestore.read.file_read import read_file
 from tablestore.read.pruning import TRUE, Filters
@@ -136,7 +136,7 @@ def _merged(
     function = LowestLevel(function) if levels else function
 
     for section in interval.partition(split.files, store.key_order):
-        if len(section) == 1 and all(f.level and f.delete_count == 0 for f in section[0].files):
+        if _stands_alone(section):
             alone = replace(split, files=section[0].files, deletion_files=_vectors(split, section[0].files))
             yield from _raw(store, alone, names, filters, kinds)
             continue
@@ -146,6 +146,27 @@ def _merged(
         readers = [partial(reader, r.files, batch_rows=n) for r, n in zip(runs, ahead, strict=True)]
         merged = merge_reader.merge(readers, keys, function, keep_retracts=keep_retracts, ahead=ahead)
         yield from map(plain, merged)
+
+
+def _stands_alone(section: Sequence[SortedRun]) -> bool:
+    """Whether the rows of a section are those of the table without a merge."""
+    return len(section) == 1 and all(f.level and f.delete_count == 0 for f in section[0].files)
+
+
+def asked_of_files(
+    store: Store, split: DataSplit, where: Predicate | None
+) -> Iterator[tuple[int, Predicate, bool]]:
+    """For each file of a split, by its place there: the part of the filter that may leave out row groups of
+    it, and whether its rows are merged with others'. What `read_split` goes by."""
+    filters = Filters.of(where, store.schema)
+    if split.raw:
+        yield from ((number, filters.rows, False) for number in range(len(split.files)))
+        return
+    for section in interval.partition(split.files, store.key_order):
+        alone = _stands_alone(section)
+        for run in section:
+            for f in run.files:
+                yield split.files.index(f), filters.rows if alone else filters.key, not alone
 
 
 def _run(
