@@ -19,9 +19,11 @@ import pyarrow as pa
 from tablestore.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.format import stats
 from tablestore.format.manifest import ADD, ManifestEntry, SimpleStats
+from tablestore.format.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm import lookup_cache
 from tablestore.lsm.inspect_tables import COMMITS, SNAPSHOTS, made, required
+from tablestore.lsm.merging import Merging
 from tablestore.meta import consumers, refs, statistics
 from tablestore.meta.store import Store
 from tablestore.read import (
@@ -35,6 +37,7 @@ from tablestore.read import (
 )
 from tablestore.read.doctor import Diagnosis, diagnose, limits_of
 from tablestore.read.inspect_files import braced
+from tablestore.read.merging import Window, merging
 from tablestore.read.storage import Storage, stored
 from tablestore.read.time_travel import local_ms
 
@@ -347,6 +350,35 @@ class Inspect:
         """
         _require_place(partition, bucket)
         return inspect_amplification.amplification(self._store, per, partition=partition, bucket=bucket)
+
+    def merging(
+        self,
+        snapshot: int | Snapshot | None = None,
+        *,
+        partition: str | None = None,
+        bucket: int | None = None,
+        where: Predicate | None = None,
+        between: tuple[float, float] | None = None,
+        runs: int | None = None,
+        limit: int = 10,
+    ) -> Merging:
+        """How the runs of a bucket (None: the one of the most runs) become one row a key, for `limit` keys:
+        inputs, winners of each column, output and why, from the table's own merge function.
+
+        `where` names key columns; `between` two places of the axis of `levels()`, 0..1. With `runs` only so
+        many of the newest are merged: deletes are kept then, for the older ones.
+        """
+        _require_place(partition, bucket)
+        found = self._snapshot(snapshot)
+        return merging(
+            self._store,
+            found,
+            Window(where, between, limit),
+            partition=partition,
+            bucket=bucket,
+            newest=runs,
+            origins=lambda names: self._origins(found, names),
+        )
 
     def storage(self) -> Storage:
         """Every file below the table's directory: who wrote it, who needs it, when it may go; with its sums.

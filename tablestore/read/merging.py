@@ -84,7 +84,12 @@ def merging(
             Run(name, run.level, reader.rows(run), snapshot_id)
             for run, (name, snapshot_id) in zip(runs, named, strict=True)
         ]
-        place = Place(store.partition_text(part), number, None if snapshot is None else snapshot.id)
+        place = Place(
+            store.partition_text(part),
+            number,
+            None if snapshot is None else snapshot.id,
+            unread=_unread(store, entries),
+        )
         return merged_steps(
             some,
             schema,
@@ -142,6 +147,15 @@ def _bucket(
         raise NotFound(f"no files in {' '.join(named)}; `inspect.buckets()` lists what there is")
     wanted = [item for item in found if item[0] in chosen] or found
     return max(wanted, key=lambda item: _run_count([e.file for e in item[1]]), default=None)
+
+
+def _unread(store: Store, entries: Sequence[ManifestEntry]) -> str:
+    """Why scans do not see some of these files yet, in their own words."""
+    pruner = Pruner(
+        store.schema, store.options, Filters.of(None, store.schema), store.partition_values, store.schema_of
+    )
+    verdicts = pruner.prune([e for e in entries if e.file.level == 0])
+    return next((v.text for v in verdicts if v.rule == "invisible"), "")
 
 
 def _run_count(files: Sequence[DataFileMeta]) -> int:

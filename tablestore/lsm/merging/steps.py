@@ -72,7 +72,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which bucket was merged, and which keys of it: `first` … `last` on its key axis, None if not known."""
+    """Which bucket was merged, and which keys of it: `first` … `last` on its key axis, None if not known.
+
+    `unread`: why readers pass over some of these runs, empty where they merge them all.
+    """
 
     partition: str = ""
     bucket: int | None = None
@@ -80,6 +83,7 @@ class Place:
     first: float | None = None
     last: float | None = None
     more: bool = False
+    unread: str = ""
 
 
 @dataclass(frozen=True)
