@@ -1,7 +1,8 @@
-"""What an ingest has done so far, as a frozen value; how its rate, time left and chunk map follow from it.
+"""What an ingest has done so far, as a frozen value; how rate, time left, chunk map and log follow from it.
 
 Invariants: `Progress` is only replaced, never changed; the clock is an argument; a chunk moves forward
-(waiting → reading → read → committed) unless it is retried. Pure. Called by the figure and by the widget.
+(waiting → reading → read → committed) unless it is retried; places in the log are bytes from its start. Pure.
+Called by the figures and by the widget.
 """
 
 from collections import Counter
@@ -11,7 +12,30 @@ from dataclasses import dataclass, field, replace
 from widgets import _format as fmt
 
 CHUNK_STATES = ("waiting", "reading", "read", "committed")
-HISTORY = 90
+HISTORY = 120
+"""Samples of the speed that are kept: a minute of them."""
+MARKS = 12
+TICKS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkFacts:
+    """What the source says about a chunk before it is read."""
+
+    rows: int | None = None
+    lo: object = None
+    hi: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A stretch of the log: what a chunk was read between, or what a batch takes. `high` None: still open."""
+
+    name: str
+    low: int
+    high: int | None = None
+    note: str = ""
+    committed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +45,8 @@ class Progress:
     title: str
     state: str = "ready"
     """ready, running, paused, stopping, stopped, done, failed"""
+    waits: bool = False
+    """Whether a paused job has come to its next `proceed()` and waits there."""
     phase: str = ""
     rows: int = 0
     committed: int | None = None
@@ -28,12 +54,25 @@ class Progress:
     total: int | None = None
     commits: int = 0
     commit: int | None = None
+    commit_at: float | None = None
+    ticks: tuple[int, ...] = ()
+    """Committed rows after each commit."""
     lag_s: float | None = None
     elapsed: float = 0.0
     speeds: tuple[float, ...] = ()
+    stalls: tuple[int, ...] = ()
+    """How many samples had been taken at each pause."""
+    samples: int = 0
     chunks: Mapping[int, str] = field(default_factory=dict)
+    fills: Mapping[int, float] = field(default_factory=dict)
     retried: Mapping[int, int] = field(default_factory=dict)
     chunk_count: int = 0
+    facts: tuple[ChunkFacts, ...] = ()
+    key: str = ""
+    marks: tuple[Mark, ...] = ()
+    log_head: int | None = None
+    log_done: int | None = None
+    log_name: str = ""
     error: str = ""
     next_step: str = ""
 
@@ -49,12 +88,24 @@ class Progress:
         return self.rows / self.elapsed if self.elapsed > 0 and self.rows else None
 
     @property
+    def live(self) -> bool:
+        """Whether the job is under way."""
+        return self.state in ("running", "paused", "stopping")
+
+    @property
     def left_s(self) -> float | None:
         """Seconds to go at the present speed, if both are known."""
         speed = self.speed or self.mean_speed
         if self.total is None or not speed or self.state in ("done", "stopped", "failed"):
             return None
         return max(self.total - self.rows, 0) / speed
+
+    @property
+    def lag_bytes(self) -> int | None:
+        """Bytes of the log that are not in the table yet, if the caller tells."""
+        if self.log_head is None or self.log_done is None:
+            return None
+        return max(self.log_head - self.log_done, 0)
 
     @property
     def counts(self) -> Counter[str]:
@@ -66,7 +117,7 @@ class Progress:
     @property
     def places(self) -> int:
         """How many chunks there are to draw."""
-        return max(self.chunk_count, max(self.chunks, default=-1) + 1)
+        return max(self.chunk_count, len(self.facts), max(self.chunks, default=-1) + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +128,44 @@ class Sample:
     rows: int = 0
 
 
-def with_chunk(progress: Progress, number: int, state: str) -> Progress:
-    """`progress` after chunk `number` entered `state`; going back counts as a retry."""
+def with_chunk(progress: Progress, number: int, state: str, filled: float = 0.5) -> Progress:
+    """`progress` after chunk `number` entered `state`; going back counts as a retry.
+
+    `filled` is the share read of a chunk that is being read.
+    """
     if state not in CHUNK_STATES:
         raise ValueError(f"chunk state {state!r}; have {', '.join(CHUNK_STATES)}")
     if number < 0:
         raise ValueError(f"chunk {number}; chunks count from 0")
     before = progress.chunks.get(number, "waiting")
-    retried = progress.retried
+    retried, fills = progress.retried, progress.fills
     if CHUNK_STATES.index(state) < CHUNK_STATES.index(before):
         retried = {**retried, number: retried.get(number, 1) + 1}
-    return replace(progress, chunks={**progress.chunks, number: state}, retried=retried)
+    if state == "reading" or number in fills:
+        fills = {**fills, number: min(max(filled, 0.0), 1.0)}
+        if state != "reading":
+            del fills[number]
+    return replace(progress, chunks={**progress.chunks, number: state}, retried=retried, fills=fills)
+
+
+def with_commit(progress: Progress, commit: int, *, at: float) -> Progress:
+    """`progress` after snapshot `commit` was made, `at` seconds after the start."""
+    ticks = progress.ticks
+    if progress.committed is not None and (not ticks or progress.committed > ticks[-1]):
+        ticks = (*ticks, progress.committed)[-TICKS:]
+    return replace(progress, commit=commit, commits=progress.commits + 1, commit_at=at, ticks=ticks)
+
+
+def with_mark(progress: Progress, mark: Mark) -> Progress:
+    """`progress` with `mark` in place of the one of its name, or after the others; old committed ones go."""
+    names = [known.name for known in progress.marks]
+    if mark.name in names:
+        at = names.index(mark.name)
+        return replace(progress, marks=(*progress.marks[:at], mark, *progress.marks[at + 1 :]))
+    marks = [*progress.marks, mark]
+    while len(marks) > MARKS and any(known.committed for known in marks[:-1]):
+        marks.remove(next(known for known in marks if known.committed))
+    return replace(progress, marks=tuple(marks[:MARKS]))
 
 
 def sampled(progress: Progress, last: Sample, now: float) -> tuple[Progress, Sample]:
@@ -96,11 +174,33 @@ def sampled(progress: Progress, last: Sample, now: float) -> tuple[Progress, Sam
     if span < 0.5:
         return progress, last
     speed = max(progress.rows - last.rows, 0) / span
-    return replace(progress, speeds=(*progress.speeds, speed)[-HISTORY:]), Sample(now, progress.rows)
+    speeds = (*progress.speeds, speed)[-HISTORY:]
+    return replace(progress, speeds=speeds, samples=progress.samples + 1), Sample(now, progress.rows)
+
+
+def chunk_words(progress: Progress, number: int) -> list[tuple[str, str]]:
+    """What is known about a chunk, as names and values of its card."""
+    facts = progress.facts[number] if number < len(progress.facts) else ChunkFacts()
+    words = [(f"chunk {number}", STATE_WORDS[progress.chunks.get(number, "waiting")])]
+    if facts.lo is not None:
+        words.append((progress.key or "keys", fmt.key_range(str(facts.lo), str(facts.hi))))
+    if facts.rows is not None:
+        words.append(("rows", fmt.count(facts.rows)))
+    if times := progress.retried.get(number):
+        words.append(("read", f"{times} times"))
+    return words
+
+
+STATE_WORDS = {
+    "waiting": "waiting",
+    "reading": "reading",
+    "read": "read, awaiting commit",
+    "committed": "committed",
+}
 
 
 def text_form(progress: Progress) -> str:
-    """The state in a terminal: one bar and the figures."""
+    """The state in a terminal: one bar and the figures, then the chunks by state."""
     share = progress.rows / progress.total if progress.total else 0.0
     filled = min(round(share * 24), 24)
     bar = "█" * filled + "░" * (24 - filled) if progress.total else "·" * 24
@@ -112,6 +212,16 @@ def text_form(progress: Progress) -> str:
         parts.append(f"{fmt.duration(left)} left")
     if progress.commits:
         parts.append(fmt.plural(progress.commits, "commit"))
-    head = "  ".join(part for part in (progress.title, progress.phase, progress.state) if part)
-    tail = f"\nerror: {progress.error}" if progress.error else ""
-    return f"{head}\n{'  '.join(part for part in parts if part)}{tail}"
+    rows = ["  ".join(part for part in (progress.title, progress.phase, progress.state) if part)]
+    rows.append("  ".join(part for part in parts if part))
+    if progress.places:
+        counts = progress.counts
+        said = [
+            f"{STATE_WORDS[state]} {counts[state]:,}" for state in reversed(CHUNK_STATES) if counts[state]
+        ]
+        rows.append(f"{fmt.plural(progress.places, 'chunk')}: {' · '.join(said)}")
+    if (lag := progress.lag_bytes) is not None:
+        rows.append(f"log: head at {fmt.bytes_text(progress.log_head)}, {fmt.bytes_text(lag)} not committed")
+    if progress.error:
+        rows.append(f"error: {progress.error}")
+    return "\n".join(rows)

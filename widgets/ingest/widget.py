@@ -1,31 +1,56 @@
-"""IngestProgress: a long job in a worker thread, with its rate, time left, chunks, Pause and Stop.
+"""IngestProgress: a long job in a worker thread: rate, time left, chunks, log; Pause, Stop and Retry.
 
-`run(fn)` returns at once and calls `fn(progress)` in a daemon thread; `fn` reports with `update` and looks
-at `stopped` (or calls `proceed`, which also honours Pause). The picture is drawn at most ten times a second
-whatever `fn` does. State is one frozen `Progress` behind one lock.
+`run(fn)` returns at once and calls `fn(progress)` in a daemon thread; `fn` reports with `update`, `describe`
+and `mark`, and looks at `stopped` (or calls `proceed`, which also honours Pause). The picture is drawn at
+most ten times a second whatever `fn` does; views that are linked read their table again when a commit lands,
+in the clock's thread, so the job never waits for them. State is one frozen `Progress` behind one lock.
 """
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Protocol, Self
+
+import traitlets
 
 from widgets import _format as fmt
 from widgets import _static
 from widgets._svg import Figure
 from widgets._view import View, module
+from widgets.ingest.chunks import MAX_CHUNKS
 from widgets.ingest.figure import ingest_figure
-from widgets.ingest.model import Progress, Sample, sampled, text_form, with_chunk
+from widgets.ingest.model import (
+    ChunkFacts,
+    Mark,
+    Progress,
+    Sample,
+    chunk_words,
+    sampled,
+    text_form,
+    with_chunk,
+    with_commit,
+    with_mark,
+)
 
 PER_SECOND = 10
 TICK_SECONDS = 0.5
+
+
+class Follower(Protocol):
+    """What reads its table again when a commit lands: a view, or a composite of views."""
+
+    def refresh(self) -> object:
+        """Read again."""
+        ...
 
 
 class IngestProgress(View):
     """The progress of one job."""
 
     _esm = module("ingest/view.js", "renderIngest")
+    cards = traitlets.List().tag(sync=True)
+    """Names and values of each chunk's card, as the source describes it; empty beyond 600 chunks."""
 
     def __init__(
         self,
@@ -43,6 +68,9 @@ class IngestProgress(View):
         self._sample = Sample(self._began, 0)
         self._drawn_at = float("-inf")
         self._worker: threading.Thread | None = None
+        self._job: Callable[[IngestProgress], object] | None = None
+        self._followers: list[Follower] = []
+        self._shown_commits = 0
         self._failure: BaseException | None = None
         self._over = threading.Event()
         self.stopped = threading.Event()
@@ -70,9 +98,12 @@ class IngestProgress(View):
         self._going.set()
         self._over.clear()
         self._failure = None
+        self._job = job
         with self._state_lock:
             old = self._progress
-            self._progress = Progress(old.title, "running", total=old.total, chunk_count=old.chunk_count)
+            kept = {"total": old.total, "chunk_count": old.chunk_count, "facts": old.facts, "key": old.key}
+            self._progress = Progress(old.title, "running", **kept)
+            self._shown_commits = 0
             self._began, self._paused_for = self._clock(), 0.0
             self._sample = Sample(self._began, 0)
         self.redraw()
@@ -81,23 +112,43 @@ class IngestProgress(View):
         threading.Thread(target=self._tick, name="ingest-clock", daemon=True).start()
         return self
 
+    def retry(self) -> Self:
+        """Run the same job again, after it failed or was stopped."""
+        if self._job is None:
+            raise RuntimeError("there is no job to retry; run(job) starts one")
+        return self.run(self._job)
+
+    def link(self, other: View | Follower) -> Self:
+        """Follow each other; anything with `refresh` reads its table again when a commit lands."""
+        self._followers.append(other)
+        return super().link(other) if isinstance(other, View) else self
+
     def _work(self, job: Callable[["IngestProgress"], object]) -> None:
         try:
             job(self)
         except BaseException as error:
             self._failure = error
-            hint = "Mend the cause and run again: what was committed stays."
+            hint = "Mend the cause, then Retry: what was committed stays."
             self._become("failed", error=f"{type(error).__name__}: {error}", next_step=hint)
         else:
             self._become("stopped" if self.stopped.is_set() else "done")
         finally:
+            self._refresh_followers()
             self._over.set()
             self.redraw()
 
     def _tick(self) -> None:
-        """Show the passing of time and the last throttled update while the job says nothing."""
+        """Show the passing of time, commits and the last throttled update while the job says nothing."""
         while not self._over.wait(TICK_SECONDS):
             self.update()
+            self._refresh_followers()
+
+    def _refresh_followers(self) -> None:
+        commits = self._progress.commits
+        if commits != self._shown_commits:
+            self._shown_commits = commits
+            for follower in self._followers:
+                follower.refresh()
 
     def update(
         self,
@@ -108,27 +159,55 @@ class IngestProgress(View):
         phase: str | None = None,
         commit: int | None = None,
         lag_s: float | None = None,
-        chunk: tuple[int, str] | None = None,
+        chunk: tuple[int, str] | tuple[int, str, float] | None = None,
         chunks: int | None = None,
+        log_head: int | None = None,
+        log_done: int | None = None,
+        log_name: str | None = None,
     ) -> None:
-        """Report: `rows` so far, `commit` the id of a snapshot just made, `chunk` = (number, state).
+        """Report: `rows` so far, `commit` the snapshot just made, `chunk` = (number, state, share read).
 
-        States of a chunk: waiting, reading, read, committed. Cheap to call often; any thread may call it.
+        States of a chunk: waiting, reading, read, committed. `log_head` and `log_done` are bytes of the log:
+        all there is, and what is in a snapshot. Cheap to call often; any thread may call it.
         """
         news = {"rows": rows, "total": total, "committed": committed, "phase": phase, "lag_s": lag_s}
+        news |= {"log_head": log_head, "log_done": log_done, "log_name": log_name, "chunk_count": chunks}
         changes = {name: value for name, value in news.items() if value is not None}
+
+        def told(progress: Progress) -> Progress:
+            progress = replace(progress, **changes)
+            if chunk is not None:
+                progress = with_chunk(progress, int(chunk[0]), *chunk[1:])
+            return progress if commit is None else with_commit(progress, commit, at=progress.elapsed)
+
+        self._tell(told)
+
+    def describe(self, chunks: Sequence[ChunkFacts], *, key: str = "") -> Self:
+        """What the source says of its chunks, in order; `key` names the column they are cut by."""
+        with self._state_lock:
+            self._progress = replace(self._progress, facts=tuple(chunks), key=key)
+        bare = replace(self._progress, chunks={}, retried={})
+        few = range(len(chunks) if len(chunks) <= MAX_CHUNKS else 0)
+        self.cards = [[list(pair) for pair in chunk_words(bare, number)[1:]] for number in few]
+        self._tell(lambda progress: progress)
+        return self
+
+    def mark(
+        self, name: str, *, low: int, high: int | None = None, note: str = "", committed: bool = False
+    ) -> None:
+        """A stretch of the log that a chunk or a batch takes; the same name again replaces it."""
+        self._tell(lambda progress: with_mark(progress, Mark(name, low, high, note, committed)))
+
+    def _tell(self, change: Callable[[Progress], Progress]) -> None:
+        """Take news in, with the time that has passed, and draw if the last picture is old enough."""
         with self._state_lock:
             now = self._clock()
-            progress = replace(self._progress, **changes)
-            if chunks is not None:
-                progress = replace(progress, chunk_count=chunks)
-            if commit is not None:
-                progress = replace(progress, commit=commit, commits=progress.commits + 1)
-            if chunk is not None:
-                progress = with_chunk(progress, int(chunk[0]), chunk[1])
+            progress = self._progress
+            if progress.state == "running":
+                progress = replace(progress, elapsed=now - self._began - self._paused_for)
+            progress = change(progress)
             if progress.state == "running":
                 progress, self._sample = sampled(progress, self._sample, now)
-                progress = replace(progress, elapsed=now - self._began - self._paused_for)
             self._progress = progress
             due = now - self._drawn_at >= 1 / PER_SECOND
             if due:
@@ -138,8 +217,16 @@ class IngestProgress(View):
 
     def proceed(self) -> bool:
         """Wait while paused; False once the job should end."""
-        self._going.wait()
+        if not self._going.is_set():
+            self._waits(True)
+            self._going.wait()
+            self._waits(False)
         return not self.stopped.is_set()
+
+    def _waits(self, waits: bool) -> None:
+        with self._state_lock:
+            self._progress = replace(self._progress, waits=waits)
+        self.redraw()
 
     def pause(self) -> Self:
         """Ask the job to wait at its next `proceed()`."""
@@ -148,6 +235,8 @@ class IngestProgress(View):
                 self._going.clear()
                 self._paused_at = self._clock()
                 self._become("paused")
+                stalls = (*self._progress.stalls, self._progress.samples)
+                self._progress = replace(self._progress, stalls=stalls)
         self.redraw()
         return self
 
@@ -194,7 +283,7 @@ class IngestProgress(View):
         return self
 
     def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
-        actions = {"pause": self.pause, "resume": self.resume, "stop": self.stop}
+        actions = {"pause": self.pause, "resume": self.resume, "stop": self.stop, "retry": self.retry}
         if (action := actions.get(str(content.get("verb")))) is not None:
             action()
 
@@ -210,12 +299,11 @@ class IngestProgress(View):
     def words(self, *, width: float) -> dict[str, Any]:
         """Title, phase and state."""
         progress = self._progress
-        parts = [progress.phase, progress.state if progress.state != "running" else ""]
-        return {
-            "title": progress.title,
-            "subtitle": " · ".join(p for p in parts if p),
-            "state": progress.state,
-        }
+        state = progress.state if progress.state != "running" else ""
+        if state == "paused" and not progress.waits:
+            state = "pausing: the job waits at its next step"
+        parts = [part for part in (progress.phase, state) if part]
+        return {"title": progress.title, "subtitle": " · ".join(parts), "state": progress.state}
 
     def text(self) -> str:
         """One bar and the figures."""
@@ -250,4 +338,6 @@ class IngestProgress(View):
             "frames": frames,
             "words": words,
         }
-        return spec | {"state": {"width": widths[0], "frame": {}, "snapshot": None}}
+        return spec | {
+            "state": {"width": widths[0], "frame": {}, "snapshot": None, "cards": self.cards, "selected": []}
+        }
