@@ -55,9 +55,13 @@ class CompactionLoop:
         while (decision := self.once()) is not None:
             yield decision
 
+    def decide(self) -> Decision:
+        """The next pick, not carried out."""
+        return pick(self.levels, self.options, PickContext(self._now_ms(), self.last_full_ms))
+
     def once(self) -> Decision | None:
         """One pick, carried out; None when there is nothing to do."""
-        decision = pick(self.levels, self.options, PickContext(self._now_ms(), self.last_full_ms))
+        decision = self.decide()
         return decision if self._done(decision) else None
 
     def fully(self, worn: Callable[[DataFileMeta], bool] = lambda _: False) -> Decision | None:

@@ -118,6 +118,10 @@ class Bucket:
         empty = Levels((), tuple(SortedRun((), level) for level in range(1, options.num_levels)), byte_order)
         self.loop = CompactionLoop(empty, options, carry_out=self._carry_out, now_ms=lambda: self.now_ms)
         self.last: tuple[int, int, int] = (0, 0, 0)  # bytes read, written and moved by the last compaction
+        self.changed: tuple[Sequence[Any], Sequence[Any]] = (
+            (),
+            (),
+        )  # files it, or a flush, took away and made
 
     @property
     def levels(self) -> Levels:
@@ -140,12 +144,33 @@ class Bucket:
             total += file.file_size
         self._sequence += rows.rows
         self.account.ingested += total
+        self.changed = (), files
         old, new = (
             self.loop.levels,
             tuple(sorted(files, key=newest_first)) if len(files) > 1 else tuple(files),
         )
         self.loop.levels = Levels((*new, *old.level0), old.upper, old.key)  # type: ignore[arg-type]
         return total
+
+    def set_options(self, options: CompactionOptions) -> None:
+        """Other options from now on; files stay where they are, and so do the levels that hold some."""
+        self.options = self.loop.options = options
+        self._sizes = replace(self._sizes, target_bytes=options.target_bytes)
+        self._most_rows = self._sizes.most_rows
+        levels = self.loop.levels
+        count = max(options.num_levels - 1, levels.highest_level, 1)
+        empty = (SortedRun((), level) for level in range(len(levels.upper) + 1, count + 1))
+        self.loop.levels = Levels(levels.level0, (*levels.upper[:count], *empty), levels.key)
+
+    def foretell(self, decision: Decision) -> _Outcome | None:
+        """What carrying out a decision would take away and make; nothing is entered."""
+        if decision.unit is None:
+            return None
+        number = self._number
+        try:
+            return self._merge(decision.unit, self.levels)
+        finally:
+            self._number = number
 
     def _files(self, sample: KeySet, rows: int, deletes: int, *, level: int) -> list[SimFile]:
         """Rows in key order as files of about the target size."""
@@ -171,6 +196,27 @@ class Bucket:
         """Merge the keys of what the plan rewrites, move what it moves, and enter both."""
         unit, account = decision.unit, self.account
         assert unit is not None
+        found = self._merge(unit, levels)
+        if found is None:
+            return None
+        before, after, window = found.before, found.after, found.window
+        read = written = -found.moved
+        for f in before:
+            read += f.file_size
+            account.take(f.level, f.file_size, f.row_count, f.delete_count)
+        for f in after:
+            written += f.file_size
+            account.put(f.level, f.file_size, f.row_count, f.delete_count)
+        account.compaction(unit.output_level, read=read, written=written, moved=found.moved)
+        self.last, self.changed = (read, written, found.moved), (before, after)
+        if unit.parts or (window is None and not found.whole):
+            return levels.apply(before, after)
+        run = SortedRun(window.spliced(before, after) if window else tuple(after), unit.output_level)
+        vars(run)["size"] = account.bytes[unit.output_level]  # else added up anew for each pick
+        return _lifted(levels, run)
+
+    def _merge(self, unit: CompactUnit, levels: Levels) -> _Outcome | None:
+        """What becomes of a unit's files by the engine's plan; None if all stay as they are."""
         drop = drops_deletes(unit, levels, marked=False, newest_wins=self.options.newest_wins)
         before: list[Any] = []
         after: list[Any] = []
@@ -190,22 +236,7 @@ class Bucket:
                 files = step.files
                 before += files
                 after += self._written(files, _merged_sections(step.sections, drop), unit.output_level)
-        if not before:
-            return None
-        read = written = -moved
-        for f in before:
-            read += f.file_size
-            account.take(f.level, f.file_size, f.row_count, f.delete_count)
-        for f in after:
-            written += f.file_size
-            account.put(f.level, f.file_size, f.row_count, f.delete_count)
-        account.compaction(unit.output_level, read=read, written=written, moved=moved)
-        self.last = read, written, moved
-        if unit.parts or (window is None and not whole):
-            return levels.apply(before, after)
-        run = SortedRun(window.spliced(before, after) if window else tuple(after), unit.output_level)
-        vars(run)["size"] = account.bytes[unit.output_level]  # else added up anew for each pick
-        return _lifted(levels, run)
+        return _Outcome(before, after, moved, window, whole) if before else None
 
     def _window(self, unit: CompactUnit, levels: Levels) -> _Window | None:
         """Where a unit of whole runs touches the run of its output level.
@@ -240,11 +271,27 @@ class Bucket:
             file.min_sequence, file.max_sequence, file.file_source = low, high, COMPACT_SOURCE
         return made
 
+    def bytes_of(self, rows: int) -> int:
+        """Bytes of a file of so many rows, 0 of none."""
+        return self._sizes.of(rows) if rows else 0
+
     def compacted_bytes(self) -> int:
         """Bytes of a fully compacted copy of the bucket."""
         sections = interval.partition(self.levels.files, byte_order)
         rows = sum(_merged_section(section, True)[1] for section in sections)
-        return self._sizes.of(rows) if rows else 0
+        return self.bytes_of(rows)
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """Files that a compaction takes away and makes, a moved one being in both; bytes moved; the part of the
+    output level's run it touched, or whether it rewrote all of the unit at once."""
+
+    before: list[Any]
+    after: list[Any]
+    moved: int
+    window: _Window | None
+    whole: bool
 
 
 @dataclass(slots=True)

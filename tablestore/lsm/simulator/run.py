@@ -4,7 +4,8 @@
     run.summary, run.to_arrow(), run.levels(at=500), run.steps()
 
 A run keeps a row for every so many flushes, not its steps: `steps` and `levels(at)` simulate again, which
-gives the same. Used by notebooks, by the command line and by comparisons of options.
+gives the same; so does `inspect`, which pictures draw. Used by notebooks, by the command line and by
+comparisons of options.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +23,8 @@ from tablestore.lsm import quantities
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.levels_table import levels_table
 from tablestore.lsm.simulator.bucket import KEY
-from tablestore.lsm.simulator.simulator import COMPACTION, Schedule, Simulator, Step
+from tablestore.lsm.simulator.inspect import SimulatedInspect
+from tablestore.lsm.simulator.simulator import COMPACTION, KEPT, Schedule, Simulator, Step
 from tablestore.lsm.simulator.workload import ZIPF, Workload
 from tablestore.lsm.sorted_run import Levels
 
@@ -116,6 +119,7 @@ class Run:
 
     def __init__(self, simulator: Simulator, arguments: Mapping[str, Any], flushes: int) -> None:
         self.workload, self.options, self.flushes = simulator.workload, simulator.options, flushes
+        self.name = simulator.name
         self._arguments, self._end = dict(arguments), simulator
         self._series: list[tuple[Any, ...]] = []
         self._rules: dict[str, RuleSum] = defaultdict(RuleSum)
@@ -173,6 +177,11 @@ class Run:
         columns = list(zip(*self._series, strict=True))
         return pa.table([pa.array(c, f.type) for c, f in zip(columns, SERIES, strict=True)], schema=SERIES)
 
+    @cached_property
+    def inspect(self) -> SimulatedInspect:
+        """What a table's `inspect` tells, of the newest steps; the run is simulated again for it, once."""
+        return Simulator(**{**self._arguments, "keep": KEPT}).advance(self.flushes).inspect
+
     def steps(self) -> Iterator[Step]:
         """Every flush and every compaction with its decision, simulated again."""
         return Simulator(**self._arguments).steps(self.flushes)
@@ -229,6 +238,7 @@ def simulate(
         "schedule": schedule,
         "seed": seed,
         "samples": samples,
+        "keep": 0,
     }
     return Run(Simulator(**arguments), arguments, flushes)  # type: ignore[arg-type]
 

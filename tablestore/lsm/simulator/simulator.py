@@ -1,26 +1,44 @@
 """Simulator: the flushes of a workload into buckets, compacted by the engine's own rules, step by step.
 
 A step is one flush or one compaction that was carried out, with its decision. Times are virtual. The same
-workload, options, schedule and seed give the same steps; memory holds the sampled keys of the live files.
-Not thread-safe.
+workload, options, schedule and seed give the same steps. `inspect` tells of them as a table's does, so
+pictures draw a simulation; `flush`, `compact` and `set_options` drive one by hand. Memory holds the sampled
+keys of the live files, and a journal of the newest `keep` steps. Steps belong to one thread at a time;
+`inspect` may be read meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tablestore.errors import InvalidRequest
 from tablestore.lsm import interval
 from tablestore.lsm.compaction.options import CompactionOptions
+from tablestore.lsm.compaction_report import Compaction, Pick
 from tablestore.lsm.decision import Decision
 from tablestore.lsm.simulator.bucket import KEY, Bucket, FileSizes
-from tablestore.lsm.simulator.workload import Draws, Workload
+from tablestore.lsm.simulator.by_hand import Simulated, chosen, planned
+from tablestore.lsm.simulator.inspect import SimulatedInspect
+from tablestore.lsm.simulator.journal import Journal
+from tablestore.lsm.simulator.workload import Draws, FlushedRows, Workload
 from tablestore.lsm.sorted_run import Levels, SortedRun
 from tablestore.options import TableOptions, as_text, refuse_near_misses, require_levels
 
 FLUSH, COMPACTION = "flush", "compaction"
+KEPT = 10_000  # steps that a journal goes back
+_KEYS = {
+    "trigger": "num-sorted-run.compaction-trigger",
+    "stop_trigger": "num-sorted-run.stop-trigger",
+    "num_levels": "num-levels",
+    "max_size_amplification": "compaction.max-size-amplification-percent",
+    "size_ratio": "compaction.size-ratio",
+    "strategy": "tablestore.compaction.strategy",
+    "level0_trigger": "tablestore.compaction.leveled.level0-file-num-trigger",
+    "level_base_bytes": "tablestore.compaction.leveled.max-bytes-for-level-base",
+    "level_multiplier": "tablestore.compaction.leveled.max-bytes-for-level-multiplier",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +68,8 @@ class Schedule:
 class Step:
     """One flush, or one compaction and why. `levels` are those after it; bytes are of this step alone.
 
-    `flush` counts from 1; a `stalled` compaction held up the flush that follows.
+    `flush` counts from 1; a `stalled` compaction held up the flush that follows. `snapshot` is its commit in
+    `inspect`, 0 where no journal is kept.
     """
 
     flush: int
@@ -63,6 +82,7 @@ class Step:
     bytes_read: int = 0
     bytes_written: int = 0
     bytes_moved: int = 0
+    snapshot: int = 0
 
     @property
     def text(self) -> str:
@@ -87,8 +107,18 @@ def compaction_options(
     return CompactionOptions.of(parsed)
 
 
+def _stored(
+    options: Mapping[str, Any] | CompactionOptions | TableOptions | None, rules: CompactionOptions
+) -> dict[str, str]:
+    """Options as a table stores them: those given, or what the rules would be made of."""
+    if options is None or isinstance(options, Mapping):
+        return as_text(options)
+    return as_text({key: getattr(rules, name) for name, key in _KEYS.items()})
+
+
 class Simulator:
-    """`step()` by step. `samples` rows stand for the rows of a flush (None: each for itself)."""
+    """`step()` by step, or by hand. `samples` rows stand for the rows of a flush (None: each for itself);
+    `inspect` goes back over the newest `keep` steps (0: nothing is kept)."""
 
     def __init__(
         self,
@@ -99,18 +129,22 @@ class Simulator:
         schedule: Schedule | None = None,
         seed: int = 0,
         samples: int | None = None,
+        keep: int = KEPT,
     ) -> None:
-        if buckets < 1:
-            raise InvalidRequest(f"buckets {buckets} must be at least 1")
-        self.workload, self.options = workload, compaction_options(options)
+        if buckets < 1 or keep < 0:
+            raise InvalidRequest(f"buckets {buckets} must be at least 1, and keep {keep} at least 0")
+        self.workload, self.rules = workload, compaction_options(options)
+        self.options, self.name = _stored(options, self.rules), f"simulated {workload.kind}"
         self.schedule, self.seed = schedule or Schedule(), seed
         share = _share(workload, buckets)
-        sizes = FileSizes(workload.row_bytes, workload.file_bytes, self.options.target_bytes)
-        self.buckets = [Bucket(self.options, sizes, deletes=workload.deletes) for _ in range(buckets)]
+        sizes = FileSizes(workload.row_bytes, workload.file_bytes, self.rules.target_bytes)
+        self.buckets = [Bucket(self.rules, sizes, deletes=workload.deletes) for _ in range(buckets)]
         self._draws = [Draws(share, seed=seed + 2 * i, samples=samples) for i in range(buckets)]
         self.weight = self._draws[0].weight
         self._flows = [iter(d) for d in self._draws]
         self.flushes = self.stalls = 0
+        self._journal = Journal(keep=keep, weight=self.weight)
+        self.inspect = SimulatedInspect(self._journal)
         self._cycle: Iterator[Step] = iter(())
 
     def step(self) -> Step:
@@ -134,12 +168,73 @@ class Simulator:
             pass
         return self
 
+    def flush(self) -> tuple[Step, ...]:
+        """One flush in each bucket, after the write stall that is due before it; what is due after it is left
+        to `compact`."""
+        return tuple(self._next_cycle(compacts=False))
+
+    def set_options(self, options: Mapping[str, Any]) -> Simulator:
+        """Other options from now on, the others as they are; files stay where they are.
+
+        `num-levels` stays as well unless it is given. Raises InvalidOption and changes nothing then.
+        """
+        given = {"num-levels": str(self.rules.num_levels), **self.options, **as_text(options)}
+        self.rules, self.options = compaction_options(given), given
+        for bucket in self.buckets:
+            bucket.set_options(self.rules)
+        return self
+
+    def compact(
+        self,
+        *,
+        full: bool = False,
+        dry_run: bool = False,
+        until_quiet: bool = False,
+        partition: str | None = None,
+        bucket: int | Iterable[int] | None = None,
+        tell: Callable[[str, float, float, str], None] | None = None,
+    ) -> Compaction:
+        """Compact each bucket once by the rules, or fully, or until no rule fires; with `dry_run` only tell
+        what would happen and why: as `Table.compact` does. `tell` hears of each bucket."""
+        if until_quiet and (full or dry_run):
+            raise InvalidRequest("until_quiet goes on by the rules: it goes with neither full nor dry_run")
+        asked = chosen(len(self.buckets), partition, bucket)
+        if dry_run:
+            each = ((i, self.buckets[i]) for i in asked)
+            return Compaction(tuple(planned(i, b, full=full, weight=self.weight) for i, b in each))
+        done = last = self._round(asked, full, tell)
+        while until_quiet and last.busy:
+            last = self._round(asked, full, tell)
+            done = done.then(last) if last.busy else done
+        return done
+
+    def _round(
+        self, buckets: Iterable[int], full: bool, tell: Callable[[str, float, float, str], None] | None
+    ) -> Compaction:
+        """One pick in each of these buckets, carried out."""
+        picks, snapshots, sums = [], [], [0, 0, 0]
+        asked = list(buckets)
+        for done, i in enumerate(asked, start=1):
+            bucket = self.buckets[i]
+            decision = bucket.loop.fully() if full else bucket.loop.once()
+            if decision is None:
+                picks.append(planned(i, bucket, full=full, weight=self.weight))
+            else:
+                step = self._compacted(self.flushes, i, decision)
+                picks.append(Pick("", i, decision, record=self._journal.record(step.snapshot)))
+                snapshots += [step.snapshot] if step.snapshot else []
+                sums = [a + b for a, b in zip(sums, bucket.last, strict=True)]
+            if tell is not None:
+                tell("compaction", done, len(asked), f"bucket-{i}")
+        return Compaction(tuple(picks), Simulated(tuple(snapshots)), *sums)
+
     def levels(self, bucket: int = 0) -> Levels:
         """A bucket's files now, described like those of a table with one BIGINT key."""
         return described(self.buckets[bucket].levels, self.weight)
 
-    def _next_cycle(self) -> Iterator[Step]:
-        """One flush in each bucket, and the compactions that are due before and after it."""
+    def _next_cycle(self, *, compacts: bool = True) -> Iterator[Step]:
+        """One flush in each bucket, and the compactions that are due before and (if it `compacts`) after
+        it."""
         schedule, number = self.schedule, self.flushes + 1
         self.flushes = number
         now = number * schedule.interval_ms
@@ -150,9 +245,8 @@ class Simulator:
                 for decision in bucket.loop.relieve():
                     self.stalls += 1
                     yield self._compacted(number, i, decision, stalled=True)
-            written = bucket.flush(next(self._flows[i]))
-            yield Step(number, now, i, FLUSH, bucket.levels, bytes_written=written)
-            if not rest:
+            yield self._flushed(number, i, next(self._flows[i]))
+            if compacts and not rest:
                 for decision in self._due(bucket, commit):
                     yield self._compacted(number, i, decision)
 
@@ -170,9 +264,20 @@ class Simulator:
             if decision is not None:
                 yield decision
 
+    def _flushed(self, number: int, i: int, rows: FlushedRows) -> Step:
+        bucket, snapshot = self.buckets[i], 0
+        written = bucket.flush(rows)
+        if self._journal.keep:
+            snapshot = self._journal.enter(i, bucket, identifier=number, sample=rows.sample)
+        now = bucket.now_ms
+        return Step(number, now, i, FLUSH, bucket.levels, bytes_written=written, snapshot=snapshot)
+
     def _compacted(self, number: int, i: int, decision: Decision, *, stalled: bool = False) -> Step:
-        bucket = self.buckets[i]
-        return Step(number, bucket.now_ms, i, COMPACTION, bucket.levels, decision, stalled, *bucket.last)
+        bucket, snapshot = self.buckets[i], 0
+        if self._journal.keep:
+            snapshot = self._journal.enter(i, bucket, identifier=number, decision=decision, stalled=stalled)
+        last = bucket.last
+        return Step(number, bucket.now_ms, i, COMPACTION, bucket.levels, decision, stalled, *last, snapshot)
 
 
 def described(levels: Levels, weight: float) -> Levels:
