@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from numbers import Integral
 from typing import Any
@@ -23,6 +23,7 @@ from tablestore.format.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm import lookup_cache
 from tablestore.lsm.inspect_tables import COMMITS, SNAPSHOTS, made, required
+from tablestore.lsm.merge.validate import validate
 from tablestore.lsm.merging import Merging
 from tablestore.meta import consumers, refs, statistics
 from tablestore.meta.store import Store
@@ -360,18 +361,23 @@ class Inspect:
         where: Predicate | None = None,
         between: tuple[float, float] | None = None,
         runs: int | None = None,
+        options: Mapping[str, str] | None = None,
         limit: int = 10,
     ) -> Merging:
         """How the runs of a bucket (None: the one of the most runs) become one row a key, for `limit` keys:
         inputs, winners of each column, output and why, from the table's own merge function.
 
         `where` names key columns; `between` two places of the axis of `levels()`, 0..1. With `runs` only so
-        many of the newest are merged: deletes are kept then, for the older ones.
+        many of the newest are merged: deletes are kept then, for the older ones. `options`: as if the table
+        had these, such as another merge engine; nothing is stored.
         """
         _require_place(partition, bucket)
-        found = self._snapshot(snapshot)
+        found, store = self._snapshot(snapshot), self._store
+        if options:
+            store = store.with_schema(store.schema.with_options(options))
+            validate(store.schema, store.options)
         return merging(
-            self._store,
+            store,
             found,
             Window(where, between, limit),
             partition=partition,

@@ -9,7 +9,7 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.errors import InvalidOption, InvalidRequest, NotFound, Unsupported
 from tests.peers.cells import cells, in_order
 from tests.read import golden
 
@@ -113,6 +113,19 @@ def test_a_past_snapshot_is_merged_as_it_was(tmp_path) -> None:
     found = table.inspect.merging(3, limit=100)
     assert in_key_order(found.rows) == in_key_order(table.at(snapshot=3).scan().to_arrow())
     assert found.place.snapshot_id == 3
+
+
+def test_rows_are_merged_as_if_the_table_had_another_engine(tmp_path) -> None:
+    table = table_of(ts.connect(str(tmp_path)), "t", {}, random.Random(6))
+    before = table.options
+    asked = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
+    summed = table.inspect.merging(options=asked, limit=100)
+    assert summed.engine == "aggregation"
+    assert ("n", "sum") in summed.functions
+    assert table.inspect.merging().engine == "deduplicate"
+    assert table.refresh().options == before
+    with pytest.raises(InvalidOption, match="'summ'"):
+        table.inspect.merging(options={**asked, "fields.n.aggregate-function": "summ"})
 
 
 def test_the_bucket_of_the_most_runs_is_chosen_and_others_by_name(tmp_path) -> None:
