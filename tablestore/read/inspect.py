@@ -1,8 +1,8 @@
 """A table's metadata as Arrow tables: `Inspect(store)` behind `table.inspect`.
 
-All but two have the columns and text forms of Paimon's system tables (format facts section 23); `levels` and
-`commits` are made for pictures. Times are local wall clock, like those that writers put into manifests. Data
-files are never opened.
+Those that Paimon has as system tables have its columns and text forms (format facts section 23); the others
+are made for pictures. Times are local wall clock, like those that writers put into manifests. Only
+`row_groups` opens a data file.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from tablestore.read import (
     inspect_partitions,
     inspect_pressure,
     inspect_references,
+    inspect_tree,
     time_travel,
 )
 from tablestore.read.doctor import Diagnosis, diagnose, limits_of
@@ -195,6 +196,39 @@ class Inspect:
     def files(self, snapshot: int | Snapshot | None = None) -> pa.Table:
         """Live data files of a snapshot (None: the newest), with their statistics as text."""
         return inspect_files.files(self._store, self._live(snapshot))
+
+    @_naming_rows
+    def manifest_lists(self, snapshot: int | Snapshot | None = None) -> pa.Table:
+        """The lists a snapshot names: base, delta, changelog, index; sizes, and how many files they are
+        about."""
+        return inspect_tree.manifest_lists(self._store, self._snapshot(snapshot))
+
+    @_naming_rows
+    def list_manifests(self, manifest_list: str) -> pa.Table:
+        """The manifests of one list, with the partitions, buckets and levels each is about."""
+        return inspect_tree.listed(self._store, manifest_list)
+
+    @_naming_rows
+    def entries(self, manifest: str) -> pa.Table:
+        """What one manifest adds and removes, in order; columns as those of `diff`."""
+        return inspect_tree.entries(self._store, manifest)
+
+    @_naming_rows
+    def state(self, snapshot: int | Snapshot | None = None) -> pa.Table:
+        """Live data files of a snapshot with the rows their deletion vectors mask; columns as `diff`."""
+        return inspect_tree.state(self._store, self._snapshot(snapshot))
+
+    @_naming_rows
+    def diff(self, before: int | Snapshot, after: int | Snapshot | None = None) -> pa.Table:
+        """Files of two snapshots side by side: removed, added, moved (to another level), masked (another
+        deletion vector only), kept. `min_key_pos`, `max_key_pos` lie on one 0..1 axis over all of them."""
+        return inspect_tree.difference(self._store, self._snapshot(before), self._snapshot(after))
+
+    @_naming_rows
+    def row_groups(self, file: str, snapshot: int | Snapshot | None = None) -> pa.Table:
+        """The column chunks of one data or changelog file, row group by row group: sizes, encodings, nulls,
+        bounds. Stripes of ORC, blocks of Avro, as far as these tell. Opens the file's footer."""
+        return inspect_tree.row_groups(self._store, self._snapshot(snapshot), file)
 
     @_naming_rows
     def file_key_ranges(self, snapshot: int | Snapshot | None = None) -> pa.Table:

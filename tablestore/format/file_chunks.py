@@ -1,0 +1,141 @@
+"""What one data file is made of: row groups and column chunks of Parquet, stripes of ORC, blocks of Avro.
+
+One row a column of a group, with sizes, encodings and statistics as far as the format keeps them: ORC has no
+sizes by column, Avro neither columns nor statistics. Parquet and ORC are known from their footers, Avro by
+walking its blocks. Bounds are text in the types of the file's schema. Used by `inspect.row_groups`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyorc
+
+from tablestore.errors import Unsupported
+from tablestore.format import avro_blocks, file_stats
+from tablestore.format.data_format import complaints
+from tablestore.format.file_spec import file_format
+from tablestore.format.parquet_schema import KEY_PREFIX, SYSTEM_COLUMNS
+from tablestore.format.schema import TableSchema
+from tablestore.format.text import cast_text
+from tablestore.format.types import DataType
+from tablestore.io.fileio import FileIO
+
+CHUNKS = pa.schema(
+    {
+        "row_group": pa.int32(),
+        "rows": pa.int64(),
+        "group_bytes": pa.int64(),
+        "column": pa.string(),
+        "type": pa.string(),
+        "codec": pa.string(),
+        "encodings": pa.string(),
+        "bytes": pa.int64(),
+        "raw_bytes": pa.int64(),
+        "nulls": pa.int64(),
+        "min": pa.string(),
+        "max": pa.string(),
+    }
+)
+_NOTHING = (None, None, None)
+
+
+def chunks(io: FileIO, path: str, schema: TableSchema) -> pa.Table:
+    """The chunks of a data file that was written under `schema`; raises Corrupt naming it."""
+    form = file_format(path)
+    if form not in _READERS:
+        raise Unsupported(f"data files such as {path!r}", f"formats read: {', '.join(_READERS)}")
+    with complaints(path, form):
+        rows = list(_READERS[form](io, path, schema))
+    columns = list(zip(*rows, strict=True)) or [()] * len(CHUNKS)
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, CHUNKS, strict=True)], schema=CHUNKS)
+
+
+def _parquet(io: FileIO, path: str, schema: TableSchema) -> Iterator[tuple[Any, ...]]:
+    with contextlib.closing(io.open_input(path)) as source:
+        footer = pq.ParquetFile(source).metadata
+    for g in range(footer.num_row_groups):
+        group = footer.row_group(g)
+        parts = [group.column(c) for c in range(group.num_columns)]
+        size = sum(p.total_compressed_size for p in parts)
+        for c, part in enumerate(parts):
+            encodings = ", ".join(_data_encodings(part.encodings))
+            sizes = (part.total_compressed_size, part.total_uncompressed_size)
+            kind = _type_of(part.path_in_schema, schema)
+            facts = (part.physical_type if kind is None else str(kind), part.compression.lower(), encodings)
+            known = _bounds(footer, g, c, kind)
+            yield g, group.num_rows, size, part.path_in_schema, *facts, *sizes, *known
+
+
+def _data_encodings(names: tuple[str, ...]) -> list[str]:
+    """Encodings of values: RLE and BIT_PACKED, which encode levels too, count only where nothing else is."""
+    values = sorted(set(names) - {"RLE", "BIT_PACKED"})
+    if "PLAIN" in values and any("DICTIONARY" in n for n in values):
+        values.remove("PLAIN")  # of the dictionary's own page
+    return values or sorted(set(names))
+
+
+def _bounds(footer: pq.FileMetaData, group: int, column: int, kind: DataType | None) -> tuple[Any, ...]:
+    """Nulls, minimum and maximum; the bounds of a nested column are not told."""
+    found = footer.row_group(group).column(column).statistics
+    if found is None:
+        return _NOTHING
+    nulls = found.null_count if found.has_null_count else None
+    if kind is None:
+        return nulls, None, None
+    known = file_stats.of_column(footer, column, kind, group=group)
+    return nulls, *(None if v is None else cast_text(v, kind) for v in (known.min, known.max))
+
+
+def _type_of(column: str, schema: TableSchema) -> DataType | None:
+    if column in SYSTEM_COLUMNS:
+        return SYSTEM_COLUMNS[column].type
+    plain = column if column in schema.by_name else column.removeprefix(KEY_PREFIX)
+    field = schema.by_name.get(plain)
+    return None if field is None or field.type.children else field.type
+
+
+def _orc(io: FileIO, path: str, schema: TableSchema) -> Iterator[tuple[Any, ...]]:
+    with contextlib.closing(io.open_input(path)) as source:
+        reader = pyorc.Reader(source)
+        codec = reader.compression.name.lower()
+        for g in range(reader.num_of_stripes):
+            stripe = reader.read_stripe(g)
+            for name, kind in reader.schema.fields.items():
+                found = stripe[kind.column_id].statistics
+                nulls = len(stripe) - found["number_of_values"] if "number_of_values" in found else None
+                own = _type_of(name, schema)
+                bounds = (_orc_text(found.get(end), own) for end in ("minimum", "maximum"))
+                facts = (str(kind) if own is None else str(own), codec, None, None, None)
+                yield g, len(stripe), stripe.bytes_length, name, *facts, nulls, *bounds
+
+
+def _orc_text(value: Any, kind: DataType | None) -> str | None:
+    """A stripe's bound as text, for types whose values ORC has as the table shows them."""
+    if value is None or kind is None or kind.root in ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ"):
+        return None
+    return str(value)
+
+
+def _avro(io: FileIO, path: str, schema: TableSchema) -> Iterator[tuple[Any, ...]]:
+    header, blocks = avro_blocks.Reader().take_apart(io.read(path), path)
+    for g, block in enumerate(blocks):
+        yield (
+            g,
+            block.rows,
+            len(block.data),
+            "all columns",
+            "record",
+            header.codec,
+            None,
+            len(block.data),
+            None,
+            *_NOTHING,
+        )
+
+
+_READERS = {"parquet": _parquet, "orc": _orc, "avro": _avro}
