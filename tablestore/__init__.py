@@ -59,6 +59,7 @@ from tablestore.format.types import (
     VARCHAR,
     VARIANT,
 )
+from tablestore.lsm.compaction.settings import compaction_settings
 from tablestore.table.advise import advise_buckets
 from tablestore.table.catalog import Lake, connect
 from tablestore.table.catalog import open_table as open
@@ -124,6 +125,7 @@ __all__ = [
     "col",
     "comment",
     "compact_bucket",
+    "compaction_settings",
     "connect",
     "default",
     "drop",

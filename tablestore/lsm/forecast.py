@@ -23,11 +23,13 @@ from tablestore.options import MergeEngine, TableOptions
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """Files that would be rewritten or only moved, and what would be written: `output`, whose rows are exact
-    or lie between its bounds."""
+    or lie between its bounds. `drops_deletes` says what becomes of rows that take keys away, None where the
+    table knows none."""
 
     read: tuple[DataFileMeta, ...]
     moved: tuple[DataFileMeta, ...]
     output: Estimate
+    drops_deletes: bool | None = None
 
     @property
     def files_read(self) -> int:
@@ -53,6 +55,18 @@ class Forecast:
     def bytes_moved(self) -> int:
         """Bytes of the files that only change their level."""
         return sum(f.file_size for f in self.moved)
+
+    @property
+    def deletes_text(self) -> str:
+        """`drops 1,200 deletes: nothing older lies below`, or that they are kept and why; empty without
+        any."""
+        counts = [f.delete_count for f in self.read]
+        if self.drops_deletes is None or not any(c is None or c for c in counts):
+            return ""
+        many = "deletes" if None in counts else quantities.many(sum(c or 0 for c in counts), "delete")
+        if self.drops_deletes:
+            return f"drops {many}: no older row of their keys is left"
+        return f"keeps {many}: older rows of their keys may lie below"
 
     @property
     def text(self) -> str:
@@ -101,7 +115,7 @@ def forecast(
         )
         outputs.append(_uncertain(found, step, expired))
         read += step.files
-    return Forecast(tuple(read), tuple(moved), total(outputs))
+    return Forecast(tuple(read), tuple(moved), total(outputs), drop)
 
 
 def combined(files: Sequence[DataFileMeta], gone: Mapping[str, int]) -> Forecast:

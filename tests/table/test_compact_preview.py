@@ -154,3 +154,20 @@ def test_compacting_until_quiet_goes_on_until_no_rule_fires(tmp_path):
     assert table.check() == []
     with pytest.raises(InvalidRequest, match="until_quiet"):
         table.compact(until_quiet=True, full=True)
+
+
+def test_a_preview_says_what_becomes_of_deletes(tmp_path):
+    table = make(tmp_path, bucket=1, **{"num-sorted-run.compaction-trigger": 3})
+    assert table.compact(dry_run=True).picks == ()
+    put(table, np.arange(900))
+    table.compact(full=True)
+    for first in (0, 100, 200):
+        table.delete(pa.table({"k": np.arange(first, first + 5)}))
+    (kept,) = table.compact(dry_run=True).picks
+    assert kept.forecast.drops_deletes is False
+    assert kept.forecast.deletes_text == "keeps 15 deletes: older rows of their keys may lie below"
+    (dropped,) = table.compact(dry_run=True, full=True).picks
+    assert dropped.forecast.drops_deletes is True
+    assert dropped.forecast.deletes_text.startswith("drops 15 deletes: ")
+    assert table.compact(full=True).picks[0].record.rows_out == 885
+    assert table.compact(dry_run=True, full=True).forecast is None

@@ -236,7 +236,7 @@ class Bucket:
                 files = step.files
                 before += files
                 after += self._written(files, _merged_sections(step.sections, drop), unit.output_level)
-        return _Outcome(before, after, moved, window, whole) if before else None
+        return _Outcome(before, after, moved, window, whole, drop) if before else None
 
     def _window(self, unit: CompactUnit, levels: Levels) -> _Window | None:
         """Where a unit of whole runs touches the run of its output level.
@@ -292,6 +292,7 @@ class _Outcome:
     moved: int
     window: _Window | None
     whole: bool
+    drops: bool  # whether deletes vanish
 
 
 @dataclass(slots=True)

@@ -51,7 +51,9 @@ def planned(number: int, bucket: Bucket, *, full: bool, weight: float) -> Pick:
     made = [f for f in found.after if f.file_name not in moved]
     output = _output(read, made, weight)
     lifted = (f for f in found.before if f.file_name in moved)
-    return Pick("", number, decision, Forecast(_metas(read, weight), _metas(lifted, weight), output))
+    return Pick(
+        "", number, decision, Forecast(_metas(read, weight), _metas(lifted, weight), output, found.drops)
+    )
 
 
 def _output(read: list[Any], made: list[Any], weight: float) -> Estimate:
