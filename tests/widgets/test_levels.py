@@ -7,8 +7,9 @@ import pytest
 
 from tests.widgets import frames
 from widgets import LsmLevels, SnapshotTimeline
+from widgets.levels.buckets import bucket_cells, natural, worst
 from widgets.levels.figure import levels_figure
-from widgets.levels.model import Plan, bucket_cells, key_ticks, lsm_model, natural, worst
+from widgets.levels.model import Plan, lsm_model
 from widgets.levels.overview import overview, overview_figure, places_for
 
 INPUTS = frozenset(f"data-{n}-0.parquet" for n in (412, 411, 410, 409, 400))
@@ -78,7 +79,7 @@ def test_ticks_are_round_numbers_only_if_positions_follow_the_key():
     model = sample_model()
     assert [label for _, label in model.ticks][:3] == ["0", "0.2 M", "0.4 M"]
     words = frames.sample_files().set_column(8, "min_key", pa.array(["a"] * 12))
-    ends = key_ticks(lsm_model(words).files)
+    ends = lsm_model(words).ticks
     assert [label for _, label in ends] == ["a", "1,500,000"]
 
 
@@ -95,13 +96,13 @@ def test_ticks_follow_the_first_column_of_a_composite_key():
     for at, name in ((8, "min_key"), (9, "max_key")):
         keys = pa.array([f"[{key}, 7]" for key in files[name].to_pylist()])
         files = files.set_column(at, name, keys)
-    assert key_ticks(lsm_model(files).files) == key_ticks(sample_model().files)
+    assert lsm_model(files).ticks == sample_model().ticks
 
 
 def test_ticks_are_not_guessed_when_positions_are_ranks():
     files = frames.sample_files()
     skewed = pa.array([x**3 for x in files["min_key_pos"].to_pylist()])
-    ends = key_ticks(lsm_model(files.set_column(10, "min_key_pos", skewed)).files)
+    ends = lsm_model(files.set_column(10, "min_key_pos", skewed)).ticks
     assert len(ends) == 2
 
 

@@ -106,7 +106,7 @@ def test_a_page_links_views_that_were_not_linked():
     table = frames.FakeTable(appends=6)
     timeline, levels = widgets.SnapshotTimeline(table), widgets.LsmLevels(table)
     specs = unpacked(widgets.page("shop.orders", [timeline, levels]))
-    assert len(specs[1]["frames"]["1040"]["base"]) == 6 + 3
+    assert len(specs[1]["frames"]["1040"]["base"]) == 6 + 4
     assert levels.snapshot == 6
 
 

@@ -1,12 +1,12 @@
-"""One bucket's LSM tree as lanes of boxes, and all buckets of a table as an overview.
+"""One bucket's LSM tree as lanes of files, held as columns.
 
 Invariants: lanes come from `num_levels` and the number of level-0 slots, never from what happens to exist,
 so rows do not jump when a level empties; x is the position of a key (or of a byte); lanes are newest first,
-as a reader looks them up. Pure: from `table.inspect.levels()`. Called by the figures and by the widget.
+as a reader looks them up. A file becomes an object only where it is drawn or asked for, so ten thousand
+files cost what their columns cost. Pure: from `table.inspect.levels()`. Called by the figures and the widget.
 """
 
-import re
-from collections.abc import Collection
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,13 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from widgets import _format as fmt
-
-NUMBER = re.compile(r"\[?(-?\d+(?:\.\d+)?)")
-"""The leading number of a key as `inspect` writes it: `[15953, 1]`."""
-
+from widgets.levels.axis import KeyAxis, key_axis
 
 MAX_LEVEL0 = 18
 """More level-0 runs than this do not get a row each."""
+SIZES = ((128 << 20, "≥ 128 MiB"), (16 << 20, "16 … 128"), (1 << 20, "1 … 16"), (0, "< 1 MiB"))
+"""The rows of a table without keys: its files by size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +40,8 @@ class FileBox:
     source: str
     origin: str
     """The snapshot that added the file if it is known, else the time it was written."""
+    masked: int | None = None
+    """How many rows its deletion vector takes away."""
 
     @property
     def many_deletes(self) -> bool:
@@ -49,25 +50,12 @@ class FileBox:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
-    """One row of the picture: a level, or one run of level 0."""
+class Running:
+    """A compaction at work: the share of its input that is merged, bytes written and expected in all."""
 
-    level: int
-    label: str
-    note: str
-    files: tuple[FileBox, ...]
-    merged: int = 0
-    """How many of the oldest level-0 runs share this row, if there are too many for a row each."""
-
-    @property
-    def runs(self) -> int:
-        """The sorted runs of this row."""
-        return self.merged or int(bool(self.files))
-
-    @property
-    def bytes(self) -> int:
-        """The size of the run."""
-        return sum(file.bytes for file in self.files)
+    share: float
+    written: int
+    expected: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +64,81 @@ class Plan:
 
     inputs: frozenset[str] = frozenset()
     output_level: int | None = None
+    running: Running | None = None
+
+    @classmethod
+    def of(cls, trait: Mapping[str, object]) -> "Plan":
+        """The plan of a view's trait: `inputs`, `output_level`, and `running` while it is carried out."""
+        running = trait.get("running")
+        at_work = Running(**running) if isinstance(running, Mapping) else None
+        return cls(frozenset(trait.get("inputs", ())), trait.get("output_level"), at_work)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
+class Files:
+    """The files of a bucket as columns; positions are clipped to 0 … 1."""
+
+    table: pa.Table
+    level: np.ndarray
+    run: np.ndarray
+    lo: np.ndarray
+    hi: np.ndarray
+    bytes: np.ndarray
+    rows: np.ndarray
+    deletes: np.ndarray
+    masked: np.ndarray
+    """Rows that a deletion vector takes away, −1 without one."""
+    age: np.ndarray
+    """0 for the newest rows of the bucket … 1 for the oldest, by sequence number."""
+    planned: np.ndarray
+
+    def boxes(self, at: np.ndarray) -> list[FileBox]:
+        """These files as values."""
+        rows = self.table.take(pa.array(at, pa.int64())).to_pylist()
+        lo, hi = self.lo[at].tolist(), self.hi[at].tolist()
+        return [_box(row, *ends) for row, *ends in zip(rows, lo, hi, strict=True)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lane:
+    """One row of the picture: a level, one run of level 0, or one size of a table without keys."""
+
+    level: int
+    label: str
+    note: str
+    at: np.ndarray
+    """Positions in `held`, in key order."""
+    held: Files
+    merged: int = 0
+    """How many of the oldest level-0 runs share this row, if there are too many for a row each."""
+
+    @property
+    def count(self) -> int:
+        """The number of files."""
+        return len(self.at)
+
+    @property
+    def files(self) -> tuple[FileBox, ...]:
+        """The files as values."""
+        return tuple(self.held.boxes(self.at))
+
+    @property
+    def runs(self) -> int:
+        """The sorted runs of this row."""
+        return self.merged or int(bool(len(self.at)))
+
+    @property
+    def bytes(self) -> int:
+        """The size of all files."""
+        return int(self.held.bytes[self.at].sum())
+
+    @property
+    def planned(self) -> bool:
+        """Whether the next compaction reads any of it."""
+        return bool(self.held.planned[self.at].any())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class LsmModel:
     """What the levels of one bucket show."""
 
@@ -88,11 +148,13 @@ class LsmModel:
     snapshot: int | None
     num_levels: int
     lanes: tuple[Lane, ...]
-    overlap: tuple[tuple[float, int], ...]
-    """Steps (from this x on, runs to read), closed by a step to 0."""
-    ticks: tuple[tuple[float, str], ...]
+    held: Files
+    steps: tuple[np.ndarray, np.ndarray]
+    """Where the number of runs to read changes, and what it is from there on."""
+    axis: KeyAxis
     stop_trigger: int
     plan: Plan
+    keyed: bool = True
 
     @property
     def files(self) -> tuple[FileBox, ...]:
@@ -100,19 +162,39 @@ class LsmModel:
         return tuple(file for lane in self.lanes for file in lane.files)
 
     @property
+    def count(self) -> int:
+        """The number of files."""
+        return len(self.held.level)
+
+    @property
+    def overlap(self) -> tuple[tuple[float, int], ...]:
+        """Steps (from this x on, runs to read), closed by a step to 0."""
+        return tuple(zip(*(values.tolist() for values in self.steps), strict=True))
+
+    @property
+    def ticks(self) -> tuple[tuple[float, str], ...]:
+        """Labels of the whole key axis."""
+        return self.axis.ticks()
+
+    @property
     def runs(self) -> int:
-        """The number of sorted runs."""
-        return sum(lane.runs for lane in self.lanes)
+        """The number of sorted runs; without keys there are none, and files are counted."""
+        return sum(lane.runs for lane in self.lanes) if self.keyed else self.count
+
+    @property
+    def runs_text(self) -> str:
+        """`7 sorted runs`, or `412 files` where there are no runs."""
+        return fmt.plural(self.runs, "sorted run" if self.keyed else "file")
 
     @property
     def bytes(self) -> int:
         """The size of all live files."""
-        return sum(lane.bytes for lane in self.lanes)
+        return int(self.held.bytes.sum())
 
     @property
     def rows(self) -> int:
         """The rows of all live files, superseded ones included."""
-        return sum(file.rows for file in self.files)
+        return int(self.held.rows.sum())
 
     @property
     def place(self) -> str:
@@ -121,7 +203,10 @@ class LsmModel:
 
     def find(self, name: str) -> FileBox | None:
         """The file of that name, or None."""
-        return next((file for file in self.files if file.name == name), None)
+        if not self.count:
+            return None
+        at = pc.index(self.held.table["file_name"], name).as_py()
+        return self.held.boxes(np.array([at]))[0] if at >= 0 else None
 
     def spoken(self, file: FileBox) -> str:
         """What a screen reader says of a file."""
@@ -129,26 +214,9 @@ class LsmModel:
         if file.min_key is not None:
             parts.append(f"keys {fmt.key(file.min_key)} to {fmt.key(file.max_key)}")
         parts += [f"{file.deletes:,} deletes"] if file.deletes else []
+        parts += [f"deletion vector {file.masked:,}"] if file.masked is not None else []
         parts += ["input of next compaction"] if file.name in self.plan.inputs else []
         return ", ".join(parts)
-
-
-@dataclass(frozen=True, slots=True)
-class BucketCell:
-    """One bucket of the overview."""
-
-    partition: str
-    bucket: int
-    runs: int
-    files: int
-    bytes: int
-    rows: int
-    deletes: int
-
-    @property
-    def id(self) -> str:
-        """Names the bucket in traits: `l_year=1995/l_month=6/1`."""
-        return f"{self.partition}/{self.bucket}"
 
 
 def lsm_model(
@@ -165,30 +233,26 @@ def lsm_model(
 ) -> LsmModel:
     """The model of one bucket from `table.inspect.levels()`; rows of other buckets are left out.
 
-    Level 0 gets `l0_slots` rows, or more if it has more runs; every other level one.
+    Level 0 gets `l0_slots` rows, or more if it has more runs; every other level one. Files without any key
+    (tables that have none) are put in rows by size.
     """
     files = in_bucket(files, partition, bucket)
-    boxes = [_box(row) for row in files.to_pylist()]
-    runs = files["run"].to_pylist() if files.num_rows else []
-    level0: dict[int, list[FileBox]] = {}
-    deeper: dict[int, list[FileBox]] = {level: [] for level in range(1, num_levels)}
-    for box, run in zip(boxes, runs, strict=True):
-        target = level0.setdefault(run, []) if box.level == 0 else deeper.setdefault(box.level, [])
-        target.append(box)
-    newest_first = [level0[run] for run in sorted(level0)]
-    lanes = _level0_lanes(newest_first, max(l0_slots, len(newest_first), 1))
-    lanes += [_lane(level, deeper[level]) for level in sorted(deeper)]
+    held = _columns(files, plan or Plan())
+    keyed = not held.table.num_rows or held.table["min_key"].null_count < held.table.num_rows
+    lanes = _lanes(held, num_levels, l0_slots) if keyed else _size_lanes(held)
     return LsmModel(
         title=title,
         partition=partition or "",
         bucket=bucket or 0,
         snapshot=snapshot,
-        num_levels=max(num_levels, max((box.level for box in boxes), default=0) + 1),
+        num_levels=max(num_levels, int(held.level.max(initial=0)) + 1),
         lanes=tuple(lanes),
-        overlap=_overlap([lane for lane in lanes if lane.files]),
-        ticks=key_ticks(boxes),
+        held=held,
+        steps=_steps(held.lo, held.hi) if keyed else (np.zeros(0), np.zeros(0, np.int64)),
+        axis=_axis(held) if keyed else KeyAxis(),
         stop_trigger=stop_trigger,
         plan=plan or Plan(),
+        keyed=keyed,
     )
 
 
@@ -201,23 +265,69 @@ def in_bucket(files: pa.Table, partition: str | None, bucket: int | None) -> pa.
     return files if bucket is None else files.filter(pc.equal(files["bucket"], bucket))
 
 
-def _box(row: dict[str, object]) -> FileBox:
+def _columns(files: pa.Table, plan: Plan) -> Files:
+    if not files.num_rows:
+        none, places = np.zeros(0, np.int64), np.zeros(0)
+        return Files(files, none, none, places, places, none, none, none, none, places, none.astype(bool))
+    files = files.combine_chunks()
+    names = pa.array(sorted(plan.inputs), pa.string())
+    return Files(
+        table=files,
+        level=_ints(files, "level"),
+        run=_ints(files, "run"),
+        lo=_positions(files, "min_key_pos", 0.0),
+        hi=_positions(files, "max_key_pos", 1.0),
+        bytes=_ints(files, "bytes"),
+        rows=_ints(files, "rows"),
+        deletes=_ints(files, "deletes"),
+        masked=_ints(files, "masked_rows", absent=-1),
+        age=_age(_ints(files, "min_sequence"), _ints(files, "max_sequence")),
+        planned=pc.is_in(files["file_name"].cast(pa.string()), names).to_numpy(),
+    )
+
+
+def _ints(files: pa.Table, name: str, *, absent: int = 0) -> np.ndarray:
+    if name not in files.column_names:
+        return np.full(files.num_rows, absent, dtype=np.int64)
+    return pc.fill_null(files[name].cast(pa.int64()), absent).to_numpy()
+
+
+def _positions(files: pa.Table, name: str, absent: float) -> np.ndarray:
+    if name not in files.column_names:
+        return np.full(files.num_rows, absent)
+    return np.clip(pc.fill_null(files[name].cast(pa.float64()), absent).to_numpy(), 0.0, 1.0)
+
+
+def _age(first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """By the middle of each file's sequence numbers, which count the rows written to the bucket."""
+    span = max(int(last.max()) - int(first.min()), 1)
+    return np.clip((last.max() - (first + last) / 2) / span, 0.0, 1.0)
+
+
+def _axis(held: Files) -> KeyAxis:
+    if not held.table.num_rows:
+        return KeyAxis()
+    low, high = (held.table[name].combine_chunks() for name in ("min_key", "max_key"))
+    return key_axis(held.lo, held.hi, low, high)
+
+
+def _box(row: Mapping[str, object], lo: float, hi: float) -> FileBox:
     snapshot, created = row.get("snapshot_id"), row.get("creation_time")
-    lo, hi = row.get("min_key_pos"), row.get("max_key_pos")
     return FileBox(
         name=str(row["file_name"]),
         level=int(row["level"]),
         rows=int(row["rows"] or 0),
         deletes=int(row.get("deletes") or 0),
         bytes=int(row["bytes"] or 0),
-        lo=min(max(float(lo), 0.0), 1.0) if lo is not None else 0.0,
-        hi=min(max(float(hi), 0.0), 1.0) if hi is not None else 1.0,
+        lo=lo,
+        hi=hi,
         min_key=_text(row.get("min_key")),
         max_key=_text(row.get("max_key")),
         min_sequence=int(row.get("min_sequence") or 0),
         max_sequence=int(row.get("max_sequence") or 0),
         source=str(row.get("file_source") or ""),
         origin=f"#{snapshot}" if snapshot is not None else fmt.stamp(created, today=created),
+        masked=row.get("masked_rows"),
     )
 
 
@@ -225,127 +335,64 @@ def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def _level0_lanes(runs: list[list[FileBox]], slots: int) -> list[Lane]:
-    if len(runs) > MAX_LEVEL0:
-        kept, older = runs[: MAX_LEVEL0 - 1], runs[MAX_LEVEL0 - 1 :]
-        rest = tuple(sorted((file for run in older for file in run), key=lambda box: (box.lo, box.hi)))
-        lane = Lane(0, "", f"+{len(older):,}", rest, merged=len(older))
-        return [*_level0_lanes(kept, len(kept)), lane]
-    lanes = []
-    for slot in range(slots):
-        files = tuple(sorted(runs[slot], key=lambda box: box.lo)) if slot < len(runs) else ()
-        note = files[0].origin if files else ("empty" if slot == 0 else "")
-        lanes.append(Lane(0, "L0" if slot == 0 else "", note, files))
+def _lanes(held: Files, num_levels: int, l0_slots: int) -> list[Lane]:
+    """A row a run of level 0, newest first, then one a level."""
+    zero = np.flatnonzero(held.level == 0)
+    zero = zero[np.lexsort((held.hi[zero], held.lo[zero], held.run[zero]))]
+    starts = np.flatnonzero(np.diff(held.run[zero], prepend=-1)) if len(zero) else np.zeros(0, np.int64)
+    runs = np.split(zero, starts[1:]) if len(starts) else []
+    lanes = _level0(held, runs, max(l0_slots, len(runs), 1))
+    for level in range(1, max(num_levels, int(held.level.max(initial=0)) + 1)):
+        at = np.flatnonzero(held.level == level)
+        at = at[np.lexsort((held.hi[at], held.lo[at]))]
+        lanes.append(Lane(level, f"L{level}", fmt.plural(len(at), "file") if len(at) else "empty", at, held))
     return lanes
 
 
-def _lane(level: int, files: list[FileBox]) -> Lane:
-    ordered = tuple(sorted(files, key=lambda box: (box.lo, box.hi)))
-    return Lane(level, f"L{level}", fmt.plural(len(ordered), "file") if ordered else "empty", ordered)
+def _level0(held: Files, runs: Sequence[np.ndarray], slots: int) -> list[Lane]:
+    if len(runs) > MAX_LEVEL0:
+        kept, older = runs[: MAX_LEVEL0 - 1], np.concatenate(runs[MAX_LEVEL0 - 1 :])
+        older = older[np.lexsort((held.hi[older], held.lo[older]))]
+        merged = len(runs) - MAX_LEVEL0 + 1
+        return [*_level0(held, kept, len(kept)), Lane(0, "", f"+{merged:,}", older, held, merged=merged)]
+    lanes, none = [], np.zeros(0, np.int64)
+    for slot in range(slots):
+        at = runs[slot] if slot < len(runs) else none
+        note = held.boxes(at[:1])[0].origin if len(at) else ("empty" if slot == 0 else "")
+        lanes.append(Lane(0, "L0" if slot == 0 else "", note, at, held))
+    return lanes
 
 
-def _overlap(lanes: list[Lane]) -> tuple[tuple[float, int], ...]:
+def _size_lanes(held: Files) -> list[Lane]:
+    """Files of a table without keys, largest first, in fixed classes of size."""
+    order = np.argsort(-held.bytes, kind="stable")
+    lanes, over = [], np.inf
+    for least, name in SIZES:
+        at = order[(held.bytes[order] >= least) & (held.bytes[order] < over)]
+        lanes.append(Lane(0, "", name, at, held))
+        over = least
+    return lanes
+
+
+def _steps(lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """How many runs hold each key. Files of one run are disjoint, so each file adds one over its range."""
-    if not lanes:
-        return ()
-    starts = np.array([file.lo for lane in lanes for file in lane.files])
-    ends = np.array([file.hi for lane in lanes for file in lane.files])
-    xs, inverse = np.unique(np.concatenate([starts, ends]), return_inverse=True)
+    if not len(lo):
+        return np.zeros(0), np.zeros(0, np.int64)
+    xs, inverse = np.unique(np.concatenate([lo, hi]), return_inverse=True)
     change = np.zeros(len(xs), dtype=np.int64)
-    np.add.at(change, inverse, np.repeat([1, -1], len(starts)))
+    np.add.at(change, inverse, np.repeat([1, -1], len(lo)))
     heights = np.cumsum(change)
     keep = np.r_[True, heights[1:] != heights[:-1]]
-    return tuple(zip(xs[keep].tolist(), heights[keep].tolist(), strict=True))
-
-
-def key_ticks(boxes: Collection[FileBox]) -> tuple[tuple[float, str], ...]:
-    """Labels of the key axis: round numbers if positions follow the key's leading number, else its two ends.
-
-    The rule is checked against every file, so a tick is never a guess.
-    """
-    if not boxes:
-        return ()
-    ends = [(box.lo, box.min_key) for box in boxes] + [(box.hi, box.max_key) for box in boxes]
-    first, last = (pick(ends, key=lambda end: end[0]) for pick in (min, max))
-    matches = [(x, NUMBER.match(text or "")) for x, text in ends]
-    if all(match for _, match in matches) and last[0] > first[0]:
-        xs = np.array([x for x, _ in matches])
-        values = np.array([float(match.group(1)) for _, match in matches if match])
-        slope, start = np.polyfit(xs, values, 1)
-        if slope > 0 and np.abs(start + slope * xs - values).max() <= 0.005 * slope:
-            return tuple(
-                ((value - start) / slope, label) for value, label in _round_ticks(start, start + slope)
-            )
-    return tuple((x, fmt.key(text)) for x, text in (first, last) if text is not None)
-
-
-def _round_ticks(low: float, high: float) -> list[tuple[float, str]]:
-    """Four to eight round values between two keys."""
-    span = high - low
-    power = 10.0 ** np.floor(np.log10(span))
-    step = next(s * power for s in (0.1, 0.2, 0.5, 1.0, 2.0) if span / (s * power) <= 8)
-    values = np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step
-    return [(float(value), _tick(float(value) + 0.0, step)) for value in values]
-
-
-def _tick(value: float, step: float) -> str:
-    for unit, scale in (("M", 1e6), ("k", 1e3)):
-        if step >= 0.05 * scale and value:
-            return f"{value / scale:.10g} {unit}".replace("-", fmt.MINUS)
-    return f"{value:.10g}".replace("-", fmt.MINUS)
-
-
-def bucket_cells(files: pa.Table) -> tuple[BucketCell, ...]:
-    """Every bucket with its runs, files, bytes and deletes, in partition and bucket order."""
-    if not files.num_rows:
-        return ()
-    grouped = files.group_by(["partition", "bucket"]).aggregate(
-        [
-            ("run", "count_distinct"),
-            ("file_name", "count"),
-            ("bytes", "sum"),
-            ("rows", "sum"),
-            ("deletes", "sum"),
-        ]
-    )
-    cells = [
-        BucketCell(
-            partition=row["partition"] or "",
-            bucket=row["bucket"],
-            runs=row["run_count_distinct"],
-            files=row["file_name_count"],
-            bytes=row["bytes_sum"] or 0,
-            rows=row["rows_sum"] or 0,
-            deletes=row["deletes_sum"] or 0,
-        )
-        for row in grouped.to_pylist()
-    ]
-    return tuple(sorted(cells, key=lambda cell: (natural(cell.partition), cell.bucket)))
-
-
-def natural(text: str) -> list[tuple[int, int, str]]:
-    """A sort key in which `l_month=10` follows `l_month=9`."""
-    parts = re.split(r"(\d+)", text)
-    return [(1, int(part), "") if part.isdigit() and part.isascii() else (0, 0, part) for part in parts]
-
-
-def worst(cells: Collection[BucketCell], limit: int = 5) -> list[BucketCell]:
-    """The buckets with most runs, then most bytes."""
-    return sorted(cells, key=lambda cell: (-cell.runs, -cell.bytes, natural(cell.id)))[:limit]
-
-
-def short_partition(partition: str) -> str:
-    """`l_year=1995/l_month=6` → `1995/6`."""
-    return "/".join(part.split("=", 1)[-1] for part in partition.split("/"))
+    return xs[keep], heights[keep]
 
 
 def text_form(model: LsmModel, *, width: int = 40) -> str:
     """The levels in a terminal: one line a run, shade by level, `> next` at inputs of the next compaction."""
     head = [model.title, model.place, fmt.snapshot_id(model.snapshot) if model.snapshot else ""]
-    head += [fmt.plural(model.runs, "run"), fmt.bytes_text(model.bytes)]
+    head += [fmt.plural(model.runs, "run" if model.keyed else "file"), fmt.bytes_text(model.bytes)]
     rows = ["  ".join(part for part in head if part)]
     for lane in model.lanes:
-        if lane.files:
+        if lane.count:
             rows.append(_text_lane(model, lane, width))
     if not model.runs:
         rows.append("Nothing written yet.")
@@ -353,17 +400,24 @@ def text_form(model: LsmModel, *, width: int = 40) -> str:
 
 
 def _text_lane(model: LsmModel, lane: Lane, width: int) -> str:
+    held, at = model.held, lane.at
+    cells = _text_cells(model, lane, width) if model.keyed else [f"{lane.count:,} files"]
+    label = f"L{lane.level} {lane.note if lane.level == 0 else ''}" if model.keyed else lane.note
+    deletes, rows = int(held.deletes[at].sum()), int(held.rows[at].sum())
+    marks = f" −D {fmt.percent(deletes, rows)}" if deletes else ""
+    marks += " dv" if bool((held.masked[at] >= 0).any()) else ""
+    marks += " > next" if lane.planned else ""
+    marks += ", out" if marks.endswith("next") and lane.level == model.plan.output_level else ""
+    return f"{label:<12}{fmt.bytes_text(lane.bytes):>9}  {''.join(cells)}{marks}".rstrip()
+
+
+def _text_cells(model: LsmModel, lane: Lane, width: int) -> list[str]:
     shade = "░▒▓█"[min(lane.level * 3 // max(model.num_levels - 1, 1), 3)]
     cells = [" "] * width
-    for file in lane.files:
-        first = min(int(file.lo * width), width - 1)
-        last = max(min(int(np.ceil(file.hi * width)), width), first + 1)
+    for lo, hi in zip(model.held.lo[lane.at].tolist(), model.held.hi[lane.at].tolist(), strict=True):
+        first = min(int(lo * width), width - 1)
+        last = max(min(int(np.ceil(hi * width)), width), first + 1)
         cells[first:last] = [shade] * (last - first)
         if first and cells[first - 1] == shade and last - first > 1:
             cells[first] = "|"
-    label = f"L{lane.level} {lane.note if lane.level == 0 else ''}"
-    deletes, rows = sum(f.deletes for f in lane.files), sum(f.rows for f in lane.files)
-    marks = f" −D {fmt.percent(deletes, rows)}" if deletes else ""
-    marks += " > next" if any(file.name in model.plan.inputs for file in lane.files) else ""
-    marks += ", out" if marks.endswith("next") and lane.level == model.plan.output_level else ""
-    return f"{label:<12}{fmt.bytes_text(lane.bytes):>9}  {''.join(cells)}{marks}".rstrip()
+    return cells

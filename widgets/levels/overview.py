@@ -13,13 +13,14 @@ from typing import Literal
 from widgets import _format as fmt
 from widgets._svg import Figure, esc, fit, group, line, rect, tag, text, text_width
 from widgets._theme import level_fill, level_text, var
-from widgets.levels.model import BucketCell, natural, short_partition
+from widgets.levels.buckets import BucketCell, natural, short_partition
 
-ColourBy = Literal["runs", "files", "bytes", "deletes"]
+ColourBy = Literal["runs", "files", "bytes", "deletes", "masked"]
 MARGIN, LEFT, BARS, ROW = 16, 92, 40, 30
 RINGED = 9.0
 MAX_ROWS = 8
 STEPS = 6
+SHARES = {"deletes": "−D share", "masked": "DV share"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +92,13 @@ def _year(partition: str) -> str:
 
 
 def _value(cell: BucketCell, colour_by: ColourBy) -> float:
-    if colour_by == "deletes":
-        return cell.deletes / cell.rows if cell.rows else 0.0
+    if colour_by in SHARES:
+        return getattr(cell, colour_by) / cell.rows if cell.rows else 0.0
     return float({"runs": cell.runs, "files": cell.files, "bytes": cell.bytes}[colour_by])
 
 
 def _shown_value(value: float, colour_by: ColourBy) -> str:
-    if colour_by == "deletes":
+    if colour_by in SHARES:
         return fmt.percent(value, 1)
     return fmt.bytes_text(round(value)) if colour_by == "bytes" else fmt.count(round(value))
 
@@ -184,7 +185,7 @@ def _legend(
             rect(x + step * 13, y - 10, 11, 12, rx=2, fill=level_fill(step, STEPS), stroke=var("edge"))
         )
     x += STEPS * 13 + 6
-    name = "−D share" if colour_by == "deletes" else "" if colour_by == "bytes" else colour_by
+    name = SHARES.get(colour_by, "" if colour_by == "bytes" else colour_by)
     over = sum(1 for cell in shown if cell.runs > view.trigger)
     stalls = sum(1 for cell in shown if cell.runs > view.stop_trigger)
     more = "+" if colour_by == "runs" else ""

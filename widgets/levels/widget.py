@@ -1,8 +1,10 @@
 """LsmLevels: the files of one bucket by level and key; for a table of many buckets an overview above it.
 
-Traits: `snapshot`, `selected` (file names), `hovered`, `key_range` (shown part of the key axis), `mode`
-keys | bytes, `opened` (bucket id), `colour_by`, `plan` (inputs and output of the next compaction,
-outlined).
+Traits: `snapshot`, `selected` (file names), `hovered`, `key_range` (shown part of the key axis, 0 … 1),
+`mode` keys | bytes, `fill_by` level | origin (age of the rows), `opened` (bucket id), `colour_by` (of the overview),
+`entered` (the file whose row groups were asked for by Enter), `plan` (inputs and output of the next
+compaction, outlined; with `running` the one at work). States of past snapshots are kept while one scrubs,
+CACHED of them; `refresh` forgets them.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,22 +19,16 @@ from widgets import _static, _svg
 from widgets._svg import Figure
 from widgets._view import Source, View, module, option_map, title_of
 from widgets.levels import figure as draw
-from widgets.levels.model import (
-    BucketCell,
-    FileBox,
-    LsmModel,
-    Plan,
-    bucket_cells,
-    in_bucket,
-    lsm_model,
-    short_partition,
-    text_form,
-    worst,
-)
+from widgets.levels.buckets import BucketCell, bucket_cells, short_partition, worst
+from widgets.levels.cards import cards
+from widgets.levels.layout import lay_out
+from widgets.levels.model import LsmModel, Plan, in_bucket, lsm_model, text_form
 from widgets.levels.overview import overview, overview_figure, places_for
 
 LevelsAt = Callable[[int | None], pa.Table]
 EXPORT_SNAPSHOTS, EXPORT_BUCKETS = 200, 400
+CACHED = 32
+COLOURS = ("runs", "files", "bytes", "deletes", "masked")
 
 
 class LsmLevels(View):
@@ -44,15 +40,17 @@ class LsmLevels(View):
     _esm = module("levels/view.js", "renderLevels")
     mode = traitlets.Enum(["keys", "bytes"], "keys").tag(sync=True)
     opened = traitlets.Unicode("").tag(sync=True)
-    colour_by = traitlets.Enum(["runs", "files", "bytes", "deletes"], "runs").tag(sync=True)
+    colour_by = traitlets.Enum(list(COLOURS), "runs").tag(sync=True)
+    fill_by = traitlets.Enum(["level", "origin"], "level").tag(sync=True)
+    entered = traitlets.Unicode("").tag(sync=True)
     plan = traitlets.Dict().tag(sync=False)
 
     def __init__(
         self,
         source: Source | pa.Table,
-        *,
         partition: str | None = None,
         bucket: int | None = None,
+        *,
         snapshot: int | None = None,
         levels_at: LevelsAt | None = None,
         num_levels: int | None = None,
@@ -61,39 +59,49 @@ class LsmLevels(View):
         title: str = "",
         **kwargs: object,
     ) -> None:
-        options = option_map(source)
-        self._trigger = trigger or int(options.get("num-sorted-run.compaction-trigger", 5))
-        self._stop = stop_trigger or int(options.get("num-sorted-run.stop-trigger", self._trigger + 3))
-        self._num_levels = num_levels or int(options.get("num-levels", self._trigger + 1))
+        self._trigger, self._stop, self._num_levels = limits(source, trigger, stop_trigger, num_levels)
         self._partition, self._bucket = partition, bucket
         self._title = title or title_of(source)
         self._levels_at = levels_at or _reader(source)
         self._files = pa.table({})
+        self._past: dict[int | None, pa.Table] = {}
         self._cells: tuple[BucketCell, ...] = ()
         self._slots = self._trigger
         self._model = lsm_model(self._files, num_levels=self._num_levels, l0_slots=self._slots)
         super().__init__(snapshot=snapshot, **kwargs)
         self.refresh()
-        self.observe(lambda _change: self.refresh(), "snapshot")
-        self.observe(lambda _change: self.redraw(), ["mode", "colour_by", "key_range"])
+        self.observe(lambda _change: self._reload(), "snapshot")
+        self.observe(lambda _change: self.redraw(), ["mode", "colour_by", "key_range", "fill_by"])
         self.observe(lambda _change: self._remodel(), "plan")
         self.observe(self._on_opened, "opened")
 
     def refresh(self) -> Self:
         """Read the files of the present snapshot again."""
+        self._past.clear()
+        return self._reload()
+
+    def _reload(self) -> Self:
         what = f"The levels of {fmt.snapshot_id(self.snapshot)} could not be read."
         self.guarded(self._load, what=what, next_step="The snapshot may have expired: go to a newer one.")
         return self
 
     def _load(self) -> None:
-        files = self._levels_at(self.snapshot)
-        self._files = in_bucket(files, self._partition, self._bucket)
+        self._files = self._read(self.snapshot)
         self._cells = bucket_cells(self._files)
         self._slots = max(self._slots, min(_most_level0_runs(self._files), self._stop))
         known = {cell.id for cell in self._cells}
         if self.opened not in known and self._cells:
             self.opened = worst(self._cells, 1)[0].id
         self._remodel()
+
+    def _read(self, snapshot: int | None) -> pa.Table:
+        """The files of a snapshot; those looked at last are at hand, the newest is always read."""
+        if snapshot is None or snapshot not in self._past:
+            files = in_bucket(self._levels_at(snapshot), self._partition, self._bucket)
+            self._past[snapshot] = files
+            while len(self._past) > CACHED:
+                del self._past[next(iter(self._past))]
+        return self._past[snapshot]
 
     def _on_opened(self, _change: Mapping[str, Any]) -> None:
         self.key_range = ()
@@ -126,7 +134,7 @@ class LsmLevels(View):
         """The plan, if it is this bucket's."""
         if self.plan.get("bucket", opened) != opened:
             return Plan()
-        return Plan(frozenset(self.plan.get("inputs", ())), self.plan.get("output_level"))
+        return Plan.of(self.plan)
 
     def redraw(self) -> None:
         """The opened bucket, its cards, and the overview if there are several buckets."""
@@ -139,9 +147,9 @@ class LsmLevels(View):
     def figure(self, *, width: float) -> Figure:
         """Overview (if there are several buckets) and the opened bucket."""
         model = self.model
-        view = (float(self.key_range[0]), float(self.key_range[1])) if len(self.key_range) == 2 else None
         chosen = str(self.selected[0]) if self.selected else ""
-        one = draw.levels_figure(model, width=width, mode=self.mode, view=view, selected=chosen)
+        shown = {"mode": self.mode, "view": self._view(), "fill_by": self.fill_by}
+        one = draw.levels_figure(model, width=width, selected=chosen, **shown)
         if len(self._cells) < 2:
             return one
         heading = _svg.text(16, 20, self._heading(model), size=13, fill="ink", weight=600)
@@ -154,8 +162,8 @@ class LsmLevels(View):
     def _words(self, model: LsmModel, cells: tuple[BucketCell, ...]) -> dict[str, Any]:
         at = f" at {fmt.snapshot_id(model.snapshot)}" if model.snapshot is not None else ""
         if len(cells) < 2:
-            parts = [fmt.plural(model.runs, "sorted run"), fmt.bytes_text(model.bytes)]
-            parts += [model.place] if model.partition else []
+            parts = [model.runs_text, fmt.bytes_text(model.bytes)]
+            parts += [model.place] if model.partition or self._bucket is not None else []
         else:
             partitions = len({cell.partition for cell in cells})
             parts = [fmt.plural(partitions, "partition"), fmt.plural(len(cells), "bucket")]
@@ -165,8 +173,9 @@ class LsmLevels(View):
 
     def _heading(self, model: LsmModel) -> str:
         size = fmt.bytes_text(model.bytes)
-        files = fmt.plural(len(model.files), "file")
-        return f"{model.place} · {files} · {fmt.plural(model.runs, 'run')} · {size}"
+        parts = [model.place, fmt.plural(model.count, "file")]
+        parts += [fmt.plural(model.runs, "run")] if model.keyed else []
+        return " · ".join([*parts, size])
 
     def _above(self, cells: tuple[BucketCell, ...], model: LsmModel, width: float) -> dict[str, Any]:
         """The frame's words and, for several buckets, the overview."""
@@ -181,12 +190,18 @@ class LsmLevels(View):
         view = overview(cells, trigger=self._trigger, stop_trigger=self._stop, places=places)
         return overview_figure(view, width=width, colour_by=self.colour_by, opened=opened)
 
+    def _view(self) -> tuple[float, float] | None:
+        """The shown part of the key axis."""
+        if len(self.key_range) != 2:
+            return None
+        low, high = sorted(min(max(float(end), 0.0), 1.0) for end in self.key_range)
+        return (low, high) if high - low > 1e-9 else None
+
     def _one(self, model: LsmModel, width: float, mode: str) -> dict[str, Any]:
         """The opened bucket's picture and the cards behind its boxes."""
-        view = (float(self.key_range[0]), float(self.key_range[1])) if len(self.key_range) == 2 else None
-        drawn = draw.levels_figure(model, width=width, mode=mode, view=view)
-        shown = draw.boxed(model, width=width, mode=mode, view=view)
-        frame = _static.frame(drawn) | {"cards": cards(model, shown)}
+        layout = lay_out(model, width=width, mode=mode, view=self._view())
+        drawn = draw.levels_figure(model, width=width, fill_by=self.fill_by, layout=layout)
+        frame = _static.frame(drawn) | {"cards": cards(model, layout.boxes), "keyed": model.keyed}
         return frame | ({"opened": self._heading(model)} if len(self._cells) > 1 else {})
 
     def text(self) -> str:
@@ -198,6 +213,23 @@ class LsmLevels(View):
     def data(self) -> pa.Table:
         """The live files as read."""
         return self._files
+
+    @property
+    def file(self) -> dict[str, Any]:
+        """The selected file as a row of `inspect.levels()`; empty without a selection."""
+        chosen = pc.equal(self._files["file_name"], str(self.selected[0])) if self.selected else None
+        rows = self._files.filter(chosen).to_pylist() if chosen is not None else []
+        return rows[0] if rows else {}
+
+    @property
+    def code(self) -> str:
+        """The Python line that gives what is shown, limited to the selected file if there is one."""
+        partition, _, number = self.opened.rpartition("/")
+        asked = [] if self.snapshot is None else [str(self.snapshot)]
+        asked += [f"partition={partition!r}"] if partition else []
+        asked += [f"bucket={number}"] if number else []
+        line = f"{variable(self._title)}.inspect.levels({', '.join(asked)})"
+        return f'{line}.filter(pc.field("file_name") == {self.selected[0]!r})' if self.selected else line
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """Frames of the opened bucket for linked snapshots, and of every bucket at the present one."""
@@ -211,14 +243,14 @@ class LsmLevels(View):
             "opened": self.opened,
             "mode": self.mode,
             "colour_by": self.colour_by,
+            "fill_by": self.fill_by,
+            "entered": "",
         }
         state |= {"selected": self.selected, "hovered": "", "key_range": [], "width": widths[0], "frame": {}}
         return {"kind": "levels", "reply": "levels", "widths": list(widths), "frames": frames, "state": state}
 
     def _files_at(self, snapshot: int | None) -> pa.Table:
-        if snapshot == self.snapshot:
-            return self._files
-        return in_bucket(self._levels_at(snapshot), self._partition, self._bucket)
+        return self._files if snapshot == self.snapshot else self._read(snapshot)
 
     def _export_snapshots(self) -> list[int | None]:
         """The newest snapshots of a linked timeline, always with the present one."""
@@ -234,7 +266,7 @@ class LsmLevels(View):
             cells = bucket_cells(files)
             present = snapshot == self.snapshot
             model = self._bucket_model(self.opened, snapshot, files)
-            for colour in ("runs", "files", "bytes", "deletes") if present else ("runs",):
+            for colour in COLOURS if present else ("runs",):
                 base[f"{_js(snapshot)}|{colour}"] = self._above(cells, model, width)
             shown = [self.opened]
             if present:
@@ -271,27 +303,19 @@ def _most_level0_runs(files: pa.Table) -> int:
     return int(pc.max(counts["run_count_distinct"]).as_py())
 
 
-def cards(model: LsmModel, files: list[tuple[int, FileBox]]) -> list[dict[str, Any]]:
-    """What hover and selection show of each file that is drawn as a box."""
-    found = []
-    for at, file in files:
-        lane = model.lanes[at]
-        deletes = f"{file.deletes:,} ({fmt.percent(file.deletes, file.rows)})" if file.deletes else "0"
-        found.append(
-            {
-                "name": file.name,
-                "short": fmt.file_name(file.name),
-                "level": file.level,
-                "lane": at,
-                "run": lane.note if lane.level == 0 else f"L{lane.level}",
-                "bytes": fmt.bytes_text(file.bytes),
-                "rows": f"{file.rows:,}",
-                "keys": fmt.ABSENT if file.min_key is None else fmt.key_range(file.min_key, file.max_key),
-                "from": " ".join(part for part in (file.origin, file.source) if part),
-                "sequence": f"{file.min_sequence:,} … {file.max_sequence:,}",
-                "deletes": deletes,
-                "lo": round(file.lo, 6),
-                "hi": round(file.hi, 6),
-            }
-        )
-    return found
+def variable(title: str) -> str:
+    """A name for the table in code: the last part of its own, or `table`."""
+    last = title.rpartition(".")[2]
+    return last if last.isidentifier() else "table"
+
+
+def limits(
+    source: object, trigger: int | None, stop: int | None, num_levels: int | None
+) -> tuple[int, int, int]:
+    """Compaction trigger, stop trigger and number of levels: as given, of the table, or the defaults."""
+    options = option_map(source)
+    known = getattr(getattr(source, "store", None), "options", None)
+    trigger = trigger or int(options.get("num-sorted-run.compaction-trigger", 5))
+    stop = stop or int(options.get("num-sorted-run.stop-trigger", trigger + 3))
+    levels = num_levels or getattr(known, "num_levels", None) or int(options.get("num-levels", trigger + 1))
+    return trigger, stop, int(levels)

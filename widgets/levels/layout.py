@@ -1,0 +1,111 @@
+"""Where the files of a bucket stand in a picture of a given width: lanes, spans, boxes or columns.
+
+Invariants: a lane whose boxes would be under 3 px becomes columns of count; every lane keeps its y whatever
+it holds; only files that are drawn as boxes become objects. Pure. Called by the figure and by the widget.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from widgets.levels.model import FileBox, Lane, LsmModel
+
+Mode = Literal["keys", "bytes"]
+MARGIN, LEFT, TOP = 16, 96, 8
+NARROWEST = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Where things stand: the plot, the lanes, and the part of the axis that is shown."""
+
+    left: float
+    right: float
+    gutter: float
+    lane: float
+    pitch: float
+    view: tuple[float, float]
+    labels: bool
+
+    def x(self, place: float) -> float:
+        """The x of a position on the axis."""
+        low, high = self.view
+        return self.left + (place - low) / (high - low) * (self.right - self.left)
+
+    def y(self, lane: int) -> float:
+        """The top of a lane."""
+        return TOP + lane * self.pitch
+
+    @property
+    def width(self) -> float:
+        """The width of the plot."""
+        return self.right - self.left
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """One lane: the files in view with their span in pixels; as values where they are drawn as boxes."""
+
+    lane: Lane
+    at: np.ndarray
+    x: np.ndarray
+    end: np.ndarray
+    boxes: tuple[FileBox, ...] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """All lanes of a picture."""
+
+    frame: Frame
+    mode: Mode
+    lanes: tuple[Placed, ...]
+
+    @property
+    def boxes(self) -> list[tuple[int, FileBox]]:
+        """The files drawn as boxes, with the position of their lane."""
+        return [(at, file) for at, placed in enumerate(self.lanes) for file in placed.boxes or ()]
+
+
+def lay_out(
+    model: LsmModel, *, width: float, mode: Mode = "keys", view: tuple[float, float] | None = None
+) -> Layout:
+    """The layout for a width. `view` is the shown part of the key axis; bytes are always shown whole."""
+    mode = mode if model.keyed else "bytes"
+    frame = _frame(model, width, (view if mode == "keys" else None) or (0.0, 1.0))
+    return Layout(frame, mode, tuple(_place(model, lane, frame, mode) for lane in model.lanes))
+
+
+def _frame(model: LsmModel, width: float, view: tuple[float, float]) -> Frame:
+    """Thinner lanes when there are many, no run bars when it is narrow."""
+    lanes = len(model.lanes)
+    lane, pitch = (24, 32) if lanes <= 12 else (18, 24) if lanes <= 24 else (8, 10)
+    gutter = 112.0 if width >= 700 else 78.0
+    return Frame(MARGIN + LEFT, width - MARGIN - gutter, gutter, lane, pitch, view, lanes <= 24)
+
+
+def _place(model: LsmModel, lane: Lane, frame: Frame, mode: Mode) -> Placed:
+    lo, hi = _spans(model, lane, mode)
+    low, high = frame.view
+    seen = (hi >= low) & (lo <= high)
+    at, lo, hi = lane.at[seen], np.maximum(lo[seen], low), np.minimum(hi[seen], high)
+    x, end = frame.x(lo), frame.x(hi)  # type: ignore[arg-type]
+    dense = bool(lane.merged) or _too_dense(x, end, frame)
+    return Placed(lane, at, x, end, None if dense else tuple(model.held.boxes(at)) if len(at) else ())
+
+
+def _spans(model: LsmModel, lane: Lane, mode: Mode) -> tuple[np.ndarray, np.ndarray]:
+    """Where each file of a lane begins and ends, on an axis of 0 … 1."""
+    if mode == "keys":
+        return model.held.lo[lane.at], model.held.hi[lane.at]
+    largest = max((other.bytes for other in model.lanes), default=0) or 1
+    ends = np.cumsum(model.held.bytes[lane.at]) / largest
+    return np.concatenate([[0.0], ends[:-1]])[: len(ends)], ends
+
+
+def _too_dense(x: np.ndarray, end: np.ndarray, frame: Frame) -> bool:
+    """Whether most boxes would be under 3 px."""
+    if len(x) * NARROWEST > frame.width:
+        return True
+    return len(x) > 40 and float(np.median(end - x)) < NARROWEST
