@@ -143,11 +143,13 @@ def _listed(texts: Iterable[str]) -> str:
 
 
 class Inspect:
-    """Metadata of one table. Remembers the counts of commits it has added up; not thread-safe."""
+    """Metadata of one table. Remembers the counts of commits it has added up and where files came from;
+    not thread-safe."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._deltas: dict[str, tuple[int, ...]] = {}
+        self._came: dict[str, int | None] = {}  # by name of a level-0 file
 
     def __repr__(self) -> str:
         names = [n for n, f in vars(type(self)).items() if not n.startswith("_") and callable(f)]
@@ -296,17 +298,21 @@ class Inspect:
         )
 
     def _origins(self, snapshot: Snapshot | None, names: set[str]) -> dict[str, int]:
-        """The snapshot that added each of these files; walks back over deltas until all are found."""
-        origins: dict[str, int] = {}
-        at = snapshot
-        while at is not None and len(origins) < len(names):
+        """The snapshot that added each of these files; walks back over deltas until all are found.
+
+        What was found is remembered, also that nothing is left that could tell.
+        """
+        at, wanted = snapshot, names - self._came.keys()
+        while at is not None and wanted:
             added = {e.file.file_name for e in self._store.manifests.delta_entries(at) if e.kind == ADD}
-            origins |= dict.fromkeys(added & names, at.id)
+            self._came |= dict.fromkeys(added & wanted, at.id)
+            wanted -= added
             try:
                 at = self._store.snapshots.get(at.id - 1) if at.id > 1 else None
             except NotFound:  # expired
                 at = None
-        return origins
+        self._came |= dict.fromkeys(wanted)
+        return {name: came for name in names if (came := self._came[name]) is not None}
 
     @_naming_rows
     def partitions(self, snapshot: int | Snapshot | None = None) -> pa.Table:
