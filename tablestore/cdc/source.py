@@ -80,6 +80,21 @@ class LogRange:
 Work = Chunk | LogRange
 
 
+@dataclass(frozen=True, slots=True)
+class ChunkMark:
+    """What the source says of a chunk: the keys it holds, and the log positions it was read between.
+
+    The chunk holds its rows as of `high`; changes after it are in the log only.
+    """
+
+    number: int
+    rows: int
+    lo: Any
+    hi: Any
+    low: Position
+    high: Position
+
+
 @dataclass(frozen=True)
 class ChangeDirectory:
     """One table's changes in a directory written by somebody else, perhaps still growing."""
@@ -110,6 +125,22 @@ class ChangeDirectory:
         """Chunks of this table in key order."""
         mine = [c for c in self._json("chunks.json") if c["table"] == self.table and self.description]
         return tuple(Chunk(i, join(self.path, c["file"]), c["rows"]) for i, c in enumerate(mine))
+
+    @cached_property
+    def chunk_marks(self) -> tuple[ChunkMark, ...]:
+        """Keys and watermarks of this table's chunks, in key order; `position` is low and high in one."""
+        mine = [c for c in self._json("chunks.json") if c["table"] == self.table and self.description]
+        found = []
+        for i, c in enumerate(mine):
+            one = c.get("position", ("", 0))
+            low, high = (Position(0, *c.get(name, one)) for name in ("low", "high"))
+            found.append(ChunkMark(i, c["rows"], c.get("lo"), c.get("hi"), low, high))
+        return tuple(found)
+
+    def log_bytes(self, position: Position) -> int:
+        """How much log lies before a position, in bytes from the log's start."""
+        before = sum(self._size(name) for name in self._log() if name < position.file)
+        return before + position.offset
 
     @cached_property
     def schema(self) -> pa.Schema:

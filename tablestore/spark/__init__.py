@@ -5,13 +5,14 @@ Spark plans, schedules and retries; the rows stay in Python workers.
 
 from tablestore.spark.compaction import Compacted, compact
 from tablestore.spark.frames import to_spark, write_df
-from tablestore.spark.ingest import BatchDone, Ingest
+from tablestore.spark.ingest import BatchDone, BatchStarted, Ingest
 from tablestore.spark.ingest import start as start_ingest
 from tablestore.spark.sessions import register, session
 from tablestore.spark.summary import Summary, SummaryDone, maintain
 
 __all__ = [
     "BatchDone",
+    "BatchStarted",
     "Compacted",
     "Ingest",
     "Summary",

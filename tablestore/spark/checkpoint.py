@@ -57,6 +57,16 @@ def origin_of(checkpoint: str, table: Table, user: str) -> Origin:
     return Origin(found["identifier"], found["position"])
 
 
+def planned_end(checkpoint: str, table: Table, number: int) -> str | None:
+    """Where batch `number` ends, as Spark recorded it before it began; None if there is no such record."""
+    path = join(location(checkpoint), "offsets", str(number))
+    try:
+        lines = table.store.io.read(path).decode().splitlines()
+    except FileNotFoundError:
+        return None
+    return lines[2] if len(lines) == 3 else None  # version, metadata, the offset of the one source
+
+
 def _identity(table: Table) -> str:
     """What tells a table from one that was dropped and made again in its place."""
     return table.options.get("tablestore.uuid", table.location)

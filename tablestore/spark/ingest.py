@@ -13,18 +13,19 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tablestore.cdc import sink
 from tablestore.cdc.sink import Load
-from tablestore.cdc.source import Chunk, Position
+from tablestore.cdc.source import Chunk, Position, Work
 from tablestore.errors import CommitConflict, SchemaMismatch
-from tablestore.spark.checkpoint import origin_of
+from tablestore.spark.checkpoint import origin_of, planned_end
 from tablestore.spark.compaction import compact
 from tablestore.spark.directory_source import decode_work
 from tablestore.table.catalog import open_table
@@ -88,12 +89,37 @@ class BatchDone:
     position: Position
 
 
+@dataclass(frozen=True, slots=True)
+class BatchStarted:
+    """A batch about to be read: its number, the positions it lies between, and its pieces in order.
+
+    `read()` gives the rows of each piece that a task has read and written so far, by its place in `pieces`;
+    they become visible with the commit of the batch.
+    """
+
+    number: int
+    start: Position
+    end: Position
+    pieces: tuple[Work, ...]
+    read: Callable[[], Mapping[int, int]]
+
+
 Listener = Callable[[BatchDone], None]
+Read = tuple[int, dict[int, int]]
 
 
-def start(spark: SparkSession, ingest: Ingest, *, on_batch: Listener | None = None) -> StreamingQuery:
+def start(
+    spark: SparkSession,
+    ingest: Ingest,
+    *,
+    on_batch: Listener | None = None,
+    on_start: Callable[[BatchStarted], None] | None = None,
+) -> StreamingQuery:
     """Start the query; await or stop it as any other of Spark's. Raises NotFound when source or table are
     missing.
+
+    `on_start` is called before a batch is read and `on_batch` after it was committed, both in the thread
+    of the query: it goes on when they return.
     """
     directory = ingest.load.directory()
     table = open_table(ingest.load.table)
@@ -112,11 +138,12 @@ def start(spark: SparkSession, ingest: Ingest, *, on_batch: Listener | None = No
         .option("table", directory.table)
         .option("chunksPerBatch", ingest.chunks_per_batch)
         .option("logBytesPerBatch", ingest.log_bytes_per_batch)
-        .option("tasks", ingest.tasks if len(table.partition_by) or table.store.options.bucket > 1 else 1)
+        .option("tasks", stream_tasks(table, ingest.tasks))
         .option("start", json.dumps(first.to_dict()))
         .load()
     )
-    writer = stream.writeStream.foreachBatch(_Batches(spark, ingest, origin.identifier, on_batch))
+    batches = _Batches(spark, ingest, origin.identifier, first, on_batch=on_batch, on_start=on_start)
+    writer = stream.writeStream.foreachBatch(batches)
     writer = writer.option("checkpointLocation", ingest.checkpoint).queryName(ingest.load.user)
     if ingest.interval_seconds is None:
         return writer.trigger(availableNow=True).start()
@@ -126,8 +153,19 @@ def start(spark: SparkSession, ingest: Ingest, *, on_batch: Listener | None = No
 class _Batches:
     """The function Spark calls with each batch, in the driver; it keeps nothing that a restart would need."""
 
-    def __init__(self, spark: SparkSession, ingest: Ingest, first: int, on_batch: Listener | None) -> None:
-        self._spark, self._ingest, self._first, self._on_batch = spark, ingest, first, on_batch
+    def __init__(
+        self,
+        spark: SparkSession,
+        ingest: Ingest,
+        first: int,
+        start: Position,
+        *,
+        on_batch: Listener | None,
+        on_start: Callable[[BatchStarted], None] | None,
+    ) -> None:
+        self._spark, self._ingest, self._first, self._start = spark, ingest, first, start
+        self._on_batch, self._on_start = on_batch, on_start
+        self._read = None if on_start is None else spark.sparkContext.accumulator((-1, {}), _PiecesRead())
 
     def __call__(self, works: DataFrame, number: int) -> None:
         load, identifier = self._ingest.load, self._first + number
@@ -137,7 +175,9 @@ class _Batches:
             log.info("batch %d of %s was committed before: not written again", number, load.user)
             return
         changelog = table.options.get(PHASE_OPTION, "true") == "true"
-        task = WriteTask(load, table.max_sequence() + 1, changelog)
+        begun = Position.of(known[1]) if known is not None and known[1] else self._start
+        self._tell_start(table, number, begun)
+        task = WriteTask(load, table.max_sequence() + 1, changelog, number, self._read)
         done = works.mapInArrow(task, _RESULT).collect()
         if not done:
             return
@@ -161,6 +201,38 @@ class _Batches:
             except CommitConflict as e:  # somebody else compacts too: the batch is committed all the same
                 log.warning("compaction after batch %d of %s lost: %s", number, load.user, e)
 
+    def _tell_start(self, table: Table, number: int, begun: Position) -> None:
+        """Say what the batch consists of; it was cut from the same two positions in the same way."""
+        planned = planned_end(self._ingest.checkpoint, table, number)
+        if self._on_start is None or self._read is None or planned is None:
+            return
+        end, read = Position.of(planned), self._read
+        tasks = stream_tasks(table, self._ingest.tasks)
+        pieces = self._ingest.load.directory().work(begun, end, tasks=tasks)
+
+        def done() -> Mapping[int, int]:
+            batch, rows = read.value
+            return rows if batch == number else {}
+
+        self._on_start(BatchStarted(number, begun, end, tuple(pieces), done))
+
+
+class _PiecesRead(AccumulatorParam[Read]):
+    """Rows of each piece that is read, of the newest batch."""
+
+    def zero(self, value: Read) -> Read:
+        return -1, {}
+
+    def addInPlace(self, value1: Read, value2: Read) -> Read:
+        if value1[0] != value2[0]:
+            return max(value1, value2, key=lambda read: read[0])
+        return value1[0], {**value1[1], **value2[1]}
+
+
+def stream_tasks(table: Table, wanted: int) -> int:
+    """How many parts a stretch of the log is cut into: one where a table has one bucket."""
+    return wanted if len(table.partition_by) or table.store.options.bucket > 1 else 1
+
 
 def compactions(table: Table, number: int, *, every: int) -> tuple[bool, bool]:
     """(whether to compact after batch `number`, whether fully): every so many batches (0: never), and as
@@ -183,6 +255,8 @@ class WriteTask:
     load: Load
     sequence_base: int
     full_changelog: bool
+    number: int = 0
+    read: Accumulator[Read] | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pa.set_cpu_count(1)  # Spark runs as many tasks at once as there are cores
@@ -198,6 +272,8 @@ class WriteTask:
             self.sequence_base + ordinal * SEQUENCE_SPAN
         )  # a later piece of the log wins over an earlier one
         written = sink.write(self.load, work, sequence_base=base, changelog=self.full_changelog or not full)
+        if self.read is not None:
+            self.read.add((self.number, {ordinal: written.rows}))
         phase, position = FULL_PHASE if full else CHANGES_PHASE, json.dumps(end.to_dict())
         row = [ordinal, phase, position, written.rows, started, time.time(), list(written.messages)]
         return pa.RecordBatch.from_arrays(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -129,3 +130,24 @@ def test_what_is_missing_or_damaged_is_named(tmp_path: Path):
     (path / "chunks" / "00001.parquet").write_bytes(b"PAR1 not really")
     with pytest.raises(Corrupt):
         list(opened(path).read(Chunk(0, str(path / "chunks" / "00001.parquet"), 1), SCHEMA))
+
+
+def test_chunks_say_their_keys_and_the_log_positions_they_were_read_between(source: ChangeDirectory):
+    path = Path(source.path) / "chunks.json"
+    entries = json.loads(path.read_text())
+    first = entries[0] | {"lo": 0, "hi": 9, "position": ["00001.jsonl", 0]}
+    second = entries[1] | {"lo": 10, "hi": 29, "low": ["00001.jsonl", 0], "high": ["00002.jsonl", 7]}
+    path.write_text(json.dumps([first, second, entries[2]]))
+    marks = opened(Path(source.path)).chunk_marks
+    assert [(m.number, m.rows, m.lo, m.hi) for m in marks[:2]] == [(0, 10, 0, 9), (1, 20, 10, 29)]
+    assert marks[0].low == marks[0].high == Position(0, "00001.jsonl", 0)
+    assert (marks[1].low, marks[1].high) == (Position(0, "00001.jsonl", 0), Position(0, "00002.jsonl", 7))
+    assert marks[2].high == Position()
+
+
+def test_positions_are_bytes_of_log_from_its_start(source: ChangeDirectory):
+    sizes = [path.stat().st_size for path in sorted((Path(source.path) / "log").glob("*.jsonl"))]
+    assert source.log_bytes(Position(2)) == 0
+    assert source.log_bytes(Position(3, "00001.jsonl", 5)) == 5
+    assert source.log_bytes(Position(3, "00002.jsonl", 5)) == sizes[0] + 5
+    assert source.log_bytes(source.end()) == sum(sizes)

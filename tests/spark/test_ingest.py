@@ -29,9 +29,21 @@ def run(spark: SparkSession, ingest: Ingest) -> list[BatchDone]:
 def test_a_full_load_and_its_increments_end_at_the_sources_state(spark, lake, tmp_path: Path):
     source, expected = shop(tmp_path / "s")
     table = item_table(lake)
-    done = run(spark, ingest_of(source, table, tmp_path / "ck", log_bytes_per_batch=1))
+    done, begun, read = [], [], []
+
+    def finished(batch: BatchDone) -> None:
+        done.append(batch)
+        read.append(dict(begun[-1].read()))
+
+    ingest = ingest_of(source, table, tmp_path / "ck", log_bytes_per_batch=1)
+    start_ingest(spark, ingest, on_start=begun.append, on_batch=finished).awaitTermination()
     assert content(table) == expected
     assert table.check() == []
+    assert [b.number for b in begun] == [b.number for b in done]
+    assert [b.end for b in begun] == [b.position for b in done]
+    assert [b.start for b in begun[1:]] == [b.end for b in begun[:-1]]
+    assert [sorted(rows) for rows in read] == [list(range(len(b.pieces))) for b in begun]
+    assert [sum(rows.values()) for rows in read] == [b.rows for b in done]
     assert [b.phase for b in done] == ["full"] * 2 + ["increment"] * 6
     assert sum(b.rows for b in done if b.phase == "full") == 200
     commits = table.inspect.commits()
