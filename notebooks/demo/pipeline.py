@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
@@ -31,6 +31,18 @@ from tablestore.spark.compaction import Compacted, compact
 
 Tell = Callable[[str, float, float, str], None]
 _POLL_SECONDS = 0.15
+
+
+class Watch(Protocol):
+    """Somebody who looks on, batch by batch. Both are called in the thread of the query, which waits."""
+
+    def started(self, batch: ingest.BatchStarted) -> None:
+        """A batch is about to be read."""
+        ...
+
+    def committed(self, batch: ingest.BatchDone) -> None:
+        """A batch is in a snapshot."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +81,11 @@ class Run:
         """Rows of the full snapshot."""
         return sum(c.rows for c in self.source.chunks)
 
+    @property
+    def directory(self) -> ChangeDirectory:
+        """The source as the ingest sees it."""
+        return ChangeDirectory(LocalFileIO(), str(self.places.source), "lineitem")
+
     def position(self) -> Position:
         """How far the table of line items is."""
         known = self.lineitem.position(tables.LINEITEM_USER)
@@ -96,17 +113,18 @@ def prepare(places: Places, plan: Plan, *, progress: bool = True) -> Run:
     return Run(places, plan, source, tables.lineitem(lake, columns), tables.summary(lake))
 
 
-def run_queries(spark: SparkSession, run: Run, tell: Tell) -> None:
+def run_queries(spark: SparkSession, run: Run, tell: Tell, *, watch: Watch | None = None) -> None:
     """Ingest everything, keep the summary in step, return when both have seen the last change.
 
     Raises what a query failed with.
     """
     began = time.monotonic()
-    state = _Progress(run)
+    state = _Progress(run, watch)
     queries: list[StreamingQuery] = []
     try:
         with _failing_together(queries):
-            queries.append(ingest.start(spark, _job(run), on_batch=state.batch_done))
+            listeners = {"on_batch": state.batch_done, "on_start": state.batch_started}
+            queries.append(ingest.start(spark, _job(run), **listeners))
             following = False
             while queries[0].isActive:
                 if not following and run.loaded():
@@ -114,13 +132,13 @@ def run_queries(spark: SparkSession, run: Run, tell: Tell) -> None:
                     following = True
                 if run.plan.interval_seconds is not None and run.ingested():
                     queries[0].stop()
-                state.report(spark, tell)
+                state.report(tell)
                 _raise_failure(queries)
                 time.sleep(_POLL_SECONDS)
             _raise_failure(queries)
             if not following:
                 queries.append(_follow(spark, run, state))
-            _await_summary(spark, run, queries, state, tell)
+            _await_summary(run, queries, state, tell)
     finally:
         for query in queries:
             query.stop()
@@ -178,48 +196,55 @@ def summary_position(run: Run) -> int:
     return int(known[1]) if known and known[1] else 0
 
 
-def _await_summary(
-    spark: SparkSession, run: Run, queries: list[StreamingQuery], state: _Progress, tell: Tell
-) -> None:
+def _await_summary(run: Run, queries: list[StreamingQuery], state: _Progress, tell: Tell) -> None:
     goal = last_change(run)
     while summary_position(run) < goal:
-        state.report(spark, tell)
+        state.report(tell)
         _raise_failure(queries)
         time.sleep(_POLL_SECONDS)
-    state.report(spark, tell)
+    state.report(tell)
 
 
 class _Progress:
     """What is done, gathered from the threads of the queries, told from the caller's."""
 
-    def __init__(self, run: Run) -> None:
-        self._run, self._lock = run, threading.Lock()
+    def __init__(self, run: Run, watch: Watch | None) -> None:
+        self._run, self._watch, self._lock = run, watch, threading.Lock()
         here = run.position()
         self._rows = sum(c.rows for c in run.source.chunks[: here.chunks])
         self._changes, self._summary_at = 0, summary_position(run)
-        self._size = run.plan.chunks_per_batch * max((c.rows for c in run.source.chunks), default=0)
+        self._reading: ingest.BatchStarted | None = None
+
+    def batch_started(self, batch: ingest.BatchStarted) -> None:
+        with self._lock:
+            self._reading = batch
+        if self._watch is not None:
+            self._watch.started(batch)
 
     def batch_done(self, batch: ingest.BatchDone) -> None:
         with self._lock:
+            self._reading = None
             if batch.phase == "full":
                 self._rows += batch.rows
             else:
                 self._changes += batch.rows
         facts = {"phase": batch.phase, "rows": batch.rows, "started": batch.started, "ended": batch.ended}
         self._run.journal.add("batch", snapshot=batch.snapshot, **facts)
+        if self._watch is not None:
+            self._watch.committed(batch)
 
     def summary_done(self, done: summary.SummaryDone) -> None:
         with self._lock:
             self._summary_at = done.source_snapshot
         self._run.journal.add("summary", reached=done.source_snapshot, started=done.started, ended=done.ended)
 
-    def report(self, spark: SparkSession, tell: Tell) -> None:
+    def report(self, tell: Tell) -> None:
         with self._lock:
             rows, changes, at = self._rows, self._changes, self._summary_at
+            read = sum(self._reading.read().values()) if self._reading is not None else 0
         total = self._run.snapshot_rows
         if rows < total:
-            rows += int(min(self._size, total - rows) * _share_done(spark) * 0.99)
-            tell("load", rows, total, "")
+            tell("load", min(rows + read, total), total, "")
             return
         tell("load", total, total, "")
         tell("changes", changes, 0, f"summary at snapshot {at}" if at else "")

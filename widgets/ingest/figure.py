@@ -57,7 +57,7 @@ def _stripes() -> str:
 
 def _figures(progress: Progress, width: float) -> str:
     """Rows, speed with its sparkline, time left, lag, commits: name, value, remark."""
-    total = f"of {fmt.short_count(progress.total)}" if progress.total is not None else progress.phase
+    total = _of_total(progress)
     speeds = progress.speeds
     spread = f"{fmt.short_count(min(speeds))} … {fmt.short_count(max(speeds))}" if speeds else ""
     speed = progress.speed if progress.state == "running" else progress.mean_speed
@@ -78,6 +78,15 @@ def _figures(progress: Progress, width: float) -> str:
         parts.append(_sparkline(progress, MARGIN + 2 * step, 14))
     parts += [_figure(MARGIN + spark + (2 + at) * step, step - 8, *figure) for at, figure in enumerate(rest)]
     return "".join(parts)
+
+
+def _of_total(progress: Progress) -> str:
+    """`of 60.0 M`, and what came on top of it."""
+    if not progress.total:
+        return progress.phase
+    if progress.rows <= progress.total:
+        return f"of {fmt.short_count(progress.total)}"
+    return f"{fmt.short_count(progress.total)} + {fmt.short_count(progress.rows - progress.total)} changes"
 
 
 def _lag(progress: Progress) -> tuple[str, str, str]:

@@ -201,11 +201,11 @@ STATE_WORDS = {
 
 def text_form(progress: Progress) -> str:
     """The state in a terminal: one bar and the figures, then the chunks by state."""
-    share = progress.rows / progress.total if progress.total else 0.0
-    filled = min(round(share * 24), 24)
-    bar = "█" * filled + "░" * (24 - filled) if progress.total else "·" * 24
-    parts = [bar, fmt.percent(progress.rows, progress.total) if progress.total else ""]
-    parts.append(f"{progress.rows:,}" + (f" / {progress.total:,}" if progress.total else "") + " rows")
+    total = progress.total or 0
+    filled = min(round(24 * progress.rows / total), 24) if total else 0
+    bar = "█" * filled + "░" * (24 - filled) if total else "·" * 24
+    parts = [bar, fmt.percent(min(progress.rows, total), total) if total else ""]
+    parts.append(f"{progress.rows:,}" + (f" / {total:,}" if progress.rows <= total else "") + " rows")
     if (speed := progress.mean_speed) is not None:
         parts.append(f"{fmt.short_count(speed)} rows/s")
     if (left := progress.left_s) is not None:

@@ -45,6 +45,14 @@ class Follower(Protocol):
         ...
 
 
+class Described(Protocol):
+    """What the source says about a chunk: how many rows, and between which keys."""
+
+    rows: int | None
+    lo: object
+    hi: object
+
+
 class IngestProgress(View):
     """The progress of one job."""
 
@@ -182,10 +190,11 @@ class IngestProgress(View):
 
         self._tell(told)
 
-    def describe(self, chunks: Sequence[ChunkFacts], *, key: str = "") -> Self:
+    def describe(self, chunks: Sequence[Described], *, key: str = "") -> Self:
         """What the source says of its chunks, in order; `key` names the column they are cut by."""
+        facts = tuple(ChunkFacts(chunk.rows, chunk.lo, chunk.hi) for chunk in chunks)
         with self._state_lock:
-            self._progress = replace(self._progress, facts=tuple(chunks), key=key)
+            self._progress = replace(self._progress, facts=facts, key=key)
         bare = replace(self._progress, chunks={}, retried={})
         few = range(len(chunks) if len(chunks) <= MAX_CHUNKS else 0)
         self.cards = [[list(pair) for pair in chunk_words(bare, number)[1:]] for number in few]
