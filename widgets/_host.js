@@ -23,6 +23,18 @@ const LW_REPLIES = {
     reply();
   },
 };
+// What one view's trait becomes, every view of its group becomes that has a trait of this meaning.
+function lwFollow(models, specs, i) {
+  const followers = (name) => models.filter((_, j) => j !== i && specs[j].group === specs[i].group
+    && specs[j].links.includes(name) && name in specs[j].state);
+  for (const name of specs[i].links.filter((link) => link in specs[i].state)) {
+    const others = followers(name);
+    models[i].on("change:" + name, () => {
+      const value = models[i].get(name);
+      for (const other of others) if (value != null) lwSet(other, { [name]: value });
+    });
+  }
+}
 async function lwBoot(renderers) {
   const packed = Uint8Array.from(atob(document.getElementById("lw-data").textContent.trim()), (c) => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -32,13 +44,9 @@ async function lwBoot(renderers) {
     model.set("width", Math.floor(el.clientWidth / 20) * 20);
     model.save_changes();
     LW_REPLIES[spec.reply](model, spec);
-    renderers[spec.kind]({ model, el });
+    renderers[spec.entry]({ model, el });
     return model;
   });
-  for (const a of models) {
-    for (const b of models) {
-      if (a !== b) a.on("change:snapshot", () => { if (a.get("snapshot") != null && b.get("snapshot") != null) lwSet(b, { snapshot: a.get("snapshot") }); });
-    }
-  }
+  specs.forEach((spec, i) => lwFollow(models, specs, i));
   document.body.dataset.ready = "true";
 }

@@ -19,11 +19,12 @@ function lwMark(tag, attrs) {
 const LW_ICONS = {
   first: "M2 2h2v10h-2zM12 2v10l-7-5z", last: "M10 2h2v10h-2zM2 2v10l7-5z", play: "M3 2v10l9-5z",
   pause: "M3 2h3v10h-3zM8 2h3v10h-3z", stop: "M3 3h8v8h-8z", step: "M10 2h2v10h-2zM2 2v10l7-5z",
+  code: "M5 3l-4 4l4 4M9 3l4 4l-4 4",
   fast: "M1 2v10l6-5zM7 2v10l6-5z", next: "M5 2l5 5l-5 5", prev: "M9 2l-5 5l5 5",
 };
 function lwIcon(name) {
   const svg = lwMark("svg", { viewBox: "0 0 14 14", width: 14, height: 14, "aria-hidden": "true" });
-  const line = name === "next" || name === "prev";
+  const line = name === "next" || name === "prev" || name === "code";
   svg.append(lwMark("path", { d: LW_ICONS[name], fill: line ? "none" : "currentColor", stroke: line ? "currentColor" : "none", "stroke-width": 2 }));
   return svg;
 }
@@ -52,9 +53,15 @@ function lwStage(model, el, name) {
   const title = lwEl("h3", {}), sub = lwEl("span", { class: "lw-sub" }), tools = lwEl("span", { class: "lw-tools" });
   const head = lwEl("div", { class: "lw-head" }, title, sub, lwEl("span", { class: "lw-gap" }), tools);
   const error = lwEl("div", { class: "lw-error", role: "alert", hidden: true });
+  const code = lwEl("pre", { class: "lw-code", hidden: true, tabindex: 0, "aria-label": "Python of this picture" });
+  const showCode = lwButton("code", "the Python that gives this picture", () => {
+    code.hidden = !code.hidden; showCode.setAttribute("aria-expanded", String(!code.hidden));
+  });
+  showCode.classList.add("lw-quiet");
   const body = lwEl("div", { class: "lw-body" }), foot = lwEl("div", { class: "lw-foot" });
   const says = lwEl("div", { class: "lw-says", role: "status", "aria-live": "polite" });
-  const root = lwEl("div", { class: "lw lw-" + name, "data-lm-suppress-shortcuts": "true" }, head, error, body, foot, says);
+  const root = lwEl("div", { class: "lw lw-" + name, "data-lm-suppress-shortcuts": "true" }, head, code, error, body, foot, says);
+  head.append(showCode);
   el.replaceChildren(root);
   const offs = [];
   const on = (event, fn) => { model.on(event, fn); offs.push(() => model.off(event, fn)); };
@@ -66,9 +73,14 @@ function lwStage(model, el, name) {
     words: (frame) => {
       title.textContent = frame.title || ""; sub.textContent = frame.subtitle || "";
       sub.title = frame.subtitle || "";
+      code.textContent = frame.code || model.get("code") || "";
+      showCode.hidden = !code.textContent;
+      if (showCode.hidden) code.hidden = true;
       const e = frame.error;
       error.hidden = !e;
-      if (e) error.replaceChildren(lwEl("b", {}, "✕ " + e.what), lwEl("code", {}, e.text), lwEl("span", {}, e.next || ""));
+      if (!e) return;
+      const again = e.button && !model.get("static") ? lwButton("", e.button, () => model.send({ verb: e.verb }), { text: e.button }) : "";
+      error.replaceChildren(lwEl("b", {}, "✕ " + e.what), lwEl("code", {}, e.text), lwEl("span", {}, e.next || ""), again);
     },
     off: () => { offs.forEach((f) => f()); watch.disconnect(); },
   };
@@ -79,9 +91,28 @@ function lwStage(model, el, name) {
   watch.observe(root);
   return stage;
 }
+const lwTyping = (node) => node.isContentEditable || /^(SELECT|TEXTAREA)$/.test(node.tagName)
+  || (node.tagName === "INPUT" && node.type !== "checkbox");
+// A card beside the pointer: `show(event, heading, [[name, value], …])`, `hide()`. All text is set as text.
+function lwCard(stage) {
+  const card = lwEl("div", { class: "lw-card", hidden: true });
+  stage.body.append(card);
+  return {
+    hide: () => { card.hidden = true; },
+    show: (event, heading, rows) => {
+      const pair = ([k, v]) => lwEl("div", {}, lwEl("span", {}, k), lwEl("span", {}, v));
+      card.replaceChildren(lwEl("code", {}, heading), ...rows.map(pair));
+      card.hidden = false;
+      const box = stage.body.getBoundingClientRect(), wide = card.offsetWidth, tall = card.offsetHeight;
+      const x = event.clientX - box.left, y = event.clientY - box.top;
+      card.style.left = Math.max(4, Math.min(x + 14, box.width - wide - 4)) + "px";
+      card.style.top = (y - tall - 12 > 0 ? y - tall - 12 : y + 18) + "px";
+    },
+  };
+}
 function lwKeys(node, table) {
   node.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.tagName === "INPUT") return;
+    if (event.ctrlKey || event.metaKey || event.altKey || lwTyping(event.target)) return;
     const act = table[event.key];
     if (!act) return;
     event.preventDefault();

@@ -9,14 +9,12 @@ import base64
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
-from widgets import _svg, _theme
+from widgets import _kit, _svg
 from widgets._svg import Figure, esc, fit, group, line, num, rect, stack, text, text_width
 from widgets._theme import var
 
-HERE = Path(__file__).parent
 HEAD, FOOT = 44, 30
 PAGE_WIDTH = 1040
 PANEL = 324
@@ -67,23 +65,45 @@ def frame(figure: Figure) -> dict[str, Any]:
 
 
 def page(title: str, views: Sequence[Exports], *, heading: bool = True) -> str:
-    """One HTML page of views below each other, controls beside the levels before them; linked by snapshot."""
+    """One HTML page of views below each other, a panel beside the view before it; linked as they are."""
     specs, rows = [], []
+    groups = linked_groups(views)
     position = 0
     while position < len(views):
         beside = (
             position + 1 < len(views) and _is_panel(views[position + 1]) and not _is_panel(views[position])
         )
         if beside:
-            specs.append(views[position].export(widths=(PAGE_WIDTH - PANEL, 660, 600)))
-            specs.append(views[position + 1].export(widths=(900, 660, PANEL)))
+            specs.append(spec(views[position], groups[position], widths=(PAGE_WIDTH - PANEL, 660, 600)))
+            specs.append(spec(views[position + 1], groups[position + 1], widths=(900, 660, PANEL)))
             rows.append(_row(f"{_place(position)}{_place(position + 1)}", panel=True))
         else:
-            specs.append(views[position].export(widths=(PAGE_WIDTH, 920, 660)))
+            specs.append(spec(views[position], groups[position], widths=(PAGE_WIDTH, 920, 660)))
             rows.append(_row(_place(position), panel=False))
         position += 2 if beside else 1
     head = f"<h1>{esc(title)}</h1>" if heading else ""
     return _document(title, head + "".join(rows), specs)
+
+
+def spec(view: Exports, group: int, *, widths: tuple[int, ...]) -> dict[str, Any]:
+    """A view's export with what it follows: every view of its group, in the traits of `links` both have."""
+    made = dict(view.export(widths=widths))
+    state = dict(made["state"]) | {"code": getattr(view, "code", "")}
+    entry = _kit.renderer(made["kind"])
+    return made | {"state": state, "group": group, "links": list(getattr(view, "links", ())), "entry": entry}
+
+
+def linked_groups(views: Sequence[Exports]) -> list[int]:
+    """A number a view: views that are linked, also by way of others, have the same."""
+    groups = list(range(len(views)))
+    places = {id(view): at for at, view in enumerate(views)}
+    for at, view in enumerate(views):
+        for peer in getattr(view, "linked", ()):
+            other = places.get(id(peer))
+            if other is not None and groups[other] != groups[at]:
+                low, high = sorted((groups[at], groups[other]))
+                groups = [low if group == high else group for group in groups]
+    return groups
 
 
 def _is_panel(view: Exports) -> bool:
@@ -102,10 +122,9 @@ def _document(title: str, rows: str, specs: list[dict[str, Any]]) -> str:
     """The page: style, packed frames, our modules, and the start."""
     packed = base64.b64encode(zlib.compress(json.dumps(specs, separators=(",", ":")).encode(), 6)).decode()
     used = sorted({spec["kind"] for spec in specs})
-    own = [f"{kind}/{name}" for kind in used for name in ("view.js", "page.js")]
-    scripts = [_file(name) for name in ("_stage.js", "_host.js", *own) if (HERE / name).exists()]
-    table = ",".join(f"{kind}:{_renderer(kind)}" for kind in used)
-    style = _theme.css() + _file("_stage.css") + _PAGE_STYLE
+    views = "".join(_kit.scope(kind, page=True) for kind in used)
+    script = f"{_kit.shared(host=True)}const lwViews = {{}};\n{views}lwBoot(lwViews);"
+    style = _kit.sheet() + _PAGE_STYLE
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -114,17 +133,8 @@ def _document(title: str, rows: str, specs: list[dict[str, Any]]) -> str:
         f"<title>{esc(title)}</title><style>{style}</style></head>"
         f'<body><main class="lw lw-page">{rows}</main>'
         f'<script type="text/plain" id="lw-data">{packed}</script>'
-        f"<script>{''.join(scripts)}lwBoot({{{table}}});</script></body></html>\n"
+        f"<script>{script}</script></body></html>\n"
     )
-
-
-def _renderer(kind: str) -> str:
-    """The entry point of a view's module: `what_if` → `renderWhatIf`."""
-    return "render" + "".join(part.capitalize() for part in kind.split("_"))
-
-
-def _file(name: str) -> str:
-    return (HERE / name).read_text(encoding="utf-8")
 
 
 _PAGE_STYLE = """

@@ -2,22 +2,21 @@
 
 Invariants: a view's state that crosses to the browser is one `frame` (drawn by the pure figure) and plain
 traits; an error while loading shows in the view with the next step and leaves the last good picture in
-place. Base class of the four views; not thread-safe, callers serialise (views with a worker thread hold
+place. Base class of all views; not thread-safe, callers serialise (views with a worker thread hold
 their own lock).
 """
 
-import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import anywidget
 import pyarrow as pa
 import traitlets
 
 from widgets import _format as fmt
-from widgets import _static, _svg, _theme
+from widgets import _kit, _static, _svg
 from widgets._svg import Figure
 from widgets._theme import Theme
 
@@ -46,29 +45,11 @@ class Source(Protocol):
         ...
 
 
-def compact(text: str) -> str:
-    """A style sheet or module of ours without comment lines, indentation and blank lines."""
-    lines = (line.strip() for line in text.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("//"))
-
-
-def script(name: str) -> str:
-    """One of our JavaScript files."""
-    return compact((HERE / name).read_text(encoding="utf-8"))
-
-
-def style(name: str) -> str:
-    """One of our style sheets without the spaces that mean nothing."""
-    text = compact((HERE / name).read_text(encoding="utf-8"))
-    return re.sub(r"(?<=:) (?! )", "", re.sub(r"\s*([{};,>])\s*", r"\1", text))
-
-
-STYLE = _theme.css() + style("_stage.css")
-
-
 def module(name: str, function: str) -> str:
-    """The ES module of a view: the shared part, its own part, and the entry point."""
-    return f"{script('_stage.js')}\n{script(name)}\nexport default {{ render: {function} }};\n"
+    """The ES module of a view: `function` of its module `name`, which the kernel's one kit carries."""
+    if not (HERE / name).exists():
+        raise FileNotFoundError(HERE / name)
+    return _kit.loader(function)
 
 
 def option_map(source: object) -> Mapping[str, Any]:
@@ -87,9 +68,13 @@ def title_of(source: object) -> str:
 
 
 class View(anywidget.AnyWidget):
-    """A picture with traits. Subclasses say what to draw (`figure`, `words`) and what a change means."""
+    """A picture with traits. Subclasses say what to draw (`figure`, `words`) and what a change means.
 
-    _css = STYLE
+    `links` are the traits that mean the same in every view that names them; `link` joins those of both.
+    """
+
+    links: ClassVar[tuple[str, ...]] = LINKED
+    kit = anywidget.WidgetTrait().tag(sync=True)
     frame = traitlets.Dict().tag(sync=True)
     width = traitlets.Int(1040).tag(sync=True)
     static = traitlets.Bool(False).tag(sync=True)
@@ -100,8 +85,33 @@ class View(anywidget.AnyWidget):
 
     def __init__(self, **kwargs: object) -> None:
         self._peers: list[View] = []
+        self._joints: list[tuple[View, traitlets.link]] = []
         super().__init__(**kwargs)
         self.observe(lambda _change: self.redraw(), "width")
+        self.on_msg(self._on_verb)
+
+    @traitlets.default("kit")
+    def _default_kit(self) -> _kit.Kit:
+        return _kit.kit()
+
+    @traitlets.validate("frame")
+    def _with_code(self, proposal: Mapping[str, Any]) -> dict[str, Any]:
+        frame = dict(proposal["value"])
+        return frame | ({"code": code} if frame and (code := self.code) else {})
+
+    def _on_verb(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
+        if content.get("verb") == "refresh":
+            self.refresh()
+
+    @property
+    def source(self) -> object:
+        """What the view was made of: a table, a simulation, Arrow."""
+        return getattr(self, "_source", getattr(self, "_table", None))
+
+    @property
+    def code(self) -> str:
+        """The Python that gives what is shown; empty if the view does not tell."""
+        return ""
 
     def figure(self, *, width: float) -> Figure:
         """The picture at a width."""
@@ -134,31 +144,58 @@ class View(anywidget.AnyWidget):
         }
 
     def guarded(self, load: Callable[[], None], *, what: str, next_step: str) -> None:
-        """Run `load`; an error goes into the frame, and the last good picture stays."""
+        """Run `load`; an error goes into the frame with a button to retry; the last good picture stays."""
         try:
             load()
         except Exception as error:
             failure = {"what": what, "text": f"{type(error).__name__}: {error}", "next": next_step}
+            failure |= {"verb": "refresh", "button": "Read again"}
             self.frame = {**self.words(width=self.width), **self.frame, "error": failure}
 
     def link(self, other: "View") -> Self:
-        """Follow each other: snapshot, key range and plan, as far as both have them."""
-        for name in LINKED:
-            if self.has_trait(name) and other.has_trait(name):
+        """Follow each other in every trait of `links` that both have, until one of them is closed."""
+        if other is self or self.is_linked(other):
+            return self
+        for name in self.links:
+            if name in other.links and self.has_trait(name) and other.has_trait(name):
                 ends = ((self, name), (other, name))
-                traitlets.link(*(ends if getattr(self, name) or not getattr(other, name) else ends[::-1]))
+                joint = traitlets.link(
+                    *(ends if getattr(self, name) or not getattr(other, name) else ends[::-1])
+                )
+                self._joints.append((other, joint))
+                other._joints.append((self, joint))
         self._peers.append(other)
         other._peers.append(self)
+        return self
+
+    def unlink(self, other: "View") -> Self:
+        """Go separate ways again."""
+        for _, joint in (kept for kept in self._joints if kept[0] is other):
+            joint.unlink()
+        for one, two in ((self, other), (other, self)):
+            one._joints = [kept for kept in one._joints if kept[0] is not two]
+            one._peers = [peer for peer in one._peers if peer is not two]
         return self
 
     def is_linked(self, other: "View") -> bool:
         """Whether `link` has joined the two."""
         return other in self._peers
 
+    @property
+    def linked(self) -> tuple["View", ...]:
+        """The views that `link` has joined to this one."""
+        return tuple(self._peers)
+
+    def close(self) -> None:
+        """Leave the page and every link."""
+        for peer in self.linked:
+            self.unlink(peer)
+        super().close()
+
     def refresh_linked(self) -> None:
         """Read again in this view and in all that are linked to it."""
         self.refresh()
-        for peer in self._peers:
+        for peer in self.linked:
             peer.refresh()
 
     def to_svg(self, *, width: float = 1040, theme: Theme = "light") -> str:

@@ -57,11 +57,15 @@ window.lwLab = {
     await jupyterapp.commands.execute("notebook:run-all-cells");
     const k = p.sessionContext.session.kernel;
     while (k.status !== "idle") await new Promise((go) => setTimeout(go, 25));
+    await this.shown(path);
+  },
+  async shown(path) {
+    const p = this.panel(path);
     const views = [...p.content.widgets].flatMap((c) => c.model.outputs ? c.model.outputs.toJSON() : [])
       .filter((o) => o.data && o.data["application/vnd.jupyter.widget-view+json"]).length;
-    const shown = () => p.node.querySelectorAll(".jp-OutputArea-output .jupyter-widgets").length;
+    const there = () => p.node.querySelectorAll(".jp-OutputArea-output .jupyter-widgets > *").length;
     const until = Date.now() + 5000;
-    while (shown() < views && Date.now() < until) await new Promise((go) => setTimeout(go, 25));
+    while (there() < views && Date.now() < until) await new Promise((go) => setTimeout(go, 25));
   },
   async ask(path, code) {
     const k = this.panel(path).sessionContext.session.kernel;
@@ -170,11 +174,14 @@ class Lab:
         self.page = self._context.new_page()
         self.page.set_default_timeout(OPEN_SECONDS * 1000)
         self._listen()
+        self.page.add_init_script(_HELPERS)
         self.page.goto(f"{server.url}/lab?reset&token={server.token}")
+        self._restored()
+        self.page.set_default_timeout(15_000)
+
+    def _restored(self) -> None:
         self.page.wait_for_function("window.jupyterapp !== undefined")
         self.js("async () => { await jupyterapp.restored; }", what="JupyterLab")
-        self.page.evaluate(_HELPERS + ";0")
-        self.page.set_default_timeout(15_000)
 
     def _listen(self) -> None:
         page = self.page
@@ -276,6 +283,15 @@ class Notebook:
         while (held := self.kernel(expression)) != value and time.monotonic() < until:
             self.page.wait_for_timeout(30)
         assert held == value, f"{expression} is {held!r} in the kernel, not {value!r}"
+
+    def reload(self) -> Notebook:
+        """Save, load the whole page anew, and open the notebook again on the kernel that still runs."""
+        self.lab.js("(path) => lwLab.panel(path).context.save()", self.path, what="saving")
+        self.page.goto(f"{self.lab.server.url}/lab?reset&token={self.lab.server.token}")
+        self.lab._restored()
+        self.lab.js("(path) => lwLab.open(path)", self.path, seconds=OPEN_SECONDS, what="opening it again")
+        self.lab.js("(path) => lwLab.shown(path)", self.path)
+        return self
 
     def cells(self) -> list[dict[str, Any]]:
         """The cells with their outputs."""

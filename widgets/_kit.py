@@ -1,0 +1,97 @@
+"""The code and the style of all views: one widget a kernel, to which every view only refers.
+
+A view's own state is its frame and its traits; modules and style sheet cross to the browser once, in `Kit`.
+anywidget hands a view the kit's exports (`host.getWidget`), also after a reload of the page and in a notebook
+opened twice, because the kit is a model of the kernel like the view. Each module is a scope of its own,
+so names in two of them cannot meet. Called by `_view.module` and by the pages of `_static`.
+"""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import anywidget
+
+from widgets import _theme
+
+HERE = Path(__file__).parent
+
+
+def compact(text: str) -> str:
+    """A style sheet or module of ours without comment lines, indentation and blank lines."""
+    lines = (line.strip() for line in text.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
+
+
+def script(name: str) -> str:
+    """One of our JavaScript files."""
+    return compact((HERE / name).read_text(encoding="utf-8"))
+
+
+def style(name: str) -> str:
+    """One of our style sheets without the spaces that mean nothing."""
+    text = compact((HERE / name).read_text(encoding="utf-8"))
+    return re.sub(r"(?<=:) (?! )", "", re.sub(r"\s*([{};,>])\s*", r"\1", text))
+
+
+def renderer(kind: str) -> str:
+    """The entry function of a view's module: `what_if` → `renderWhatIf`."""
+    return "render" + "".join(part.capitalize() for part in kind.split("_"))
+
+
+def kinds() -> list[str]:
+    """Every view there is: the folders with a `view.js`."""
+    return sorted(path.parent.name for path in HERE.glob("*/view.js"))
+
+
+def scope(kind: str, *, page: bool = False) -> str:
+    """A view's module as `lwViews.render…`; with `page` also its answers without a kernel."""
+    own = sorted(path.name for path in (HERE / kind).glob("*.js") if path.name not in ("view.js", "page.js"))
+    names = [*own, "view.js", *(["page.js"] if page and (HERE / kind / "page.js").exists() else [])]
+    code = "\n".join(script(f"{kind}/{name}") for name in names)
+    return f"lwViews.{renderer(kind)} = (() => {{\n{code}\nreturn {renderer(kind)};\n}})();\n"
+
+
+def shared(*, host: bool = False) -> str:
+    """What every module may call; with `host` also what stands in for a kernel."""
+    return "".join(f"{script(name)}\n" for name in ("_stage.js", *(["_host.js"] if host else [])))
+
+
+@cache
+def sheet() -> str:
+    """The style sheet of all views: the shared one, then each view's own `view.css`."""
+    own = sorted(path.relative_to(HERE).as_posix() for path in HERE.glob("*/view.css"))
+    return _theme.css() + "".join(style(name) for name in ("_stage.css", *own))
+
+
+@cache
+def _kit_module() -> str:
+    views = "".join(scope(kind) for kind in kinds())
+    return f"{shared()}const lwViews = {{}};\n{views}export default {{ initialize: () => lwViews }};\n"
+
+
+def loader(function: str) -> str:
+    """The ES module of a view: it asks the kit for its entry function."""
+    return (
+        "export default { async render(props) {\n"
+        'const kit = await props.host.getWidget(props.model.get("kit"));\n'
+        f"return kit.exports.{function}(props);\n}} }};\n"
+    )
+
+
+class Kit(anywidget.AnyWidget):
+    """Modules and style of the views; it shows nothing itself."""
+
+    def __init__(self) -> None:
+        self._esm, self._css = _kit_module(), sheet()
+        super().__init__()
+
+
+_made: list[Kit] = []
+
+
+def kit() -> Kit:
+    """The kernel's one kit; a new one if it was closed."""
+    if not (_made and _made[-1].comm is not None):
+        _made[:] = [Kit()]
+    return _made[-1]
