@@ -1,0 +1,1 @@
+"""How sorted runs become one row a key: model, figure, widget."""

@@ -1,0 +1,53 @@
+"""What the hover card and a screen reader say of the boxes of a merge. Pure. Called by the figure."""
+
+from widgets import _format as fmt
+from widgets.merge.model import Input, MergeModel, Step
+
+
+def spoken_input(model: MergeModel, step: Step, given: Input, column: str) -> str:
+    run = next((r.name for r in model.runs if r.number == given.run), "")
+    value = given.values.get(column) if column else "row"
+    part = given.parts.get(column, given.part)
+    kind = f"{given.kind}, " if given.kind != "+I" else ""
+    return f"key {step.key}, {run}, {kind}{column} {value or 'null'}, sequence {given.sequence}, {part}"
+
+
+def spoken_output(step: Step, column: str) -> str:
+    return step.fate if not step.there else step.values.get(column) or "null"
+
+
+def cards(model: MergeModel, *, cursor: int, columns: tuple[str, ...]) -> dict[str, list[list[str]]]:
+    """What the hover card says: of each input by `step|run`, of each output by `step|out`, of columns of the
+    current key by `step|…|column`."""
+    found: dict[str, list[list[str]]] = {}
+    for at, step in enumerate(model.steps):
+        for run, given in step.inputs.items():
+            name = next((r.name for r in model.runs if r.number == run), "")
+            rows = [
+                [f"key {fmt.key(step.key)}", name],
+                ["kind", given.kind],
+                ["sequence", str(given.sequence)],
+            ]
+            rows += [[c, "null" if v is None else v] for c, v in list(given.values.items())[:8]]
+            found[f"{at}|{run}"] = rows + ([["became", given.part]] if at <= cursor else [])
+        if at <= cursor:
+            rows = [[f"key {fmt.key(step.key)}", step.fate]]
+            rows += [[c, "null" if v is None else v] for c, v in list(step.values.items())[:8] if step.there]
+            found[f"{at}|out"] = rows
+    return found
+
+
+def column_cards(model: MergeModel, *, cursor: int, columns: tuple[str, ...]) -> dict[str, list[list[str]]]:
+    """The same for the columns of the current key: value, what it was to the result, and why."""
+    at = max(cursor, 0)
+    step, found = model.steps[at], {}
+    for column in columns:
+        for run, given in step.inputs.items():
+            name = next((r.name for r in model.runs if r.number == run), "")
+            rows = [[column, name], ["value", given.values.get(column) or "null"]]
+            rows += [["became", given.parts.get(column, given.part)]] if cursor >= 0 else []
+            found[f"{at}|{run}|{column}"] = rows
+        origin = step.origins.get(column)
+        if cursor >= 0 and origin is not None:
+            found[f"{at}|out|{column}"] = [[column, step.values.get(column) or "null"], ["why", origin.why]]
+    return found

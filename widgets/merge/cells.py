@@ -1,0 +1,103 @@
+"""The boxes of a merge: one value, an output that is gone, and what the outlines mean.
+
+A value counts: filled by its level. It lost: dashed and struck. NULL: faint. Taken back: dashed red. Pure.
+Called by the figure.
+"""
+
+from widgets._svg import code, fit, num, path, rect, text, text_width
+from widgets._theme import level_fill, level_text, var
+from widgets.merge.model import MergeModel
+
+MARGIN, BOX = 16, 24
+STRUCK = ("superseded", "ignored")
+
+
+def box(
+    x: float,
+    y: float,
+    wide: float,
+    value: str | None,
+    part: str,
+    *,
+    level: int,
+    levels: int,
+    number: str = "",
+    bold: bool = False,
+) -> str:
+    """One value: filled by its level if it counts, dashed and struck if not, faint if it is NULL."""
+    if value is None:
+        frame = rect(x + 0.5, y + 0.5, wide - 1, BOX - 1, rx=3, fill=var("bg"), stroke=var("line"))
+        return frame + text(x + 9, y + 16, "null", fill="ink3")
+    struck = part in STRUCK
+    mark = {"added": "Σ", "taken back": "−Σ", "held": "held"}.get(part, number)
+    mark_wide = text_width(mark, size=11, monospace=True) + 8 if mark else 0
+    if mark and part not in ("added", "taken back") and wide - mark_wide < 44:
+        mark, mark_wide = "", 0
+    shown = fit(value, wide - 16 - mark_wide, weight=600 if bold else 400)
+    ink = "ink3" if struck or part == "held" else level_text(level, levels)
+    if struck or part == "held":
+        ring = {"stroke": var("line2"), "stroke_dasharray": "3 2"}
+        body = rect(x + 0.5, y + 0.5, wide - 1, BOX - 1, rx=3, fill=var("bg"), **ring)
+    elif part == "taken back":
+        ring = {"stroke": var("dele"), "stroke_dasharray": "4 3", "stroke_width": "1.5"}
+        body = rect(x + 0.5, y + 0.5, wide - 1, BOX - 1, rx=3, fill=var("bg"), **ring)
+        ink = "dele"
+    else:
+        fill = level_fill(level, levels)
+        body = rect(x + 0.5, y + 0.5, wide - 1, BOX - 1, rx=3, fill=fill, stroke=var("edge"), class_="box")
+    body += text(
+        x + 9, y + 16, shown, fill=ink, weight=600 if bold else 400,
+        text_decoration="line-through" if struck else None,
+    )  # fmt: skip
+    return body + (code(x + wide - 7, y + 16, mark, fill=ink, text_anchor="end") if mark else "")
+
+
+def gone_box(x: float, y: float, wide: float, fate: str) -> str:
+    """`dropped` or `refused`, in a dashed frame; a shorter word where there is no room."""
+    if text_width(fate, weight=600) > wide - 8:
+        fate = {"dropped": "gone", "refused": "✕"}.get(fate, fate)
+    hue = "err" if fate in ("refused", "✕") else "dele"
+    ring = {"stroke": var(hue), "stroke_dasharray": "4 3", "stroke_width": "1.75"}
+    body = rect(x + 1, y + 1, wide - 2, BOX - 2, rx=3, fill=var("bg"), **ring)
+    return body + text(
+        x + wide / 2, y + 16, fit(fate, wide - 8, weight=600), fill=hue, weight=600, text_anchor="middle"
+    )
+
+
+def legend(model: MergeModel, width: float, *, columns: bool, numbered: bool) -> str:
+    """What the outlines mean."""
+    words = [("kept", "kept"), ("superseded", "superseded")]
+    if model.computes or columns:
+        words += [("null", "null")]
+    if model.computes:
+        words += [("added", "Σ counts in the result"), ("taken back", "taken back")]
+    x, parts = float(MARGIN), []
+    for part, said in words:
+        parts.append(_swatch(x, part))
+        x += 34
+        parts.append(text(x, 13, said, size=11))
+        x += text_width(said, size=11) + 16
+    if not columns:
+        ring = {"fill": "none", "stroke": var("ink"), "stroke_width": "2"}
+        parts.append(rect(x + 1, 3, 24, 14, rx=4, **ring) + text(x + 34, 13, "current key", size=11))
+        x += 34 + text_width("current key", size=11) + 16
+    note = "right: the run it is from" if columns else "small number: sequence" if numbered else ""
+    if x + text_width(note, size=11) <= width - MARGIN:
+        parts.append(text(x, 13, note, size=11))
+    return "".join(parts)
+
+
+def _swatch(x: float, part: str) -> str:
+    if part == "kept":
+        return rect(x + 0.5, 3.5, 25, 13, rx=3, fill=level_fill(3, 6), stroke=var("edge"))
+    if part == "added":
+        fill = {"fill": level_fill(0, 6), "stroke": var("edge")}
+        return rect(x + 0.5, 3.5, 25, 13, rx=3, **fill) + code(
+            x + 13, 14, "Σ", fill="ink", text_anchor="middle"
+        )
+    if part == "null":
+        return rect(x + 0.5, 3.5, 25, 13, rx=3, fill=var("bg"), stroke=var("line"))
+    hue, dash = ("dele", "4 3") if part == "taken back" else ("line2", "3 2")
+    box = rect(x + 0.5, 3.5, 25, 13, rx=3, fill=var("bg"), stroke=var(hue), stroke_dasharray=dash)
+    strike = path([f"M{num(x + 5)} 10h16"], stroke=var("ink3"), fill="none")
+    return box + (strike if part == "superseded" else "")

@@ -1,0 +1,251 @@
+"""A window of keys as a merge takes it: runs newest first, one step a key, and what came of each.
+
+Invariants: who won, what came out and why are the engine's (`inspect.merging`, `ts.merging`); here values
+become texts and rows find their places. Bounded: at most 10 keys, `MAX_RUNS` runs and `MAX_TEXT` characters
+a value. Pure: from the Arrow tables of a `Merging`. Called by the figures and by the widget.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from widgets import _format as fmt
+from widgets._svg import plain
+
+KEYS, MAX_RUNS, MAX_TEXT = 10, 12, 160
+COMPUTING = ("partial-update", "aggregation")
+SIGNS = {"+I": "+I", "-U": "−U", "+U": "+U", "-D": "−D"}
+
+
+class Merging(Protocol):
+    """What the engine tells of a merge: see `tablestore`'s `inspect.merging`."""
+
+    engine: str
+    primary_key: tuple[str, ...]
+    runs: pa.Table
+    inputs: pa.Table
+    input_rows: pa.Table
+    cells: pa.Table
+    outputs: pa.Table
+    output_rows: pa.Table
+    columns: pa.Table
+    groups: tuple[tuple[str, tuple[str, ...]], ...]
+    functions: tuple[tuple[str, str], ...]
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One sorted run: a row of the picture. `number` is its place among all runs, newest 0."""
+
+    number: int
+    name: str
+    level: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A row that one run has of a key. `parts`: what it was to each column; `part`: to the whole."""
+
+    run: int
+    sequence: int
+    kind: str
+    part: str
+    values: Mapping[str, str | None]
+    parts: Mapping[str, str]
+
+    @property
+    def retracts(self) -> bool:
+        """Whether it takes something away."""
+        return self.kind in ("−U", "−D")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an output value is from: a run, none (`how` = null), or several (computed)."""
+
+    run: int | None
+    how: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The merge of one key."""
+
+    key: str
+    inputs: Mapping[int, Input]
+    fate: str
+    kind: str
+    sequence: int | None
+    run: int | None
+    why: str
+    values: Mapping[str, str | None]
+    origins: Mapping[str, Origin]
+
+    @property
+    def there(self) -> bool:
+        """Whether the key has a row afterwards."""
+        return self.fate == "kept" and self.kind not in ("−U", "−D")
+
+
+@dataclass(frozen=True, slots=True)
+class MergeModel:
+    """A window of a merge."""
+
+    engine: str = "deduplicate"
+    key_names: tuple[str, ...] = ()
+    runs: tuple[RunRow, ...] = ()
+    hidden_runs: int = 0
+    """Runs that are not drawn: those without a row in the window where there are too many."""
+    steps: tuple[Step, ...] = ()
+    columns: tuple[str, ...] = ()
+    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    functions: Mapping[str, str] = field(default_factory=dict)
+    output: str = ""
+    place: str = ""
+    unread: str = ""
+    more: bool = False
+    num_levels: int = 6
+
+    @property
+    def computes(self) -> bool:
+        """Whether the engine makes rows column by column."""
+        return self.engine in COMPUTING
+
+    def name_of(self, run: int | None) -> str:
+        """The run as an output cell calls it: `#412` or `L3`."""
+        if run is None:
+            return ""
+        name = next((row.name for row in self.runs if row.number == run), "")
+        return name.removeprefix("L0 ")
+
+    def level_of(self, run: int) -> int:
+        """The level of a run."""
+        return next((row.level for row in self.runs if row.number == run), 0)
+
+    def group_of(self, column: str) -> str:
+        """The sequence columns of the group a column is in, empty without one."""
+        return next((names for names, guarded in self.groups if column in (*names.split(", "), *guarded)), "")
+
+
+def value_text(value: object) -> str | None:
+    """A value on one line, cut to `MAX_TEXT`; None for NULL."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        value = f"0x{value.hex()}"
+    said = plain(value)
+    if isinstance(value, int | float):
+        said = said.replace("-", fmt.MINUS)
+    return said if len(said) <= MAX_TEXT else f"{said[: MAX_TEXT - 1]}…"
+
+
+def merge_model(found: Merging) -> MergeModel:
+    """The model of a merge; its first `KEYS` keys."""
+    keys = found.primary_key
+    columns = tuple(n for n in found.input_rows.column_names if n not in keys)
+    steps = tuple(_steps(found, keys, columns))
+    everyone = [RunRow(r["run"], r["name"], r["level"], r["rows"]) for r in found.runs.to_pylist()]
+    shown = everyone if len(everyone) <= MAX_RUNS else [r for r in everyone if r.rows][:MAX_RUNS]
+    place = getattr(found, "place", None)
+    deepest = max((row.level for row in everyone), default=0)
+    return MergeModel(
+        engine=found.engine,
+        key_names=keys,
+        runs=tuple(shown),
+        hidden_runs=len(everyone) - len(shown),
+        steps=steps,
+        columns=columns,
+        groups=found.groups,
+        functions=dict(found.functions),
+        output=found.output,
+        place=_place(getattr(place, "partition", ""), getattr(place, "bucket", None)),
+        unread=getattr(place, "unread", ""),
+        more=bool(getattr(place, "more", False)),
+        num_levels=max(deepest + 1, 6),
+    )
+
+
+def _place(partition: str, bucket: int | None) -> str:
+    if bucket is None:
+        return ""
+    return f"{partition} · bucket {bucket}" if partition else f"bucket {bucket}"
+
+
+def _steps(found: Merging, keys: Sequence[str], columns: Sequence[str]) -> list[Step]:
+    inputs, values = found.inputs.to_pylist(), found.input_rows.to_pylist()
+    parts: dict[int, dict[str, str]] = {}
+    for cell in found.cells.to_pylist():
+        parts.setdefault(cell["input"], {})[cell["column"]] = cell["part"]
+    rows: dict[int, dict[int, Input]] = {}
+    names: dict[int, str] = {}
+    for at, (row, given) in enumerate(zip(inputs, values, strict=True)):
+        names.setdefault(row["step"], ", ".join(value_text(given[k]) or "null" for k in keys))
+        rows.setdefault(row["step"], {})[row["run"]] = Input(
+            row["run"],
+            row["sequence"],
+            SIGNS[row["row_kind"]],
+            row["part"],
+            {c: value_text(given[c]) for c in columns},
+            parts.get(at, {}),
+        )
+    origins: dict[int, dict[str, Origin]] = {}
+    for row in found.columns.to_pylist():
+        origins.setdefault(row["step"], {})[row["column"]] = Origin(row["run"], row["how"], row["why"])
+    made = []
+    for out, given in zip(found.outputs.to_pylist()[:KEYS], found.output_rows.to_pylist(), strict=False):
+        number = out["step"]
+        made.append(
+            Step(
+                names.get(number, ""),
+                rows.get(number, {}),
+                out["fate"],
+                SIGNS.get(out["row_kind"], ""),
+                out["sequence"],
+                out["run"],
+                out["why"],
+                {c: value_text(given[c]) for c in columns},
+                origins.get(number, {}),
+            )
+        )
+    return made
+
+
+def text_form(model: MergeModel, shown: Sequence[str], cursor: int) -> str:
+    """The merge in a terminal: a line a run, then the output, then why."""
+    place = f"  {model.place}" if model.place else ""
+    head = f"Merge · {model.engine}{place}"
+    if not model.steps:
+        return f"{head}\nNo keys here."
+    column = shown[0] if shown else ""
+    lines = [[", ".join(model.key_names), *(step.key for step in model.steps)]]
+    for run in model.runs:
+        lines.append([run.name, *(_in_text(step.inputs.get(run.number), column) for step in model.steps)])
+    lines.append([f"out {model.output}".strip(), *(_out_text(step, column) for step in model.steps)])
+    lines = [[cell if len(cell) <= 14 else f"{cell[:13]}…" for cell in row] for row in lines]
+    wide = [max(len(row[at]) for row in lines) for at in range(len(lines[0]))]
+    table = ["  ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)).rstrip() for row in lines]
+    table.insert(len(table) - 1, "─" * len(max(table, key=len)))
+    steps = model.steps[cursor : cursor + 1] if cursor >= 0 else ()
+    said = [f"key {step.key}: {step.why}" for step in steps]
+    return "\n".join([head + (f" · {column}" if column else ""), *table, *said])
+
+
+def _in_text(given: Input | None, column: str) -> str:
+    if given is None:
+        return "·"
+    value = given.kind if given.retracts else (given.values.get(column) or "null") if column else "row"
+    mark = {"kept": "*", "added": "+", "taken back": "−"}.get(given.parts.get(column, given.part), "")
+    return f"{value}{mark}"
+
+
+def _out_text(step: Step, column: str) -> str:
+    if step.fate != "kept":
+        return step.fate
+    return step.kind if not step.there else (step.values.get(column) or "null") if column else "row"

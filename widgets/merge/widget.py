@@ -1,0 +1,310 @@
+"""MergeView: k sorted runs in a window of keys become one, step by step, under the table's merge engine.
+
+Traits: `cursor` (the key that is merged last, −1: none yet), `mode` keys | columns, `engine`, `columns`
+(chosen by name), `snapshot`, `key_range` (places on the bucket's key axis), `selected` (a file of linked
+levels: its first keys are shown), `opened` (bucket id).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, Self
+
+import pyarrow as pa
+import traitlets
+
+import tablestore as ts
+from widgets import _format as fmt
+from widgets import _static
+from widgets._svg import Figure
+from widgets._view import View, module, option_map, title_of
+from widgets.merge import figure as draw
+from widgets.merge.model import COMPUTING, KEYS, MergeModel, Merging, merge_model, text_form
+
+ENGINES = ("deduplicate", "partial-update", "aggregation", "first-row")
+MAX_CHIPS = 14
+Options = Mapping[str, Any]
+
+
+class Merges(Protocol):
+    """What gives a window's merge: `engine` as asked for, `between` on the key axis."""
+
+    def __call__(
+        self, *, engine: str, snapshot: int | None, opened: str, between: tuple[float, float] | None
+    ) -> Merging:
+        """The merge of the first keys there."""
+        ...
+
+
+class MergeView(View):
+    """How the runs of one bucket of a table become one row a key. `MergeView.of(runs, …)` takes Arrow
+    tables."""
+
+    _esm = module("merge/view.js", "renderMerge")
+    cursor = traitlets.Int(-1).tag(sync=True)
+    mode = traitlets.Enum(["keys", "columns"], "keys").tag(sync=True)
+    engine = traitlets.Unicode("").tag(sync=True)
+    columns = traitlets.Tuple().tag(sync=True)
+    opened = traitlets.Unicode("").tag(sync=True)
+
+    def __init__(
+        self,
+        table: ts.Table,
+        *,
+        partition: str | None = None,
+        bucket: int | None = None,
+        where: object = None,
+        snapshot: int | None = None,
+        columns: Sequence[str] = (),
+        **kwargs: object,
+    ) -> None:
+        own = str(option_map(table).get("merge-engine", "deduplicate"))
+        opened = "" if bucket is None else f"{partition or ''}/{bucket}"
+        merges = _of_table(table, own=own, partition=partition, where=where)
+        self._settings(merges, own=own, title=title_of(table), inspect=getattr(table, "inspect", None))
+        self._where = where
+        super().__init__(snapshot=snapshot, engine=own, opened=opened, columns=tuple(columns), **kwargs)
+        self._begin()
+
+    @classmethod
+    def of(
+        cls,
+        runs: Sequence[object],
+        engine: str = "deduplicate",
+        *,
+        primary_key: Sequence[str] | str,
+        options: Options | None = None,
+        columns: Sequence[str] = (),
+        drops_deletes: bool = True,
+        title: str = "",
+    ) -> Self:
+        """Runs given as Arrow tables or lists of dicts, newest first.
+
+        `options` hold for every engine, or are given by engine: `{"aggregation": {…}}`.
+        """
+        made = cls.__new__(cls)
+        merges = _of_runs(list(runs), primary_key, dict(options or {}), drops_deletes)
+        made._settings(merges, own=engine, title=title, inspect=None)
+        View.__init__(made, engine=engine, columns=tuple(columns))
+        made._begin()
+        return made
+
+    def _settings(self, merges: Merges, *, own: str, title: str, inspect: object) -> None:
+        self._merges, self._own, self._title, self._inspect = merges, own, title, inspect
+        self._found: Merging | None = None
+        self._model = MergeModel(engine=own)
+        self._low: float | None = None
+        self._passed: list[float | None] = []
+        self._stepped = False
+
+    def _begin(self) -> None:
+        if self.engine in COMPUTING:
+            self.mode = "columns"
+        self.refresh()
+        self.observe(lambda _change: self._reload(), ["snapshot", "key_range", "opened"])
+        self.observe(self._on_engine, "engine")
+        self.observe(self._on_selected, "selected")
+        self.observe(self._on_cursor, "cursor")
+        self.observe(lambda _change: self.redraw(), ["mode", "columns"])
+        self.on_msg(self._on_message)
+
+    @property
+    def model(self) -> MergeModel:
+        """The window that is shown."""
+        return self._model
+
+    @property
+    def code(self) -> str:
+        """The call that gives what is shown."""
+        if self._inspect is None:
+            return f"ts.merging(runs, {self.engine!r}, primary_key={list(self._model.key_names)!r})"
+        asked = [str(self.snapshot)] if self.snapshot is not None else []
+        partition, _, bucket = self.opened.rpartition("/")
+        asked += [f"partition={partition!r}"] if partition else []
+        asked += [f"bucket={bucket}"] if bucket else []
+        if (between := self._between()) is not None:
+            asked.append(f"between=({between[0]:.6g}, {between[1]:.6g})")
+        if self.engine != self._own:
+            asked.append(f"options={{'merge-engine': {self.engine!r}}}")
+        return f"table.inspect.merging({', '.join(asked)})"
+
+    def refresh(self) -> Self:
+        """Read the window again; the cursor stays on its key where it is still there."""
+        self.guarded(
+            self._load,
+            what="The merge could not be shown.",
+            next_step="Choose another engine, key range or bucket; the last picture stays.",
+        )
+        return self
+
+    def _reload(self) -> None:
+        """Another place: from its first key on."""
+        self._low, self._passed = None, []
+        self._stepped = False
+        self.refresh()
+
+    def _load(self) -> None:
+        found = self._merges(
+            engine=self.engine, snapshot=self.snapshot, opened=self.opened, between=self._between()
+        )
+        held = self._model.steps[self.cursor].key if 0 <= self.cursor < len(self._model.steps) else None
+        self._found, self._model = found, merge_model(found)
+        keys = [step.key for step in self._model.steps]
+        last = len(keys) - 1
+        if not self._stepped:
+            self.cursor = last
+        elif self.cursor >= 0:
+            self.cursor = keys.index(held) if held in keys else min(self.cursor, last)
+        self.redraw()
+
+    def _between(self) -> tuple[float, float] | None:
+        """The window's ends on the key axis."""
+        low, high = (
+            (float(self.key_range[0]), float(self.key_range[1])) if len(self.key_range) == 2 else (0.0, 1.0)
+        )
+        if self._low is None and not self.key_range:
+            return None
+        return (max(low, self._low if self._low is not None else low), high)
+
+    def _on_engine(self, _change: Mapping[str, Any]) -> None:
+        self.mode = "columns" if self.engine in COMPUTING else "keys"
+        self.refresh()
+
+    def _on_cursor(self, change: Mapping[str, Any]) -> None:
+        self._stepped = True
+        wanted = min(max(int(change["new"]), -1), len(self._model.steps) - 1)
+        if wanted != self.cursor:
+            self.cursor = wanted
+            return
+        self.redraw()
+
+    def _on_selected(self, _change: Mapping[str, Any]) -> None:
+        """A file chosen in linked levels: the window begins with its first key."""
+        levels = getattr(self._inspect, "levels", None)
+        if not self.selected or levels is None:
+            return
+        files = levels(snapshot=self.snapshot).to_pylist()
+        file = next((f for f in files if f["file_name"] == self.selected[0]), None)
+        if file is None or file["min_key_pos"] is None:
+            return
+        self._low, self._passed, self._stepped = float(file["min_key_pos"]), [None], False
+        self.refresh()
+
+    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
+        if content.get("verb") == "later":
+            self.later()
+        elif content.get("verb") == "earlier":
+            self.earlier()
+
+    def later(self) -> Self:
+        """The next keys."""
+        place = getattr(self._found, "place", None)
+        if place is not None and place.more and place.last is not None and place.last != self._low:
+            self._passed.append(self._low)
+            self._low, self._stepped = place.last, False
+            self.refresh()
+        return self
+
+    def earlier(self) -> Self:
+        """The keys before."""
+        if self._passed:
+            self._low, self._stepped = self._passed.pop(), False
+            self.refresh()
+        return self
+
+    def figure(self, *, width: float) -> Figure:
+        """The window as it is merged up to `cursor`."""
+        return self._drawn(self.cursor, self.mode, width)
+
+    def _drawn(self, cursor: int, mode: str, width: float) -> Figure:
+        names = tuple(str(name) for name in self.columns)
+        return draw.merge_figure(self._model, cursor=cursor, mode=mode, columns=names, width=width)
+
+    def words(self, *, width: float) -> dict[str, Any]:
+        """Title, place, engines and columns to choose from."""
+        model = self._model
+        parts = [self._title, model.place, fmt.plural(len(model.runs) + model.hidden_runs, "run")]
+        parts += [f"{model.hidden_runs} without these keys"] if model.hidden_runs else []
+        parts += [f"as if {self.engine}"] if self.engine != self._own and self._inspect is not None else []
+        names = tuple(str(name) for name in self.columns)
+        shown = draw.shown_columns(model, names, width=width) if model.columns else ()
+        return {
+            "title": "Merge",
+            "subtitle": " · ".join(part for part in parts if part),
+            "engines": list(ENGINES) if self.engine in ENGINES else [self.engine],
+            "columns": [[name, name in shown] for name in model.columns[:MAX_CHIPS]],
+            "earlier": bool(self._passed),
+            "later": model.more,
+            "code": self.code,
+        }
+
+    def text(self) -> str:
+        """The window in a terminal."""
+        names = tuple(str(name) for name in self.columns)
+        shown = draw.shown_columns(self._model, names, width=1040) if self._model.columns else ()
+        return text_form(self._model, shown, self.cursor)
+
+    def data(self) -> pa.Table:
+        """One row a key: what became of it and why, with the columns of the output."""
+        if self._found is None:
+            return pa.table({})
+        outputs, rows = self._found.outputs, self._found.output_rows
+        for name in rows.column_names:
+            outputs = outputs.append_column(
+                name if name not in outputs.column_names else f"{name}_", rows[name]
+            )
+        return outputs
+
+    def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
+        """A frame for each step, both modes, at each width."""
+        steps = range(-1, len(self._model.steps))
+        frames = {
+            str(width): {
+                f"{mode}|{cursor}": _static.frame(self._drawn(cursor, mode, width))
+                for mode in ("keys", "columns")
+                for cursor in steps
+            }
+            for width in widths
+        }
+        words = {
+            str(width): {**self.words(width=width), "later": False, "earlier": False} for width in widths
+        }
+        state = {"cursor": self.cursor, "mode": self.mode, "engine": self.engine, "columns": []}
+        state |= {"snapshot": self.snapshot, "width": widths[0], "frame": {}, "hovered": "", "selected": []}
+        kind = {"kind": "merge", "reply": "merge", "widths": list(widths)}
+        return {**kind, "frames": frames, "words": words, "state": state}
+
+
+def _of_table(table: ts.Table, *, own: str, partition: str | None, where: object) -> Merges:
+    """Windows of a bucket of a table; another engine than its own as if it had that one."""
+
+    def merges(
+        *, engine: str, snapshot: int | None, opened: str, between: tuple[float, float] | None
+    ) -> Merging:
+        place, _, bucket = opened.rpartition("/")
+        return table.inspect.merging(
+            snapshot,
+            partition=place or partition,
+            bucket=int(bucket) if bucket else None,
+            where=where,
+            between=between,
+            options={"merge-engine": engine} if engine != own else None,
+            limit=KEYS,
+        )
+
+    return merges
+
+
+def _of_runs(
+    runs: list[object], primary_key: Sequence[str] | str, options: dict[str, Any], drops_deletes: bool
+) -> Merges:
+    """The one window of runs in memory."""
+
+    def merges(
+        *, engine: str, snapshot: int | None, opened: str, between: tuple[float, float] | None
+    ) -> Merging:
+        by_engine = any(isinstance(value, Mapping) for value in options.values())
+        chosen = options.get(engine, {}) if by_engine else options
+        return ts.merging(
+            runs, engine, primary_key=primary_key, options=chosen, limit=KEYS, drops_deletes=drops_deletes
+        )
+
+    return merges
