@@ -50,6 +50,7 @@ from tablestore.table import (
     postpone,
     rescale,
 )
+from tablestore.table.abilities import Ability, abilities
 from tablestore.table.bucket_choice import partition_filter
 from tablestore.table.compaction import Compaction
 from tablestore.table.engine import spark_engine
@@ -114,6 +115,10 @@ class Table:
     def inspect(self) -> Inspect:
         """Metadata as Arrow tables: snapshots, files, levels, …"""
         return Inspect(self.store)
+
+    def abilities(self) -> tuple[Ability, ...]:
+        """Which verbs (read, stream, write, delete, compact) work on this table, and why others do not."""
+        return abilities(self.store)
 
     def refresh(self) -> Table:
         """The table under its newest schema."""

@@ -1,0 +1,70 @@
+"""What this version can do with a table, asked of schema and options before a byte of data is read.
+
+The same functions that refuse a verb at the table are asked here, so what is told and what happens cannot
+differ. Says nothing of permissions of the storage. Behind `Table.abilities`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tablestore.errors import TablestoreError
+from tablestore.lsm.merge import validate
+from tablestore.meta.store import Store
+from tablestore.read.stream import require_streamable
+from tablestore.read.support import require_readable
+from tablestore.write import delete
+from tablestore.write.support import require_writable
+
+
+@dataclass(frozen=True, slots=True)
+class Ability:
+    """One verb, whether it works on the table, and if not, why."""
+
+    verb: str
+    works: bool
+    why: str = ""
+
+
+def abilities(store: Store) -> tuple[Ability, ...]:
+    """Read, stream, write, delete and compact, in this order."""
+    return tuple(_asked(verb, check, store) for verb, check in _CHECKS)
+
+
+def _asked(verb: str, check: Callable[[Store], None], store: Store) -> Ability:
+    try:
+        check(store)
+    except TablestoreError as error:
+        return Ability(verb, False, str(error))
+    return Ability(verb, True)
+
+
+def _read(store: Store) -> None:
+    require_readable(store.schema, store.options)
+
+
+def _stream(store: Store) -> None:
+    _read(store)
+    require_streamable(store)
+
+
+def _write(store: Store) -> None:
+    require_writable(store.schema, store.options)
+
+
+def _delete(store: Store) -> None:
+    _write(store)
+    if store.schema.shown.primary_keys:
+        validate.require_deletable(store.options)
+    elif store.schema.row_count_field is None:
+        delete.require_deletable(store)
+
+
+_CHECKS: tuple[tuple[str, Callable[[Store], None]], ...] = (
+    ("read", _read),
+    ("stream", _stream),
+    ("write", _write),
+    ("delete", _delete),
+    ("compact", _write),
+)
