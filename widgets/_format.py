@@ -10,6 +10,7 @@ from datetime import datetime
 ABSENT = "–"
 MINUS = "−"
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_LONG = re.compile(r"(?<![\w'])(?<!\d\.)\d{5,18}(?![\w'])(?!\.\d)")
 _WHOLE = re.compile(r"\[?(-?\d{1,18})\]?")
 
 
@@ -104,6 +105,12 @@ def key(text: str | None) -> str:
         return "null"
     whole = _WHOLE.fullmatch(text)
     return f"{int(whole.group(1)):,}".replace("-", MINUS) if whole else text
+
+
+def grouped(text: str) -> str:
+    """`max 1,488,731 < 40,000`: whole numbers of five digits and more, outside quotes and names, get
+    separators; years stay."""
+    return _LONG.sub(lambda match: f"{int(match.group()):,}", text)
 
 
 def key_range(low: str | None, high: str | None) -> str:

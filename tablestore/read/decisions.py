@@ -144,7 +144,7 @@ def _key_reason(store: Store, filters: Filters, verdicts: Sequence[FileVerdict])
         return "the table has no primary key"
     if filters.key == TRUE:
         return f"no condition on {_listed(store.schema.trimmed_primary_keys)} alone"
-    return f"{filters.key!r}, against the smallest and largest key"
+    return f"{filters.key!r}"
 
 
 def _stats_reason(store: Store, filters: Filters, verdicts: Sequence[FileVerdict]) -> str:
@@ -153,7 +153,7 @@ def _stats_reason(store: Store, filters: Filters, verdicts: Sequence[FileVerdict
     kept = f"; {_count(held, 'file')} kept for what overlaps" if held else ""
     if filters.rows == TRUE or parts == [TRUE]:
         return "no condition on other columns" + kept
-    return f"{predicate.all_of(*parts)!r}, against minimum and maximum{kept}"
+    return f"{predicate.all_of(*parts)!r}{kept}"
 
 
 def _index_reason(store: Store, filters: Filters, verdicts: Sequence[FileVerdict]) -> str:

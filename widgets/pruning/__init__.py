@@ -1,0 +1,1 @@
+"""Why files are read or skipped: model, figure, widget."""
