@@ -8,8 +8,9 @@ import pytest
 
 from tests.widgets import frames
 from widgets import SnapshotTimeline
-from widgets.timeline.figure import glyph, is_dense, timeline_figure
+from widgets.timeline.figure import is_dense, timeline_figure
 from widgets.timeline.model import APPEND, COMPACT, PAGE, bins, timeline_model
+from widgets.timeline.strip import glyph
 
 
 def test_a_compaction_adds_no_rows_and_an_append_rewrites_nothing():

@@ -1,53 +1,35 @@
-// LsmLevels: hover card, selection, keyboard walk over files, zoom by dragging, movement between snapshots.
+// LsmLevels: hover card, selection, keyboard walk over files, zoom by dragging; movement is in motion.js.
+const SHADES = [["runs", "runs"], ["files", "files"], ["bytes", "bytes"], ["deletes", "−D share"], ["masked", "DV share"]];
 function renderLevels({ model, el }) {
   const stage = lwStage(model, el, "levels");
   const over = lwEl("div", { class: "lw-over", role: "grid", "aria-label": "buckets of the table", tabindex: 0 });
   const worst = lwEl("span", { class: "lw-tools" }), opened = lwEl("div", { class: "lw-opened" });
   const host = lwEl("div", { class: "lw-pic", role: "grid", "aria-label": "levels", tabindex: 0 });
-  const card = lwEl("div", { class: "lw-card", hidden: true });
   const strip = lwEl("div", { class: "lw-strip" });
   const mode = lwSegments("x axis", [["keys", "keys"], ["bytes", "bytes"]], (v) => lwSet(model, { mode: v }));
+  const fill = lwSegments("fill by", [["level", "level"], ["origin", "age"]], (v) => lwSet(model, { fill_by: v }));
   const reset = lwButton("", "show all keys", () => lwSet(model, { key_range: [] }), { text: "Reset zoom" });
-  const shade = lwSegments("colour by", [["runs", "runs"], ["files", "files"], ["bytes", "bytes"], ["deletes", "−D share"]],
-    (v) => lwSet(model, { colour_by: v }));
+  const shade = lwSegments("colour by", SHADES, (v) => lwSet(model, { colour_by: v }));
   const row = lwEl("div", { class: "lw-row2" }, lwEl("span", { class: "lw-sub" }, "colour by"), shade, lwEl("span", { class: "lw-gap" }), worst);
-  stage.tools.append(mode, reset);
-  stage.body.append(row, over, opened, host, card, strip);
+  const one = lwEl("div", { class: "lw-one" }, opened, host, strip);
+  stage.tools.append(fill, mode, reset);
+  stage.body.append(row, over, one);
+  const card = lwCard(stage), motion = levelsMotion(host);
   let svg = null, drag = null;
   const frame = () => model.get("frame"), cards = () => frame().cards || [];
   const find = (name) => cards().find((c) => c.name === name);
   const chosen = () => (model.get("selected") || [])[0] || "";
   const groups = () => (svg ? [...svg.querySelectorAll(".file")] : []);
-  const groupOf = (name) => groups().find((g) => g.dataset.name === name);
+  const canZoom = () => frame().keyed !== false && model.get("mode") === "keys" && !model.get("static");
 
-  function places() {
-    return new Map(groups().map((g) => [g.dataset.name, { x: g.firstElementChild.getBoundingClientRect().left, g }]));
-  }
-  function move(before) {
-    const files = groups();
-    if (lwStill() || files.length + before.size > 600 || !before.size || !host.animate) return;
-    const ease = { duration: 240, easing: "cubic-bezier(.2,0,0,1)" };
-    for (const g of files) {
-      const old = before.get(g.dataset.name);
-      if (!old) { g.animate([{ opacity: 0 }, { opacity: 1 }], ease); continue; }
-      const by = old.x - g.firstElementChild.getBoundingClientRect().left;
-      if (Math.abs(by) > 0.5) g.animate([{ transform: `translateX(${by}px)` }, { transform: "none" }], ease);
-      before.delete(g.dataset.name);
-    }
-    for (const { g } of before.values()) {
-      const ghost = g.cloneNode(true);
-      ghost.classList.replace("file", "gone");
-      ghost.setAttribute("aria-hidden", "true");
-      svg.append(ghost);
-      ghost.animate([{ opacity: 1 }, { opacity: 0 }], ease).onfinish = () => ghost.remove();
-    }
-  }
   function ring() {
     if (!svg) return;
     svg.querySelectorAll(".ring").forEach((r) => r.remove());
-    groups().forEach((g) => g.setAttribute("aria-selected", String(g.dataset.name === chosen())));
-    const g = groupOf(chosen());
-    if (g) {
+    const name = chosen();
+    for (const g of groups()) {
+      const on = g.dataset.name === name;
+      g.setAttribute("aria-selected", String(on));
+      if (!on) continue;
       const b = g.getBBox();
       svg.append(lwMark("rect", { class: "ring", x: b.x - 3, y: b.y - 3, width: b.width + 6, height: b.height + 6, rx: 5,
         fill: "none", stroke: "var(--lw-ink)", "stroke-width": 2 }));
@@ -55,37 +37,37 @@ function renderLevels({ model, el }) {
     }
     detail();
   }
-  const facts = (c) => [
-    ["level", String(c.level)], ["size", c.bytes], ["rows", c.rows], ["keys", c.keys],
-    ["from", c.from], ["sequence", c.sequence], ["deletes", c.deletes], ["same keys also in", also(c)]];
   function also(c) {
     const runs = [...new Set(cards().filter((o) => o.lane < c.lane && o.lo <= c.hi && o.hi >= c.lo).map((o) => o.run))];
-    return runs.length ? `${runs.length} newer run${runs.length > 1 ? "s" : ""}: ${runs.slice(0, 6).join(", ")}${runs.length > 6 ? " …" : ""}` : "no newer run";
+    const unseen = ((frame().meta || {}).binned || []).some((lane) => lane < c.lane) ? " and rows without boxes" : "";
+    if (!runs.length) return unseen ? "rows without boxes: zoom in" : "no newer run";
+    return `${runs.length} newer run${runs.length > 1 ? "s" : ""}: ${runs.slice(0, 6).join(", ")}${runs.length > 6 ? " …" : ""}${unseen}`;
   }
+  const facts = (c) => [
+    ["level", String(c.level)], ["size", c.bytes], ["rows", c.rows], ["keys", c.keys],
+    ["from", c.from], ["deletes", c.deletes], ["masked", c.masked], ["sequence", c.sequence], ["same keys also in", also(c)]];
   function detail() {
     const c = find(chosen());
     strip.replaceChildren();
     if (!c) {
-      const words = cards().length ? "Click a file, or use the arrow keys, to see its keys, rows and sequence numbers." : "";
-      return strip.append(lwEl("span", { class: "lw-sub" }, words));
+      const unseen = chosen() ? `${chosen()} is not drawn as a box here.` : "Click a file, or use the arrow keys, to see its keys, rows and sequence numbers.";
+      return strip.append(lwEl("span", { class: "lw-sub" }, cards().length || chosen() ? unseen : ""));
     }
-    strip.append(lwEl("div", { class: "lw-strip-head" }, lwEl("code", {}, c.name), lwEl("span", { class: "lw-sub" }, "Esc clears · Z zooms to it")));
-    const grid = lwEl("div", { class: "lw-facts" });
-    for (const [k, v] of facts(c)) grid.append(lwEl("div", {}, lwEl("span", {}, k), lwEl("span", { title: v }, v)));
+    const keys = `Esc clears${canZoom() ? " · Z zooms to it" : ""} · Enter opens row groups`;
+    strip.append(lwEl("div", { class: "lw-strip-head" }, lwEl("code", { title: c.name }, c.name), lwEl("span", { class: "lw-hint" }, keys)));
+    const grid = lwEl("div", { class: "lw-facts lw-facts-file" });
+    for (const [k, v] of facts(c)) grid.append(lwEl("div", { "data-fact": k }, lwEl("span", {}, k), lwEl("span", { title: v }, v)));
     strip.append(grid);
   }
   function hover(g, event) {
-    const c = g && find(g.dataset.name);
-    card.hidden = !c;
-    if ((c ? c.name : "") !== model.get("hovered")) lwSet(model, { hovered: c ? c.name : "" });
-    if (!c) return;
+    const c = g && find(g.dataset.name), name = c ? c.name : "";
+    if (name !== model.get("hovered")) lwSet(model, { hovered: name });
+    if (!c) return card.hide();
     const rows = [[`L${c.level}, ${c.bytes}`, c.rows + " rows"], ["keys", c.keys], ["from", c.from], ["sequence", c.sequence]];
     if (c.deletes !== "0") rows.push(["deletes", c.deletes]);
-    card.replaceChildren(lwEl("code", {}, c.short), ...rows.map(([k, v]) => lwEl("div", {}, lwEl("span", {}, k), lwEl("span", {}, v))));
-    const box = stage.body.getBoundingClientRect(), wide = card.offsetWidth, tall = card.offsetHeight;
-    const x = event.clientX - box.left, y = event.clientY - box.top;
-    card.style.left = Math.max(4, Math.min(x + 14, box.width - wide - 4)) + "px";
-    card.style.top = (y - tall - 12 > 0 ? y - tall - 12 : y + 18) + "px";
+    if (c.masked !== "–") rows.push(["masked", c.masked]);
+    if (c.next) rows.push(["next", c.next]);
+    card.show(event, c.short, rows);
   }
   function pick(name) { lwSet(model, { selected: name ? [name] : [] }); }
   function open() {
@@ -96,36 +78,47 @@ function renderLevels({ model, el }) {
       lwMark("rect", { x: b.x - 3, y: b.y - 3, width: b.width + 6, height: b.height + 6, rx: 4, fill: "none", stroke: ink, "stroke-width": 2, class: "ring" }),
       lwMark("path", { d: `M${b.x + b.width / 2} ${b.y + b.height + 3}v6`, stroke: ink, "stroke-width": 2 }));
   }
+  function overview(f) {
+    over.hidden = row.hidden = opened.hidden = !f.overview;
+    one.classList.toggle("lw-framed", Boolean(f.overview));
+    if (!f.overview) return;
+    over.innerHTML = f.overview;
+    open();
+    const chips = (f.worst || []).map(([id, words, runs]) => lwEl("button", {
+      type: "button", class: "lw-chip", "aria-pressed": String(id === model.get("opened")), onclick: () => lwSet(model, { opened: id }) }, words + " ", lwEl("b", {}, runs)));
+    worst.replaceChildren(lwEl("span", { class: "lw-sub lw-wide" }, "worst first"), ...chips);
+    opened.textContent = f.opened || "";
+  }
   function draw() {
-    const f = frame(), before = places();
+    const f = frame(), before = motion.places(groups());
     stage.words(f);
     svg = f.svg ? stage.picture(host, f.svg) : null;
     host.setAttribute("aria-label", f.label || "levels");
-    over.hidden = row.hidden = opened.hidden = !f.overview;
-    if (f.overview) {
-      over.innerHTML = f.overview;
-      open();
-      const chips = (f.worst || []).map(([id, words, runs]) => lwEl("button", {
-        type: "button", class: "lw-chip", "aria-pressed": String(id === model.get("opened")), onclick: () => lwSet(model, { opened: id }) }, words + " ", lwEl("b", {}, runs)));
-      worst.replaceChildren(lwEl("span", { class: "lw-sub lw-wide" }, "most runs first"), ...chips);
-      opened.textContent = f.opened || "";
-    }
-    mode.show(model.get("mode")); shade.show(model.get("colour_by"));
-    reset.disabled = !(model.get("key_range") || []).length || model.get("static");
+    overview(f);
+    mode.show(f.keyed === false ? "bytes" : model.get("mode")); fill.show(model.get("fill_by")); shade.show(model.get("colour_by"));
+    mode.hidden = f.keyed === false;
+    fill.hidden = model.get("static") || f.keyed === false;
+    reset.hidden = f.keyed === false || model.get("static");
+    reset.disabled = !(model.get("key_range") || []).length;
     stage.root.dataset.n = String(groups().length);
-    move(before); ring();
-    card.hidden = true;
+    if (svg) motion.play(svg, before, groups(), { level: (name) => (find(name) || {}).level, plot: f.meta.plot });
+    ring();
+    card.hide();
   }
   over.addEventListener("click", (event) => {
     const cell = event.target.closest(".cell");
     if (cell) lwSet(model, { opened: cell.dataset.bucket });
   });
-  const cellStep = (dx) => () => {
-    const all = [...over.querySelectorAll(".cell")], at = all.findIndex((c) => c.dataset.bucket === model.get("opened"));
-    const to = all[Math.min(Math.max(at + dx, 0), all.length - 1)];
-    if (to) lwSet(model, { opened: to.dataset.bucket });
+  const cellStep = (dx, dy) => () => {
+    const all = [...over.querySelectorAll(".cell")], box = (c) => c.querySelector(".box").getBBox();
+    const from = all.find((c) => c.dataset.bucket === model.get("opened")) || all[0];
+    if (!from) return;
+    const at = box(from), way = (b) => (dx ? (b.x - at.x) * dx : (b.y - at.y) * dy);
+    const off = (b) => Math.abs(dx ? b.y - at.y : b.x - at.x);
+    const there = all.map((c) => [c, box(c)]).filter(([, b]) => way(b) > 1 && off(b) < 2).sort((a, b) => way(a[1]) - way(b[1]))[0];
+    if (there) lwSet(model, { opened: there[0].dataset.bucket });
   };
-  lwKeys(over, { ArrowLeft: cellStep(-1), ArrowRight: cellStep(1) });
+  lwKeys(over, { ArrowLeft: cellStep(-1, 0), ArrowRight: cellStep(1, 0), ArrowUp: cellStep(0, -1), ArrowDown: cellStep(0, 1) });
   function nearest(event) {
     const direct = event.target.closest && event.target.closest(".file");
     if (direct) return direct;
@@ -141,36 +134,35 @@ function renderLevels({ model, el }) {
     const [x] = lwPoint(svg, event), [left, , wide] = frame().meta.plot, [lo, hi] = frame().meta.view;
     return Math.min(Math.max(lo + ((x - left) / wide) * (hi - lo), lo), hi);
   };
+  function brush(event) {
+    const [left, top, wide, tall] = frame().meta.plot, [lo, hi] = frame().meta.view;
+    const px = (v) => left + ((v - lo) / (hi - lo)) * wide;
+    drag.ends = [drag.from, share(event)].sort((a, b) => a - b);
+    if (!drag.mark) {
+      drag.mark = lwMark("rect", { class: "brush", y: top - 4, height: tall + 4, fill: "var(--lw-ink)", "fill-opacity": 0.08, stroke: "var(--lw-ink)" });
+      svg.append(drag.mark);
+    }
+    drag.mark.setAttribute("x", px(drag.ends[0])); drag.mark.setAttribute("width", px(drag.ends[1]) - px(drag.ends[0]));
+    hover(null, event);
+  }
   host.addEventListener("pointerdown", (event) => {
-    if (!svg) return;
+    if (!svg || event.button) return;
     host.focus({ preventScroll: true });
-    const can = model.get("mode") === "keys" && !model.get("static");
-    drag = { x: event.clientX, from: can ? share(event) : null, mark: null };
+    drag = { x: event.clientX, from: canZoom() ? share(event) : null, mark: null };
     event.preventDefault();
   });
   host.addEventListener("pointermove", (event) => {
     if (!svg) return;
-    if (drag && drag.from != null && Math.abs(event.clientX - drag.x) > 5) {
-      const [left, top, wide, tall] = frame().meta.plot, [lo, hi] = frame().meta.view;
-      const px = (v) => left + ((v - lo) / (hi - lo)) * wide, ends = [drag.from, share(event)].sort((a, b) => a - b);
-      if (!drag.mark) { drag.mark = lwMark("rect", { class: "brush", y: top - 4, height: tall + 4, fill: "var(--lw-ink)", "fill-opacity": 0.08, stroke: "var(--lw-ink)" }); svg.append(drag.mark); }
-      drag.mark.setAttribute("x", px(ends[0])); drag.mark.setAttribute("width", px(ends[1]) - px(ends[0]));
-      drag.ends = ends; card.hidden = true;
-      return;
-    }
+    if (drag && drag.from != null && Math.abs(event.clientX - drag.x) > 5) return brush(event);
     hover(nearest(event), event);
   });
   host.addEventListener("pointerup", (event) => {
     const done = drag;
     drag = null;
     if (!done) return;
-    if (done.mark) {
-      done.mark.remove();
-      if (done.ends[1] - done.ends[0] > 1e-9) lwSet(model, { key_range: done.ends });
-      return;
-    }
-    const g = nearest(event);
-    pick(g ? g.dataset.name : "");
+    if (!done.mark) { const g = nearest(event); return pick(g ? g.dataset.name : ""); }
+    done.mark.remove();
+    if (done.ends[1] - done.ends[0] > 1e-9) lwSet(model, { key_range: done.ends });
   });
   host.addEventListener("pointerleave", (event) => { hover(null, event); if (drag && drag.mark) drag.mark.remove(); drag = null; });
   const sideways = (by) => () => {
@@ -189,10 +181,16 @@ function renderLevels({ model, el }) {
     const best = all.filter((o) => o.lane === to).sort((a, b) => gap(a) - gap(b))[0];
     if (best) pick(best.name);
   };
+  function enter() {
+    if (!find(chosen())) return;
+    lwSet(model, { entered: "" });
+    lwSet(model, { entered: chosen() });
+    stage.say("row groups of " + chosen());
+  }
+  const zoom = () => { const c = find(chosen()); if (c && c.hi > c.lo && canZoom()) lwSet(model, { key_range: [c.lo, c.hi] }); };
   lwKeys(host, {
     ArrowLeft: sideways(-1), ArrowRight: sideways(1), ArrowUp: vertical(-1), ArrowDown: vertical(1),
-    Escape: () => pick(""), "0": () => lwSet(model, { key_range: [] }),
-    z: () => { const c = find(chosen()); if (c && c.hi > c.lo && !model.get("static")) lwSet(model, { key_range: [c.lo, c.hi] }); },
+    Escape: () => pick(""), Enter: enter, "0": () => lwSet(model, { key_range: [] }), z: zoom, Z: zoom,
   });
   stage.on("change:frame", draw);
   stage.on("change:selected", ring);

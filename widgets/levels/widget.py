@@ -1,7 +1,7 @@
 """LsmLevels: the files of one bucket by level and key; for a table of many buckets an overview above it.
 
 Traits: `snapshot`, `selected` (file names), `hovered`, `key_range` (shown part of the key axis, 0 … 1),
-`mode` keys | bytes, `fill_by` level | origin (age of the rows), `opened` (bucket id), `colour_by` (of the overview),
+`mode` keys | bytes, `fill_by` level | origin (age of rows), `opened` (bucket id), `colour_by` (overview),
 `entered` (the file whose row groups were asked for by Enter), `plan` (inputs and output of the next
 compaction, outlined; with `running` the one at work). States of past snapshots are kept while one scrubs,
 CACHED of them; `refresh` forgets them.

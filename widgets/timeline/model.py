@@ -1,13 +1,15 @@
 """The commits of a table as columns: what a timeline draws, and which bin or page a commit falls in.
 
-Invariants: commits are in commit order (by id); `rows` counts what APPEND and OVERWRITE added, `rewritten`
-the bytes COMPACT wrote, so a compaction visibly adds nothing; a bin never takes the colour of its rarest
-kind. Pure: from `table.inspect.commits()`. Called by the figure and by the widget.
+Expired snapshots that a tag keeps stand before all others: one can still travel there. Invariants: commits
+are in commit order (by id); `rows` counts what APPEND and OVERWRITE added, `rewritten` the bytes COMPACT
+wrote, so a compaction visibly adds nothing; a bin never takes the colour of its rarest kind. Pure: from
+`table.inspect.commits()` and `.references()`. Called by the figure and by the widget.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +36,12 @@ class TimelineModel:
     files_added: np.ndarray
     files_removed: np.ndarray
     tags: tuple[tuple[str, int], ...] = ()
+    branches: tuple[tuple[str, int], ...] = ()
+    """Name and the snapshot each branch began at."""
+    kept: int = 0
+    """How many of the first commits have expired and are kept by a tag."""
+    paused: tuple[tuple[int, int | None], ...] = ()
+    """Spans of snapshots (first, last or None) in which automatic compaction was off."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -41,7 +49,12 @@ class TimelineModel:
     @property
     def expired(self) -> int:
         """How many commits came before the oldest one that is left."""
-        return int(self.ids[0]) - 1 if len(self) else 0
+        return int(self.ids[self.kept]) - 1 if len(self) > self.kept else 0
+
+    def span(self, first: int, last: int) -> tuple[int, int]:
+        """The positions [from, to) of the snapshot ids `first` … `last`, as far as they are there."""
+        low, high = sorted((first, last))
+        return int(np.searchsorted(self.ids, low)), int(np.searchsorted(self.ids, high, side="right"))
 
     def index_of(self, snapshot: int) -> int | None:
         """The position of a snapshot id, or None."""
@@ -62,12 +75,17 @@ class TimelineModel:
         parts = [f"#{self.ids[index]} {self.kind(index)}"]
         if (moment := self.time(index)) is not None:
             parts.append(fmt.stamp(moment, today=self.time(len(self) - 1)))
+        if index < self.kept:
+            return " · ".join([*parts, f"expired, kept by tag {self._tag_of(index)}"])
         parts.append(f"{fmt.plus(int(self.rows[index]))} rows")
         if self.kinds[index] == COMPACT:
             parts.append(
                 f"{fmt.plural(int(self.files_removed[index]), 'file')} → {self.files_added[index]:,}"
             )
         return " · ".join(parts)
+
+    def _tag_of(self, index: int) -> str:
+        return next((name for name, snapshot in self.tags if snapshot == self.ids[index]), "")
 
     def spoken(self, index: int) -> str:
         """What a screen reader says: `412, APPEND, 652,692 rows`."""
@@ -109,10 +127,24 @@ class Bins:
 
 
 def timeline_model(
-    commits: pa.Table, *, title: str = "", tags: Mapping[str, int] | None = None
+    commits: pa.Table,
+    *,
+    title: str = "",
+    tags: Mapping[str, int] | None = None,
+    references: pa.Table | None = None,
+    paused: Sequence[tuple[int, int | None]] = (),
 ) -> TimelineModel:
-    """The model of `table.inspect.commits()`. Columns that are missing count as nothing."""
+    """The model of `inspect.commits()` and `.references()`. Columns that are missing count as nothing."""
+    named = references.to_pylist() if references is not None else []
     commits = commits.sort_by("snapshot_id") if commits.num_rows else commits
+    oldest = commits["snapshot_id"][0].as_py() if commits.num_rows else 0
+    gone = _kept_by_tags(named, oldest)
+    if gone.num_rows:
+        commits = pa.concat_tables([gone, commits], promote_options="permissive")
+    flags = {r["name"]: r["snapshot_id"] for r in named if r["kind"] == "tag"} | dict(tags or {})
+    bends = {
+        r["name"]: r["snapshot_id"] for r in named if r["kind"] == "branch" and r["snapshot_id"] is not None
+    }
     kinds = np.full(commits.num_rows, ANALYZE, dtype=np.int8)
     names = commits["commit_kind"].combine_chunks() if commits.num_rows else pa.array([], pa.string())
     for code, name in enumerate(KINDS):
@@ -127,8 +159,24 @@ def timeline_model(
         rewritten=np.where(kinds == COMPACT, _numbers(commits, "bytes_added"), 0),
         files_added=_numbers(commits, "files_added"),
         files_removed=_numbers(commits, "files_removed"),
-        tags=tuple(sorted((tags or {}).items(), key=lambda item: item[1])),
+        tags=_by_id(flags),
+        branches=_by_id(bends),
+        kept=gone.num_rows,
+        paused=tuple(paused),
     )
+
+
+def _by_id(names: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(names.items(), key=lambda item: (item[1], item[0])))
+
+
+def _kept_by_tags(named: Sequence[Mapping[str, Any]], oldest: int) -> pa.Table:
+    """Snapshots before the oldest commit that are left by name only, as rows of commits."""
+    rows = {r["snapshot_id"]: r for r in named if r["kind"] == "tag" and r["snapshot_id"] < oldest}
+    ids = sorted(rows)
+    times = pa.array([rows[i].get("commit_time") for i in ids], pa.timestamp("ms"))
+    kinds = pa.array([rows[i].get("commit_kind") for i in ids], pa.string())
+    return pa.table({"snapshot_id": pa.array(ids, pa.int64()), "commit_kind": kinds, "commit_time": times})
 
 
 def _numbers(commits: pa.Table, name: str) -> np.ndarray:
@@ -147,24 +195,26 @@ def _times(commits: pa.Table) -> np.ndarray:
     return column.cast(pa.timestamp("ms")).to_numpy().astype("datetime64[ms]")
 
 
-def bins(model: TimelineModel, places: int) -> Bins:
-    """The commits in at most `places` bins of equal count."""
-    per = max(1, -(-len(model) // max(places, 1)))
-    starts = np.arange(0, len(model), per)
+def bins(model: TimelineModel, places: int, first: int = 0, last: int | None = None) -> Bins:
+    """The commits first … last in at most `places` bins of equal count."""
+    shown = slice(first, len(model) if last is None else last)
+    kinds, rows, rewritten = model.kinds[shown], model.rows[shown], model.rewritten[shown]
+    per = max(1, -(-len(kinds) // max(places, 1)))
+    starts = np.arange(0, len(kinds), per)
     if not len(starts):
         empty = np.zeros(0, dtype=np.int64)
         return Bins(per, empty, empty, empty, ())
     rare = []
     for kind in range(len(KINDS)):
-        at = np.flatnonzero(model.kinds == kind)
-        if kind != APPEND and len(at) and len(at) < RARE_SHARE * len(model):
+        at = np.flatnonzero(kinds == kind)
+        if kind != APPEND and len(at) and len(at) < RARE_SHARE * len(kinds):
             places_of, counts = np.unique(at // per, return_counts=True)
             rare += [(int(b), kind, int(n)) for b, n in zip(places_of, counts, strict=True)]
     return Bins(
         per=per,
-        append=np.add.reduceat(np.where(model.kinds == APPEND, model.rows, 0), starts),
-        overwrite=np.add.reduceat(np.where(model.kinds == OVERWRITE, model.rows, 0), starts),
-        rewritten=np.add.reduceat(model.rewritten, starts),
+        append=np.add.reduceat(np.where(kinds == APPEND, rows, 0), starts),
+        overwrite=np.add.reduceat(np.where(kinds == OVERWRITE, rows, 0), starts),
+        rewritten=np.add.reduceat(rewritten, starts),
         rare=tuple(sorted(rare)),
     )
 

@@ -1,20 +1,24 @@
-// SnapshotTimeline: scrub, step, play and jump. The cursor moves here at once; Python follows with `snapshot`.
+// SnapshotTimeline: scrub, step, play, jump, zoom. The cursor moves here at once; Python follows with `snapshot`.
+const PACE = { step: 500, compact: 950 };
 function renderTimeline({ model, el }) {
   const stage = lwStage(model, el, "timeline");
   const host = lwEl("div", { class: "lw-pic", tabindex: 0, role: "slider", "aria-label": "snapshot", "aria-orientation": "horizontal" });
   const jump = lwEl("input", { type: "text", placeholder: "id, tag, time", "aria-label": "jump to snapshot id, tag or time", size: 12 });
   const play = lwButton("play", "play", () => toggle());
   const speed = lwButton("", "speed", () => { pace = pace === 4 ? 1 : pace * 2; showPlay(); }, { text: "×1" });
+  const all = lwButton("", "show all commits", () => lwSet(model, { range: [] }), { text: "Show all" });
   stage.tools.append(lwButton("first", "first commit", () => go(0)), play, lwButton("last", "last commit", () => go(count() - 1)), speed, jump);
   const chip = lwEl("span", { class: "lw-chip lw-warn" }, "viewing the past", lwEl("span", { class: "lw-wide" }, ": linked views are read-only"));
   const latest = lwButton("", "go to the latest snapshot", () => go(count() - 1), { text: "Latest" });
-  const hint = lwEl("span", { class: "lw-hint lw-wide" }, "← → step · Shift ×10 · Space play · / jump");
+  const hint = lwEl("span", { class: "lw-hint lw-wide" });
   stage.tools.prepend(hint);
-  stage.foot.append(lwEl("span", { class: "lw-legend" }), lwEl("span", { class: "lw-gap" }), chip, latest);
+  stage.foot.append(lwEl("span", { class: "lw-legend" }), lwEl("span", { class: "lw-gap" }), chip, all, latest);
   stage.body.append(host);
-  let svg = null, timer = null, pace = 1;
+  const card = lwCard(stage);
+  let svg = null, timer = null, pace = 1, dragging = null;
   const frame = () => model.get("frame"), meta = () => frame().meta || { regions: [], says: [], spoken: [] };
   const count = () => meta().count || 0, index = () => model.get("index");
+  const live = () => !model.get("static");
 
   function go(to) {
     const at = Math.min(Math.max(to, 0), count() - 1);
@@ -24,19 +28,31 @@ function renderTimeline({ model, el }) {
   function showPlay() {
     play.replaceChildren(lwIcon(timer ? "pause" : "play"));
     play.setAttribute("aria-label", timer ? "pause" : "play");
+    play.title = timer ? "pause" : "play";
     speed.textContent = "×" + pace;
   }
-  function toggle() {
-    if (timer) { clearTimeout(timer); timer = null; return showPlay(); }
-    if (index() >= count() - 1) go(0);
-    const tick = () => {
-      if (index() >= count() - 1) { timer = null; return showPlay(); }
-      go(index() + 1);
-      timer = setTimeout(tick, 500 / pace);
-    };
-    timer = setTimeout(tick, 500 / pace);
+  function pause() {
+    clearTimeout(timer);
+    timer = null;
     showPlay();
   }
+  function toggle() {
+    if (timer) return pause();
+    if (index() >= count() - 1) go(0);
+    const wait = () => ((meta().kinds || "")[index() - meta().first] === "1" && pace === 1 ? PACE.compact : PACE.step / pace);
+    const tick = () => {
+      if (index() >= count() - 1) return pause();
+      go(index() + 1);
+      timer = setTimeout(tick, wait());
+    };
+    timer = setTimeout(tick, wait());
+    showPlay();
+  }
+  // The words of a commit: those in view are at hand, in a denser one Python tells the chosen one.
+  const words = (at) => {
+    const m = meta(), said = model.get("said") || ["", ""], i = at - m.first;
+    return m.says[i] === undefined ? said : [m.says[i], m.spoken[i]];
+  };
   function cursor() {
     const m = meta(), at = index(), old = svg && svg.querySelector(".cursor");
     if (old) old.remove();
@@ -47,8 +63,9 @@ function renderTimeline({ model, el }) {
     chip.style.visibility = latest.style.visibility = past ? "visible" : "hidden";
     const strip = m.regions.find((r) => r.step);
     if (!svg || !strip || at < m.first || at >= m.last) return;
-    const says = m.says[at - m.first], x = strip.x + (at - m.first + 0.5) * strip.step, y = m.lineY, w = svg.viewBox.baseVal.width;
-    host.setAttribute("aria-valuetext", m.spoken[at - m.first]);
+    const [says, spoken] = words(at);
+    const x = strip.x + (at - m.first + 0.5) * strip.step, y = m.lineY, w = svg.viewBox.baseVal.width;
+    host.setAttribute("aria-valuetext", spoken);
     const g = lwMark("g", { class: "cursor" }), ink = "var(--lw-ink)";
     g.append(
       lwMark("path", { d: `M${x} ${m.top + 20}V${y - 9}M${x} ${y + 9}V${m.bottom}`, stroke: ink, "stroke-width": 2 }),
@@ -69,44 +86,76 @@ function renderTimeline({ model, el }) {
     svg = f.svg ? stage.picture(host, f.svg) : null;
     stage.picture(stage.foot.querySelector(".lw-legend"), f.legend || "");
     stage.root.dataset.n = String(count());
+    all.hidden = !(model.get("range") || []).length;
+    hint.textContent = "← → step · Shift ×10 · Space play" + (live() ? " · + − zoom" : "") + " · / jump";
     cursor();
   }
-  function at(event) {
+  // The region under the pointer and the commit there.
+  function hit(event) {
     const [x, y] = lwPoint(svg, event);
     for (const r of meta().regions) {
       if (y < r.y || y > r.y + r.h) continue;
       const i = r.step ? r.first + Math.floor((x - r.x) / r.step) : Math.floor(((x - r.x) / r.w) * r.n);
       const lo = r.step ? r.first : 0, hi = (r.step ? meta().last : r.n) - 1;
-      return Math.min(Math.max(i, lo), hi);
+      return { r, y, at: Math.min(Math.max(i, lo), hi) };
     }
     return null;
   }
-  let dragging = false;
+  const edge = (r, i) => (r.step ? r.x + (i - r.first) * r.step : r.x + (i / r.n) * r.w);
+  function brush(at) {
+    const { r, from } = dragging, ends = [Math.min(from, at), Math.max(from, at)];
+    dragging.ends = ends;
+    if (!dragging.mark) {
+      dragging.mark = lwMark("rect", { class: "brush", y: r.y + 2, height: r.h - 8, fill: "var(--lw-ink)", "fill-opacity": 0.08, stroke: "var(--lw-ink)" });
+      svg.append(dragging.mark);
+    }
+    dragging.mark.setAttribute("x", edge(r, ends[0]));
+    dragging.mark.setAttribute("width", Math.max(edge(r, ends[1] + 1) - edge(r, ends[0]), 2));
+  }
   host.addEventListener("pointerdown", (event) => {
-    const i = svg && at(event);
-    if (i == null) return;
-    host.focus(); dragging = true; host.setPointerCapture(event.pointerId); go(i); event.preventDefault();
+    const found = svg && !event.button && hit(event);
+    if (!found) return;
+    const { r, at, y } = found;
+    const ranging = live() && (event.shiftKey || (r.axis !== undefined && y > r.axis));
+    host.focus({ preventScroll: true }); pause(); card.hide();
+    dragging = { r, from: at, ranging };
+    host.setPointerCapture(event.pointerId);
+    if (!ranging) go(at);
+    event.preventDefault();
   });
   host.addEventListener("pointermove", (event) => {
-    const i = svg && at(event);
-    if (i == null) return;
-    if (dragging) go(i);
-    else if (model.get("hovered") !== String(i)) lwSet(model, { hovered: String(i) });
+    const found = svg && hit(event);
+    if (!found) return;
+    if (dragging && dragging.ranging) return brush(found.at);
+    if (dragging) return go(found.at);
+    if (model.get("hovered") !== String(found.at)) lwSet(model, { hovered: String(found.at) });
+    const says = meta().says[found.at - meta().first];
+    if (found.r.step && says && found.at !== index()) card.show(event, says.split(" · ")[0], says.split(" · ").slice(1).map((part) => [part, ""]));
+    else card.hide();
   });
-  host.addEventListener("pointerup", () => { dragging = false; });
-  host.addEventListener("pointerleave", () => { if (model.get("hovered")) lwSet(model, { hovered: "" }); });
+  host.addEventListener("pointerup", () => {
+    const done = dragging;
+    dragging = null;
+    if (!done || !done.ranging) return;
+    if (done.mark) done.mark.remove();
+    if (done.ends && done.ends[1] > done.ends[0]) model.send({ verb: "range", first: done.ends[0], last: done.ends[1] });
+  });
+  host.addEventListener("pointerleave", () => { card.hide(); if (model.get("hovered")) lwSet(model, { hovered: "" }); });
   const by = (n) => (event) => go(index() + n * (event.shiftKey ? 10 : 1));
+  const zoom = (closer) => () => { if (live()) model.send({ verb: "zoom", closer }); };
   lwKeys(host, {
     ArrowLeft: by(-1), ArrowRight: by(1), Home: () => go(0), End: () => go(count() - 1), " ": toggle,
     PageUp: () => go(index() - 10), PageDown: () => go(index() + 10), "/": () => { jump.focus(); jump.select(); },
+    "+": zoom(true), "=": zoom(true), "-": zoom(false), "0": () => { if (live()) lwSet(model, { range: [] }); },
   });
   jump.addEventListener("keydown", (event) => {
     event.stopPropagation();
-    if (event.key === "Enter") lwSet(model, { jump: jump.value });
+    if (event.key === "Enter") { lwSet(model, { jump: "" }); lwSet(model, { jump: jump.value }); }
     if (event.key === "Escape" || event.key === "Enter") host.focus();
   });
   stage.on("change:frame", draw);
   stage.on("change:index", cursor);
+  stage.on("change:said", () => { if (meta().says[index() - meta().first] === undefined) cursor(); });
   draw(); showPlay();
   return () => { clearTimeout(timer); stage.off(); };
 }

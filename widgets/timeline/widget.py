@@ -1,11 +1,13 @@
 """SnapshotTimeline: commits over time; moving through it is time travel for everything linked.
 
-Traits: `index` (position), `snapshot` (id), `selected` ((id,)), `jump` (text of the search field). The
-picture is drawn again only when another page of commits, another width or another history must be shown;
-the page moves the cursor.
+Traits: `index` (position), `snapshot` (id), `selected` ((id,)), `range` (the shown snapshots, first and last
+id; empty for all), `jump` (text of the search field), `said` (the selected commit in words). The picture is
+drawn again only when other commits, another width or another history must be shown; the page moves the
+cursor. `watch` follows a job that writes, in a thread of its own; every reading holds the lock.
 """
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import pyarrow as pa
@@ -14,17 +16,28 @@ import traitlets
 from widgets import _format as fmt
 from widgets import _static, _svg
 from widgets._svg import Figure
-from widgets._view import Source, View, module, title_of
+from widgets._view import LINKED, Source, View, module, title_of
 from widgets.timeline import figure as draw
 from widgets.timeline.model import PAGE, TimelineModel, page_of, text_form, timeline_model
 
+LEAST, GROW = 5, 2
+WATCH_MOST = 24 * 3600.0
+
 
 class SnapshotTimeline(View):
-    """Commits by kind, rows and bytes, from a table or from the Arrow table of its commits."""
+    """Commits by kind, rows and bytes, from a table, a simulation, or the Arrow table of its commits.
+
+    `follow` reads anew every second (or every so many) while a job writes, see `watch`; `paused` are spans
+    (first, last or None) of snapshots in which automatic compaction was off.
+    """
 
     _esm = module("timeline/view.js", "renderTimeline")
+    links = (*LINKED, "range")
     index = traitlets.Int(-1).tag(sync=True)
+    range = traitlets.Tuple().tag(sync=True)
     jump = traitlets.Unicode("").tag(sync=True)
+    said = traitlets.Tuple(("", "")).tag(sync=True)
+    paused = traitlets.Tuple().tag(sync=False)
 
     def __init__(
         self,
@@ -32,6 +45,8 @@ class SnapshotTimeline(View):
         *,
         title: str = "",
         tags: Mapping[str, int] | None = None,
+        paused: Sequence[tuple[int, int | None]] = (),
+        follow: float = 0.0,
         **kwargs: object,
     ) -> None:
         self._source, self._tags = source, dict(tags or {})
@@ -39,11 +54,17 @@ class SnapshotTimeline(View):
         self._commits = pa.table({"snapshot_id": pa.array([], pa.int64())})
         self._model = timeline_model(self._commits, title=self._title)
         self._settling = False
-        super().__init__(**kwargs)
+        self._reading = threading.RLock()
+        self._unwatched: threading.Event | None = None
+        super().__init__(paused=tuple(paused), **kwargs)
         self.observe(self._on_index, "index")
         self.observe(self._on_snapshot, "snapshot")
         self.observe(self._on_jump, "jump")
+        self.observe(lambda _change: self.redraw(), "range")
+        self.observe(lambda _change: self.refresh(), "paused")
         self.refresh()
+        if follow:
+            self.watch(float(follow))
 
     @property
     def model(self) -> TimelineModel:
@@ -52,27 +73,73 @@ class SnapshotTimeline(View):
 
     def refresh(self) -> Self:
         """Read the commits again. A view of the latest follows the latest, any other keeps its snapshot."""
-        self.guarded(
-            self._load, what="The snapshots could not be read.", next_step="Check the table, then refresh()."
-        )
+        with self._reading:
+            self.guarded(
+                self._load,
+                what="The snapshots could not be read.",
+                next_step="Check the table, then refresh().",
+            )
         return self
 
     def _load(self) -> None:
-        commits = self._source if isinstance(self._source, pa.Table) else self._source.inspect.commits()
+        inspect = getattr(self._source, "inspect", None)
+        commits = self._source if inspect is None else inspect.commits()
+        names = inspect.references() if hasattr(inspect, "references") else None
         follows = not len(self._model) or self.index >= len(self._model) - 1
         held = self.snapshot
         self._commits = commits
-        self._model = timeline_model(commits, title=self._title, tags=self._tags)
+        given = {"title": self._title, "tags": self._tags, "references": names, "paused": self.paused}
+        self._model = timeline_model(commits, **given)
         kept = None if follows or held is None else self._model.index_of(held)
         self._settle(len(self._model) - 1 if kept is None else kept)
         self.redraw()
 
+    def watch(self, seconds: float = 1.0, *, most: float = WATCH_MOST) -> Self:
+        """Read anew when there is a new snapshot, looking every `seconds`, until `unwatch` (or `most`)."""
+        self.unwatch()
+        stop = self._unwatched = threading.Event()
+        arguments = (stop, max(float(seconds), 0.1), most)
+        threading.Thread(target=self._watch, args=arguments, name="timeline-watch", daemon=True).start()
+        return self
+
+    def _watch(self, stop: threading.Event, seconds: float, most: float) -> None:
+        left, seen = most, self._newest()
+        while left > 0 and not stop.wait(seconds):
+            left -= seconds
+            newest = self._newest()
+            if newest is None or newest != seen:
+                seen = newest
+                self.refresh()
+
+    def _newest(self) -> int | None:
+        """The id of the newest snapshot, without reading any; None if only reading can tell."""
+        store = getattr(self._source, "store", None)
+        try:
+            return None if store is None else store.snapshots.latest_id()
+        except OSError:  # told by the next refresh
+            return None
+
+    def unwatch(self) -> Self:
+        """Stop following."""
+        if self._unwatched is not None:
+            self._unwatched.set()
+        self._unwatched = None
+        return self
+
+    def close(self) -> None:
+        """Stop following and leave the page."""
+        self.unwatch()
+        super().close()
+
     def _settle(self, index: int) -> None:
         """Make all traits say the same commit."""
+        model = self._model
+        there = 0 <= index < len(model)
         self._settling = True
         try:
             self.index = index
-            self.snapshot = int(self._model.ids[index]) if 0 <= index < len(self._model) else None
+            self.said = (model.sentence(index), model.spoken(index)) if there else ("", "")
+            self.snapshot = int(model.ids[index]) if there else None
             self.selected = () if self.snapshot is None else (self.snapshot,)
         finally:
             self._settling = False
@@ -80,10 +147,49 @@ class SnapshotTimeline(View):
     def _on_index(self, change: Mapping[str, Any]) -> None:
         if self._settling or not len(self._model):
             return
-        self._settle(min(max(int(change["new"]), 0), len(self._model) - 1))
-        shown = self.frame.get("meta", {})
-        if not shown.get("first", 0) <= self.index < shown.get("last", 0):
-            self.redraw()
+        with self._reading:
+            self._settle(min(max(int(change["new"]), 0), len(self._model) - 1))
+            shown = self.frame.get("meta", {})
+            if not shown.get("first", 0) <= self.index < shown.get("last", 0):
+                self._shift() if self.range else self.redraw()
+
+    def _shift(self) -> None:
+        """Move the range so that it holds the selected commit; it keeps its length."""
+        first, last = self._chosen() or (0, 0)
+        by = self.index - last + 1 if self.index >= last else min(self.index - first, 0)
+        self._show(first + by, last + by)
+
+    def _show(self, first: int, last: int) -> None:
+        """Show the positions [first, last), or all if that is all."""
+        first, last = max(first, 0), min(last, len(self._model))
+        whole = last - first >= len(self._model)
+        self.range = (
+            () if whole or last <= first else (int(self._model.ids[first]), int(self._model.ids[last - 1]))
+        )
+
+    def zoom(self, factor: float) -> Self:
+        """Show `factor` times fewer commits around the selected one; below 1 more; at last all again."""
+        width = self.width
+        first, last = draw.shown_at(self._model, self.index, width, self._chosen())
+        length = max(round((last - first) / factor), LEAST)
+        start = min(max(self.index - length // 2, 0), max(len(self._model) - length, 0))
+        self._show(start, start + length)
+        return self
+
+    def _on_verb(self, widget: object, content: Mapping[str, Any], buffers: object) -> None:
+        if content.get("verb") == "zoom":
+            self.zoom(GROW if content.get("closer") else 1 / GROW)
+        elif content.get("verb") == "range":
+            self._show(int(content.get("first", 0)), int(content.get("last", 0)) + 1)
+        else:
+            super()._on_verb(widget, content, buffers)
+
+    def _chosen(self) -> tuple[int, int] | None:
+        """The positions of `range`."""
+        if len(self.range) != 2 or not len(self._model):
+            return None
+        first, last = self._model.span(int(self.range[0]), int(self.range[1]))
+        return (first, last) if last > first else None
 
     def _on_snapshot(self, change: Mapping[str, Any]) -> None:
         if self._settling or change["new"] is None:
@@ -99,12 +205,12 @@ class SnapshotTimeline(View):
 
     def figure(self, *, width: float) -> Figure:
         """The picture with its cursor."""
-        return draw.timeline_figure(self._model, index=self.index, width=width)
+        return draw.timeline_figure(self._model, index=self.index, width=width, chosen=self._chosen())
 
     def words(self, *, width: float) -> dict[str, Any]:
         """Title, how many commits, how many a bar stands for."""
-        legend = draw.legend(width)
-        words = {"title": "Snapshots", "subtitle": self._subtitle(width)}
+        legend = draw.legend(width, expired=bool(self._model.expired))
+        words = {"title": "Snapshots", "subtitle": self._subtitle(width), "zoomed": bool(self.range)}
         return words | {"legend": _svg.live(legend), "legend_body": legend.body}
 
     def _subtitle(self, width: float) -> str:
@@ -116,9 +222,11 @@ class SnapshotTimeline(View):
         first, last = model.time(0), model.time(len(model) - 1)
         if first is not None and last is not None and first.date() != last.date():
             parts.append(f"{first.day} {first:%b} … {last.day} {last:%b %Y}")
+        chosen = self._chosen()
+        if chosen:
+            parts.append(f"showing #{model.ids[chosen[0]]} … #{model.ids[chosen[1] - 1]}")
         if draw.is_dense(model, width):
-            room = width - 2 * draw.MARGIN - draw.GUTTER
-            parts.append(f"1 bar = {-(-len(model) // int(room // draw.BIN))} commits")
+            parts.append(f"1 bar = {draw.commits_a_bar(model, width)} commits")
         return " · ".join(parts)
 
     def text(self) -> str:
@@ -126,15 +234,29 @@ class SnapshotTimeline(View):
         return text_form(self._model, self.index)
 
     def data(self) -> pa.Table:
-        """The commits as read."""
-        return self._commits
+        """The commits as read; with a `range` those in it."""
+        if len(self.range) != 2 or not self._commits.num_rows:
+            return self._commits
+        ids, (low, high) = self._commits["snapshot_id"].to_numpy(), sorted(self.range)
+        return self._commits.filter(pa.array((ids >= low) & (ids <= high)))
+
+    @property
+    def code(self) -> str:
+        """The Python lines that give what is shown."""
+        last = self._title.rpartition(".")[2]
+        name = last if last.isidentifier() else "table"
+        line = f"{name}.inspect.commits()"
+        if len(self.range) == 2:
+            low, high = sorted(self.range)
+            line += f'.filter((pc.field("snapshot_id") >= {low}) & (pc.field("snapshot_id") <= {high}))'
+        return line
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """One frame a page of commits (one in all if they fit) and width."""
         frames = {}
         for width in widths:
             paged = draw.is_dense(self._model, width)
-            starts = range(0, max(len(self._model), 1), PAGE) if paged else [self.index]
+            starts = [*range(0, max(len(self._model), 1), PAGE)] if paged else [self.index]
             figures = {page_of(at) if paged else 0: self._drawn(at, width) for at in starts}
             frames[str(width)] = {str(number): _static.frame(figure) for number, figure in figures.items()}
         words = {str(width): self.words(width=width) for width in widths}
@@ -153,6 +275,8 @@ class SnapshotTimeline(View):
                 "snapshot": self.snapshot,
                 "width": widths[0],
                 "selected": self.selected,
+                "range": [],
+                "said": list(self.said),
             },
         }
 
