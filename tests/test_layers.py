@@ -157,8 +157,10 @@ def test_widgets_use_the_public_face_of_the_engine_only():
     for path in sources("widgets"):
         for found in imports(path):
             first, _, rest = found.module.partition(".")
-            deep = first == "tablestore" and (ROOT / "tablestore" / rest.split(".")[0]).is_dir()
-            deep = deep or (first == "tablestore" and (rest.startswith("_") or rest.split(".")[0] in BASE))
+            inner = rest.split(".")[0] if first == "tablestore" else ""
+            deep = bool(inner) and (
+                (ROOT / "tablestore" / inner).is_dir() or inner[0] == "_" or inner in BASE
+            )
             if deep or first in {"datasets", "notebooks", "tests", "pyspark"}:
                 wrong.append(found)
     assert not wrong, show(wrong, why="widgets use `import tablestore` and names of it:")
