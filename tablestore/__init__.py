@@ -59,7 +59,7 @@ from tablestore.format.types import (
     VARCHAR,
     VARIANT,
 )
-from tablestore.lsm.compaction.settings import compaction_settings
+from tablestore.lsm.compaction.settings import CompactionSettings, compaction_settings
 from tablestore.table.advise import advise_buckets
 from tablestore.table.catalog import Lake, connect
 from tablestore.table.catalog import open_table as open
@@ -109,6 +109,7 @@ __all__ = [
     "CommitConflict",
     "CommitUnknown",
     "Committed",
+    "CompactionSettings",
     "Corrupt",
     "InvalidOption",
     "InvalidRequest",

@@ -7,7 +7,7 @@ import pytest
 from tests.widgets import frames
 from widgets import CompactionControls, LsmLevels, SnapshotTimeline
 from widgets.controls.figure import controls_figure
-from widgets.controls.model import STATES, picks_of, triggers_of
+from widgets.controls.model import STATES, picks_of
 
 PLACES = (("m=1", 0), ("m=1", 1), ("m=2", 0))
 
@@ -32,12 +32,6 @@ def test_buckets_with_work_come_first_and_larger_ones_before_smaller():
     assert sizes == sorted(sizes, reverse=True)
 
 
-def test_triggers_come_from_the_options_and_else_from_the_defaults():
-    triggers = triggers_of({"num-sorted-run.compaction-trigger": "7", "compaction.size-ratio": "3"})
-    assert (triggers.runs, triggers.ratio, triggers.amplification, triggers.stop) == (7, 3, 200, 10)
-    assert triggers_of({}).stop == 8
-
-
 def test_the_runs_after_are_those_kept_and_the_new_one():
     controls = CompactionControls(frames.FakeTable(appends=7))
     model = controls.model
@@ -50,6 +44,7 @@ def test_the_runs_after_are_those_kept_and_the_new_one():
 def test_the_figure_prints_every_sum_and_one_rule_is_tinted(width):
     body = controls_figure(CompactionControls(frames.FakeTable(appends=7)).model, width=width).body
     assert "117.9 ×1.01 &lt; 241.8" in body
+    assert body.count(">take<") == 2
     assert body.count("var(--lw-compact-tint)") == 1
     assert "writes ≈ " in body
 
@@ -78,13 +73,13 @@ def test_a_step_compacts_the_bucket_in_focus_and_linked_views_follow():
     controls.link(levels)
     pick = controls.model.pick
     assert levels.opened == pick.id
-    assert levels.model.plan.inputs == pick.plan.inputs
+    assert levels.model.plan.inputs == pick.names
     controls.step().wait(10)
     assert table.log[-1]["commit_kind"] == "COMPACT"
     assert timeline.snapshot == levels.snapshot == 11
     assert controls.model.done == ("compacted 1 buckets",)
     gone = {row["file_name"] for row in table.states[10]} - {row["file_name"] for row in table.states[11]}
-    assert gone == pick.plan.inputs
+    assert gone == pick.names
 
 
 def test_run_until_quiet_leaves_no_bucket_with_work():

@@ -1,144 +1,141 @@
-"""The compaction panel as SVG: triggers, run meter, the rules in order with their sums, before → after.
+"""The compaction panel as SVG: run meter, the rules in order with their sums, before → after, what it costs.
 
-Invariants: rules never reorder and the one that fires is tinted; the engine's sums are printed as the
-engine wrote them; a size that is not known yet carries ≈. Narrow: one column of 296; wide: plan at the
-left, reasons at the right. Pure: model → `Figure`. Called by the widget and by the static export.
+Invariants: the engine's sums are printed as the engine wrote them; a size that is not known yet carries ≈;
+the parts keep their places whatever fires. Narrow: one column of 296; wide: plan at the left, reasons at the
+right. The live panel has inputs of the page above this picture; a static one draws them (`inputs`). Pure:
+model → `Figure`. Called by the widget and by the static export.
 """
 
 from widgets import _format as fmt
 from widgets._svg import Figure, code, fit, group, hatch, line, num, path, rect, text, text_width, wrap
 from widgets._theme import level_fill, var
-from widgets.controls.model import STATES, ControlsModel, Pick, RunSummary, Trial
+from widgets.controls.model import ControlsModel, Pick, RunSummary
+from widgets.controls.rules import rules_block
+from widgets.controls.settings import short_label
 
 MARGIN = 14
 ONE_COLUMN = 560
-TITLES = {"✓": "compact", "×": "ink2", "○": "ink2", "–": "ink2"}
+OUTCOME = 112  # height of what follows the rules
+BUTTONS = 84  # of two columns: what the page's buttons need below the left one
 
 
-def controls_figure(model: ControlsModel, *, width: float) -> Figure:
+def controls_figure(model: ControlsModel, *, width: float, inputs: bool = False) -> Figure:
     """The panel without its buttons, which are the page's."""
-    if model.pick is None:
-        return _empty(model, width)
     pick = model.pick
-    if width < ONE_COLUMN:
-        column = width - 2 * MARGIN
-        plan, y = _plan(model, pick, MARGIN, 0, column)
-        rules, y = _rules(pick, MARGIN, y + 8, column)
-        outcome, y = _outcome(model, pick, MARGIN, y + 4, column)
-        body = plan + rules + outcome
+    if pick is None:
+        return _empty(model, width)
+    strategy = model.settings.strategy if model.settings else ""
+    taken = sum(1 for run in model.runs if run.planned)
+    two = width >= ONE_COLUMN
+    column = width / 2 - MARGIN - 14 if two else width - 2 * MARGIN
+    plan, y = _plan(model, pick, MARGIN, 0, column, inputs=inputs)
+    if two:
+        outcome, left = _outcome(model, pick, MARGIN, y + 6, column)
+        words, left = _words(model, MARGIN, left + 2, column)
+        rules, right = rules_block(pick, width / 2 + 6, 0, column, runs=taken, strategy=strategy)
+        y = max(left + (0 if inputs else BUTTONS), right)
+        words += line(width / 2 - 8, 4, width / 2 - 8, y)
     else:
-        column = width / 2 - MARGIN - 14
-        plan, left = _plan(model, pick, MARGIN, 0, column)
-        outcome, left = _outcome(model, pick, MARGIN, left + 6, column)
-        rules, right = _rules(pick, width / 2 + 6, 4, column)
-        y = max(left, right)
-        body = plan + outcome + rules + line(width / 2 - 8, 4, width / 2 - 8, y)
-    words, y = _words(model, MARGIN, y + 4, width - 2 * MARGIN)
-    return Figure(width, y + 8, hatch() + body + words, _label(pick), {"waiting": model.waiting})
+        rules, y = rules_block(pick, MARGIN, y + 6, column, runs=taken, strategy=strategy)
+        outcome, y = _outcome(model, pick, MARGIN, y + 4, column)
+        words, y = _words(model, MARGIN, y + 2, column)
+    body = plan + rules + outcome + words
+    return Figure(width, y + 6, hatch() + body, label_of(pick), {"waiting": model.waiting})
 
 
-def _label(pick: Pick) -> str:
+def label_of(pick: Pick) -> str:
+    """The plan in a sentence, for those who hear it."""
     if not pick.fires:
         return f"Next compaction, {pick.place}: none. {pick.reason}"
-    return (
-        f"Next compaction, {pick.place}: {pick.rule}, {len(pick.inputs)} files to level {pick.output_level}"
-    )
+    files = fmt.plural(len(pick.inputs), "file")
+    return f"Next compaction, {pick.place}: {pick.rule}, {files} to level {pick.output_level}"
 
 
 def _empty(model: ControlsModel, width: float) -> Figure:
-    body = text(MARGIN, 24, "Nothing to plan.", fill="ink", weight=600)
-    body += text(MARGIN, 42, "No bucket holds a file yet.")
-    words, y = _words(model, MARGIN, 52, width - 2 * MARGIN)
-    return Figure(width, y + 8, body + words, "Next compaction: nothing to plan", {"waiting": 0})
+    """What is there when nothing can be planned: nothing yet, or what the table does not allow."""
+    room = width - 2 * MARGIN
+    if model.refused:
+        rows = wrap(model.refused, room - 24, size=11, monospace=True, lines=6)
+        tall = 48 + 14 * len(rows)
+        body = rect(MARGIN, 4, room, tall, rx=4, fill=var("warn-tint"))
+        body += rect(MARGIN, 4, 3, tall, fill=var("warn"))
+        body += text(MARGIN + 12, 24, "▲ No compaction from here.", fill="warn", weight=600)
+        body += text(MARGIN + 12, 40, "Snapshots, levels and sizes are shown.", size=11, fill="ink")
+        body += "".join(code(MARGIN + 12, 56 + 14 * at, row) for at, row in enumerate(rows))
+        return Figure(width, tall + 12, body, f"No compaction from here: {model.refused}", {"waiting": 0})
+    body = text(MARGIN, 20, "Nothing to plan yet.", fill="ink", weight=600)
+    body += text(MARGIN, 38, "The first commit appears here by itself.")
+    words, y = _words(model, MARGIN, 44, room)
+    return Figure(width, y + 6, body + words, "Next compaction: nothing to plan", {"waiting": 0})
 
 
-def _plan(model: ControlsModel, pick: Pick, x: float, y: float, width: float) -> tuple[str, float]:
-    """Which bucket, the three triggers, and the meter of runs against them."""
-    triggers = model.triggers
-    parts = [text(x, y + 16, fit(pick.place, width, weight=600), fill="ink", weight=600)]
-    words = f"{fmt.plural(model.waiting, 'bucket')} of {len(model.picks):,} with work"
-    parts.append(text(x, y + 34, words, size=11))
-    at = x
-    for name, value in (
-        ("runs >", triggers.runs),
-        ("ratio %", triggers.ratio),
-        ("max amp %", triggers.amplification),
-    ):
-        parts.append(text(at, y + 60, name, size=11))
+def _plan(
+    model: ControlsModel, pick: Pick, x: float, y: float, width: float, *, inputs: bool
+) -> tuple[str, float]:
+    """The bucket, the settings where the page has no inputs, and the meter of runs."""
+    parts = []
+    if inputs:
+        parts.append(text(x, y + 14, fit(pick.place, width, weight=600), fill="ink", weight=600))
+        y += 22
+        if model.settings is not None and pick.trials:
+            parts.append(_settings(model, x, y, width))
+            y += 28
+    if model.settings is not None and model.runs:
+        parts.append(_meter(model, x, y + 4, width))
+        y += 38
+    return "".join(parts), y
+
+
+def _settings(model: ControlsModel, x: float, y: float, width: float) -> str:
+    """The strategy's triggers and their values, as the page's inputs show them."""
+    parts, at = [], x
+    assert model.settings is not None
+    for setting in model.settings.settings:
+        name = short_label(setting.key)
+        wide = max(text_width(setting.text, size=11) + 12, 24)
+        if at + text_width(name, size=11) + 6 + wide > x + width:
+            break
+        parts.append(text(at, y + 14, name, size=11))
         at += text_width(name, size=11) + 6
-        wide = text_width(str(value), size=11) + 12
-        parts.append(rect(at, y + 46, wide, 20, rx=4, fill=var("bg"), stroke=var("line")))
-        parts.append(text(at + 6, y + 60, value, size=11, fill="ink"))
+        parts.append(rect(at, y, wide, 20, rx=4, fill=var("bg"), stroke=var("line2")))
+        parts.append(text(at + wide / 2, y + 14, setting.text, size=11, fill="ink", text_anchor="middle"))
         at += wide + 10
-    parts.append(_meter(model, x, y + 78, width))
-    return "".join(parts), y + 116
+    return "".join(parts)
 
 
 def _meter(model: ControlsModel, x: float, y: float, width: float) -> str:
-    """One block a run; marks after the compaction trigger and after the stop trigger."""
-    runs, stop = len(model.runs), model.triggers.stop
-    places = max(runs, stop + 1)
-    step = (width - 60) / places
+    """One block a run (leveled: a level-0 file); marks after the trigger and after the stop trigger."""
+    settings, found = model.settings, model.backlog
+    assert settings is not None
+    noun = "L0 file" if settings.leveled else "run"
+    places = max(found, settings.stop_trigger + 1)
+    many = fmt.plural(found, noun)
+    step = (width - max(62, text_width(many, weight=600) + 8)) / places
     parts = []
     for place in range(places):
-        fill = var("ink2") if place < runs else var("line")
+        fill = var("ink2") if place < found else var("line")
         parts.append(rect(x + place * step, y + 3, max(step - 2, 1), 9, rx=1, fill=fill))
-    trigger, stall = (x + value * step - 1 for value in (model.triggers.runs, stop))
+    trigger, stall = (x + value * step - 1 for value in (settings.trigger, settings.stop_trigger))
     for at in (trigger, stall):
         parts.append(line(at, y - 1, at, y + 16, stroke="ink", stroke_width="1.75"))
-    left, right = f"trigger {model.triggers.runs}", f"stall > {stop}"
-    if trigger - text_width(left, size=11) >= x and stall - trigger >= 12:
+    left, right = f"trigger {settings.trigger}", f"stall > {settings.stop_trigger}"
+    fits = trigger - text_width(left, size=11) >= x and stall + text_width(right, size=11) <= x + width
+    if fits and stall - trigger >= 12:
         parts.append(text(trigger + 4, y + 29, left, size=11, text_anchor="end"))
         parts.append(text(stall - 4, y + 29, right, size=11))
     else:
         parts.append(text(x, y + 29, f"{left} · {right}", size=11))
-    parts.append(text(x + width, y + 12, fmt.plural(runs, "run"), fill="ink", weight=600, text_anchor="end"))
+    parts.append(text(x + width, y + 12, many, fill="ink", weight=600, text_anchor="end"))
     return "".join(parts)
 
 
-def _rules(pick: Pick, x: float, y: float, width: float) -> tuple[str, float]:
-    """Every rule with its state and its sum, in the order the engine tried them."""
-    parts = []
-    for trial in pick.trials:
-        body, tall = _rule(trial, x, y, width)
-        if trial.state == "fired":
-            parts.append(rect(x - 6, y, width + 12, tall, rx=4, fill=var("compact-tint")))
-            parts.append(rect(x - 6, y, 3, tall, fill=var("compact")))
-        parts.append(body)
-        y += tall + 4
-    return "".join(parts), y
-
-
-def _rule(trial: Trial, x: float, y: float, width: float) -> tuple[str, float]:
-    """Glyph, name, state, and the engine's text below."""
-    sign = STATES[trial.state]
-    fired = trial.state == "fired"
-    words = "fires" if fired else trial.state if trial.state != "no" else "does not fire"
-    colour = "compact" if fired else "ink2"
-    state_room = text_width(words, size=11, weight=600) + 8
-    parts = [
-        text(x + 6, y + 18, sign, fill=colour, weight=600, text_anchor="middle"),
-        text(x + 22, y + 18, fit(trial.rule.capitalize(), width - 22 - state_room), fill="ink", weight=600),
-        text(x + width, y + 18, words, size=11, fill=colour, weight=600 if fired else 400, text_anchor="end"),
-    ]
-    at = y + 20
-    said = "" if trial.text == trial.state else trial.text
-    for row in wrap(said, width - 22, size=11, monospace=True, lines=3) if said else ():
-        at += 15
-        parts.append(code(x + 22, at, row))
-    for row in trial.lines if trial.state in ("fired", "no") else ():
-        at += 15
-        parts.append(code(x + 22, at, fit(row, width - 22, size=11, monospace=True), fill="ink"))
-    return "".join(parts), at - y + 8
-
-
 def _outcome(model: ControlsModel, pick: Pick, x: float, y: float, width: float) -> tuple[str, float]:
-    """Before → after as small boxes, bytes in and out."""
-    parts = [line(x, y, x + width, y)]
+    """Before → after as small boxes, bytes in and out, what becomes of deletes."""
+    parts, end = [line(x, y, x + width, y)], y + OUTCOME
     if not pick.fires:
         rows = wrap(pick.reason, width, size=12, lines=3)
         parts += [text(x, y + 20 + at * 16, row) for at, row in enumerate(rows)]
-        return "".join(parts), y + 20 + len(rows) * 16 + 36
+        return "".join(parts), end
     before, at = _boxes(model.runs, x, y + 10, model.num_levels, dashed=True, room=width * 0.42)
     parts.append(before)
     parts.append(path([f"M{num(at + 6)} {num(y + 21)}h18m-5 -5l5 5l-5 5"], fill="none", stroke=var("ink2")))
@@ -146,13 +143,46 @@ def _outcome(model: ControlsModel, pick: Pick, x: float, y: float, width: float)
     parts.append(after)
     words = f"runs {len(model.runs)} → {len(model.after)}"
     parts.append(text(x + width, y + 25, words, fill="ink", weight=600, text_anchor="end"))
-    reads = f"reads {fmt.bytes_text(pick.bytes)} · {fmt.plural(len(pick.inputs), 'file')}"
-    parts.append(text(x, y + 52, reads))
-    parts.append(text(x + width, y + 52, f"writes ≈ {fmt.bytes_text(pick.bytes)}", text_anchor="end"))
-    told = any(pick.reason == trial.text for trial in pick.trials)
-    for row, words in enumerate(wrap(pick.reason, width, size=11, lines=2) if not told else ()):
-        parts.append(text(x, y + 70 + row * 14, words, size=11))
-    return "".join(parts), y + 92
+    for row, (left, right) in enumerate(_costs(pick)):
+        parts.append(text(x, y + 52 + row * 16, left))
+        parts.append(text(x + width, y + 52 + row * 16, right, text_anchor="end"))
+    at = y + 51 + 16 * len(_costs(pick))
+    said = [row for remark in _remarks(model, pick) for row in wrap(remark, width, size=11, lines=2)]
+    for row in said[: 4 - len(_costs(pick))]:
+        parts.append(text(x, at, row, size=11))
+        at += 14
+    return "".join(parts), end
+
+
+def _costs(pick: Pick) -> list[tuple[str, str]]:
+    """Left and right: what is read and written, then what only changes its level."""
+    told = pick.foretold
+    if told is None:
+        files = fmt.plural(len(pick.inputs), "file")
+        return [(f"reads {fmt.bytes_text(pick.bytes)} · {files}", f"writes ≈ {fmt.bytes_text(pick.bytes)}")]
+    rows = []
+    if told.files_read or not told.files_moved:
+        files = fmt.plural(told.files_read, "file")
+        rows.append(
+            (f"reads {fmt.bytes_text(told.read)} · {files}", f"writes ≈ {fmt.bytes_text(told.written)}")
+        )
+    if told.files_moved:
+        files = fmt.plural(told.files_moved, "file")
+        rows.append((f"moves {fmt.bytes_text(told.moved)} · {files}", "not rewritten"))
+    return rows
+
+
+def _remarks(model: ControlsModel, pick: Pick) -> list[str]:
+    """What becomes of deletes, what the estimate rests on, and the reason where no rule says it."""
+    told, said = pick.foretold, []
+    if told is not None and told.deletes:
+        said.append(f"−D: {told.deletes}")
+    if told is not None and told.files_read:
+        rows = "" if told.exact else "≈ "
+        said.append(f"{rows}{fmt.count(told.rows)} rows: {told.why}")
+    if not any(pick.reason == trial.text for trial in pick.trials):
+        said.append(pick.reason)
+    return said
 
 
 def _boxes(
@@ -179,24 +209,18 @@ def _boxes(
 
 
 def _words(model: ControlsModel, x: float, y: float, width: float) -> tuple[str, float]:
-    """Two lines for what is going on, what was done last, or what failed: the space is always there."""
+    """A line for what is going on, what was done last, or what failed: the space is always there."""
     parts = []
     if model.error:
         rows = wrap(model.error, width - 30, size=11, monospace=True, lines=3)
-        tall = 22 + 14 * len(rows) + (16 if model.next_step else 0)
+        hints = wrap(model.next_step, width - 24, size=11, lines=2)
+        tall = 26 + 14 * (len(rows) + len(hints))
         parts.append(rect(x, y, width, tall + 6, rx=4, fill=var("err-tint")))
         parts.append(rect(x, y, 3, tall + 6, fill=var("err")))
-        parts.append(text(x + 12, y + 18, "✕ The compaction did not finish.", fill="err", weight=600))
+        parts.append(text(x + 12, y + 18, "✕ That did not finish.", fill="err", weight=600))
         parts += [code(x + 12, y + 34 + 14 * at, row) for at, row in enumerate(rows)]
-        if model.next_step:
-            parts.append(
-                text(x + 12, y + tall - 2, fit(model.next_step, width - 24, size=11), size=11, fill="ink")
-            )
+        below = y + 36 + 14 * len(rows)
+        parts += [text(x + 12, below + 14 * at, row, size=11, fill="ink") for at, row in enumerate(hints)]
         return "".join(parts), y + tall + 10
-    rows = [model.busy] if model.busy else list(model.done[-2:])
-    rows = rows or [model.note]
-    for at, row in enumerate(rows[:2]):
-        parts.append(
-            text(x, y + 16 + 15 * at, fit(row, width, size=11), size=11, fill="ink" if at == 0 else "ink2")
-        )
-    return "".join(parts), y + 34
+    said = model.busy or model.note or (model.done[-1] if model.done else "")
+    return text(x, y + 12, fit(said, width, size=11), size=11, fill="ink"), y + 20

@@ -1,19 +1,22 @@
 """The next compaction of each bucket with the engine's own reasons, as frozen values.
 
-Invariants: rules stay in the order the engine tried them; every sum and every word comes from the engine;
-what is not known before the rewrite (its size) is marked as a prediction by the figure. Pure: from the
-object `table.compact(dry_run=True)` returns and `table.inspect.levels()`. Called by figure and widget.
+Invariants: rules stay in the order the engine tried them; every sum, every forecast and every word comes from
+the engine; what is not known before the rewrite is marked as a prediction by the figure. Pure: from what
+`table.compact(dry_run=True)` gives, `table.inspect.levels()` and `ts.compaction_settings`. Called by figure
+and widget.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+import tablestore as ts
 from widgets import _format as fmt
-from widgets.levels.model import Plan, in_bucket
 
 STATES = {"fired": "✓", "no": "×", "not reached": "○", "off": "–"}
+KEPT_LINES = 20
+Triggers = ts.CompactionSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +31,30 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One rule, what came of it, and its sum."""
+    """One rule, what came of it, and its sum; `filled`: how much of its limit is reached, where it has
+    one."""
 
     rule: str
     state: str
     text: str
     lines: tuple[str, ...] = ()
+    filled: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """What carrying out a pick would read, only move, and write: `written` and `rows` are estimates unless
+    `exact`, and `why`. `deletes` says what becomes of rows that take keys away."""
+
+    files_read: int
+    read: int
+    files_moved: int
+    moved: int
+    written: int
+    rows: int
+    exact: bool
+    why: str
+    deletes: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +68,7 @@ class Pick:
     output_level: int | None
     inputs: tuple[InputFile, ...]
     trials: tuple[Trial, ...]
+    foretold: Foretold | None = None
 
     @property
     def fires(self) -> bool:
@@ -55,18 +77,19 @@ class Pick:
 
     @property
     def bytes(self) -> int:
-        """The size of the files it reads."""
+        """The size of the files it takes."""
         return sum(file.bytes for file in self.inputs)
 
     @property
-    def rows(self) -> int:
-        """The rows of the files it reads."""
-        return sum(file.rows for file in self.inputs)
+    def names(self) -> frozenset[str]:
+        """The files it takes."""
+        return frozenset(file.name for file in self.inputs) if self.fires else frozenset()
 
     @property
-    def plan(self) -> Plan:
-        """The inputs and the output level, as the levels picture outlines them."""
-        return Plan(frozenset(file.name for file in self.inputs), self.output_level) if self.fires else Plan()
+    def written(self) -> int:
+        """Bytes that lie in the output level because of it, moved files included; all of them at most."""
+        told = self.foretold
+        return self.bytes if told is None else told.written + told.moved
 
     @property
     def id(self) -> str:
@@ -76,38 +99,31 @@ class Pick:
     @property
     def place(self) -> str:
         """`l_year=1995/l_month=6 · bucket 1`."""
-        return f"{self.partition} · bucket {self.bucket}" if self.partition else f"bucket {self.bucket}"
-
-
-@dataclass(frozen=True, slots=True)
-class Triggers:
-    """The three options the universal rules turn on, and where writers stop to wait."""
-
-    runs: int = 5
-    ratio: int = 1
-    amplification: int = 200
-    stop: int = 8
+        bucket = f"bucket {self.bucket}" if self.bucket >= 0 else "rows that wait for their bucket"
+        return f"{self.partition} · {bucket}" if self.partition else bucket
 
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """One sorted run of the bucket: enough for the small picture before → after."""
+    """One sorted run of the bucket: enough for the small picture before → after. `planned`: some of its files
+    are taken, `taken` bytes."""
 
     level: int
     bytes: int
     planned: bool
+    taken: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ControlsModel:
-    """The panel: one pick in focus out of all, and the runs of its bucket."""
+    """The panel: one pick in focus out of all, the runs of its bucket, the settings it was planned under."""
 
     title: str
-    picks: tuple[Pick, ...]
-    focus: int
-    triggers: Triggers
-    num_levels: int
+    settings: ts.CompactionSettings | None = None
+    picks: tuple[Pick, ...] = ()
+    focus: int = -1
     runs: tuple[RunSummary, ...] = ()
+    refused: str = ""
     note: str = ""
     error: str = ""
     next_step: str = ""
@@ -125,15 +141,35 @@ class ControlsModel:
         return sum(1 for pick in self.picks if pick.fires)
 
     @property
+    def num_levels(self) -> int:
+        """Levels of the tree, as far as they are known."""
+        least = max((run.level + 1 for run in self.runs), default=1)
+        return max(self.settings.num_levels if self.settings else 6, least)
+
+    @property
+    def backlog(self) -> int:
+        """What the triggers count: sorted runs, with leveled files of level 0."""
+        leveled = self.settings is not None and self.settings.leveled
+        return sum(1 for run in self.runs if run.level == 0) if leveled else len(self.runs)
+
+    @property
     def after(self) -> tuple[RunSummary, ...]:
-        """The runs once the pick has been carried out; the new run is the planned one."""
+        """The runs once the pick has been carried out; the run that was written is the planned one."""
         pick = self.pick
         if pick is None or not pick.fires or pick.output_level is None:
             return self.runs
-        kept = [run for run in self.runs if not run.planned]
-        return tuple(
-            sorted([*kept, RunSummary(pick.output_level, pick.bytes, True)], key=lambda run: run.level)
-        )
+        left = [replace(run, bytes=run.bytes - run.taken, planned=False, taken=0) for run in self.runs]
+        left = [run for run in left if run.bytes > 0]
+        if not pick.written:
+            return tuple(left)
+        held = sum(run.bytes for run in left if run.level == pick.output_level)
+        others = [run for run in left if run.level != pick.output_level]
+        made = RunSummary(pick.output_level, held + pick.written, True)
+        return tuple(sorted([*others, made], key=lambda run: run.level))
+
+    def did(self, lines: tuple[str, ...]) -> "ControlsModel":
+        """The panel with these lines of what was done last."""
+        return replace(self, done=(*self.done, *lines)[-KEPT_LINES:])
 
 
 def picks_of(result: object) -> tuple[Pick, ...]:
@@ -153,6 +189,7 @@ def _pick(pick: object) -> Pick:
         output_level=None if unit is None else int(unit.output_level),
         inputs=() if unit is None else tuple(_input(file) for file in unit.files),
         trials=tuple(_trial(trial) for trial in reason.trials),
+        foretold=_foretold(getattr(pick, "forecast", None)),
     )
 
 
@@ -164,35 +201,47 @@ def _input(file: object) -> InputFile:
 def _trial(trial: object) -> Trial:
     state = str(trial.state)  # type: ignore[attr-defined]
     lines = tuple(str(row) for row in trial.lines)  # type: ignore[attr-defined]
-    return Trial(str(trial.rule), state if state in STATES else "no", str(trial.text), lines)  # type: ignore[attr-defined]
+    text, numbers = str(trial.text), dict(getattr(trial, "numbers", ()))  # type: ignore[attr-defined]
+    return Trial(str(trial.rule), state if state in STATES else "no", text, lines, _filled(numbers))  # type: ignore[attr-defined]
+
+
+def _filled(numbers: dict[str, float]) -> float | None:
+    """How much of a rule's limit is reached, by the terms of its sum."""
+    if numbers.get("oldest"):
+        return numbers["newer"] * 100 / numbers["oldest"] / max(numbers["limit_percent"], 1)
+    return numbers.get("score")
+
+
+def _foretold(found: object) -> Foretold | None:
+    if found is None:
+        return None
+    output = found.output  # type: ignore[attr-defined]
+    return Foretold(
+        found.files_read,  # type: ignore[attr-defined]
+        found.bytes_read,  # type: ignore[attr-defined]
+        found.files_moved,  # type: ignore[attr-defined]
+        found.bytes_moved,  # type: ignore[attr-defined]
+        output.bytes,
+        output.rows,
+        output.exact,
+        output.why,
+        found.deletes_text,  # type: ignore[attr-defined]
+    )
 
 
 def runs_of(files: pa.Table, pick: Pick | None) -> tuple[RunSummary, ...]:
     """The sorted runs of the pick's bucket, newest first."""
     if pick is None or not files.num_rows:
         return ()
-    planned = pick.plan.inputs
-    runs: dict[int, list[tuple[int, int, bool]]] = {}
-    for row in (
-        in_bucket(files, pick.partition, pick.bucket)
-        .select(["run", "level", "bytes", "file_name"])
-        .to_pylist()
-    ):
-        runs.setdefault(row["run"], []).append((row["level"], row["bytes"], row["file_name"] in planned))
+    here = pc.and_(pc.equal(files["partition"], pick.partition), pc.equal(files["bucket"], pick.bucket))
+    names = pa.array(sorted(pick.names), pa.string())
+    some = files.filter(here).select(["run", "level", "bytes", "file_name"])
+    taken = pc.if_else(pc.is_in(some["file_name"], value_set=names), some["bytes"], 0)
+    sums = some.append_column("taken", taken).group_by("run")
+    found = sums.aggregate([("level", "min"), ("bytes", "sum"), ("taken", "sum")]).sort_by("run")
     return tuple(
-        RunSummary(members[0][0], sum(size for _, size, _ in members), any(taken for *_, taken in members))
-        for _, members in sorted(runs.items())
-    )
-
-
-def triggers_of(options: Mapping[str, object]) -> Triggers:
-    """The triggers by their option keys; an absent key means what the table format's default means."""
-    runs = int(str(options.get("num-sorted-run.compaction-trigger", 5)))
-    return Triggers(
-        runs=runs,
-        ratio=int(str(options.get("compaction.size-ratio", 1))),
-        amplification=int(str(options.get("compaction.max-size-amplification-percent", 200))),
-        stop=int(str(options.get("num-sorted-run.stop-trigger", runs + 3))),
+        RunSummary(row["level_min"], row["bytes_sum"], row["taken_sum"] > 0, row["taken_sum"])
+        for row in found.to_pylist()
     )
 
 
@@ -205,20 +254,33 @@ def focus_on(picks: tuple[Pick, ...], partition: str | None, bucket: int | None)
 
 
 def text_form(model: ControlsModel) -> str:
-    """The panel in a terminal: `next: size ratio, 5 runs → L3, reads 118 MiB`, then the rules."""
+    """The panel in a terminal: `next: size ratio, 5 runs → L3, 118 → ≈ 104 MiB`, then the rules."""
     pick = model.pick
     if pick is None:
-        return f"{model.title}  next compaction: nothing to plan".strip()
-    inputs = sum(1 for run in model.runs if run.planned)
+        why = model.refused or "nothing to plan"
+        return f"{model.title}  next compaction: {why}".strip()
     head = [model.title, pick.place]
     if pick.fires:
-        took = fmt.plural(inputs, "run") if inputs else fmt.plural(len(pick.inputs), "file")
-        head.append(f"next: {pick.rule}, {took} → L{pick.output_level}, reads {fmt.bytes_text(pick.bytes)}")
+        head.append(f"next: {pick.rule}, {_taken(model, pick)} → L{pick.output_level}, {_bytes(pick)}")
     else:
         head.append(f"next: nothing, {pick.reason}")
     rows = ["  ".join(part for part in head if part)]
     for trial in pick.trials:
         rows.append(f"  {STATES[trial.state]} {trial.rule:<20} {trial.text}".rstrip())
         rows += [f"      {line}" for line in trial.lines if trial.state in ("fired", "no")]
+    if pick.foretold is not None and pick.foretold.deletes:
+        rows.append(f"  {pick.foretold.deletes}")
     rows += [f"  {row}" for row in model.done]
     return "\n".join(rows + ([f"error: {model.error}"] if model.error else []))
+
+
+def _taken(model: ControlsModel, pick: Pick) -> str:
+    runs = sum(1 for run in model.runs if run.planned)
+    return fmt.plural(runs, "run") if runs else fmt.plural(len(pick.inputs), "file")
+
+
+def _bytes(pick: Pick) -> str:
+    told = pick.foretold
+    if told is None:
+        return f"reads {fmt.bytes_text(pick.bytes)}"
+    return f"{fmt.bytes_text(told.read)} → ≈ {fmt.bytes_text(told.written)}"

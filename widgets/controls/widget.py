@@ -1,36 +1,36 @@
-"""CompactionControls: what the engine would compact next and why; step, run until quiet, pause.
+"""CompactionControls: what the engine would compact next and why; step, run until quiet, auto, pause.
 
-The table plans (`compact(dry_run=True)`) and compacts; the panel only shows its words. Work runs in a
-daemon thread, one at a time, so the notebook stays free and Pause works; after each compaction all linked
-views read again. Traits: `index` (the bucket in focus), `full`, `plan` (linked to levels), `snapshot` (of a
-linked timeline; in the past the buttons are off).
+The table plans (`compact(dry_run=True)`) and compacts; the panel shows its words. Changed settings are a
+preview: plans and steps are made under `table.with_options(…)`, and only `store` alters the table; a
+simulation takes them at once. After each compaction all linked views read again. Traits: `index` (the bucket
+in focus), `full`, `asked` (changed options), `auto` and `every_ms`, `opened` and `plan` (linked to levels),
+`snapshot` (of a linked timeline; in the past the buttons are off). `done` holds what was carried out.
 """
 
-import threading
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, Self
 
 import traitlets
 
+import tablestore as ts
 from widgets import _format as fmt
 from widgets import _static
 from widgets._svg import Figure
 from widgets._view import Source, View, module, option_map, title_of
+from widgets.controls import settings
 from widgets.controls.figure import controls_figure
-from widgets.controls.model import (
-    ControlsModel,
-    Pick,
-    Triggers,
-    focus_on,
-    picks_of,
-    runs_of,
-    text_form,
-    triggers_of,
-)
+from widgets.controls.model import ControlsModel, Pick, focus_on, picks_of, runs_of, text_form
+from widgets.controls.work import Work
 
 MAX_ROUNDS = 100
+KEPT = 100  # compactions in `done`
+PANEL = 324  # width of one column
+LEAST_MS = 50
 QUIET = "Quiet: no rule fires in any bucket."
+CONFLICT = "Another writer was faster: Dry run reads the table again, then Step."
+RETRY = "The table is as it was: Dry run plans again, then retry."
 
 
 class Compactable(Source, Protocol):
@@ -42,41 +42,42 @@ class Compactable(Source, Protocol):
 
 
 class CompactionControls(View):
-    """The next compaction of a table, or of one of its partitions or buckets."""
+    """The next compaction of a table, or of one of its partitions or buckets, or of a simulator."""
 
     _esm = module("controls/view.js", "renderControls")
     is_panel = True
     index = traitlets.Int(0).tag(sync=True)
     full = traitlets.Bool(False).tag(sync=True)
+    asked = traitlets.Dict().tag(sync=True)
+    auto = traitlets.Bool(False).tag(sync=True)
+    every_ms = traitlets.Int(500).tag(sync=True)
+    progress = traitlets.Unicode("").tag(sync=True)
     opened = traitlets.Unicode("").tag(sync=False)
     plan = traitlets.Dict().tag(sync=False)
 
     def __init__(
         self,
-        table: Compactable,
-        *,
+        source: Compactable,
         partition: str | None = None,
         bucket: int | None = None,
-        triggers: Triggers | None = None,
-        num_levels: int | None = None,
+        *,
         title: str = "",
         **kwargs: object,
     ) -> None:
-        options = option_map(table)
-        self._table, self._partition, self._bucket = table, partition, bucket
-        triggers = triggers or triggers_of(options)
-        levels = num_levels or int(options.get("num-levels", triggers.runs + 1))
-        self._model = ControlsModel(title or title_of(table), (), -1, triggers, levels)
+        self._source = self._table = source
+        self._partition, self._bucket = partition, bucket
+        self._model = ControlsModel(title or title_of(source))
         self._files: Any = None
-        self._lock = threading.Lock()
-        self._pause = threading.Event()
-        self._worker: threading.Thread | None = None
-        self._failure: Exception | None = None
-        kwargs.setdefault("width", 324)
+        self._work = Work()
+        self._refusal, self._settling = "", False
+        self.done: tuple[object, ...] = ()
+        kwargs.setdefault("width", PANEL)
         super().__init__(**kwargs)
         self.refresh()
         self.observe(self._on_focus, "index")
         self.observe(self._on_opened, "opened")
+        self.observe(self._on_asked, "asked")
+        self.observe(self._on_auto, "auto")
         self.observe(lambda _change: self.refresh(), "full")
         self.observe(lambda _change: self._show(), "snapshot")
         self.on_msg(self._on_message)
@@ -89,7 +90,22 @@ class CompactionControls(View):
     @property
     def busy(self) -> bool:
         """Whether a compaction is running."""
-        return self._worker is not None and self._worker.is_alive()
+        return self._work.busy
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the source is a simulator: it flushes by hand and takes other options at once."""
+        return hasattr(self._table, "flush") and hasattr(self._table, "set_options")
+
+    @property
+    def code(self) -> str:
+        """The call that gives this plan."""
+        name = "simulator" if self.simulated else "table"
+        under = f".with_options({self.asked!r})" if self.asked else ""
+        asked = {"dry_run": True} | ({"full": True} if self.full else {}) | self._scope()
+        return f"{name}{under}.compact({', '.join(f'{k}={v!r}' for k, v in asked.items())})"
+
+    # planning
 
     def refresh(self) -> Self:
         """Plan again; writes nothing."""
@@ -100,11 +116,30 @@ class CompactionControls(View):
 
     def _load(self) -> None:
         held = self._model.pick
-        picks = picks_of(self._table.compact(dry_run=True, full=self.full, **self._scope()))
+        self._model = replace(self._model, settings=self._settings(), refused="")
+        try:
+            picks = picks_of(self._planner().compact(dry_run=True, full=self.full, **self._scope()))
+        except ts.Unsupported as refused:
+            self._model = replace(self._model, refused=str(refused), picks=(), focus=-1)
+            self._show()
+            return
         self._files = self._table.inspect.levels()
         focus = focus_on(picks, held.partition, held.bucket) if held and not self._quiet(picks, held) else 0
         self._model = replace(self._model, picks=picks, focus=focus if picks else -1)
         self._focus(self._model.focus)
+
+    def _planner(self) -> Any:
+        """The table under the settings asked for."""
+        if not callable(getattr(self._table, "compact", None)):
+            kind = type(self._table).__name__
+            raise ts.Unsupported(f"compaction of a {kind}", "give a table, or a Simulator for a simulation")
+        return self._table.with_options(dict(self.asked)) if self.asked else self._table  # type: ignore[attr-defined]
+
+    def _settings(self) -> ts.CompactionSettings | None:
+        """The settings in force; None where there are no levels."""
+        if getattr(self._table, "primary_key", None) == ():
+            return None
+        return ts.compaction_settings({**option_map(self._table), **self.asked})
 
     @staticmethod
     def _quiet(picks: tuple[Pick, ...], held: Pick) -> bool:
@@ -117,7 +152,7 @@ class CompactionControls(View):
         partition = pick.partition if pick else self._partition
         bucket = pick.bucket if pick else self._bucket
         scope: dict[str, object] = {"partition": partition} if partition else {}
-        return scope | ({"bucket": bucket} if bucket is not None else {})
+        return scope | ({"bucket": bucket} if bucket is not None and bucket >= 0 else {})
 
     def _focus(self, focus: int) -> None:
         pick = self._model.picks[focus] if 0 <= focus < len(self._model.picks) else None
@@ -140,18 +175,18 @@ class CompactionControls(View):
         pick = self._model.pick
         if pick is not None:
             self.opened = pick.id
-        shown = pick.plan if pick is not None and not self._disabled() else None
-        inputs = sorted(shown.inputs) if shown else []
-        plan = (
-            {"inputs": inputs, "output_level": shown.output_level, "bucket": pick.id}
+        shown = pick is not None and pick.fires and not self._disabled()
+        self.plan = (
+            {"inputs": sorted(pick.names), "output_level": pick.output_level, "bucket": pick.id}
             if shown and pick
             else {}
         )
-        self.plan = plan if inputs else {}
         self.redraw()
 
     def _disabled(self) -> str:
         """Why nothing may be compacted now; empty if it may."""
+        if self._model.refused:
+            return "cannot be compacted from here"
         latest = [
             int(ids[-1]) for ids in (self._ids(peer) for peer in self._peers) if ids is not None and len(ids)
         ]
@@ -162,12 +197,61 @@ class CompactionControls(View):
     def _ids(peer: View) -> Any:
         return getattr(getattr(peer, "model", None), "ids", None)
 
+    # settings
+
+    def _on_asked(self, change: Mapping[str, Any]) -> None:
+        """Plan under other settings; a simulation takes them, a table keeps its own."""
+        if self._settling:
+            return
+        self._refusal = ""
+        try:
+            wanted = self._taken_up(change["new"])
+        except ts.TablestoreError as refused:
+            wanted, self._refusal = {}, str(refused)
+        self._settling = True
+        try:
+            self.asked = wanted
+        finally:
+            self._settling = False
+        self.refresh()
+
+    def _taken_up(self, asked: Mapping[str, Any]) -> dict[str, str]:
+        """What of the settings asked for stays a preview. Raises what the table says of bad ones."""
+        wanted = settings.changed(asked, option_map(self._table))
+        if self.simulated and wanted:
+            self._table.set_options(wanted)  # type: ignore[attr-defined]
+            return {}
+        if wanted:
+            self._table.with_options(wanted).compact(dry_run=True, **self._scope())  # type: ignore[attr-defined]
+        return wanted
+
+    def store(self) -> Self:
+        """Keep the settings asked for as table options: `table.alter(ts.set_options(…))`."""
+        if self.asked and not self.simulated:
+            self._table = self._source = self._table.alter(ts.set_options(dict(self.asked)))  # type: ignore[attr-defined]
+            self._model = self._model.did(
+                (f"stored: {', '.join(f'{k} = {v}' for k, v in self.asked.items())}",)
+            )
+            self.asked = {}
+            self.refresh_linked()
+        return self
+
+    def reset(self) -> Self:
+        """Back to the table's own settings."""
+        self.asked = {}
+        return self
+
+    # doing
+
     def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
         actions: dict[str, Callable[[], object]] = {
             "step": self.step,
             "run": self.run_until_quiet,
+            "flush": self.flush,
             "pause": self.pause,
             "plan": self.refresh,
+            "store": self.store,
+            "reset": self.reset,
         }
         if (action := actions.get(str(content.get("verb")))) is not None:
             action()
@@ -185,78 +269,141 @@ class CompactionControls(View):
             self._start(self._rounds, f"Compacting {fmt.plural(self._model.waiting, 'bucket')} …")
         return self
 
+    def flush(self) -> Self:
+        """One flush of a simulation, in the background."""
+        if self.simulated:
+            self._start(self._flush, "Flushing …")
+        return self
+
     def pause(self) -> Self:
-        """Stop after the compaction that is running."""
-        self._pause.set()
+        """Stop at once: a round that is not committed is given up, and nothing of it is kept."""
+        self._work.pause()
+        self.auto = False
+        if self.busy:
+            self.progress = "stopping …"
         return self
 
     def wait(self, timeout: float | None = None) -> Self:
         """Block until the work in the background is over, and raise what it raised."""
-        if self._worker is not None:
-            self._worker.join(timeout)
-            if self._worker.is_alive():
-                raise TimeoutError(f"the compaction still runs after {timeout} s")
-        if (failure := self._failure) is not None:
-            self._failure = None
-            raise failure
+        self._work.wait(timeout)
         return self
 
-    def _rounds(self) -> None:
-        for _ in range(1 if self.full else MAX_ROUNDS):
-            if self._pause.is_set() or not self._model.waiting:
-                break
-            self._compact(None)
+    def _on_auto(self, change: Mapping[str, Any]) -> None:
+        if not change["new"]:
+            self._work.pause()
+        elif not self._start(self._forever, f"Auto: a step every {self.every_ms} ms"):
+            self.auto = False
 
-    def _compact(self, pick: Pick | None) -> None:
-        report = self._table.compact(full=self.full, **self._scope(pick))
-        lines = str(getattr(report, "text", report)).splitlines()
-        said = lines if len(lines) <= 2 else lines[-1:]
-        self._model = replace(self._model, done=(*self._model.done, *said)[-20:])
+    def _forever(self) -> None:
+        """What is due, step by step: a compaction if a rule fires, else a flush (a table is read again)."""
+        while True:
+            due = next((pick for pick in self._model.picks if pick.fires), None)
+            if due is not None:
+                self._compact(due)
+            elif self.simulated:
+                self._flush()
+            else:
+                self.refresh()
+            self._work.sleep(max(self.every_ms, LEAST_MS) / 1000)
+
+    def _rounds(self) -> None:
+        """One commit a partition and round, the largest first, so that Pause loses little."""
+        for _ in range(1 if self.full else MAX_ROUNDS):
+            waiting = dict.fromkeys(pick.partition for pick in self._model.picks if pick.fires)
+            for partition in waiting:
+                self._work.check()
+                self._compact(None, {"partition": partition} if partition else {})
+            if not waiting or not self._model.waiting:
+                return
+
+    def _flush(self) -> None:
+        steps = self._table.flush()  # type: ignore[attr-defined]
+        self._model = self._model.did(tuple(step.text for step in steps[-1:]))
         self.refresh_linked()
 
-    def _start(self, work: Callable[[], None], words: str) -> None:
-        with self._lock:
-            if self.busy or self._disabled():
-                return
-            self._pause.clear()
-            self._failure = None
-            self._model = replace(self._model, busy=words, error="", next_step="")
-            self._worker = threading.Thread(target=self._work, args=(work,), name="compaction", daemon=True)
-        self.redraw()
-        self._worker.start()
+    def _compact(self, pick: Pick | None, scope: Mapping[str, object] | None = None) -> None:
+        chosen = self._scope(pick) | dict(scope or {})
+        compact = self._planner().compact
+        heard = {"tell": self._hear} if "tell" in inspect.signature(compact).parameters else {}
+        report = compact(full=self.full, **chosen, **heard)
+        lines = str(getattr(report, "text", report)).splitlines()
+        self.done = (*self.done, report)[-KEPT:]
+        self._model = self._model.did(tuple(lines if len(lines) <= 2 else lines[-1:]))
+        self.refresh_linked()
 
-    def _work(self, work: Callable[[], None]) -> None:
-        try:
-            work()
-        except Exception as error:
-            self._failure = error
-            hint = "The table is as it was before: plan again with Dry run, then retry."
-            text = f"{type(error).__name__}: {error}"
-            self._model = replace(self._model, error=text, next_step=hint)
-        finally:
+    def _hear(self, _step: str, done: float, total: float, note: str) -> None:
+        """Progress of a round. What is not committed yet can be given up."""
+        if done < total:
+            self._work.check()
+        share = fmt.percent(done, total) if total else ""
+        self.progress = f"{share} {note}".strip() if done < total else ""
+
+    def _start(self, job: Callable[[], None], words: str) -> bool:
+        def before() -> None:
+            self._model = replace(self._model, busy=words, error="", next_step="")
+            self.redraw()
+
+        def after() -> None:
+            failure = self._work.failure
             self._model = replace(self._model, busy="")
+            if failure is not None:
+                hint = CONFLICT if isinstance(failure, ts.CommitConflict) else RETRY
+                said = f"{type(failure).__name__}: {failure}"
+                self._model = replace(self._model, error=said, next_step=hint)
+            self.progress = ""
+            self.auto = False
             self._show()
 
+        return not self._disabled() and self._work.start(job, before=before, after=after)
+
+    # showing
+
     def figure(self, *, width: float) -> Figure:
-        """The panel without buttons."""
+        """The panel without buttons and inputs."""
+        return self._drawn(width, inputs=False)
+
+    def _drawn(self, width: float, *, inputs: bool) -> Figure:
         waiting = self._model.waiting
         note = "" if waiting or not self._model.picks else QUIET
-        return controls_figure(replace(self._model, note=note), width=width)
+        return controls_figure(replace(self._model, note=note), width=width, inputs=inputs)
+
+    def picture(self, *, width: float, footer: bool = True) -> Figure:
+        """The static figure: settings are drawn, with a header and by default a footer."""
+        note = self.note() if footer else ""
+        return _static.framed(self._drawn(width, inputs=True), words=self.words(width=width), note=note)
 
     def words(self, *, width: float) -> dict[str, Any]:
-        """Title and the state the buttons follow."""
-        pick = self._model.pick
-        done = self._model.done[-1] if self._model.done else ""
+        """Title and the state the buttons and inputs follow."""
+        model, pick, known = self._model, self._model.pick, self._model.settings
         return {
             "title": "Next compaction",
-            "subtitle": "" if width < 500 else "universal",
-            "busy": self._model.busy,
+            "subtitle": known.strategy if known and width >= 500 else "",
+            "place": pick.place if pick else "",
+            "waits": f"{model.waiting:,} of {fmt.plural(len(model.picks), 'bucket')}",
+            "strategy": known.strategy if known else "",
+            "inputs": settings.inputs_of(known) if known else [],
+            "refusal": self._refusal,
+            "warning": self._warning(),
+            "store": settings.store_code("table", self.asked) if self.asked else "",
+            "simulated": self.simulated,
+            "busy": model.busy,
             "disabled": self._disabled(),
             "fires": bool(pick and pick.fires),
-            "waiting": self._model.waiting,
-            "picks": len(self._model.picks),
-            "says": self._model.error or self._model.busy or done,
+            "waiting": model.waiting,
+            "picks": len(model.picks),
+            "says": model.error or model.busy or (model.done[-1] if model.done else ""),
         }
+
+    def _warning(self) -> str:
+        """What people should know of this table before they compact it."""
+        known, options = self._model.settings, option_map(self._table)
+        if known is None:
+            return "An append table has no levels: small files of a bucket are combined."
+        if known.leveled:
+            return settings.NOT_PAIMONS if self.simulated else settings.LEVELED_WARNING
+        if str(options.get("write-only", "")).lower() == "true":
+            return "Write-only: writers leave compaction to jobs, such as this panel."
+        return ""
 
     def text(self) -> str:
         """The plan and its reasons in a terminal."""
@@ -268,14 +415,10 @@ class CompactionControls(View):
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The panel as it stands; its buttons need a kernel."""
+        widths = tuple(dict.fromkeys((*widths, PANEL)))
         frames = {str(width): _static.frame(self.figure(width=width)) for width in widths}
-        state = {
-            "index": self.index,
-            "full": self.full,
-            "snapshot": self.snapshot,
-            "width": widths[0],
-            "frame": {},
-        }
+        names = ("index", "full", "snapshot", "asked", "auto", "every_ms", "progress")
+        state = {name: getattr(self, name) for name in names} | {"width": widths[0], "frame": {}}
         spec = {"kind": "controls", "reply": "plain", "widths": sorted(widths, reverse=True)}
         return spec | {
             "frames": frames,
