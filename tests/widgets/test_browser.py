@@ -90,7 +90,7 @@ def test_a_click_selects_a_file_and_arrows_walk_on(page: Page, cockpit_file: Pat
 
 def test_hovering_a_file_shows_its_card(page: Page, cockpit_file: Path) -> None:
     page.open(cockpit_file)
-    card = page.page.locator(".lw-card")
+    card = page.page.locator(".lw-levels .lw-card")
     assert card.is_hidden()
     page.page.locator('.file[data-name^="base--0-1"]').hover()
     assert card.is_visible()
