@@ -24,6 +24,8 @@ hypothesis.settings.load_profile("workbench")
 
 MISSING = "needs "
 CI_SEED = 54_963
+LONGEST = ("demo", "spark", "bench", "crash", "lab", "hostile", "servers", "peers")
+"""Folders whose files take long: first, so that two processes end together."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,6 +43,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     return f"seeds: --seed {config.option.seed} --rounds {config.option.rounds}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The longest files first; otherwise as collected."""
+    rank = {config.rootpath / "tests" / folder: at for at, folder in enumerate(LONGEST)}
+    items.sort(key=lambda item: min((rank[up] for up in item.path.parents if up in rank), default=len(rank)))
 
 
 @pytest.fixture

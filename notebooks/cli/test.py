@@ -1,23 +1,36 @@
 """`test`: pytest over `tests/`, from any directory, with the slowest tests named at the end.
 
-`--rounds N` gives the seeded tests N seeds; `--rewrite` and everything else goes to pytest as it is.
+`--rounds N` gives the seeded tests N seeds; `--rewrite` and everything else goes to pytest as it is. The
+whole suite runs on two processes, a file of tests in one of them (its servers start once); named tests run
+in one, as does everything with `-n 0`.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from notebooks.cli.places import ROOT
 
 TAKE_A_VALUE = ("-k", "-m", "-p", "-n", "-o", "-W", "-c")
+TWO_PROCESSES = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+"""A file at a time in the order of tests/conftest.py, which puts long ones first."""
+ONE_PROCESS = ("-n", "-k", "-s", "-x", "--pdb", "--rewrite", "--collect-only", "--co")
 
 
 def main(arguments: list[str]) -> int:
-    command = [sys.executable, "-m", "pytest", "--durations=20", *located(arguments, start=Path.cwd())]
+    found = located(arguments, start=Path.cwd())
+    shared = TWO_PROCESSES if is_whole(found) and (os.cpu_count() or 1) > 1 else ()
+    command = [sys.executable, "-m", "pytest", "--durations=20", *shared, *found]
     os.chdir(ROOT)
     os.execv(sys.executable, command)  # so Ctrl-C reaches pytest, which then still prints its summary
+
+
+def is_whole(arguments: Sequence[str]) -> bool:
+    """Whether all of `tests` is wanted, and nothing that one process does better."""
+    return arguments[-1] == os.fspath(ROOT / "tests") and not set(ONE_PROCESS).intersection(arguments)
 
 
 def located(arguments: list[str], *, start: Path) -> list[str]:

@@ -148,6 +148,19 @@ def test_paths_for_pytest_are_those_of_the_caller(tmp_path: Path):
     assert test_verb.located(["-k", "x"], start=tmp_path) == ["-k", "x", f"{ROOT}/tests"]
 
 
+def test_only_the_whole_suite_takes_two_processes(tmp_path: Path):
+    def whole(*arguments: str) -> bool:
+        return test_verb.is_whole(test_verb.located(list(arguments), start=tmp_path))
+
+    (tmp_path / "test_x.py").touch()
+    assert whole()
+    assert whole("--rounds", "2")
+    assert not whole("test_x.py")
+    assert not whole("-k", "x")
+    assert not whole("-n", "0")
+    assert not whole("--rewrite")
+
+
 def test_test_verb_gives_pytests_exit_code_and_the_slowest_tests(tmp_path: Path):
     (tmp_path / "test_red.py").write_text("def test_red():\n    assert False\n")
     done = cli("test", "test_red.py", cwd=tmp_path)
