@@ -5,6 +5,7 @@ from widgets.controls.model import Triggers
 from widgets.controls.widget import CompactionControls
 from widgets.ingest.widget import IngestProgress
 from widgets.levels.widget import LsmLevels
+from widgets.steps.widget import StepLanes
 from widgets.timeline.widget import SnapshotTimeline
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "IngestProgress",
     "LsmLevels",
     "SnapshotTimeline",
+    "StepLanes",
     "Triggers",
     "cockpit",
     "page",

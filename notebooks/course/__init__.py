@@ -1,4 +1,5 @@
-"""What the notebooks of the course share: the environment check, tasks, small data, places for tables.
+"""What the notebooks of the course share: the environment check, tasks, small data, places
+for tables, a race of two writers and a crash lab, both on the real engine.
 
     from notebooks import course
     course.begin(solve=solve)
@@ -10,18 +11,22 @@ their tests.
 
 from notebooks.course.answers import Choice, Holds, Members, Number, Rows, runs
 from notebooks.course.cards import Card
+from notebooks.course.crash import CrashLab
 from notebooks.course.data import ORDERS, deletes, orders, updates
 from notebooks.course.health import check
 from notebooks.course.places import lake, orders_table, warehouse
 from notebooks.course.tasks import Task, begin, progress, task
+from notebooks.course.two_writers import Race
 
 __all__ = [
     "ORDERS",
     "Card",
     "Choice",
+    "CrashLab",
     "Holds",
     "Members",
     "Number",
+    "Race",
     "Rows",
     "Task",
     "begin",

@@ -1,0 +1,339 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 7 · Two writers
+#
+# Two programs write to one table at the same time. Nobody gave either of them a lock, and the store knows nothing of transactions. Still no row is lost and none is doubled. **One idea: a commit is one file that must not exist yet. Who finds it there looks again, and decides whether its work still holds.**
+#
+# You will step two real writers by hand, one step at a time, as often as you like: the order is yours, so the outcome is the same in every run.
+
+# %% tags=["parameters"]
+seed = 7
+solve = False
+warehouse = None  # None: a temporary folder
+
+# %%
+from notebooks import course
+
+course.begin(solve=solve)
+course.check()
+
+# %%
+import widgets
+from tablestore import col
+
+
+def orders_of_three_commits():
+    """A table of 200 orders, in three runs."""
+    table = course.orders_table(course.lake(warehouse, seed=seed))
+    for number in range(3):
+        table.write(course.orders(100, first=1 + 50 * number, seed=seed))
+    return table
+
+
+table = orders_of_three_commits()
+rows_before = table.scan().count()
+assert table.inspect.snapshots().num_rows == 3
+print(f"{rows_before} orders, newest snapshot #3")
+
+# %% [markdown]
+# ## One writer, step by step
+#
+# A race can have a single runner. `step` lets a writer take one step and says what it is about to do next.
+
+# %%
+alone = course.Race(table, {"A": lambda t: t.write(course.orders(10, first=1000, seed=seed))}, seed=seed)
+while alone.outcome("A").kind == "running":
+    print(alone.step("A"))
+
+# %%
+walk = alone.view("One writer")
+walk
+
+# %% [markdown]
+# Click a step, or use ← and →. Three things matter:
+#
+# - It **looks**: #3 is the newest snapshot. All it does is based on that.
+# - It writes data files and manifests under fresh names. No snapshot names them, so nobody sees them.
+# - It **publishes**: it puts `snapshot-4`, *if there is no such file yet*. This one operation is the commit.
+
+# %%
+assert table.scan().count() == rows_before + 10
+assert [step.commit for step in walk.model.steps if step.commit] == ["APPEND"]
+walk.index = len(walk.model.steps) - 2
+assert walk.snapshot == 3, "one step before the end the table is as it was"
+
+# %% [markdown]
+# ## Two appends
+#
+# A gets ready and stands just before it publishes #5. Then B runs from start to end. Then A goes on.
+
+# %%
+appends = course.task(
+    "append, append",
+    "Both writers add rows. B was faster and took the name `snapshot-5`. What becomes of A?",
+    answer="again",
+    options={
+        "lost": "its rows are lost: B's snapshot stands",
+        "refused": "it is refused with a `CommitConflict`",
+        "again": "it looks again and publishes #6, its data files as they are",
+        "anew": "it reads the table again and writes new data files, then publishes #6",
+    },
+    hint="A only adds files. Is there anything in B's snapshot that makes A's new files wrong?",
+    why="New files contradict nothing. A writes new manifests on top of B's snapshot; its data files stay.",
+)
+appends
+
+# %%
+answer = None  # "lost", "refused", "again" or "anew"?
+appends.check(answer)
+
+# %%
+race = course.Race(
+    table,
+    {
+        "A": lambda t: t.write(course.orders(10, first=2000, seed=seed)),
+        "B": lambda t: t.write(course.orders(10, first=3000, seed=seed)),
+    },
+    seed=seed,
+)
+race.run("A", until="publish")
+race.run("B")
+race.run("A")
+race.view("Append against append")
+
+# %% [markdown]
+# The crossed-out #5 is A's lost try: the store said *this file is there already*. A removed the two manifest lists that had become wrong, looked at #5, and published #6.
+
+# %%
+a, b = race.outcome("A"), race.outcome("B")
+assert (b.snapshots, b.lost) == ((5,), 0)
+assert (a.snapshots, a.lost) == ((6,), 1)
+writes = [step for step in race.steps if step.kind == "data" and step.lane == 0]
+assert len(writes) == 1, "A wrote its data once"
+assert "removes 2 files of its own" in [step.title for step in race.steps], "its two manifest lists"
+assert table.scan().count() == rows_before + 30, "both writers' rows are there"
+print(a, "·", b)
+
+# %% [markdown]
+# ## Two compactions
+#
+# Now both merge all runs into one. Each takes the same files away and adds one of its own. A stands before its publish, B runs through, A goes on.
+
+# %%
+compactions = course.task(
+    "compact, compact",
+    "B's compaction is published first. What becomes of A's?",
+    answer="refused",
+    options={
+        "again": "it looks again and publishes, like an append",
+        "refused": "it is refused: what it merged is not there any more",
+        "both": "both outputs are live; a reader merges them",
+    },
+    hint="A's commit says: take these runs away, add this one. Which of these runs are still there after B?",
+    why="A file can be taken away once. With A's output on top every row would be there twice, in two runs.",
+)
+compactions
+
+# %%
+answer = None  # "again", "refused" or "both"?
+compactions.check(answer)
+
+# %%
+before = table.scan().to_arrow().sort_by("order_id")
+merging = course.Race(table, {"A": lambda t: t.compact(full=True), "B": lambda t: t.compact(full=True)}, seed=seed)
+merging.run("A", until="publish")
+merging.run("B")
+merging.run("A")
+merging.view("Compaction against compaction")
+
+# %% [markdown]
+# The dashed line shows who was in the way, and the panel gives the engine's own words. A removed all it had written, so nothing is left over.
+
+# %%
+refused = merging.outcome("A")
+assert refused.kind == "refused"
+assert refused.against == merging.outcome("B").snapshots[0]
+assert "deleted twice" in refused.said
+assert table.scan().to_arrow().sort_by("order_id").equals(before), "no row changed"
+assert table.remove_orphans("0 s", force=True).files == (), "A left nothing behind"
+print(refused.said)
+
+# %% [markdown]
+# ## A compaction and an append
+#
+# Compactions are slow and writers do not wait for them. A merges; meanwhile B appends an update of an order that A is merging.
+
+# %%
+mixed = course.task(
+    "compact, append",
+    "A's compaction is ready to be published, based on the snapshot before B's append. What becomes of it?",
+    answer="again",
+    options={
+        "again": "it looks again and is published on top of B's snapshot",
+        "refused": "it is refused: the table has changed",
+        "stale": "it is published, and B's update is lost under A's older row",
+    },
+    hint="Are all files that A takes away still there? And which run is newer: B's at level 0, or A's output?",
+    why="Its inputs are all still live. B's run lies above A's output at level 0, so B's newer row wins.",
+)
+mixed
+
+# %%
+answer = None  # "again", "refused" or "stale"?
+mixed.check(answer)
+
+# %%
+table.write(course.updates(20, among=50, seed=seed))
+order = 5
+paid = course.orders(1, first=order, seed=seed).set_column(2, "status", [["paid twice"]])
+busy = course.Race(table, {"A": lambda t: t.compact(full=True), "B": lambda t: t.write(paid)}, seed=seed)
+busy.run("A", until="publish")
+busy.run("B")
+busy.run("A")
+assert busy.outcome("A").kind == "committed"
+assert table.get({"order_id": order})["status"] == "paid twice", "the newer row wins"
+levels = widgets.LsmLevels(table)
+levels
+
+# %% [markdown]
+# The bucket after both: B's small run at level 0, above A's merged one.
+
+# %%
+assert sorted(table.inspect.levels()["level"].to_pylist()) == [0, 5]
+busy.view("Compaction against append")
+
+# %% [markdown]
+# ## Deletes of files that are being compacted
+#
+# A table without a primary key deletes in another way: it marks places in a file (a *deletion vector*), and takes the file's rows away so. Now A merges three files into one, and B marks a few rows of the first of them as deleted.
+
+# %%
+deletes = course.task(
+    "compact, delete",
+    "All files that A took as inputs are still live: B only marked rows in one. May A publish its merged file?",
+    answer="refused",
+    options={
+        "again": "yes: the files it takes away are all there",
+        "refused": "no: its output still holds the rows that B deleted",
+    },
+    hint="A read its inputs before B marked the rows. What is in A's output, and who would mask it there?",
+    why="A's output holds what B deleted, and B's marks belong to a file that A takes away: rows would come back.",
+)
+deletes
+
+# %%
+answer = None  # "again" or "refused"?
+deletes.check(answer)
+
+# %%
+events = course.lake(None, seed=seed).create_table(
+    "shop.events",
+    schema=course.ORDERS,
+    options={"bucket": -1, "write-only": True, "deletion-vectors.enabled": True},
+)
+for number in range(3):
+    events.write(course.orders(100, first=1 + 100 * number, seed=seed))
+marking = course.Race(
+    events, {"A": lambda t: t.compact(full=True), "B": lambda t: t.delete(col("order_id") < 10)}, seed=seed
+)
+marking.run("A", until="publish")
+marking.run("B")
+marking.run("A")
+marking.view("Compaction against delete")
+
+# %%
+assert marking.outcome("A").kind == "refused"
+assert "deleted meanwhile" in marking.outcome("A").said
+assert events.scan().count() == 300 - 9, "what B deleted stays deleted"
+print(marking.outcome("A").said)
+
+# %% [markdown]
+# The other way round the delete is the one that comes late. It can look again: it finds the rows in the merged file and marks them there.
+
+# %%
+late = course.Race(
+    events, {"A": lambda t: t.delete(col("order_id") < 20), "B": lambda t: t.compact(full=True)}, seed=seed
+)
+late.run("A", until="publish")
+late.run("B")
+late.run("A")
+assert late.outcome("A").kind == "committed"
+assert events.scan().count() == 300 - 19
+late.view("Delete against compaction")
+
+# %% [markdown]
+# ## An overwrite and an append
+#
+# `overwrite` replaces all rows. Here order decides. A wants to replace everything by 10 orders, B adds 10 others. Each try of an overwrite looks at what is there *then*.
+
+# %%
+replacing = course.task(
+    "overwrite, append",
+    "A, the overwrite, stands before its publish; B's append of 10 rows is published; A goes on and publishes. "
+    "How many rows are in the table?",
+    answer=10,
+    hint="A lost its try and looked again. Which files does it take away the second time?",
+    why="Looking again, A takes B's file away too. The table is as if B had come first and A after it.",
+)
+replacing
+
+# %%
+answer = None  # how many rows?
+replacing.check(answer)
+
+# %%
+whole = course.Race(
+    table,
+    {
+        "A": lambda t: t.overwrite(course.orders(10, seed=seed)),
+        "B": lambda t: t.write(course.orders(10, first=5000, seed=seed)),
+    },
+    seed=seed,
+)
+whole.run("A", until="publish")
+whole.run("B")
+whole.run("A")
+assert table.scan().count() == 10
+whole.view("Overwrite against append")
+
+# %% [markdown]
+# In every one of these races the result is that of *some* order of the two, one after the other. That is what *serializable* means, and no lock was needed.
+
+# %%
+timeline = widgets.SnapshotTimeline(table)
+timeline
+
+# %%
+commits = table.inspect.commits()["commit_kind"].to_pylist()
+assert commits[-2:] == ["APPEND", "OVERWRITE"]
+assert table.check() == []
+assert events.check() == []
+course.progress()
+
+# %% [markdown]
+# ## What to remember
+#
+# - A commit is one *put if absent*. Everything before it is invisible, everything after it is decoration.
+# - Who loses looks again. Files that were only **added** stay right, so appends always get through.
+# - What **takes files away** is checked against what is there now: gone, or marked meanwhile, means refused.
+# - A refused commit removes its files and changes nothing. Do it again on the newer snapshot.
+#
+# ## Two questions to try
+#
+# 1. Race three writers (`{"A": …, "B": …, "C": …}`), all appending, all standing before their publish. How often does the last one lose?
+# 2. Let A stand before it writes its *data* instead (`until="data"`) while B compacts. Is A, a compaction, still refused? Why?
+#
+# Next: **08 · Crash lab**, where a writer does not come back at all.

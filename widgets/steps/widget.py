@@ -1,0 +1,105 @@
+"""StepLanes: a story of steps that one walks through by slider and keys.
+
+Traits: `index` (the chosen step), `snapshot` (the newest one of the table then, for linked views),
+`selected` ((index,)). Made from a `StepsModel`; the course's labs build those from real committers.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import pyarrow as pa
+import traitlets
+
+from widgets import _static
+from widgets._svg import Figure
+from widgets._view import View, module
+from widgets.steps import figure as draw
+from widgets.steps.model import StepsModel, table, text_form
+
+
+class StepLanes(View):
+    """Steps by lane, the snapshots they publish, and the chosen step in words."""
+
+    _esm = module("steps/view.js", "renderSteps")
+    index = traitlets.Int(-1).tag(sync=True)
+
+    def __init__(self, model: StepsModel, *, index: int | None = None, **kwargs: object) -> None:
+        self._model, self._settling = model, False
+        super().__init__(**kwargs)
+        self.observe(self._on_index, "index")
+        self.observe(self._on_snapshot, "snapshot")
+        self._settle(len(model.steps) - 1 if index is None else index)
+        self.redraw()
+
+    @property
+    def model(self) -> StepsModel:
+        """The story."""
+        return self._model
+
+    def refresh(self) -> Self:
+        """Draw again; a story does not change."""
+        self.redraw()
+        return self
+
+    def _settle(self, index: int) -> None:
+        """Make all traits say the same step."""
+        self._settling = True
+        try:
+            self.index = min(max(index, 0), len(self._model.steps) - 1)
+            self.selected = (self.index,)
+            self.snapshot = self._model.snapshot(self.index)
+        finally:
+            self._settling = False
+
+    def _on_index(self, change: Mapping[str, Any]) -> None:
+        if not self._settling:
+            self._settle(int(change["new"]))
+            self.redraw()
+
+    def _on_snapshot(self, change: Mapping[str, Any]) -> None:
+        if self._settling or change["new"] is None:
+            return
+        found = self._model.first_with(int(change["new"]))
+        if found is not None:
+            self.index = found
+
+    def figure(self, *, width: float) -> Figure:
+        """The picture with the chosen step."""
+        return draw.steps_figure(self._model, index=self.index, width=width)
+
+    def words(self, *, width: float) -> dict[str, Any]:
+        """Title and subtitle."""
+        return {"title": self._model.title, "subtitle": self._model.subtitle}
+
+    def text(self) -> str:
+        """The lanes in a terminal."""
+        return text_form(self._model, self.index)
+
+    def data(self) -> pa.Table:
+        """The steps as Arrow."""
+        return table(self._model)
+
+    def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
+        """A frame a step and width."""
+        places = range(len(self._model.steps))
+        frames = {
+            str(width): {
+                str(place): _static.frame(draw.steps_figure(self._model, index=place, width=width))
+                for place in places
+            }
+            for width in widths
+        }
+        return {
+            "kind": "steps",
+            "reply": "steps",
+            "widths": list(widths),
+            "frames": frames,
+            "words": {str(width): self.words(width=width) for width in widths},
+            "snapshots": [self._model.snapshot(place) for place in places],
+            "state": {
+                "index": self.index,
+                "snapshot": self.snapshot,
+                "selected": self.selected,
+                "width": widths[0],
+            },
+        }
