@@ -60,6 +60,7 @@ from tablestore.format.types import (
     VARIANT,
 )
 from tablestore.lsm.compaction.settings import CompactionSettings, compaction_settings
+from tablestore.lsm.simulator import compare as what_if
 from tablestore.table.advise import advise_buckets
 from tablestore.table.catalog import Lake, connect
 from tablestore.table.catalog import open_table as open
@@ -140,5 +141,6 @@ __all__ = [
     "retype",
     "set_options",
     "text_bar",
+    "what_if",
     "where",
 ]

@@ -17,6 +17,7 @@ from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm import quantities
 from tablestore.lsm.decision import Decision
 from tablestore.lsm.forecast import Forecast, total
+from tablestore.lsm.outlook import Outlook, outlook
 
 SCHEMA = pa.schema(
     [
@@ -173,6 +174,14 @@ class Compaction:
             return None
         read, moved = (tuple(x for f in some for x in getattr(f, name)) for name in ("read", "moved"))
         return Forecast(read, moved, total(f.output for f in some))
+
+    def outlook(self, files: pa.Table, now: pa.Table) -> Outlook | None:
+        """What a dry run foretells of write, read and space amplification; None if nothing would be done.
+
+        `files` are the live ones (`inspect.levels()`), `now` is the row of `inspect.amplification()`, of the
+        table or of the bucket that is planned.
+        """
+        return outlook(self, files, now)
 
     @property
     def text(self) -> str:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+import tablestore as ts
 from tablestore.errors import InvalidRequest, NotFound
 from tablestore.lsm.levels_table import LEVELS
-from tablestore.lsm.simulator import Workload, compare, simulate
+from tablestore.lsm.simulator import Workload, simulate
 from tablestore.lsm.simulator.replayed import Steps
 from tests.lsm.simulator.test_replay import TABLES, TRIGGER, live, make
 
@@ -37,7 +38,7 @@ def test_amplification_of_a_replay_is_that_of_the_table(tmp_path: Path) -> None:
 
 
 def test_both_sides_share_one_key_axis_at_every_commit() -> None:
-    found = compare(WORKLOAD, {TRIGGER: 8}, flushes=30)
+    found = ts.what_if(WORKLOAD, {TRIGGER: 8}, flushes=30)
     seen: dict[str, tuple[float, float]] = {}
     for commit in range(30):
         for side in found.levels(PLACE, commit):
@@ -50,13 +51,13 @@ def test_both_sides_share_one_key_axis_at_every_commit() -> None:
 
 
 def test_a_file_is_labelled_with_the_commit_it_came_with() -> None:
-    found = compare(WORKLOAD, {TRIGGER: 8}, flushes=12)
+    found = ts.what_if(WORKLOAD, {TRIGGER: 8}, flushes=12)
     newest = found.changed.levels_table(PLACE, 6).to_pylist()[0]
     assert (newest["level"], newest["snapshot_id"]) == (0, 7)
 
 
 def test_a_workload_compared_is_the_workload_simulated() -> None:
-    found = compare(WORKLOAD, {TRIGGER: 8}, {TRIGGER: 4}, flushes=60, seed=5)
+    found = ts.what_if(WORKLOAD, {TRIGGER: 8}, {TRIGGER: 4}, flushes=60, seed=5)
     for trigger, side in ((4, found.actual), (8, found.changed)):
         run = simulate(WORKLOAD, {TRIGGER: trigger}, flushes=60, seed=5)
         at = side.rows[-1]
@@ -69,7 +70,7 @@ def test_a_workload_compared_is_the_workload_simulated() -> None:
 
 
 def test_the_verdict_says_what_the_differences_say() -> None:
-    found = compare(WORKLOAD, {TRIGGER: 8}, flushes=60)
+    found = ts.what_if(WORKLOAD, {TRIGGER: 8}, flushes=60)
     count = {d.name: d for d in found.differences}["compactions"]
     said = found.verdict("B")
     assert said.startswith(f"B compacts {count.after} times instead of {count.before} and writes ")
@@ -83,10 +84,9 @@ def test_another_b_leaves_a_as_it_is(tmp_path: Path) -> None:
     other = first.under({TRIGGER: 3})
     assert other.actual is first.actual
     assert other.changed.rows == table.what_if({TRIGGER: 3}).changed.rows
-    simulated = compare(WORKLOAD, {TRIGGER: 8}, flushes=30)
-    assert (
-        simulated.under({TRIGGER: 3}).changed.rows == compare(WORKLOAD, {TRIGGER: 3}, flushes=30).changed.rows
-    )
+    simulated = ts.what_if(WORKLOAD, {TRIGGER: 8}, flushes=30)
+    alone = ts.what_if(WORKLOAD, {TRIGGER: 3}, flushes=30)
+    assert simulated.under({TRIGGER: 3}).changed.rows == alone.changed.rows
 
 
 def test_a_baseline_stands_in_for_the_own_options(tmp_path: Path) -> None:
@@ -111,11 +111,11 @@ def test_progress_is_told_and_can_end_the_work(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        compare(WORKLOAD, {TRIGGER: 8}, flushes=1_000_000, samples=16, tell=stop)
+        ts.what_if(WORKLOAD, {TRIGGER: 8}, flushes=1_000_000, samples=16, tell=stop)
 
 
 def test_levels_of_a_long_history_are_kept_as_far_as_they_fit() -> None:
-    found = compare(WORKLOAD, {TRIGGER: 8}, flushes=40)
+    found = ts.what_if(WORKLOAD, {TRIGGER: 8}, flushes=40)
     whole, few = found.actual.steps[PLACE], Steps(most=20)
     for commit in range(len(whole)):
         few.add(commit, whole.at(commit))
