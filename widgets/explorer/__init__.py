@@ -1,0 +1,1 @@
+"""What a snapshot is made of: model, figure, widget."""

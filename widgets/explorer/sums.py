@@ -1,0 +1,128 @@
+"""The five key figures of the explorer: of one state, or of two and what lies between them.
+
+Pure: `inspect.state()` and `inspect.diff()` → `KeyFigure`s. Called by the widget.
+"""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from widgets import _format as fmt
+from widgets.explorer.model import KeyFigure
+
+
+def key_figures(
+    before: pa.Table | None, after: pa.Table, diff: pa.Table | None, *, kind: str
+) -> tuple[KeyFigure, ...]:
+    """Files, rows, bytes, sorted runs and masked rows, of one state or of two and their difference."""
+    now = _sums(after)
+    if before is None or diff is None:
+        return _state_figures(after, now)
+    old = _sums(before)
+    counts = {c["values"]: c["counts"] for c in pc.value_counts(diff["change"].combine_chunks()).to_pylist()}
+    parts = [f"{sign}{counts[c]:,}" for c, sign in (("removed", fmt.MINUS), ("added", "+")) if counts.get(c)]
+    parts += [f"{counts[c]:,} {c}" for c in ("moved", "masked") if counts.get(c)]
+    same = f"{counts.get('kept', 0):,} kept"
+    rows = (
+        "no row of the table changed"
+        if kind == "COMPACT"
+        else f"{_signed(now['rows'] - old['rows'])} in files"
+    )
+    change = now["bytes"] - old["bytes"]
+    share = f" ({_signed_percent(change, old['bytes'])})" if old["bytes"] else ""
+    return (
+        KeyFigure(
+            "files",
+            _arrow(f"{old['files']:,}", f"{now['files']:,}"),
+            ", ".join([" ".join(parts), same]).strip(", "),
+        ),
+        KeyFigure("rows in files", _arrow(fmt.short_count(old["rows"]), fmt.short_count(now["rows"])), rows),
+        KeyFigure(
+            "bytes",
+            _two_sizes(old["bytes"], now["bytes"]),
+            f"{'+' if change > 0 else ''}{fmt.bytes_text(change)}{share}",
+        ),
+        KeyFigure("sorted runs", _arrow(f"{old['runs']:,}", f"{now['runs']:,}"), _runs_note(diff)),
+        KeyFigure(
+            "masked rows",
+            _arrow(f"{old['masked']:,}", f"{now['masked']:,}"),
+            f"{_signed(now['masked'] - old['masked'])} by deletion vectors",
+        ),
+    )
+
+
+def _state_figures(after: pa.Table, now: Mapping[str, int]) -> tuple[KeyFigure, ...]:
+    buckets = after.group_by(["partition", "bucket"]).aggregate([]).num_rows if after.num_rows else 0
+    vectors = pc.sum(pc.greater(pc.fill_null(after["masked"], 0), 0)).as_py() or 0
+    deletes = f"{now['deletes']:,} of them deletes" if now["deletes"] else "no deletes among them"
+    each = f"{fmt.bytes_text(now['bytes'] // now['files'])} a file" if now["files"] else ""
+    per = f"{now['runs'] / buckets:.1f} a bucket" if buckets else ""
+    return (
+        KeyFigure("files", f"{now['files']:,}", f"in {fmt.plural(buckets, 'bucket')}"),
+        KeyFigure("rows in files", fmt.short_count(now["rows"]), deletes),
+        KeyFigure("bytes", fmt.bytes_text(now["bytes"]), each),
+        KeyFigure("sorted runs", f"{now['runs']:,}", per),
+        KeyFigure(
+            "masked rows",
+            f"{now['masked']:,}",
+            fmt.plural(vectors, "deletion vector") if vectors else "no deletion vectors",
+        ),
+    )
+
+
+def _sums(state: pa.Table) -> dict[str, int]:
+    """Sums of one state. A run is a file of level 0, or all files of a higher level of a bucket."""
+    names = ("rows", "bytes", "deletes", "masked")
+    sums = (
+        {name: pc.sum(state[name]).as_py() or 0 for name in names}
+        if state.num_rows
+        else dict.fromkeys(names, 0)
+    )
+    runs = 0
+    if state.num_rows:
+        level0 = pc.equal(state["level"], 0)
+        deeper = (
+            state.filter(pc.invert(level0)).group_by(["partition", "bucket", "level"]).aggregate([]).num_rows
+        )
+        runs = (pc.sum(level0).as_py() or 0) + deeper
+    return sums | {"files": state.num_rows, "runs": runs}
+
+
+def _runs_note(diff: pa.Table) -> str:
+    """`L0×4 and L3 became L3`."""
+    gone = diff.filter(pc.is_in(diff["change"], pa.array(["removed", "moved"])))
+    new = diff.filter(pc.is_in(diff["change"], pa.array(["added", "moved"])))
+    old, now = _levels(gone["level_before"]), _levels(new["level"])
+    if not old:
+        return f"{now} came" if now else "unchanged"
+    return f"{old} became {now}" if now else f"{old} went"
+
+
+def _levels(levels: pa.ChunkedArray) -> str:
+    counts = {
+        c["values"]: c["counts"] for c in pc.value_counts(levels).to_pylist() if c["values"] is not None
+    }
+    names = [f"L{n}×{counts[n]}" if counts[n] > 1 else f"L{n}" for n in sorted(counts)]
+    return ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
+
+
+def _arrow(old: str, now: str) -> str:
+    return f"{old} → {now}" if old != now else f"{now}"
+
+
+def _two_sizes(old: int, now: int) -> str:
+    """`920 → 906 MiB` where the unit is one."""
+    first, last = fmt.bytes_text(old), fmt.bytes_text(now)
+    if first.split(" ")[1] == last.split(" ")[1]:
+        first = first.split(" ")[0]
+    return _arrow(first, last) if old != now else last
+
+
+def _signed(value: int) -> str:
+    return fmt.plus(value) if value else "±0"
+
+
+def _signed_percent(change: int, whole: int) -> str:
+    share = 100 * change / whole
+    return "±0 %" if not change else f"{'+' if change > 0 else fmt.MINUS}{abs(share):.1f} %"
