@@ -1,0 +1,195 @@
+"""Amplification over snapshots: what is known, what is estimated, what is drawn, said and linked."""
+
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.lsm.test_outlook import waiting
+from tests.widgets import frames
+from widgets import SnapshotTimeline
+from widgets.amplification.chart import Line, Panel, drawn, plot_of
+from widgets.amplification.figure import amplification_figure
+from widgets.amplification.model import READ, SPACE, WRITE, Outlook, amplification_model, sparkline
+from widgets.amplification.widget import AmplificationChart
+
+XSS = "<img src=x onerror=alert(1)>"
+
+
+def rows(count: int, *, expired: int = 0, why: str = "as if rows were drawn") -> pa.Table:
+    """A history in the form of `inspect.amplification(per="snapshot")`."""
+    at = np.arange(count)
+    runs = np.where(at < expired, None, 1 + at % 5)
+    return pa.table(
+        {
+            "snapshot_id": pa.array(at + 1, pa.int64()),
+            "commit_kind": pa.array(["COMPACT" if n % 5 == 4 else "APPEND" for n in at]),
+            "compactions": pa.array((at % 5 == 4).astype(int), pa.int64()),
+            "write_amplification": pa.array(1 + at / count, pa.float64()),
+            "compactions_exact": pa.array([True] * count),
+            "runs": pa.array(runs, pa.int64()),
+            "point_files": pa.array(runs, pa.float64()),
+            "space_amplification": pa.array(np.where(at < expired, None, 1 + at % 5 / 10), pa.float64()),
+            "space_exact": pa.array(at % 5 == 0),
+            "why": pa.array([why] * count),
+            "since_snapshot": pa.array([1] * count, pa.int64()),
+        }
+    )
+
+
+def test_numbers_are_those_of_the_engine() -> None:
+    model = amplification_model(rows(10))
+    assert [model.value(series, 6) for series in (WRITE, READ, SPACE)] == [1.6, 2.0, 1.1]
+    assert model.sentence(6) == "#7 APPEND · write 1.60 · read 2 · space ≈ 1.10"
+    assert model.sentence(5) == "#6 APPEND · write 1.50 · read 1 · space 1.00"
+    assert model.exactness(6) == "space estimated: as if rows were drawn"
+    assert model.exactness(5) == "space exact: as if rows were drawn"
+
+
+def test_an_expired_snapshot_is_a_gap_and_said_so() -> None:
+    model = amplification_model(rows(10, expired=4))
+    assert model.value(READ, 3) is None
+    assert model.sentence(3) == "#4 APPEND · write 1.30 · read – · space –"
+    assert "has expired" in model.exactness(3)
+    body = amplification_figure(model, index=9, width=1040).body
+    assert body.count('fill="url(#lw-ghost)"') == 2
+    assert ">expired<" in body
+
+
+def test_runs_of_several_buckets_are_a_mean() -> None:
+    table = rows(6).set_column(6, "point_files", pa.array([1.5] * 6))
+    model = amplification_model(table)
+    assert not model.one_bucket
+    assert model.shown(READ, 2) == "1.5"
+    assert model.trigger is None
+
+
+def test_a_line_of_more_commits_than_pixels_is_the_span_of_each_pixel() -> None:
+    values = np.tile([1.0, 5.0], 5_000)
+    panel = Panel("Read", (), (Line(values),), floor=0.0, decimals=0, step=True)
+    plot = plot_of(panel, left=0, width=320, right_room=62)
+    body = drawn(panel, plot, x=0, width=320)
+    assert len(body) < 12_000
+    low, high = plot.y(1.0), plot.y(5.0)
+    assert f" {low:.1f}".rstrip("0").rstrip(".") in body
+    assert f"V{high:.1f}".rstrip("0").rstrip(".") in body
+
+
+def test_a_frame_of_ten_thousand_snapshots_stays_small() -> None:
+    figure = amplification_figure(amplification_model(rows(10_000)), index=0, width=1040, cursor=False)
+    assert len(figure.body) < 40_000
+    assert figure.height == amplification_figure(amplification_model(rows(3)), index=0, width=1040).height
+
+
+def test_what_is_foretold_carries_its_sign() -> None:
+    model = amplification_model(rows(8), outlook=Outlook(2.33, 3, 1.29))
+    body = amplification_figure(model, index=7, width=1040).body
+    assert ">≈ 2.33<" in body
+    assert ">3<" in body
+    assert ">≈ 1.29<" in body
+
+
+@pytest.mark.parametrize("width", [1040, 700, 420])
+@pytest.mark.parametrize("count", [0, 1, 2, 60])
+def test_every_label_lies_inside_and_is_well_formed(width: int, count: int) -> None:
+    figure = amplification_figure(amplification_model(rows(count)), index=count - 1, width=width)
+    tree = ElementTree.fromstring(f"<svg>{figure.body}</svg>")
+    for element in tree.iter("text"):
+        assert 0 <= float(element.get("x", 0)) <= width
+
+
+def test_names_from_data_are_only_text() -> None:
+    chart = AmplificationChart(rows(4, why=XSS), title=XSS).wait(5)
+    for made in (chart.to_svg(), chart.frame["svg"], chart._repr_mimebundle_()[0]["text/html"]):
+        assert "<img src=x" not in made
+
+
+def test_the_text_form_has_a_line_a_number() -> None:
+    said = AmplificationChart(rows(20), title="shop.orders").wait(5).text().splitlines()
+    assert said[0] == "shop.orders  amplification  #1 … #20"
+    assert [line.split()[0] for line in said[1:4]] == ["write", "read", "space"]
+    assert said[1].endswith("1.95")
+    assert sparkline(np.array([np.nan, 1.0, 2.0]), 3, floor=1.0) == " ▁█"
+
+
+def test_a_timeline_leads_and_follows() -> None:
+    table = frames.commits(12)
+    timeline, chart = SnapshotTimeline(table), AmplificationChart(rows(12)).wait(5)
+    timeline.link(chart)
+    timeline.index = 4
+    assert (chart.index, chart.snapshot, chart.now["head"]) == (4, 5, "#5 COMPACT")
+    chart.index = 8
+    assert (timeline.index, timeline.snapshot) == (8, 9)
+    chart.hovered = "2"
+    assert chart.peek["values"] == ["1.17", "3", "≈ 1.20"]
+    assert timeline.index == 8
+    chart.hovered = ""
+    assert chart.peek == {}
+
+
+def test_of_a_real_table_and_of_its_opened_bucket(tmp_path: Path) -> None:
+    table = waiting(tmp_path, buckets=2)
+    chart = AmplificationChart(table.with_options({"write-only": False})).wait(30)
+    whole = table.inspect.amplification(per="snapshot")
+    assert chart.data().equals(whole)
+    assert chart.model.outlook.space == pytest.approx(1.0)
+    assert chart.model.outlook.read is None
+    chart.opened = "/1"
+    chart.wait(30)
+    assert chart.data().equals(table.inspect.amplification(per="snapshot", partition="", bucket=1))
+    assert chart.model.outlook.read == 1
+    assert chart.code == "table.inspect.amplification(per=\"snapshot\", partition='', bucket=1)"
+
+
+def test_new_commits_are_followed_and_the_past_is_kept(tmp_path: Path) -> None:
+    table = waiting(tmp_path)
+    chart = AmplificationChart(table).wait(30)
+    newest = chart.snapshot
+    table.write(pa.table({"k": [1], "v": [b"x"]}))
+    assert chart.refresh().wait(30).snapshot == newest + 1
+    chart.index = 2
+    table.write(pa.table({"k": [2], "v": [b"x"]}))
+    assert chart.refresh().wait(30).snapshot == 3
+
+
+class Slow:
+    """A table whose history is not read before it is let go."""
+
+    def __init__(self) -> None:
+        self.go, self.inspect = threading.Event(), self
+
+    def amplification(self, per: str = "table", **_: Any) -> pa.Table:
+        assert self.go.wait(20)
+        return rows(5)
+
+
+def test_a_long_history_shows_a_skeleton_of_the_same_height() -> None:
+    table = Slow()
+    chart = AmplificationChart(table)
+    assert "reading the history" in chart.frame["subtitle"]
+    waiting_height = re.search(r'height="(\d+)"', chart.frame["svg"])
+    table.go.set()
+    chart.wait(10)
+    assert "5 commits" in chart.frame["subtitle"]
+    found = re.search(r'height="(\d+)"', chart.frame["svg"])
+    assert waiting_height is not None
+    assert found is not None
+    assert waiting_height.group(1) == found.group(1)
+
+
+def test_an_error_leaves_the_last_good_picture() -> None:
+    table = Slow()
+    table.go.set()
+    chart = AmplificationChart(table).wait(10)
+    good = chart.frame["svg"]
+    table.amplification = lambda *a, **k: 1 / 0  # type: ignore[method-assign]
+    chart.refresh().wait(10)
+    assert "ZeroDivisionError" in chart.frame["error"]["text"]
+    assert chart.frame["svg"] == good

@@ -1,0 +1,1 @@
+"""AmplificationChart: what each byte that was written cost, over snapshots."""

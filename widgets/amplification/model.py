@@ -1,0 +1,205 @@
+"""Write, read and space amplification over snapshots, as columns that charts draw.
+
+Invariants: snapshots are in commit order; a number that is not known (an expired snapshot, a copy that was
+not estimated) is NaN and is drawn as a gap, never as zero; what is exact and what is estimated is said in the
+engine's words. Pure: from `inspect.amplification(per="snapshot")`. Called by figure, widget and by WhatIf.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from widgets import _format as fmt
+
+WRITE, READ, SPACE = range(3)
+NAMES = ("write", "read", "space")
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What the next compaction would make of the three numbers, as the engine foretells it; None: unknown."""
+
+    write: float | None = None
+    read: float | None = None
+    space: float | None = None
+
+    @property
+    def values(self) -> tuple[float | None, float | None, float | None]:
+        """Write, read, space."""
+        return self.write, self.read, self.space
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AmplificationModel:
+    """The three numbers after every snapshot, oldest first. Immutable by agreement."""
+
+    title: str
+    place: str
+    ids: np.ndarray
+    kinds: tuple[str, ...]
+    series: tuple[np.ndarray, np.ndarray, np.ndarray]
+    compacted: np.ndarray
+    flows_exact: np.ndarray
+    space_exact: np.ndarray
+    why: tuple[str, ...]
+    since: int | None = None
+    one_bucket: bool = True
+    trigger: int | None = None
+    stop: int | None = None
+    outlook: Outlook = Outlook()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def index_of(self, snapshot: int) -> int | None:
+        """The position of a snapshot id, or None."""
+        place = int(np.searchsorted(self.ids, snapshot))
+        return place if place < len(self) and self.ids[place] == snapshot else None
+
+    def value(self, series: int, index: int) -> float | None:
+        """One number, None where it is not known."""
+        found = float(self.series[series][index])
+        return None if np.isnan(found) else found
+
+    def shown(self, series: int, index: int) -> str:
+        """A number as charts show it: `2.22`, `7`, `≈ 1.31`, `–`."""
+        value = self.value(series, index)
+        about = series == SPACE and value is not None and not self.space_exact[index]
+        return (
+            f"≈ {number(series, value, self.one_bucket)}" if about else number(series, value, self.one_bucket)
+        )
+
+    def sentence(self, index: int) -> str:
+        """`#412 APPEND · write 2.22 · read 7 runs · space ≈ 1.31`."""
+        write, read, space = (self.shown(series, index) for series in (WRITE, READ, SPACE))
+        return f"#{self.ids[index]} {self.kinds[index]} · write {write} · read {read} · space {space}"
+
+    def exactness(self, index: int) -> str:
+        """What is exact and what is estimated after a snapshot, and why, in the engine's words."""
+        parts = []
+        if not self.flows_exact[: index + 1].all():
+            parts.append("compactions of other engines: bytes as far as snapshots tell")
+        if self.value(READ, index) is None:
+            parts.append("the snapshot has expired: what was live is not known")
+        elif self.why[index]:
+            known = "exact" if self.space_exact[index] else "estimated"
+            what = f"space {known}" if self.value(SPACE, index) is not None else "space not known"
+            parts.append(f"{what}: {self.why[index]}")
+        return "; ".join(parts)
+
+
+def number(series: int, value: float | None, whole: bool = True) -> str:
+    """`2.22` of write and space, `7` runs of one bucket, `4.3` as a mean of several."""
+    if value is None:
+        return fmt.ABSENT
+    return f"{value:.{(0 if whole else 1) if series == READ else 2}f}"
+
+
+def amplification_model(
+    rows: pa.Table,
+    *,
+    title: str = "",
+    place: str = "",
+    options: Mapping[str, object] | None = None,
+    outlook: Outlook | None = None,
+) -> AmplificationModel:
+    """The model of `inspect.amplification(per="snapshot")`; columns that are missing count as unknown."""
+    rows = rows.sort_by("snapshot_id") if rows.num_rows else rows
+    runs, point = _floats(rows, "runs"), _floats(rows, "point_files")
+    one = bool(np.array_equal(runs, point, equal_nan=True)) or "point_files" not in rows.column_names
+    triggers = _triggers(options or {}) if one else (None, None)
+    return AmplificationModel(
+        title=title,
+        place=place,
+        ids=_ids(rows),
+        kinds=tuple(_texts(rows, "commit_kind")),
+        series=(
+            _floats(rows, "write_amplification"),
+            runs if one else point,
+            _floats(rows, "space_amplification"),
+        ),
+        compacted=_compacted(rows),
+        flows_exact=_flags(rows, "compactions_exact", default=True),
+        space_exact=_flags(rows, "space_exact", default=False),
+        why=tuple(_texts(rows, "why")),
+        since=_since(rows),
+        one_bucket=one,
+        trigger=triggers[0],
+        stop=triggers[1],
+        outlook=outlook or Outlook(),
+    )
+
+
+def _triggers(options: Mapping[str, object]) -> tuple[int, int]:
+    """The run trigger and the stop trigger; absent keys mean what the format's defaults mean."""
+    trigger = int(str(options.get("num-sorted-run.compaction-trigger", 5)))
+    return trigger, int(str(options.get("num-sorted-run.stop-trigger", trigger + 3)))
+
+
+def _ids(rows: pa.Table) -> np.ndarray:
+    return rows["snapshot_id"].to_numpy() if rows.num_rows else np.zeros(0, dtype=np.int64)
+
+
+def _floats(rows: pa.Table, name: str) -> np.ndarray:
+    if name not in rows.column_names:
+        return np.full(rows.num_rows, np.nan)
+    return pc.fill_null(rows[name].cast(pa.float64()), float("nan")).to_numpy()
+
+
+def _flags(rows: pa.Table, name: str, *, default: bool) -> np.ndarray:
+    if name not in rows.column_names:
+        return np.full(rows.num_rows, default)
+    known = pc.fill_null(rows[name].cast(pa.bool_()), default)
+    return known.to_numpy(zero_copy_only=False).astype(bool)
+
+
+def _texts(rows: pa.Table, name: str) -> list[str]:
+    if name not in rows.column_names:
+        return [""] * rows.num_rows
+    return [str(value or "") for value in rows[name].to_pylist()]
+
+
+def _compacted(rows: pa.Table) -> np.ndarray:
+    """Whether a snapshot did a compaction."""
+    if "compactions" in rows.column_names:
+        return pc.greater(pc.fill_null(rows["compactions"], 0), 0).to_numpy(zero_copy_only=False).astype(bool)
+    return np.array([kind == "COMPACT" for kind in _texts(rows, "commit_kind")], dtype=bool)
+
+
+def _since(rows: pa.Table) -> int | None:
+    if not rows.num_rows or "since_snapshot" not in rows.column_names:
+        return None
+    found = rows["since_snapshot"][0].as_py()
+    return None if found is None else int(found)
+
+
+def text_form(model: AmplificationModel, index: int, *, width: int = 40) -> str:
+    """The three charts in a terminal: a row of bars each, the value at `index`, and what is estimated."""
+    if not len(model):
+        return f"{model.title}  amplification\nNothing written yet.".strip()
+    head = [model.title, "amplification", model.place, f"#{model.ids[0]} … #{model.ids[-1]}"]
+    rows = ["  ".join(part for part in head if part)]
+    for series, name in enumerate(NAMES):
+        ahead = model.outlook.values[series]
+        after = f"  next ≈ {number(series, ahead, model.one_bucket)}" if ahead is not None else ""
+        bars = sparkline(model.series[series], width, floor=0.0 if series == READ else 1.0)
+        rows.append(f"{name:<6}{bars}  {model.shown(series, index)}{after}")
+    said = model.exactness(index)
+    return "\n".join([*rows, *([f"#{model.ids[index]}: {said}"] if said else [])])
+
+
+def sparkline(values: np.ndarray, width: int, *, floor: float) -> str:
+    """Values as bars of text, the mean of each bin; a blank where nothing is known."""
+    if not len(values) or np.isnan(values).all():
+        return ""
+    top = max(float(np.nanmax(values)), floor + 1e-9)
+    shown = []
+    for part in np.array_split(values, min(width, len(values))):
+        known = part[~np.isnan(part)]
+        share = (float(known.mean()) - floor) / (top - floor) if len(known) else None
+        shown.append(" " if share is None else _BARS[min(max(int(share * 8), 0), 7)])
+    return "".join(shown)

@@ -1,0 +1,96 @@
+// AmplificationChart: one cursor through three charts. Python says the values and how high they stand (`now`,
+// and `peek` of the hovered snapshot); here they are put in place, and pointer and keys choose the snapshot.
+function renderAmplification({ model, el }) {
+  const stage = lwStage(model, el, "amplification");
+  const host = lwEl("div", { class: "lw-pic", tabindex: 0, role: "slider", "aria-label": "snapshot", "aria-orientation": "horizontal" });
+  const said = lwEl("div", { class: "lw-hint lw-note" });
+  stage.body.append(host, said);
+  const card = lwCard(stage);
+  let svg = null, dragging = false, pointer = null;
+  const frame = () => model.get("frame"), charts = () => (frame().meta || {}).charts || [];
+  const count = () => (frame().meta || {}).count || 0, index = () => model.get("index");
+
+  const placeOf = (chart, i) => chart.x + ((i + 0.5) * chart.w) / count();
+  function marks(point, hover) {
+    const group = lwMark("g", { class: hover ? "peek" : "cursor" }), ink = "var(--lw-ink)";
+    charts().forEach((c, k) => {
+      const x = placeOf(c, point.index), y = point.ys[k];
+      group.append(lwMark("path", { d: `M${x} ${c.top - 4}V${c.bottom}`, stroke: ink, "stroke-width": hover ? 1 : 2 }));
+      if (y != null) {
+        group.append(lwMark("circle", { cx: x, cy: c.bottom - y * (c.bottom - c.top), r: hover ? 3 : 4.5, fill: ink, stroke: "var(--lw-bg)", "stroke-width": 1.5 }));
+      }
+      if (hover) return;
+      const value = lwMark("text", { x: c.value, y: c.head, "text-anchor": "end", "font-size": 15, "font-weight": 600, fill: ink });
+      value.textContent = point.values[k];
+      group.append(value);
+    });
+    return group;
+  }
+  function cursor() {
+    if (!svg) return;
+    svg.querySelectorAll(".cursor").forEach((g) => g.remove());
+    const now = model.get("now") || {};
+    said.textContent = now.says || "";
+    said.title = now.says || "";
+    host.setAttribute("aria-valuemin", 0);
+    host.setAttribute("aria-valuemax", Math.max(count() - 1, 0));
+    host.setAttribute("aria-valuenow", Math.max(index(), 0));
+    host.setAttribute("aria-valuetext", now.spoken || "nothing written yet");
+    if (now.index == null) return;
+    svg.append(marks(now, false));
+    stage.say(now.spoken);
+  }
+  function peek() {
+    if (!svg) return;
+    svg.querySelectorAll(".peek").forEach((g) => g.remove());
+    const at = model.get("peek") || {};
+    if (at.index == null || !model.get("hovered") || !pointer) return card.hide();
+    svg.append(marks(at, true));
+    card.show(pointer, at.head, (frame().names || []).map((name, k) => [name, at.values[k]]));
+  }
+  function draw() {
+    const f = frame();
+    stage.words(f);
+    svg = f.svg ? stage.picture(host, f.svg) : null;
+    stage.root.dataset.n = String(count());
+    cursor(); peek();
+  }
+  function at(event) {
+    const [x, y] = lwPoint(svg, event);
+    const hit = charts().find((c) => x >= c.x - 8 && x <= c.x + c.w + 8 && y >= c.top - 32 && y <= c.bottom + 20);
+    if (!hit || !count()) return null;
+    return Math.min(Math.max(Math.floor(((x - hit.x) / hit.w) * count()), 0), count() - 1);
+  }
+  function go(to) {
+    const i = Math.min(Math.max(to, 0), count() - 1);
+    if (i >= 0 && i !== index()) lwSet(model, { index: i });
+  }
+  function leave() {
+    pointer = null;
+    if (model.get("hovered")) lwSet(model, { hovered: "" });
+    peek();
+  }
+  host.addEventListener("pointerdown", (event) => {
+    const i = svg && at(event);
+    if (i == null) return;
+    host.focus({ preventScroll: true });
+    dragging = true; host.setPointerCapture(event.pointerId); go(i); event.preventDefault();
+  });
+  host.addEventListener("pointermove", (event) => {
+    const i = svg && at(event);
+    if (i == null) return leave();
+    if (dragging) return go(i);
+    pointer = event;
+    if (model.get("hovered") !== String(i)) lwSet(model, { hovered: String(i) });
+    else peek();
+  });
+  host.addEventListener("pointerup", () => { dragging = false; });
+  host.addEventListener("pointerleave", leave);
+  const by = (n) => (event) => go(index() + n * (event.shiftKey ? 10 : 1));
+  lwKeys(host, { ArrowLeft: by(-1), ArrowRight: by(1), Home: () => go(0), End: () => go(count() - 1), Escape: leave });
+  stage.on("change:frame", draw);
+  stage.on("change:now", cursor);
+  stage.on("change:peek", peek);
+  draw();
+  return () => stage.off();
+}

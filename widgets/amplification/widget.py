@@ -1,0 +1,280 @@
+"""AmplificationChart: write, read and space amplification over snapshots, linked to a timeline.
+
+Traits: `snapshot` and `index` (the selected one), `hovered` (a position), `opened` (bucket id; "" all
+buckets), `now` and `peek` (the words and places of the selected and of the hovered snapshot, from Python).
+A long history is read in a thread behind a skeleton; `wait()` blocks until it is there.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol, Self
+
+import pyarrow as pa
+import traitlets
+
+import tablestore as ts
+from widgets import _format as fmt
+from widgets import _static
+from widgets._svg import Figure
+from widgets._view import View, module, option_map, title_of
+from widgets.amplification import figure as draw
+from widgets.amplification.loading import Job, Worker
+from widgets.amplification.model import (
+    NAMES,
+    AmplificationModel,
+    Outlook,
+    amplification_model,
+    text_form,
+)
+
+EXPORT_POINTS = 2_000
+NOTHING = pa.table({"snapshot_id": pa.array([], pa.int64())})
+
+
+class Amplified(Protocol):
+    """A table or a simulation."""
+
+    @property
+    def inspect(self) -> Any:
+        """Its metadata: `amplification(per="snapshot", partition=, bucket=)`, `levels()`."""
+        ...
+
+
+class AmplificationChart(View):
+    """Amplification of a table, of its opened bucket, of a simulation, or of Arrow rows of either."""
+
+    _esm = module("amplification/view.js", "renderAmplification")
+    index = traitlets.Int(-1).tag(sync=True)
+    opened = traitlets.Unicode("").tag(sync=True)
+    now = traitlets.Dict().tag(sync=True)
+    peek = traitlets.Dict().tag(sync=True)
+
+    def __init__(
+        self, source: Amplified | pa.Table, *, opened: str = "", title: str = "", **kwargs: object
+    ) -> None:
+        self._source, self._title = source, title or title_of(source)
+        self._rows = NOTHING
+        self._model = amplification_model(NOTHING, title=self._title)
+        self._worker, self._settling, self._loading = Worker("amplification"), False, False
+        super().__init__(opened=opened, **kwargs)
+        self.observe(self._on_index, "index")
+        self.observe(self._on_snapshot, "snapshot")
+        self.observe(lambda _change: self._show_peek(), "hovered")
+        self.observe(lambda _change: self.refresh(), "opened")
+        self.refresh()
+
+    @property
+    def model(self) -> AmplificationModel:
+        """The numbers as columns."""
+        return self._model
+
+    @property
+    def code(self) -> str:
+        """The line that gives these numbers."""
+        return f'table.inspect.amplification(per="snapshot"{_arguments(self.opened)})'
+
+    def refresh(self) -> Self:
+        """Read the history again, in the background if it takes long. The latest stays followed."""
+        if not self._worker.start(self._load):
+            self._loading = True
+            self.redraw()
+        return self
+
+    def wait(self, timeout: float | None = None) -> Self:
+        """Block until the history is read."""
+        self._worker.wait(timeout)
+        return self
+
+    def _load(self, job: Job) -> None:
+        def read() -> None:
+            rows = _rows_of(self._source, self.opened)
+            ahead = _outlook_of(self._source, self.opened) if rows.num_rows else None
+            job.check()
+            self._take(rows, ahead)
+
+        try:
+            self.guarded(
+                read,
+                what="The history could not be read.",
+                next_step="Check the table, then refresh().",
+                job=job,
+            )
+        finally:
+            self._loading = self._loading and job.stopped
+
+    def guarded(self, load: Any, *, what: str, next_step: str, job: Job | None = None) -> None:
+        """As `View.guarded`; a job that was stopped leaves nothing behind."""
+
+        def unless_stopped() -> None:
+            try:
+                load()
+            except Exception:
+                if job is None or not job.stopped:
+                    raise
+
+        super().guarded(unless_stopped, what=what, next_step=next_step)
+
+    def _take(self, rows: pa.Table, ahead: Outlook | None) -> None:
+        follows = self.snapshot is None or not len(self._model) or self.index >= len(self._model) - 1
+        held, self._loading = self.snapshot, False
+        self._rows = rows
+        place = fmt_place(self.opened)
+        options = option_map(self._source)
+        self._model = amplification_model(
+            rows, title=self._title, place=place, options=options, outlook=ahead
+        )
+        known = self._model.index_of(held) if held is not None else None
+        first = held is not None and known is not None and self.index < 0
+        keep = known if (first or not follows) and known is not None else len(self._model) - 1
+        self._settle(keep)
+        self.redraw()
+
+    def _settle(self, index: int) -> None:
+        """Make all traits say the same snapshot."""
+        self._settling = True
+        try:
+            self.index = index
+            if 0 <= index < len(self._model):
+                self.snapshot = int(self._model.ids[index])
+                self.selected = (self.snapshot,)
+        finally:
+            self._settling = False
+        self.now = self._point(self.index)
+
+    def _on_index(self, change: Mapping[str, Any]) -> None:
+        if not self._settling and len(self._model):
+            self._settle(min(max(int(change["new"]), 0), len(self._model) - 1))
+
+    def _on_snapshot(self, change: Mapping[str, Any]) -> None:
+        if self._settling or change["new"] is None or not len(self._model):
+            return
+        found = self._model.index_of(int(change["new"]))
+        if found is not None:
+            self.index = found
+
+    def _show_peek(self) -> None:
+        at = int(self.hovered) if self.hovered.isdecimal() else -1
+        self.peek = self._point(at) if 0 <= at < len(self._model) else {}
+
+    def _point(self, index: int, width: float | None = None) -> dict[str, Any]:
+        """What the page writes and where it puts the dots at one snapshot."""
+        model = self._model
+        if not 0 <= index < len(model):
+            return {}
+        values = [model.shown(series, index) for series in range(3)]
+        return {
+            "index": index,
+            "snapshot": int(model.ids[index]),
+            "head": f"#{model.ids[index]} {model.kinds[index]}".strip(),
+            "values": values,
+            "ys": draw.heights(model, index, self.width if width is None else width),
+            "says": model.exactness(index),
+            "spoken": draw.spoken(model, index),
+        }
+
+    def redraw(self) -> None:
+        """The charts without the cursor, and where it goes."""
+        if self._loading:
+            drawn = draw.skeleton(self.width)
+        else:
+            drawn = draw.amplification_figure(
+                self._model, index=self.index, width=self.width, cursor=False, note=False
+            )
+        self.frame = {**self.words(width=self.width), **_static.frame(drawn), "names": list(NAMES)}
+        self.now = {} if self._loading else self._point(self.index)
+
+    def figure(self, *, width: float) -> Figure:
+        """The charts with the cursor."""
+        return draw.amplification_figure(self._model, index=self.index, width=width)
+
+    def words(self, *, width: float) -> dict[str, Any]:
+        """Title and how much is shown."""
+        model = self._model
+        parts = [model.title, model.place]
+        if self._loading:
+            parts.append("reading the history …")
+        elif len(model):
+            parts.append(fmt.plural(len(model), "commit"))
+            if model.since is not None and model.since > 1:
+                parts.append(f"sums since {fmt.snapshot_id(model.since)}")
+        else:
+            parts.append("0 snapshots")
+        return {"title": "Amplification", "subtitle": " · ".join(part for part in parts if part)}
+
+    def text(self) -> str:
+        """The charts in a terminal."""
+        return text_form(self._model, self.index)
+
+    def data(self) -> pa.Table:
+        """The rows as read."""
+        return self._rows
+
+    def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
+        """The charts, and what to write at each snapshot, of long histories at every so many."""
+        model = self._model
+        every = -(-max(len(model), 1) // EXPORT_POINTS)
+        at = sorted({*range(0, len(model), every), max(len(model) - 1, 0)}) if len(model) else []
+        drawn = {
+            str(width): _static.frame(
+                draw.amplification_figure(model, index=self.index, width=width, cursor=False, note=False)
+            )
+            for width in widths
+        }
+        note = f" · 1 of {every} commits is in this file" if every > 1 else ""
+        words = {str(width): self.words(width=width) for width in widths}
+        for said in words.values():
+            said["subtitle"] += note
+        return {
+            "kind": "amplification",
+            "reply": "amplification",
+            "widths": list(widths),
+            "frames": drawn,
+            "words": words,
+            "names": list(NAMES),
+            "ids": model.ids.tolist(),
+            "points": {str(width): [self._point(index, width) for index in at] for width in widths},
+            "state": {"index": self.index, "snapshot": self.snapshot, "opened": self.opened, "hovered": ""}
+            | {"selected": self.selected, "width": widths[0], "now": {}, "peek": {}, "frame": {}},
+        }
+
+
+def fmt_place(opened: str) -> str:
+    """`l_year=1995 · bucket 1` of a bucket id; all buckets are not named."""
+    partition, _, bucket = opened.rpartition("/")
+    return " · ".join(part for part in (partition, f"bucket {bucket}" if opened else "") if part)
+
+
+def _scope(opened: str) -> dict[str, object]:
+    """The arguments that name the opened bucket."""
+    partition, _, bucket = opened.rpartition("/")
+    return {"partition": partition, "bucket": int(bucket)} if opened else {}
+
+
+def _arguments(opened: str) -> str:
+    return "".join(f", {name}={value!r}" for name, value in _scope(opened).items())
+
+
+def _rows_of(source: Amplified | pa.Table, opened: str) -> pa.Table:
+    if isinstance(source, pa.Table):
+        return source
+    try:
+        return source.inspect.amplification(per="snapshot", **_scope(opened))
+    except ts.InvalidRequest:  # a simulation tells of single buckets only at its end
+        if not opened:
+            raise
+        return source.inspect.amplification(per="snapshot")
+
+
+def _outlook_of(source: Any, opened: str) -> Outlook | None:
+    """What the engine foretells of the next compaction; nothing where there is none to ask or to come."""
+    if isinstance(source, pa.Table) or not hasattr(source, "compact"):
+        return None
+    scope = {name: value for name, value in _scope(opened).items() if value != ""}
+    try:
+        planned = source.compact(dry_run=True, **scope)
+        found = planned.outlook(source.inspect.levels(), source.inspect.amplification(**_scope(opened)))
+    except Exception:  # a prediction is no reason to show nothing: the panel beside says what is wrong
+        return None
+    one = len({(pick.partition, pick.bucket) for pick in planned.picks}) == 1
+    if found is None:
+        return None
+    return Outlook(found.write_amplification, found.runs if one else None, found.space_amplification)
