@@ -17,7 +17,7 @@ import traitlets
 from widgets import _format as fmt
 from widgets import _static, _svg
 from widgets._svg import Figure
-from widgets._view import Source, View, module, option_map, title_of
+from widgets._view import LINKED, Source, View, module, option_map, title_of
 from widgets.levels import figure as draw
 from widgets.levels.buckets import BucketCell, bucket_cells, short_partition, worst
 from widgets.levels.cards import cards
@@ -38,6 +38,7 @@ class LsmLevels(View):
     """
 
     _esm = module("levels/view.js", "renderLevels")
+    links = (*LINKED, "selected")
     mode = traitlets.Enum(["keys", "bytes"], "keys").tag(sync=True)
     opened = traitlets.Unicode("").tag(sync=True)
     colour_by = traitlets.Enum(list(COLOURS), "runs").tag(sync=True)

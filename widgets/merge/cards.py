@@ -4,15 +4,17 @@ from widgets import _format as fmt
 from widgets.merge.model import Input, MergeModel, Step
 
 
-def spoken_input(model: MergeModel, step: Step, given: Input, column: str) -> str:
+def spoken_input(model: MergeModel, step: Step, given: Input, column: str, *, done: bool) -> str:
+    """A row of a run; with `done` also what became of it."""
     run = next((r.name for r in model.runs if r.number == given.run), "")
     value = given.values.get(column) if column else "row"
-    part = given.parts.get(column, given.part)
+    part = f", {given.parts.get(column, given.part)}" if done else ""
     kind = f"{given.kind}, " if given.kind != "+I" else ""
-    return f"key {step.key}, {run}, {kind}{column} {value or 'null'}, sequence {given.sequence}, {part}"
+    return f"key {step.key}, {run}, {kind}{column} {value or 'null'}, sequence {given.sequence}{part}"
 
 
 def spoken_output(step: Step, column: str) -> str:
+    """What the key became."""
     return step.fate if not step.there else step.values.get(column) or "null"
 
 

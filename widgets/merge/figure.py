@@ -6,6 +6,7 @@ the level of a run is the lightness of its rows, as in every other picture. Pure
 the widget and by the static export.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from widgets import _format as fmt
@@ -17,7 +18,7 @@ from widgets.merge.model import Input, MergeModel, Step
 
 GUTTER, NUMBERS = 112, 52
 ROW, HEAD, WHY = 32, 30, 16
-COLUMN, GAP = 94, 22
+COLUMN, LEAST, GAP = 94, 62, 22
 WIDEST = 104
 NARROW = 860
 
@@ -29,8 +30,7 @@ def shown_columns(model: MergeModel, wanted: tuple[str, ...], *, width: float) -
     grouped = sorted(names, key=lambda n: order.get(model.group_of(n), len(order)))
     room = width - 2 * MARGIN - _gutter(width) - NUMBERS
     for count in range(len(grouped), 1, -1):
-        gaps = len({model.group_of(n) for n in grouped[:count]}) - 1
-        if count * (_column_width(width) + 7) + gaps * GAP <= room:
+        if _column_width(model, grouped[:count], width) >= (COLUMN - 14 if room > 700 else LEAST):
             return tuple(grouped[:count])
     return tuple(grouped[:1])
 
@@ -39,8 +39,11 @@ def _gutter(width: float) -> float:
     return GUTTER if width >= NARROW else 84
 
 
-def _column_width(width: float) -> float:
-    return COLUMN if width >= NARROW else 80
+def _column_width(model: MergeModel, columns: Sequence[str], width: float) -> float:
+    """The width that so many columns and the gaps between their groups leave each."""
+    room = width - 2 * MARGIN - _gutter(width) - NUMBERS
+    gaps = len({model.group_of(n) for n in columns}) - 1
+    return min((room - gaps * GAP) / len(columns) - 7, COLUMN)
 
 
 def merge_figure(
@@ -123,9 +126,11 @@ def _keys_figure(model: MergeModel, cursor: int, columns: tuple[str, ...], width
             given = step.inputs.get(run.number)
             if given is not None:
                 cell = _input(model, given, column, done=at <= cursor, grid=grid, x=x, y=grid.y(row))
-                body.append(_marked(cell, f"{at}|{run.number}", spoken_input(model, step, given, column)))
+                said = spoken_input(model, step, given, column, done=at <= cursor)
+                body.append(_marked(cell, f"{at}|{run.number}", said))
         out = _output(model, step, column, done=at <= cursor, grid=grid, x=x)
-        body.append(_marked(out, f"{at}|out", f"key {step.key}, output {spoken_output(step, column)}"))
+        said = spoken_output(step, column) if at <= cursor else "not merged yet"
+        body.append(_marked(out, f"{at}|out", f"key {step.key}, output {said}"))
     if cursor >= 0:
         body.append(_rings(model, model.steps[cursor], grid, cursor))
     why, height = _why(model, cursor, grid.left, grid.out + BOX + 24, width)
@@ -211,7 +216,7 @@ def _columns_figure(model: MergeModel, cursor: int, columns: tuple[str, ...], wi
     body = [_key_strip(model, cursor, width)]
     top = 118
     places = _places(model, columns, left, width)
-    wide = _column_width(width)
+    wide = _column_width(model, columns, width)
     body.append(_headings(model, columns, places, width))
 
     def y_of(row: int) -> float:
@@ -229,7 +234,7 @@ def _columns_figure(model: MergeModel, cursor: int, columns: tuple[str, ...], wi
         body.append(code(left - 12, y_of(row) + 16, said, text_anchor="end"))
         for column in columns:
             cell = _column_input(model, given, column, done=done, x=places[column], y=y_of(row), wide=wide)
-            spoken = spoken_input(model, step, given, column)
+            spoken = spoken_input(model, step, given, column, done=done)
             body.append(_marked(cell, f"{max(cursor, 0)}|{run.number}|{column}", spoken))
     out = y_of(len(model.runs)) + 16
     body.append(line(MARGIN, out - 9, places[columns[-1]] + wide, out - 9, stroke="line2"))
@@ -275,18 +280,19 @@ def _key_strip(model: MergeModel, cursor: int, width: float) -> str:
 def _places(model: MergeModel, columns: tuple[str, ...], left: float, width: float) -> dict[str, float]:
     """Where each column stands; a gap between groups."""
     places, x, before = {}, left, None
+    wide = _column_width(model, columns, width)
     for column in columns:
         mine = model.group_of(column)
         x += GAP if before is not None and mine != before else 0
         places[column] = x
-        x += _column_width(width) + 7
+        x += wide + 7
         before = mine
     return places
 
 
 def _headings(model: MergeModel, columns: tuple[str, ...], places: dict[str, float], width: float) -> str:
     """Groups with what they guard, then the names of columns with their function."""
-    parts, wide = [], _column_width(width)
+    parts, wide = [], _column_width(model, columns, width)
     for name in dict.fromkeys(model.group_of(c) for c in columns):
         mine = [c for c in columns if model.group_of(c) == name]
         x, end = places[mine[0]], places[mine[-1]] + wide
@@ -354,7 +360,8 @@ def _column_outputs(
                 x, y, wide, step.values.get(column), "kept", level=deepest, levels=model.num_levels,
                 number=mark, bold=True,
             )  # fmt: skip
-        parts.append(_marked(cell, f"{at}|out|{column}", f"{column}, {spoken_output(step, column)}"))
+        said = spoken_output(step, column) if done else "not merged yet"
+        parts.append(_marked(cell, f"{at}|out|{column}", f"{column}, {said}"))
     return "".join(parts)
 
 

@@ -15,7 +15,7 @@ import tablestore as ts
 from widgets import _format as fmt
 from widgets import _static
 from widgets._svg import Figure
-from widgets._view import View, module, option_map, title_of
+from widgets._view import LINKED, View, module, option_map, title_of
 from widgets.merge import figure as draw
 from widgets.merge.model import COMPUTING, KEYS, MergeModel, Merging, merge_model, text_form
 
@@ -39,6 +39,7 @@ class MergeView(View):
     tables."""
 
     _esm = module("merge/view.js", "renderMerge")
+    links = (*LINKED, "selected")
     cursor = traitlets.Int(-1).tag(sync=True)
     mode = traitlets.Enum(["keys", "columns"], "keys").tag(sync=True)
     engine = traitlets.Unicode("").tag(sync=True)
