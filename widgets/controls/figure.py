@@ -27,12 +27,14 @@ def controls_figure(model: ControlsModel, *, width: float, inputs: bool = False)
     strategy = model.settings.strategy if model.settings else ""
     taken = sum(1 for run in model.runs if run.planned)
     two = width >= ONE_COLUMN
-    column = width / 2 - MARGIN - 14 if two else width - 2 * MARGIN
+    column = width / 2 - MARGIN - 22 if two else width - 2 * MARGIN
     plan, y = _plan(model, pick, MARGIN, 0, column, inputs=inputs)
     if two:
         outcome, left = _outcome(model, pick, MARGIN, y + 6, column)
         words, left = _words(model, MARGIN, left + 2, column)
-        rules, right = rules_block(pick, width / 2 + 6, 0, column, runs=taken, strategy=strategy)
+        rules, right = rules_block(
+            pick, width / 2 + 10, 0, width / 2 - MARGIN - 10, runs=taken, strategy=strategy
+        )
         y = max(left + (0 if inputs else BUTTONS), right)
         words += line(width / 2 - 8, 4, width / 2 - 8, y)
     else:
