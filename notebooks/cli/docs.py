@@ -1,0 +1,176 @@
+"""`docs`: runs the notebooks from top to bottom and writes them as pages, and an index with their times.
+
+Each notebook has a kernel of its own; its tasks are answered by the engine. The pages show the static
+pictures, light, and refer to nothing outside their folder: no script, no style sheet, no font. A notebook
+that fails is reported with its cell, its page shows how far it came, and the rest go on; the exit code is
+then 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
+from papermill.inspection import inspect_notebook
+from papermill.iorw import load_notebook_node
+from papermill.parameterize import parameterize_notebook
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from notebooks.cli.lab import lab_environment
+from notebooks.cli.pages import index_page, notebook_page, references
+from notebooks.cli.places import NOTEBOOKS
+
+SPARK = re.compile(r"^\s*(?:import pyspark|from pyspark|.*\bts\.spark\b)", re.MULTILINE)
+CELL_SECONDS = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one notebook; `problem` is empty if it ran to its end."""
+
+    name: str
+    title: str
+    seconds: float
+    cells: int
+    problem: str = ""
+    skipped: bool = False
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages; 0 if every notebook ran, 1 if one failed, 2 if there is nothing to do."""
+    options = parser().parse_args(arguments)
+    screen = Console(stderr=True, highlight=False)
+    chosen = select(sorted(NOTEBOOKS.glob("[0-9]*.ipynb")), options.notebooks)
+    if not chosen:
+        screen.print(f"docs: no notebook begins with {', '.join(options.notebooks) or 'a number'}")
+        return 2
+    os.environ.update(lab_environment(os.environ.get("PYTHONPATH", "")))  # the kernels' as well
+    options.to.mkdir(parents=True, exist_ok=True)
+    given = {"solve": True, "scale": options.scale, "scale_factor": options.scale_factor}
+    given = {name: value for name, value in given.items() if value is not None}
+    outcomes = [write(path, options.to, given, screen) for path in chosen]
+    index = options.to / "index.html"
+    index.write_text(index_page(outcomes), encoding="utf-8")
+    failed = [outcome for outcome in outcomes if outcome.problem and not outcome.skipped]
+    print(index)
+    if failed:
+        screen.print(f"{len(failed)} of {len(outcomes)} notebooks failed")
+    return 1 if failed else 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of the verb."""
+    p = argparse.ArgumentParser(prog="workbench docs", description=__doc__.partition("\n")[0])
+    p.add_argument("notebooks", nargs="*", metavar="NOTEBOOK", help="those whose names begin so: 00 03; all")
+    p.add_argument(
+        "--to",
+        type=lambda text: Path(text).expanduser().absolute(),
+        default=NOTEBOOKS / "_executed",
+        metavar="DIR",
+        help="where the pages go (default %(default)s)",
+    )
+    p.add_argument("--scale", type=float, default=None, metavar="X", help="how much data the lessons make")
+    p.add_argument("--scale-factor", default=None, metavar="SF", help="of TPC-H in notebook 01")
+    return p
+
+
+def select(paths: Iterable[Path], names: list[str]) -> list[Path]:
+    """The notebooks whose names begin with one of `names`; all of them without any."""
+    return [path for path in paths if not names or path.name.startswith(tuple(names))]
+
+
+def write(path: Path, folder: Path, given: dict[str, Any], screen: Console) -> Outcome:
+    """Run one notebook and write its page."""
+    columns = (TextColumn("{task.description:<38}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=screen, transient=True) as bars:
+        bar = bars.add_task(path.stem, total=None)
+        known = inspect_notebook(str(path))
+        wanted = {name: value for name, value in given.items() if name in known}
+        notebook = parameterize_notebook(load_notebook_node(str(path)), wanted)
+        outcome = run(notebook, path.stem, lambda done, total: bars.update(bar, completed=done, total=total))
+    page = notebook_page(notebook, title=outcome.title)
+    if outside := references(page):
+        problem = f"its page refers outside: {', '.join(outside[:3])}"
+        outcome = Outcome(outcome.name, outcome.title, outcome.seconds, outcome.cells, problem)
+    (folder / f"{path.stem}.html").write_text(page, encoding="utf-8")
+    said = f"{outcome.seconds:.1f} s" if not outcome.problem else f"[red]{escape(outcome.problem)}[/]"
+    screen.print(f"{path.stem:<38} {said}")
+    return outcome
+
+
+def run(notebook: NotebookNode, name: str, tell: Callable[[int, int], None]) -> Outcome:
+    """Run the cells of `notebook` in place; `tell(done, total)` hears of each."""
+    title = title_of(notebook) or name
+    code = code_cells(notebook)
+    if needs_java(code):
+        return Outcome(name, title, 0.0, len(code), "not run: it needs Java", skipped=True)
+    done: list[NotebookNode] = []
+
+    def executed(*, cell: NotebookNode, **_: object) -> None:
+        done.extend(own for own in code if own is cell)
+        tell(len(done), len(code))
+
+    client = NotebookClient(
+        notebook,
+        kernel_name="python3",
+        extra_arguments=["--log-level=ERROR"],
+        timeout=CELL_SECONDS,
+        store_widget_state=False,
+        resources={"metadata": {"path": str(NOTEBOOKS)}},
+        on_cell_executed=executed,
+    )
+    began = time.monotonic()
+    problem = ""
+    try:
+        client.execute()
+    except (CellExecutionError, CellTimeoutError, DeadKernelError, RuntimeError) as error:
+        problem = failure(notebook, error, len(done))
+    return Outcome(name, title, time.monotonic() - began, len(code), problem)
+
+
+def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
+    """The code cells that its author wrote: without the one that holds other parameters."""
+    code = (cell for cell in notebook.cells if cell.cell_type == "code")
+    return [cell for cell in code if "injected-parameters" not in cell.metadata.get("tags", ())]
+
+
+def needs_java(code: list[NotebookNode]) -> bool:
+    """Whether the notebook starts Spark where there is no Java."""
+    return any(SPARK.search(cell.source) for cell in code) and shutil.which("java") is None
+
+
+def title_of(notebook: NotebookNode) -> str:
+    """Its first heading."""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and cell.source.startswith("# "):
+            return cell.source.splitlines()[0][2:].strip()
+    return ""
+
+
+def failure(notebook: NotebookNode, error: Exception, ran: int) -> str:
+    """`cell 12 of 30, "table.write(rows)": AssertionError: …`."""
+    code = code_cells(notebook)
+    at = next((n for n, cell in enumerate(code) if has_error(cell)), min(ran, len(code) - 1))
+    lines = [line for line in code[at].source.splitlines() if line.strip()] or [""]
+    if isinstance(error, CellExecutionError):
+        said = f"{error.ename}: {error.evalue}"
+    else:
+        said = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+    return f'cell {at + 1} of {len(code)}, "{lines[0].strip()}": {said.splitlines()[0]}'
+
+
+def has_error(cell: NotebookNode) -> bool:
+    """Whether a cell raised."""
+    return any(output.output_type == "error" for output in cell.get("outputs", ()))

@@ -1,0 +1,109 @@
+"""Executed notebooks as pages that stand alone: static pictures, a style of our own, no script.
+
+Invariants: a page refers to nothing outside its folder but by links a reader clicks; the views' live parts
+are left out, so what is shown is what their `text/html` says. Pure: notebooks in, HTML out. Called by
+`docs`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from nbconvert import HTMLExporter
+from nbformat import NotebookNode
+from pygments.formatters import HtmlFormatter
+
+if TYPE_CHECKING:
+    from notebooks.cli.docs import Outcome
+
+LIVE = ("application/vnd.jupyter.widget-view+json", "application/javascript")
+_OUTSIDE = re.compile(
+    r"""<(?:script|img|iframe|source|video|audio|embed)\b[^>]*?\bsrc\s*=\s*["']?((?:https?:)?//[^"'\s>]+)"""
+    r"""|<link\b[^>]*?\bhref\s*=\s*["']?((?:https?:)?//[^"'\s>]+)"""
+    r"""|@import\s+(?:url\()?["']?((?:https?:)?//[^"'\s)]+)|url\(\s*["']?((?:https?:)?//[^"'\s)]+)""",
+    re.IGNORECASE,
+)
+_STYLE = """
+:root { color-scheme: light; }
+body { margin: 0; background: #ffffff; color: #1f2328; font: 400 15px/24px system-ui, -apple-system,
+  "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
+main { max-width: 1064px; margin: 0 auto; padding: 24px 16px 64px; }
+main > p, main > ul, .jp-MarkdownOutput > * { max-width: 760px; }
+.jp-MarkdownOutput > table { max-width: none; }
+h1 { font-size: 26px; line-height: 34px; } h2 { font-size: 20px; line-height: 28px; margin: 32px 0 8px; }
+a { color: #1976d2; } .anchor-link, .prompt { display: none; }
+code, pre { font: 13px/19px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; }
+p code, li code, td code { background: #f6f7f9; border-radius: 3px; padding: 1px 4px; }
+.highlight { background: #f6f7f9; border: 1px solid #e2e5e9; border-radius: 4px; margin: 8px 0;
+  overflow-x: auto; }
+.highlight pre { margin: 0; padding: 10px 12px; }
+.output_area, .jp-OutputArea-output { margin: 8px 0 20px; overflow-x: auto; } .output_area pre { margin: 0; }
+img { display: block; border: 1px solid #e2e5e9; border-radius: 6px; }
+table { border-collapse: collapse; font-size: 13px; line-height: 18px; font-variant-numeric: tabular-nums; }
+th, td { padding: 4px 12px 4px 0; text-align: left; border-bottom: 1px solid #e2e5e9; vertical-align: top; }
+td.number, th.number { text-align: right; padding-right: 20px; white-space: nowrap; }
+.problem { color: #b3261e; } .quiet, td.quiet { color: #57606a; }
+nav { font-size: 13px; margin-bottom: 8px; }
+"""
+
+
+def notebook_page(notebook: NotebookNode, *, title: str) -> str:
+    """One executed notebook as a page."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            _without_live_parts(output)
+    exporter = HTMLExporter(template_name="basic", exclude_input_prompt=True, exclude_output_prompt=True)
+    body, _ = exporter.from_notebook_node(notebook)
+    body = re.sub(r'href="(\d\d_\w+)\.ipynb"', r'href="\1.html"', body)
+    nav = '<nav><a href="index.html">All notebooks</a></nav>'
+    return _page(title, nav + body, style=HtmlFormatter().get_style_defs(".highlight"))
+
+
+def _without_live_parts(output: Any) -> None:
+    """Leave an output what can be seen without a kernel."""
+    data = output.get("data")
+    if data:
+        for kind in LIVE:
+            data.pop(kind, None)
+
+
+def references(page: str) -> list[str]:
+    """Addresses a browser would ask for by itself when it shows the page; links to click are none."""
+    return [next(filter(None, match.groups())) for match in _OUTSIDE.finditer(page)]
+
+
+def index_page(outcomes: Iterable[Outcome]) -> str:
+    """The notebooks with the time each took, and what failed."""
+    found = list(outcomes)
+    rows = [_row(outcome) for outcome in found]
+    total = sum(outcome.seconds for outcome in found)
+    head = '<tr><th>notebook</th><th class="number">cells</th><th class="number">seconds</th><th></th></tr>'
+    foot = f'<tr><td>{len(found)} in all</td><td></td><td class="number">{total:.1f}</td><td></td></tr>'
+    body = f"<h1>The notebooks, executed</h1><table>{head}{''.join(rows)}{foot}</table>"
+    note = "Run from top to bottom, the tasks answered by the engine. Live in <code>./workbench lab</code>."
+    return _page("The notebooks, executed", f'{body}<p class="quiet">{note}</p>')
+
+
+def _row(outcome: Outcome) -> str:
+    mark = "" if not outcome.problem else "– " if outcome.skipped else "✕ "
+    kind = "quiet" if outcome.skipped or not outcome.problem else "problem"
+    said = f'<td class="{kind}">{mark}{escape(outcome.problem)}</td>'
+    link = f'<td><a href="{escape(outcome.name)}.html">{escape(outcome.title)}</a></td>'
+    return (
+        f'<tr>{link}<td class="number">{outcome.cells}</td>'
+        f'<td class="number">{outcome.seconds:.1f}</td>{said}</tr>'
+    )
+
+
+def _page(title: str, body: str, *, style: str = "") -> str:
+    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_STYLE}{style}</style></head>"
+        f"<body><main>{body}</main></body></html>\n"
+    )
