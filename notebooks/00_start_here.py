@@ -131,7 +131,7 @@ levels.refresh()
 # ## A whole hour
 #
 # Let us leave the tree to itself for an hour, and look at what happened. The **timeline** shows every
-# commit: ● rows came in, ◆ a compaction. The three pictures are linked. Click a commit, drag the
+# commit: ● rows came in, ◆ a compaction. The two pictures are linked. Click a commit, drag the
 # cursor, use ← and → or press Space to play it: the levels show the tree as it was then. That is time
 # travel, and it works on real tables too.
 

@@ -1,0 +1,72 @@
+"""Every notebook in the real JupyterLab, once, at a small scale, its tasks answered by the engine.
+
+Each is opened as a learner opens it, with other parameters, and run from top to bottom: every cell runs, its
+claims are asserted in its own cells, its widgets stand in the page and carry a static picture, the page
+complains of nothing and asks no other host for anything.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from papermill.inspection import inspect_notebook
+from papermill.iorw import load_notebook_node
+from papermill.parameterize import parameterize_notebook
+
+from tests.browsing import needs_browser
+from tests.lab.jupyter import Lab
+
+pytestmark = needs_browser
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("[0-9]*.ipynb"))
+SMALL = {"scale": 0.01, "scale_factor": "0.01", "solve": True}
+SPARK = ("01_tpch_cdc_ingest",)
+SECONDS, SPARK_SECONDS = 60, 150
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+def parameterized(path: Path, folder: Path) -> Path:
+    """A copy of a notebook with those of the small parameters that it has."""
+    known = inspect_notebook(str(path))
+    given = {name: value for name, value in SMALL.items() if name in known}
+    assert "solve" in known or path.stem in SPARK, "a lesson can be solved by the engine"
+    made = parameterize_notebook(load_notebook_node(str(path)), given)
+    for cell in made.cells:
+        cell.metadata.pop("papermill", None)
+    copy = folder / path.name
+    nbformat.write(made, copy)
+    return copy
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_notebook_runs(lab: Lab, path: Path, tmp_path: Path) -> None:
+    if path.stem in SPARK and shutil.which("java") is None:
+        pytest.skip("needs Java")
+    notebook = lab.open_file(parameterized(path, tmp_path), run=False)
+    notebook.run_all(seconds=SPARK_SECONDS if path.stem in SPARK else SECONDS)
+    notebook.check()
+    outputs = notebook.outputs()
+    views = [output["data"] for output in outputs if WIDGET in output.get("data", {})]
+    assert all(has_picture(view) for view in views), "each widget has a static picture"
+    assert notebook.page.locator(".jp-OutputArea-output .lw svg").count() >= min(len(views), 1)
+    assert errors_shown(notebook.page) == []
+    if path.stem in SPARK:
+        assert "equal, invariants hold" in notebook.printed()
+
+
+def has_picture(view: dict[str, Any]) -> bool:
+    """Whether an output can be seen where there is no kernel."""
+    html = view.get("text/html", "")
+    return "data:image/svg+xml;base64," in (html if isinstance(html, str) else "".join(html))
+
+
+def errors_shown(page: Any) -> list[str]:
+    """What the views in the page say went wrong."""
+    return page.evaluate(
+        "[...document.querySelectorAll('.lw-error:not([hidden])')].map(node => node.textContent)"
+    )
