@@ -17,6 +17,7 @@ from widgets.levels.model import FileBox, LsmModel
 
 FillBy = Literal["level", "origin"]
 AGES = 6
+EVEN = 4
 DASHED = {"fill": "none", "stroke": var("compact"), "stroke_width": "1.75", "stroke_dasharray": "4 3"}
 
 
@@ -157,16 +158,17 @@ def merged_veil(layout: Layout, at: int, model: LsmModel) -> str:
         tall = tall / 2
     veil = {"fill": var("bg"), "fill_opacity": "0.78"}
     return "".join(
-        rect(x - 4, layout.frame.y(at) - 4, min(end, edge) - x + 4, tall + 7, **veil)
+        rect(x, layout.frame.y(at) - 0.5, min(end, edge) - x, tall + 1, **veil)
         for x, end in zip(placed.x[chosen].tolist(), placed.end[chosen].tolist(), strict=True)
     )
 
 
-def frontier_line(layout: Layout, model: LsmModel, bottom: float) -> str:
-    """The ink line at the current key."""
-    x = frontier(layout, model)
-    if x is None:
+def frontier_line(layout: Layout, model: LsmModel) -> str:
+    """The ink line at the current key, from the top down to the output."""
+    x, levels = frontier(layout, model), [placed.lane.level for placed in layout.lanes]
+    if x is None or model.plan.output_level not in levels:
         return ""
+    bottom = layout.frame.y(levels.index(model.plan.output_level)) + layout.frame.lane + 3
     handle = path([f"M{num(x - 5)} 0h10v5l-5 5l-5 -5z"], fill=var("ink"))
     return line(x, 4, x, bottom, stroke="ink", stroke_width=2) + handle
 
@@ -193,7 +195,7 @@ def _output(layout: Layout, at: int, model: LsmModel, paint: Paint) -> str:
 def _columns(placed: Placed, at: int, model: LsmModel, frame: Frame) -> str:
     """One column a pixel, its height by how many files touch the pixel; boxes come back on zoom."""
     lane, places = placed.lane, int(frame.width)
-    counts = _counts(placed.x - frame.left, placed.end - frame.left, places)
+    counts = _evened(_counts(placed.x - frame.left, placed.end - frame.left, places))
     tall = (frame.lane * counts / max(int(counts.max()), 1)).round(1)
     bottom = frame.y(at) + frame.lane
     edges = np.flatnonzero(np.r_[True, tall[1:] != tall[:-1]])
@@ -210,9 +212,10 @@ def _columns(placed: Placed, at: int, model: LsmModel, frame: Frame) -> str:
     fill = {"fill": level_fill(lane.level, model.num_levels), "stroke": var("edge"), "stroke_width": "0.5"}
     drawn = path(steps, **fill) + _dense_plan(placed, at, model, frame)
     if frame.labels:
-        y = frame.y(at) + frame.lane / 2
-        drawn += rect(frame.left + 6, y - 8, text_width(label, size=11) + 10, 16, rx=2, fill=var("bg"))
-        drawn += text(frame.left + 11, y + 4, label, size=11)
+        y, wide = frame.y(at) + frame.lane / 2, text_width(label, size=11) + 10
+        after = float(placed.end.max()) + 4
+        x = after if after + wide < frame.right else frame.left + 6
+        drawn += rect(x, y - 8, wide, 16, rx=2, fill=var("bg")) + text(x + 5, y + 4, label, size=11)
     return group(drawn, class_="columns", aria_label=label)
 
 
@@ -223,6 +226,12 @@ def _dense_plan(placed: Placed, at: int, model: LsmModel, frame: Frame) -> str:
         return ""
     x, end = float(placed.x[chosen].min()), float(placed.end[chosen].max())
     return rect(x - 2.5, frame.y(at) - 2.5, max(end - x, 3) + 5, frame.lane + 5, rx=4, **DASHED)
+
+
+def _evened(counts: np.ndarray) -> np.ndarray:
+    """The most within every four pixels: where files abut, single pixels would draw a comb."""
+    blocks = np.maximum.reduceat(counts, np.arange(0, len(counts), EVEN)) if len(counts) else counts
+    return np.repeat(blocks, EVEN)[: len(counts)]
 
 
 def _counts(first: np.ndarray, last: np.ndarray, places: int) -> np.ndarray:

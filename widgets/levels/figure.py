@@ -38,22 +38,23 @@ def levels_figure(
         body.append(_lane_labels(model, lane, at, frame))
         body.append(boxes.lane_boxes(placed, at, model, paint, selected))
         body.append(boxes.merged_veil(placed, at, model))
-    body += [_bracket(model, frame), boxes.frontier_line(placed, model, bottom)]
+    body += [_bracket(model, frame), boxes.frontier_line(placed, model)]
     if not model.count:
         body.append(_nothing(frame, bottom))
     top = bottom + 8
     if placed.mode == "keys":
         body.append(_strip(model, frame, top))
-    body.append(_axis(model, placed, top + STRIP))
-    legend, rows = _legend(model, width, top + STRIP + AXIS + 18, fill_by)
+    strip = STRIP if model.keyed else 0
+    body.append(_axis(model, placed, top + strip))
+    legend, rows = _legend(model, width, top + strip + AXIS + 18, fill_by)
     meta: dict[str, object] = {
         "plot": [frame.left, TOP, frame.width, bottom - TOP],
-        "axis": [top + STRIP - 6, AXIS + 8],
+        "axis": [top + strip - 6, AXIS + 8],
         "view": list(frame.view),
         "lanes": [TOP, frame.pitch],
         "binned": [at for at, lane in enumerate(placed.lanes) if lane.boxes is None],
     }
-    height = top + STRIP + AXIS + 8 + LEGEND * rows
+    height = top + strip + AXIS + 8 + LEGEND * rows
     return Figure(width, height, "".join([*body, legend]), _label(model), meta)
 
 
@@ -118,7 +119,7 @@ def _run_size(model: LsmModel, lane: Lane, middle: float, frame: Frame, output: 
         done, whole = fmt.bytes_text(running.written), fmt.bytes_text(running.expected)
         same = done.split(" ")[-1] == whole.split(" ")[-1]
         words = f"{done.split(' ')[0] if same else done} of ≈ {whole}"
-        return text(x, middle, words, size=12 if frame.gutter > 100 else 11, fill="compact")
+        return text(x, middle, fit(words, frame.gutter - 12, size=11), size=11, fill="compact")
     if not lane.count:
         return ""
     largest = max(other.bytes for other in model.lanes) or 1

@@ -18,7 +18,7 @@ from widgets.levels.axis import KeyAxis, key_axis
 
 MAX_LEVEL0 = 18
 """More level-0 runs than this do not get a row each."""
-SIZES = ((128 << 20, "≥ 128 MiB"), (16 << 20, "16 … 128"), (1 << 20, "1 … 16"), (0, "< 1 MiB"))
+SIZES = ((128 << 20, "≥ 128 MiB"), (16 << 20, "16–128 MiB"), (1 << 20, "1–16 MiB"), (0, "< 1 MiB"))
 """The rows of a table without keys: its files by size."""
 
 

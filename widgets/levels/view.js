@@ -147,9 +147,7 @@ function renderLevels({ model, el }) {
   }
   host.addEventListener("pointerdown", (event) => {
     if (!svg || event.button) return;
-    host.focus({ preventScroll: true });
     drag = { x: event.clientX, from: canZoom() ? share(event) : null, mark: null };
-    event.preventDefault();
   });
   host.addEventListener("pointermove", (event) => {
     if (!svg) return;

@@ -25,7 +25,7 @@ BASE = TOP + 4 + UP
 UNDER = BASE + COMMIT
 IDS = UNDER + DOWN + 16
 LENS = IDS + 12
-GONE = 86
+GONE = 106
 """The room for what has expired."""
 
 

@@ -251,10 +251,12 @@ def flags(spots: list[tuple[float, str, str]], top: float, foot: float, end: flo
     """Tags as flags on a pole, branches as a line that bends off; those that would meet are counted."""
     waiting: list[tuple[float, str, str, int]] = []
     for x, kind, name in spots:
-        if waiting and x < waiting[-1][0] + text_width(waiting[-1][2], size=11) + 48:
+        shown = name if len(name) <= 14 else f"{name[:13]}…"
+        begin = x if x + text_width(shown, size=11) + 30 <= end else x - text_width(shown, size=11) - 30
+        if waiting and begin < waiting[-1][0] + text_width(waiting[-1][2], size=11) + 48:
             waiting[-1] = (*waiting[-1][:3], waiting[-1][3] + 1)
         else:
-            waiting.append((x, kind, name if len(name) <= 14 else f"{name[:13]}…", 0))
+            waiting.append((x, kind, shown, 0))
     return "".join(
         _flag(x, kind, f"{name} +{more}" if more else name, top, foot, end) for x, kind, name, more in waiting
     )
@@ -262,7 +264,7 @@ def flags(spots: list[tuple[float, str, str]], top: float, foot: float, end: flo
 
 def _flag(x: float, kind: str, shown: str, top: float, foot: float, end: float) -> str:
     wide = text_width(shown, size=11) + 16
-    back = x + wide > end  # no room to the right
+    back = x + wide + 14 > end  # no room to the right
     if kind == "branch":
         way = -1 if back else 1
         bend = path(

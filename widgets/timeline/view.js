@@ -87,7 +87,8 @@ function renderTimeline({ model, el }) {
     stage.picture(stage.foot.querySelector(".lw-legend"), f.legend || "");
     stage.root.dataset.n = String(count());
     all.hidden = !(model.get("range") || []).length;
-    hint.textContent = "← → step · Shift ×10 · Space play" + (live() ? " · + − zoom" : "") + " · / jump";
+    hint.textContent = "← → · Shift ×10 · Space" + (live() ? " · + −" : "") + " · /";
+    hint.title = "← → step, Shift by ten, Home and End, Space plays" + (live() ? ", + and − zoom, 0 shows all, Shift and drag chooses a range" : "") + ", / jumps";
     cursor();
   }
   // The region under the pointer and the commit there.
@@ -117,11 +118,10 @@ function renderTimeline({ model, el }) {
     if (!found) return;
     const { r, at, y } = found;
     const ranging = live() && (event.shiftKey || (r.axis !== undefined && y > r.axis));
-    host.focus({ preventScroll: true }); pause(); card.hide();
+    pause(); card.hide();
     dragging = { r, from: at, ranging };
     host.setPointerCapture(event.pointerId);
     if (!ranging) go(at);
-    event.preventDefault();
   });
   host.addEventListener("pointermove", (event) => {
     const found = svg && hit(event);

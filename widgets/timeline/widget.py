@@ -209,24 +209,26 @@ class SnapshotTimeline(View):
 
     def words(self, *, width: float) -> dict[str, Any]:
         """Title, how many commits, how many a bar stands for."""
+        return self._words(width, self._chosen())
+
+    def _words(self, width: float, chosen: tuple[int, int] | None) -> dict[str, Any]:
         legend = draw.legend(width, expired=bool(self._model.expired))
-        words = {"title": "Snapshots", "subtitle": self._subtitle(width), "zoomed": bool(self.range)}
+        words = {"title": "Snapshots", "subtitle": self._subtitle(width, chosen)}
         return words | {"legend": _svg.live(legend), "legend_body": legend.body}
 
-    def _subtitle(self, width: float) -> str:
+    def _subtitle(self, width: float, chosen: tuple[int, int] | None) -> str:
         model = self._model
         if not len(model):
             return f"{self._title} · 0 snapshots" if self._title else "0 snapshots"
         parts = [self._title] if self._title else []
         parts.append(fmt.plural(len(model), "commit"))
+        if draw.is_dense(model, width):
+            parts.append(f"1 bar = {draw.commits_a_bar(model, width)} commits")
         first, last = model.time(0), model.time(len(model) - 1)
         if first is not None and last is not None and first.date() != last.date():
             parts.append(f"{first.day} {first:%b} … {last.day} {last:%b %Y}")
-        chosen = self._chosen()
         if chosen:
-            parts.append(f"showing #{model.ids[chosen[0]]} … #{model.ids[chosen[1] - 1]}")
-        if draw.is_dense(model, width):
-            parts.append(f"1 bar = {draw.commits_a_bar(model, width)} commits")
+            parts.insert(1, f"showing #{model.ids[chosen[0]]} … #{model.ids[chosen[1] - 1]}")
         return " · ".join(parts)
 
     def text(self) -> str:
@@ -259,7 +261,7 @@ class SnapshotTimeline(View):
             starts = [*range(0, max(len(self._model), 1), PAGE)] if paged else [self.index]
             figures = {page_of(at) if paged else 0: self._drawn(at, width) for at in starts}
             frames[str(width)] = {str(number): _static.frame(figure) for number, figure in figures.items()}
-        words = {str(width): self.words(width=width) for width in widths}
+        words = {str(width): self._words(width, None) for width in widths}
         return {
             "kind": "timeline",
             "reply": "timeline",
