@@ -27,26 +27,28 @@ def levels_figure(
     selected: str = "",
     fill_by: FillBy = "level",
     layout: Layout | None = None,
+    beside: int | None = None,
 ) -> Figure:
     """The picture of one bucket. `view` is the shown part of the key axis, by default all of it; `layout`
-    is `lay_out` of the same arguments, if it is at hand."""
+    is `lay_out` of the same arguments, if it is at hand. `beside` makes it one of two on the same scales:
+    the bytes of the largest run of both; then it has neither strip nor legend."""
     placed = layout or lay_out(model, width=width, mode=mode, view=view)
     frame, paint = placed.frame, Paint(model, fill_by)
     bottom = frame.y(len(model.lanes)) + 6
     body = [hatch(), _ground(model, placed, bottom)]
     for at, lane in enumerate(model.lanes):
-        body.append(_lane_labels(model, lane, at, frame))
+        body.append(_lane_labels(model, lane, at, frame, beside))
         body.append(boxes.lane_boxes(placed, at, model, paint, selected))
         body.append(boxes.merged_veil(placed, at, model))
     body += [_bracket(model, frame), boxes.frontier_line(placed, model)]
     if not model.count:
         body.append(_nothing(frame, bottom))
     top = bottom + 8
-    if placed.mode == "keys":
+    if placed.mode == "keys" and beside is None:
         body.append(_strip(model, frame, top))
-    strip = STRIP if model.keyed else 0
+    strip = STRIP if model.keyed and beside is None else 0
     body.append(_axis(model, placed, top + strip))
-    legend, rows = _legend(model, width, top + strip + AXIS + 18, fill_by)
+    legend, rows = ("", 0) if beside is not None else _legend(model, width, top + strip + AXIS + 18, fill_by)
     meta: dict[str, object] = {
         "plot": [frame.left, TOP, frame.width, bottom - TOP],
         "axis": [top + strip - 6, AXIS + 8],
@@ -94,7 +96,7 @@ def _ground(model: LsmModel, layout: Layout, bottom: float) -> str:
     return "".join(parts)
 
 
-def _lane_labels(model: LsmModel, lane: Lane, at: int, frame: Frame) -> str:
+def _lane_labels(model: LsmModel, lane: Lane, at: int, frame: Frame, beside: int | None = None) -> str:
     """The level at the left (on an orange tab if it is the output), the run's size and bar at the right."""
     if not frame.labels:
         show = lane.label and (lane.level == 0 or at == len(model.lanes) - 1)
@@ -109,10 +111,12 @@ def _lane_labels(model: LsmModel, lane: Lane, at: int, frame: Frame) -> str:
             MARGIN + (28 if model.keyed else 0), middle, note, size=11, fill="ink2" if lane.count else "ink3"
         )
     )
-    return "".join(parts) + _run_size(model, lane, middle, frame, output)
+    return "".join(parts) + _run_size(model, lane, middle, frame, output, beside)
 
 
-def _run_size(model: LsmModel, lane: Lane, middle: float, frame: Frame, output: bool) -> str:
+def _run_size(
+    model: LsmModel, lane: Lane, middle: float, frame: Frame, output: bool, beside: int | None
+) -> str:
     """The size of the run at the right, with its bar; of a run being written what there is of it."""
     x, running = frame.right + 12, model.plan.running
     if output and running is not None:
@@ -122,7 +126,7 @@ def _run_size(model: LsmModel, lane: Lane, middle: float, frame: Frame, output: 
         return text(x, middle, fit(words, frame.gutter - 12, size=11), size=11, fill="compact")
     if not lane.count:
         return ""
-    largest = max(other.bytes for other in model.lanes) or 1
+    largest = beside or max(other.bytes for other in model.lanes) or 1
     parts = [text(x, middle, fmt.bytes_text(lane.bytes), fill="ink")]
     if frame.gutter > 100:
         bar, share = frame.right + frame.gutter - 28, max(26 * lane.bytes / largest, 1)
