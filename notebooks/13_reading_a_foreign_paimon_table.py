@@ -1,0 +1,285 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 13 · Reading a foreign Paimon table
+#
+# So far every table was made here. But the format is Apache Paimon's, and Flink, Spark or a Java program may have written yours. **One idea: a table is its files. Whoever follows the format may read it, write to it, compact it, and hand it on.**
+#
+# Two tables wait in the checkout: one written by Java Paimon 2.0.0, one by pypaimon 2.1.0. This notebook works on copies.
+
+# %% tags=["parameters"]
+seed = 7
+solve = False
+warehouse = None  # None: a temporary folder
+path = None  # a table of your own, such as "/data/lake/shop.db/orders"; only looked at, never written
+
+# %%
+from notebooks import course
+
+course.begin(solve=solve)
+course.check()
+
+# %%
+import json
+
+import pyarrow.parquet as pq
+
+import tablestore as ts
+import widgets
+from notebooks.course import foreign
+
+here = course.warehouse(warehouse)
+java = foreign.foreign("java", here)
+table = java.table
+table
+
+# %% [markdown]
+# ## Whose table is it?
+#
+# `ts.open(path)` needs a directory, no catalog. What the table is stands in its schema file, as JSON.
+
+# %%
+print((java.folder / "schema" / "schema-0").read_text())
+
+# %% [markdown]
+# Nothing in there is ours: our own options begin with `tablestore.`, and there is none. The commits name their user, and every Parquet file names its maker.
+
+# %%
+assert not [name for name in table.options if name.startswith("tablestore.")]
+commits = table.inspect.commits().to_pylist()
+assert {commit["commit_user"] for commit in commits} == {"java"}
+
+
+def makers(table):
+    """Who wrote the live data files."""
+    files = [f"{table.location}/bucket-{f['bucket']}/{f['file_name']}" for f in table.inspect.levels().to_pylist()]
+    return sorted({pq.ParquetFile(file).metadata.created_by.split(" version")[0] for file in files})
+
+
+assert makers(table) == ["parquet-mr"], "the Parquet library of Java"
+print(f"{len(commits)} snapshots by the user java, files by {makers(table)[0]}")
+
+# %% [markdown]
+# ## The same rows?
+#
+# With the table came the rows that Java itself reads from it.
+
+# %%
+ours = table.scan().to_arrow().sort_by("k")
+assert ours.equals(java.rows.sort_by("k"))
+print(f"{ours.num_rows} rows, {ours.num_columns} columns: equal to what Java reads")
+
+# %% [markdown]
+# pypaimon's table too. Its writer marked each row with an operation, and the table says which column that is.
+
+# %%
+python = foreign.foreign("python", here)
+assert python.table.scan().to_arrow().sort_by("k").equals(python.rows.sort_by("k"))
+assert python.table.options["rowkind.field"] == "op"
+python.table.scan().to_pandas()
+
+# %% [markdown]
+# ## See it
+#
+# Every widget draws a foreign table as it draws one of ours, since all of them read the same metadata. One line opens everything at once.
+
+# %%
+workbench = widgets.Workbench(table, bucket=0)
+workbench
+
+# %%
+levels = table.inspect.levels(bucket=0).to_pylist()
+runs = course.task(
+    "sorted runs",
+    "How many sorted runs does bucket 0 of Java's table hold? A reader of one key may have to ask them all.",
+    answer=len({(f["level"], f["run"]) for f in levels}),
+    hint="Each file of level 0 is a run of its own; from level 1 on a whole level is one.",
+    why="One run at level 0, one at level 3, one at level 4. The table has five levels: `num-levels` is 5.",
+)
+runs
+
+# %%
+answer = None  # how many runs?
+runs.check(answer)
+
+# %% [markdown]
+# ## What is known, and what is not
+#
+# Java's compactions can be seen: which files went in and came out stands in the manifests. *Why* they happened does not, since Java does not write it down.
+
+# %%
+seen = table.inspect.compactions().to_pylist()
+assert seen
+assert {compaction["rule"] for compaction in seen} == {None}
+print(seen[-1]["explanation"])
+
+# %% [markdown]
+# What would happen next can be told: the rules are the same, and they need nothing but the files.
+
+# %%
+dry = table.compact(dry_run=True, bucket=0)
+print(dry.text)
+
+# %%
+fires = course.task(
+    "the next compaction",
+    f"Bucket 0 has {runs.answer.shown()} runs and `num-sorted-run.compaction-trigger` is "
+    f"{table.options['num-sorted-run.compaction-trigger']}. Does the rule on the number of runs fire now?",
+    answer=False,
+    hint=f"The engine says: {dry.text}",
+    why="The rule wants more runs than the trigger, and there are just as many. Nothing to do yet.",
+)
+fires
+
+# %%
+answer = None  # "yes" or "no"?
+fires.check(answer)
+
+# %% [markdown]
+# ## Write to it
+#
+# Before you write to somebody's table, look what the write brings along. A commit also expires old snapshots, as the table's options say; these say nothing, so Paimon's defaults hold: at least 10 snapshots stay, older ones go after an hour. A dry run tells.
+
+# %%
+assert not [name for name in table.options if name.startswith("snapshot.")]
+print(table.expire_snapshots(dry_run=True).text)
+
+# %% [markdown]
+# Time travel to these snapshots would be gone. We keep them: `with_options` changes an option for this use only, and nothing is stored.
+
+# %%
+mine = table.with_options({"snapshot.num-retained.min": 1000, "write-only": True})
+next_id = course.task(
+    "the next snapshot",
+    f"Java's newest snapshot is #{commits[-1]['snapshot_id']}. We write a few rows. Which id does our snapshot get?",
+    answer=commits[-1]["snapshot_id"] + 1,
+    hint="Snapshots are numbered by the table, whoever writes them.",
+    why="The next free name. Two engines that write at once race for it, exactly as in notebook 07.",
+)
+next_id
+
+# %%
+answer = None  # which id?
+next_id.check(answer)
+
+# %%
+changed = table.scan().head(20).to_arrow().set_column(1, "a", [[1] * 20]).cast(table.schema)
+committed = mine.write(changed)
+assert committed.snapshots == (30,)
+assert table.inspect.snapshots().num_rows == 30, "all of Java's snapshots are still there"
+after = table.scan().to_arrow().sort_by("k")
+assert after.num_rows == ours.num_rows, "20 rows were replaced, none was added"
+assert makers(table) == ["parquet-cpp-arrow", "parquet-mr"]
+print("files of two engines in one table:", *makers(table))
+
+# %% [markdown]
+# Now there are more runs than the trigger allows, and a compaction of ours merges Java's runs with ours.
+
+# %%
+compacted = mine.compact()
+assert table.scan().to_arrow().sort_by("k").equals(after), "compaction changes no row"
+assert table.check() == []
+known = [c for c in table.inspect.compactions().to_pylist() if c["rule"] is not None]
+assert known, "of our own compaction the rule is known"
+print(compacted.text)
+print("because:", known[-1]["reason"])
+
+# %%
+workbench.refresh()
+workbench
+
+# %% [markdown]
+# ## Hand it back
+#
+# What we wrote is Paimon. If pypaimon is installed here, in this environment or in the one that the tests make, it reads the table now. (`pip install pypaimon` wants an older pyarrow, so give it an environment of its own.)
+
+# %%
+theirs = foreign.read_by_pypaimon(table)
+if theirs is None:
+    print("pypaimon is not here; `./workbench test tests/peers` makes an environment for it")
+else:
+    assert theirs.sort_by("k").equals(after)
+    print(f"pypaimon reads {theirs.num_rows} rows: equal to ours")
+
+# %% [markdown]
+# ## What is refused, by name
+#
+# Paimon has features that are not carried out here. Guessing would damage your table, so such a table is refused before a byte is read or written, and the error names the feature. Here are copies whose schema file asks for some.
+
+# %%
+asked = {
+    "chain-table.enabled": "true",
+    "metadata.iceberg.storage": "table-location",
+    "data-evolution.enabled": "true",
+}
+for option, value in asked.items():
+    copy = foreign.with_options(java.folder, here, {option: value})
+    for what, act in (("read", lambda t: t.scan().count()), ("write", lambda t: t.write(changed))):
+        try:
+            act(copy)
+        except ts.Unsupported as refusal:
+            assert option in str(refusal)
+            print(f"{what:5} {refusal}")
+        else:
+            print(f"{what:5} {option}: fine")
+
+# %%
+refused = course.task(
+    "refused or read",
+    "A table has `metadata.iceberg.storage` set: each commit must also write metadata for Iceberg. What does this "
+    "engine do with it?",
+    answer="reads",
+    options={
+        "both": "reads and writes it, and leaves the Iceberg metadata out",
+        "reads": "reads it, and refuses to write, naming the option",
+        "nothing": "refuses to open it",
+    },
+    hint="Would a reader miss anything? And what would readers of the Iceberg metadata see after our write?",
+    why="Reading needs no Iceberg metadata. Writing without it would leave its readers behind, in silence.",
+)
+refused
+
+# %%
+answer = None  # "both", "reads" or "nothing"?
+refused.check(answer)
+
+# %% [markdown]
+# ## Your own table
+#
+# Set `path` in the second cell to a Paimon table of yours and run all. `workbench open PATH` in a shell does the same.
+
+# %%
+yours = ts.open(path) if path else table
+print(f"{yours.name}: {yours.inspect.snapshots().num_rows} snapshots, {yours.inspect.files().num_rows} files")
+widgets.SnapshotTimeline(yours)
+
+# %%
+assert json.loads((java.folder / "schema" / "schema-0").read_text())["options"] == table.options, "options as Java's"
+course.progress()
+
+# %% [markdown]
+# ## What to remember
+#
+# - A table is its files: open it by its path, whoever wrote it.
+# - What happened is in the manifests. Why it happened is known of our own compactions only.
+# - Any engine may write next: snapshots are numbered by the table, and a race for a number has one winner.
+# - Look before you write: expiry goes by the table's options. What is not carried out is refused by name.
+#
+# ## Two questions to try
+#
+# 1. Open `course.foreign.foreign("python", here)` in a `Workbench` and compact it fully. Does pypaimon still read it?
+# 2. `table.what_if({"num-sorted-run.compaction-trigger": 8})` replays Java's history: what would have been different?
+#
+# This is the last notebook of the course. Point the widgets at a table you care about.
