@@ -86,7 +86,7 @@ def tree_figure(nodes: tuple[Node, ...], *, path: str, ring: bool = True) -> Fig
 
 def _node(node: Node, y: float, *, chosen: bool) -> str:
     x = 14.0 + node.depth * 12
-    parts = [rect(4, y, TREE - 8, NODE, rx=4, fill="transparent", class_="hit")]
+    parts = [rect(4, y, TREE - 8, NODE, fill="none", class_="hit")]
     if chosen:
         box = {"fill": var("bg"), "stroke": var("ink"), "stroke_width": 2}
         parts.append(rect(5, y + 1, TREE - 10, NODE - 2, rx=4, **box))
@@ -105,8 +105,7 @@ def _node(node: Node, y: float, *, chosen: bool) -> str:
     parts.append(text(TREE - 14, y + 16, node.note, size=11, text_anchor="end"))
     opened = None if node.open is None else str(node.open).lower()
     attributes = {"role": "treeitem", "aria_level": node.depth + 1, "aria_expanded": opened}
-    spoken = f"{node.label}, {node.note}" if node.note else node.label
-    return group(*parts, class_="node", data_path=node.path, aria_label=spoken, **attributes)
+    return group(*parts, class_="node", data_path=node.path, **attributes)
 
 
 def _triangle(x: float, y: float, *, opened: bool) -> str:
@@ -162,6 +161,13 @@ def _files(model: ExplorerModel, width: float, selected: str) -> list[str]:
     parts += [_heading("masked", width - MARGIN, "end")] if "masked" in at else []
     parts.append(line(MARGIN, HEAD - 2, width - MARGIN, HEAD - 2, stroke="line2"))
     for number, row in enumerate(listing.rows):
+        if isinstance(row, FileRow) and row.change == "added":
+            parts.append(rect(6, HEAD + number * ROW, width - 12, ROW, fill=var("sel-tint")))
+    if "keys" in at and listing.ends[0]:
+        ys = (HEAD + (number + 0.5) * ROW for number in range(len(listing.rows)))
+        steps = [f"M{num(at['keys'])} {num(y)}h{num(at['lane'])}" for y in ys]
+        parts.append(path(steps, stroke=var("line")))
+    for number, row in enumerate(listing.rows):
         assert isinstance(row, FileRow)
         parts.append(_file(model, row, HEAD + number * ROW, at, width, chosen=row.name == selected))
     return parts
@@ -174,11 +180,11 @@ def _columns(width: float) -> dict[str, float]:
     x = MARGIN + 18 + name
     at = {"file": MARGIN + 18.0, "name": name, "level": x}
     x += 44
-    lane = LANE if wide else 110.0
+    lane = LANE if wide else 90.0
     if width >= x + 76 + 70 + 28 + lane + MARGIN:
         x += 66
         at["rows"] = x
-    x += 76
+    x += 76 if wide else 66
     at["size"] = x
     if width >= x + 20 + lane + 90 + MARGIN:
         at["masked"] = width - MARGIN
@@ -197,8 +203,7 @@ def _file(
     model: ExplorerModel, row: FileRow, y: float, at: dict[str, float], width: float, *, chosen: bool
 ) -> str:
     middle, gone = y + ROW / 2 + 4, row.change == "removed"
-    ground = "sel-tint" if row.change == "added" else ""
-    parts = [rect(6, y, width - 12, ROW, rx=4, fill=var(ground) if ground else "transparent", class_="hit")]
+    parts = [rect(6, y, width - 12, ROW, fill="none", class_="hit")]
     if chosen:
         parts.append(
             rect(7, y + 1, width - 14, ROW - 2, rx=4, fill="none", stroke=var("ink"), stroke_width=2)
@@ -216,7 +221,7 @@ def _file(
         parts.append(_lane(model, row, at["keys"], y + ROW / 2, at["lane"]))
     if "masked" in at:
         parts.append(text(at["masked"], middle, row.masked, fill="ink", text_anchor="end"))
-    return group(*parts, class_="row", data_name=row.name, role="row", aria_label=row.spoken)
+    return group(*parts, class_="row", data_name=row.name, role="row")
 
 
 def _level(model: ExplorerModel, row: FileRow, x: float, y: float) -> str:
@@ -232,16 +237,15 @@ def _level(model: ExplorerModel, row: FileRow, x: float, y: float) -> str:
 
 def _lane(model: ExplorerModel, row: FileRow, x: float, y: float, room: float) -> str:
     """The keys of a file on the axis of all listed files."""
-    ground = line(x, y, x + room, y)
     if row.lo is None or row.hi is None:
-        return ground + text(x + room / 2, y - 3, "no key", size=11, fill="ink3", text_anchor="middle")
+        return text(x, y + 4, "no key", size=11, fill="ink3")
     wide = max((row.hi - row.lo) * room, 3.0)
     left = min(x + row.lo * room, x + room - wide)
     if row.change == "removed":
         dashed = {"fill": var("bg"), "stroke": var("line2"), "stroke_dasharray": "3 2"}
-        return ground + rect(left, y - 5, wide, 10, rx=2, **dashed)
+        return rect(left, y - 5, wide, 10, rx=2, **dashed)
     fill = level_fill(row.shown_level, model.num_levels)
-    return ground + rect(left, y - 5, wide, 10, rx=2, fill=fill, stroke=var("edge"))
+    return rect(left, y - 5, wide, 10, rx=2, fill=fill, stroke=var("edge"))
 
 
 def _plain(listing: Listing, width: float) -> list[str]:
@@ -254,16 +258,14 @@ def _plain(listing: Listing, width: float) -> list[str]:
     parts.append(line(MARGIN, HEAD - 2, width - MARGIN, HEAD - 2, stroke="line2"))
     for number, row in enumerate(shown):
         y = HEAD + number * ROW
-        cells = [rect(6, y, width - 12, ROW, rx=4, fill="transparent", class_="hit")]
+        cells = [rect(6, y, width - 12, ROW, fill="none", class_="hit")]
         for at, (cell, (x, room)) in enumerate(zip(row.cells, places, strict=False)):
             words = fmt.file_name(cell, keep=30) if at == 0 and listing.columns != FACTS else cell
             put = code if at == 0 and listing.columns != FACTS else text
             mono = put is code
             cut = fit(words, room, size=11 if mono else 12, monospace=mono)
             cells.append(put(x, y + ROW / 2 + 4, cut, fill="ink" if at == 0 else "ink2"))
-        parts.append(
-            group(*cells, class_="row", data_opens=row.opens, role="row", aria_label=", ".join(row.cells))
-        )
+        parts.append(group(*cells, class_="row", data_opens=row.opens, role="row"))
     return parts
 
 

@@ -72,13 +72,10 @@ class FileRow:
         return self.level if self.level is not None else (self.level_before or 0)
 
     @property
-    def spoken(self) -> str:
-        """What a screen reader says of it."""
-        change = "" if self.change == "kept" else f"{self.change}, "
-        moved = f" from level {self.level_before}" if self.change == "moved" else ""
-        masked = f", {self.masked} rows masked" if self.masked not in ("", "0") else ""
-        size = f"{self.rows:,} rows, {fmt.bytes_text(self.bytes)}, keys {self.keys}"
-        return f"{change}level {self.shown_level}{moved}, {size}{masked}"
+    def level_text(self) -> str:
+        """`5`, or `5, before 0` where it moved."""
+        moved = f", before {self.level_before}" if self.change == "moved" else ""
+        return f"{self.shown_level}{moved}"
 
 
 @dataclass(frozen=True, slots=True)

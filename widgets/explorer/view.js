@@ -43,6 +43,13 @@ function renderExplorer({ model, el }) {
   function pick(name) {
     lwSet(model, { selected: name ? [name] : [], row_group: 0 });
   }
+  function name() {
+    for (const g of nodes()) g.setAttribute("aria-label", [...g.querySelectorAll("text")].map((t) => t.textContent).join(", "));
+    for (const g of rows()) {
+      const c = (frame().cards || {})[g.dataset.name], cells = [...g.querySelectorAll("text")].map((t) => t.textContent);
+      g.setAttribute("aria-label", c ? `${g.dataset.name}: ${c[0]}, level ${c[1]}, in ${c[2]}, ${c[3]} rows, keys ${c[4]}, masked ${c[5]}` : cells.join(", "));
+    }
+  }
   function ring() {
     table.querySelectorAll(".ring").forEach((r) => r.remove());
     for (const g of rows()) {
@@ -69,6 +76,7 @@ function renderExplorer({ model, el }) {
     split.hidden = !f.tree;
     hint.hidden = Boolean(f.detail) || !f.table;
     if (fresh) headings();
+    name();
     const ids = f.snapshots || [], versusNow = model.get("against");
     const all = versusNow != null && !ids.includes(versusNow) ? [versusNow, ...ids] : ids;
     versus.replaceChildren(lwEl("option", { value: "" }, "none"), ...all.map((i) => lwEl("option", { value: i, selected: i === versusNow }, "#" + i)));
@@ -128,8 +136,8 @@ function renderExplorer({ model, el }) {
     const g = event.target.closest(".row"), name = g && g.dataset.name, c = name && (frame().cards || {})[name];
     if ((name || "") !== model.get("hovered")) lwSet(model, { hovered: name || "" });
     if (!c) return card.hide();
-    const [change, place, count, keys, masked] = c;
-    card.show(event, name, [["", change === "kept" ? "live" : change], ["in", place], ["rows", count], ["keys", keys], ["masked", masked]]);
+    const [change, level, place, count, keys, masked] = c;
+    card.show(event, name, [["level " + level, change === "kept" ? "live" : change], ["in", place], ["rows", count], ["keys", keys], ["masked", masked]]);
   });
   table.addEventListener("pointerleave", () => { card.hide(); if (model.get("hovered")) lwSet(model, { hovered: "" }); });
   detail.addEventListener("click", (event) => {

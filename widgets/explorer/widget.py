@@ -265,6 +265,7 @@ class FileExplorer(View):
         cards = {
             row.name: [
                 row.change,
+                row.level_text,
                 row.place,
                 f"{row.rows:,}" + (f", {row.deletes:,} deletes" if row.deletes else ""),
                 row.keys,
