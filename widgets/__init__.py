@@ -1,21 +1,33 @@
 """Interactive pictures of lake tables for notebooks; every view also has a static picture and a text form."""
 
 from widgets._cockpit import Cockpit, cockpit, page
-from widgets.controls.model import Triggers
+from widgets.amplification.widget import AmplificationChart
+from widgets.changelog.widget import ChangelogView
 from widgets.controls.widget import CompactionControls
+from widgets.explorer.widget import FileExplorer
+from widgets.findings.widget import Findings
 from widgets.ingest.widget import IngestProgress
 from widgets.levels.widget import LsmLevels
+from widgets.merge.widget import MergeView
+from widgets.pruning.widget import PruningExplainer
 from widgets.steps.widget import StepLanes
 from widgets.timeline.widget import SnapshotTimeline
+from widgets.workbench.widget import Workbench
 
 __all__ = [
+    "AmplificationChart",
+    "ChangelogView",
     "Cockpit",
     "CompactionControls",
+    "FileExplorer",
+    "Findings",
     "IngestProgress",
     "LsmLevels",
+    "MergeView",
+    "PruningExplainer",
     "SnapshotTimeline",
     "StepLanes",
-    "Triggers",
+    "Workbench",
     "cockpit",
     "page",
 ]

@@ -10,7 +10,7 @@ from typing import Any
 
 import ipywidgets
 
-from widgets import _static, _svg
+from widgets import _page, _static, _svg
 from widgets._svg import Figure
 from widgets._theme import Theme, var
 from widgets._view import View
@@ -61,7 +61,7 @@ class Cockpit(ipywidgets.VBox):
     def to_html(self, path: str | Path, *, title: str = "") -> Path:
         """One file that is live without a kernel: timeline, levels, and the panel as it stands."""
         target = Path(path)
-        target.write_text(_static.page(title or "Cockpit", self.views), encoding="utf-8")
+        target.write_text(_page.page(title or "Cockpit", self.views), encoding="utf-8")
         return target
 
     def data(self) -> dict[str, Any]:
@@ -100,16 +100,9 @@ def cockpit(table: Compactable, partition: str | None = None, bucket: int | None
     return Cockpit(timeline, levels, controls)
 
 
-def page(title: str, views: Sequence[View | Cockpit]) -> str:
-    """One self-contained HTML page of views: live without a kernel, no request to anywhere.
-
-    The first timeline leads: every other view of it that shows snapshots is linked to it.
-    """
-    flat: list[View] = []
+def page(title: str, views: Sequence[Any]) -> str:
+    """One self-contained HTML page of views: live without a kernel, no request to anywhere."""
+    flat: list[Any] = []
     for view in views:
         flat += view.views if isinstance(view, Cockpit) else [view]
-    lead = next((view for view in flat if isinstance(view, SnapshotTimeline)), None)
-    for view in flat:
-        if lead is not None and isinstance(view, LsmLevels | CompactionControls) and not lead.is_linked(view):
-            lead.link(view)
-    return _static.page(title, flat)
+    return _page.page(title, flat)

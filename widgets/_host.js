@@ -35,17 +35,19 @@ function lwFollow(models, specs, i) {
     });
   }
 }
-async function lwBoot(renderers) {
+async function lwBoot(lwViews) {
   const packed = Uint8Array.from(atob(document.getElementById("lw-data").textContent.trim()), (c) => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
   const specs = await new Response(stream).json();
-  const models = specs.map((spec, i) => {
-    const el = document.querySelector(`[data-view="${i}"]`), model = lwModel({ ...spec.state, static: true });
-    model.set("width", Math.floor(el.clientWidth / 20) * 20);
-    model.save_changes();
+  const models = specs.map((spec) => lwModel({ ...spec.state, static: true }));
+  const host = {
+    getWidget: async (i) => ({ render: ({ el }) => lwViews[specs[i].entry]({ model: models[i], el, host }) }),
+  };
+  specs.forEach((spec, i) => {
+    const el = document.querySelector(`[data-view="${i}"]`), model = models[i];
+    if (el) lwSet(model, { width: Math.floor(el.clientWidth / 20) * 20 });
     LW_REPLIES[spec.reply](model, spec);
-    renderers[spec.entry]({ model, el });
-    return model;
+    if (el) lwViews[spec.entry]({ model, el, host });
   });
   specs.forEach((spec, i) => lwFollow(models, specs, i));
   document.body.dataset.ready = "true";

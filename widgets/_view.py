@@ -9,40 +9,20 @@ their own lock).
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import anywidget
-import pyarrow as pa
 import traitlets
 
 from widgets import _format as fmt
-from widgets import _kit, _static, _svg
+from widgets import _kit, _page, _static, _svg
+from widgets._source import Inspect, Source, option_map, title_of
 from widgets._svg import Figure
 from widgets._theme import Theme
 
 HERE = Path(__file__).parent
 LINKED = ("snapshot", "key_range", "opened", "plan")
-
-
-class Inspect(Protocol):
-    """The metadata of a table as Arrow tables."""
-
-    def commits(self) -> pa.Table:
-        """One row a commit."""
-        ...
-
-    def levels(self, *, snapshot: int | None = None) -> pa.Table:
-        """One row a live file."""
-        ...
-
-
-class Source(Protocol):
-    """What a view needs of a table; a simulator can offer the same."""
-
-    @property
-    def inspect(self) -> Inspect:
-        """The table's metadata."""
-        ...
+__all__ = ["LINKED", "Inspect", "Source", "View", "module", "option_map", "title_of"]
 
 
 def module(name: str, function: str) -> str:
@@ -50,21 +30,6 @@ def module(name: str, function: str) -> str:
     if not (HERE / name).exists():
         raise FileNotFoundError(HERE / name)
     return _kit.loader(function)
-
-
-def option_map(source: object) -> Mapping[str, Any]:
-    """The table's options by key, as far as it shows them as a mapping."""
-    options = getattr(source, "options", None)
-    return options if isinstance(options, Mapping) else {}
-
-
-def title_of(source: object) -> str:
-    """The table's name, if it has one."""
-    for attribute in ("full_name", "name"):
-        value = getattr(source, attribute, None)
-        if isinstance(value, str):
-            return value
-    return ""
 
 
 class View(anywidget.AnyWidget):
@@ -217,7 +182,7 @@ class View(anywidget.AnyWidget):
         """One file that is live without a kernel and asks the network for nothing."""
         target = Path(path)
         target.write_text(
-            _static.page(title or self.words(width=self.width)["title"], [self], heading=bool(title)),
+            _page.page(title or self.words(width=self.width)["title"], [self], heading=bool(title)),
             encoding="utf-8",
         )
         return target

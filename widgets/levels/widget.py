@@ -61,7 +61,7 @@ class LsmLevels(View):
         **kwargs: object,
     ) -> None:
         self._trigger, self._stop, self._num_levels = limits(source, trigger, stop_trigger, num_levels)
-        self._partition, self._bucket = partition, bucket
+        self._source, self._partition, self._bucket = source, partition, bucket
         self._title = title or title_of(source)
         self._levels_at = levels_at or _reader(source)
         self._files = pa.table({})

@@ -1,0 +1,153 @@
+"""One self-contained HTML file of views that is live without a kernel.
+
+Invariants: nothing refers outside the file; JSON in the page cannot close its script element; frames are
+drawn by the same figures as in a notebook and packed (deflate) because neighbours are almost equal. Views of
+one group (linked, directly or by others) follow each other in every trait both have. What is not in the file
+is said there. Called by `View.to_html`, by `Workbench.to_html` and as `widgets.page`.
+"""
+
+import base64
+import json
+import zlib
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, Protocol
+
+from widgets import _kit
+from widgets._svg import esc
+
+PAGE_WIDTH, PANEL = 1040, 324
+WIDE_WIDTHS = (PAGE_WIDTH, 920, 660)
+PANEL_WIDTHS = (900, 660, PANEL)
+BESIDE_WIDTHS = (PAGE_WIDTH - PANEL, 660, 600)
+
+
+class Exports(Protocol):
+    """A view that can be exported."""
+
+    def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
+        """Everything a page without a kernel needs."""
+        ...
+
+
+def page(title: str, views: Sequence[Any], *, heading: bool = True) -> str:
+    """One HTML page of views (a panel beside the view before it) and workbenches, live without a kernel.
+
+    Views of one source that are not linked to anything yet are linked first.
+    """
+    _join_same_source([view for view in views if not _is_bench(view)])
+    flat = [part for view in views for part in _parts(view)]
+    groups = dict(zip(map(id, flat), linked_groups(flat), strict=True))
+    specs: list[dict[str, Any]] = []
+    rows = []
+    at = 0
+    while at < len(views):
+        view, following = views[at], views[at + 1] if at + 1 < len(views) else None
+        if _is_bench(view):
+            rows.append(_row(_place(len(specs)), panel=False))
+            specs += _bench_specs(view, groups, len(specs))
+        elif following is not None and _is_panel(following) and not _is_panel(view):
+            rows.append(_row(_place(len(specs)) + _place(len(specs) + 1), panel=True))
+            specs.append(spec(view, groups[id(view)], widths=BESIDE_WIDTHS))
+            specs.append(spec(following, groups[id(following)], widths=PANEL_WIDTHS))
+            at += 1
+        else:
+            rows.append(_row(_place(len(specs)), panel=False))
+            specs.append(spec(view, groups[id(view)], widths=WIDE_WIDTHS))
+        at += 1
+    head = f"<h1>{esc(title)}</h1>" if heading else ""
+    return _document(title, head + "".join(rows), specs)
+
+
+def spec(view: Exports, group: int, *, widths: tuple[int, ...]) -> dict[str, Any]:
+    """A view's export with what it follows: every view of its group, in the traits of `links` both have."""
+    made = dict(view.export(widths=widths))
+    state = dict(made["state"]) | {"code": getattr(view, "code", "")}
+    entry = _kit.renderer(made["kind"])
+    return made | {"state": state, "group": group, "links": list(getattr(view, "links", ())), "entry": entry}
+
+
+def _bench_specs(bench: Any, groups: dict[int, int], first: int) -> list[dict[str, Any]]:
+    """A workbench, then its parts, to which it refers by their place."""
+    parts = dict(bench.parts)
+    made = bench.export()
+    refs = {name: first + 1 + at for at, name in enumerate(parts)}
+    state = made["state"] | {"parts": refs}
+    group = groups[id(next(iter(parts.values())))]
+    specs = [made | {"state": state, "group": group, "entry": _kit.renderer(made["kind"])}]
+    for name, view in parts.items():
+        widths = BESIDE_WIDTHS if name == "levels" and "controls" in parts else WIDE_WIDTHS
+        specs.append(spec(view, groups[id(view)], widths=PANEL_WIDTHS if _is_panel(view) else widths))
+    return specs
+
+
+def linked_groups(views: Sequence[object]) -> list[int]:
+    """A number a view: views that are linked, also by way of others, have the same."""
+    groups = list(range(len(views)))
+    places = {id(view): at for at, view in enumerate(views)}
+    for at, view in enumerate(views):
+        for peer in getattr(view, "linked", ()):
+            other = places.get(id(peer))
+            if other is not None and groups[other] != groups[at]:
+                low, high = sorted((groups[at], groups[other]))
+                groups = [low if group == high else group for group in groups]
+    return groups
+
+
+def _join_same_source(views: Sequence[Any]) -> None:
+    alone = {id(view) for view in views if not getattr(view, "linked", ())}
+    for one, other in combinations(views, 2):
+        source = getattr(one, "source", None)
+        same = source is not None and source is getattr(other, "source", None)
+        if same and (id(one) in alone or id(other) in alone):
+            one.link(other)
+
+
+def _is_bench(view: object) -> bool:
+    return hasattr(view, "parts")
+
+
+def _parts(view: Any) -> tuple[Any, ...]:
+    return tuple(view.parts.values()) if _is_bench(view) else (view,)
+
+
+def _is_panel(view: object) -> bool:
+    return bool(getattr(view, "is_panel", False))
+
+
+def _place(position: int) -> str:
+    return f'<div data-view="{position}"></div>'
+
+
+def _row(inner: str, *, panel: bool) -> str:
+    return f'<div class="row{" panel" if panel else ""}">{inner}</div>'
+
+
+def _document(title: str, rows: str, specs: list[dict[str, Any]]) -> str:
+    """The page: style, packed frames, our modules, and the start."""
+    packed = base64.b64encode(zlib.compress(json.dumps(specs, separators=(",", ":")).encode(), 6)).decode()
+    used = sorted({spec["kind"] for spec in specs})
+    views = "".join(_kit.scope(kind, page=True) for kind in used)
+    script = f"{_kit.shared(host=True)}const lwViews = {{}};\n{views}lwBoot(lwViews);"
+    style = _kit.sheet() + _PAGE_STYLE
+    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1"><link rel="icon" href="data:,">'
+        f"<title>{esc(title)}</title><style>{style}</style></head>"
+        f'<body><main class="lw lw-page">{rows}</main>'
+        f'<script type="text/plain" id="lw-data">{packed}</script>'
+        f"<script>{script}</script></body></html>\n"
+    )
+
+
+_PAGE_STYLE = """
+body { margin: 0; background: #ffffff; }
+@media (prefers-color-scheme: dark) { body { background: #111111; } }
+.lw-page { max-width: 1064px; margin: 0 auto; padding: 12px; border: 0; overflow: visible; }
+.lw-page h1 { font: 600 20px/26px var(--lw-ui); margin: 4px 0 12px; overflow-wrap: anywhere; }
+.row { margin-bottom: 12px; }
+.row.panel { display: grid; grid-template-columns: minmax(0, 1fr) 324px; gap: 0; }
+@media (max-width: 959px) { .row.panel { grid-template-columns: minmax(0, 1fr); gap: 12px; } }
+"""

@@ -1,0 +1,45 @@
+"""What a view may ask of its source, whatever it is: a table, a simulation, something shaped like one.
+
+Pure. Called by every widget and by the head of the workbench.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+
+class Inspect(Protocol):
+    """The metadata of a table as Arrow tables."""
+
+    def commits(self) -> pa.Table:
+        """One row a commit."""
+        ...
+
+    def levels(self, *, snapshot: int | None = None) -> pa.Table:
+        """One row a live file."""
+        ...
+
+
+class Source(Protocol):
+    """What a view needs of a table; a simulator can offer the same."""
+
+    @property
+    def inspect(self) -> Inspect:
+        """The table's metadata."""
+        ...
+
+
+def option_map(source: object) -> Mapping[str, Any]:
+    """The table's options by key, as far as it shows them as a mapping."""
+    options = getattr(source, "options", None)
+    return options if isinstance(options, Mapping) else {}
+
+
+def title_of(source: object) -> str:
+    """The table's name, if it has one."""
+    for attribute in ("full_name", "name"):
+        value = getattr(source, attribute, None)
+        if isinstance(value, str):
+            return value
+    return ""

@@ -1,0 +1,1 @@
+"""Findings: what the doctor says of a table."""

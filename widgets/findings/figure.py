@@ -1,0 +1,71 @@
+"""The doctor's findings as a picture: severity by shape and word, the sentence, the numbers, the call.
+
+Pure: `FindingsModel` → SVG. What was looked at and found sound stands below in columns. Called by `widget`.
+"""
+
+from widgets import _svg
+from widgets._svg import Figure, code, fit, group, line, rect, text, text_width, wrap
+from widgets._theme import var
+from widgets.findings.model import FindingsModel, Row
+
+MARGIN, LEFT = 16, 110
+SIGNS = {"risk": ("✕", "err"), "slow": ("▲", "warn"), "waste": ("■", "ink2"), "note": ("○", "ink3")}
+
+
+def findings_figure(model: FindingsModel, *, width: float) -> Figure:
+    """Findings first, then what each other rule looked at."""
+    rows = [_finding(row, width) for row in model.rows]
+    if not rows:
+        rows = [_sound(model, width)]
+    if model.more:
+        rows.append(
+            Figure(width, 24, text(MARGIN, 16, f"{model.more} more: table.inspect.doctor()", size=11))
+        )
+    if model.looked:
+        rows.append(_looked(model.looked, width))
+    whole = _svg.stack(rows)
+    return Figure(width, whole.height + 12, whole.body, f"doctor: {model.summary}")
+
+
+def _sound(model: FindingsModel, width: float) -> Figure:
+    words = "Nothing to mend." if model.snapshot is not None else "Nothing written yet: nothing to look at."
+    sign = text(MARGIN, 24, "✓", size=15, fill="ok", weight=600)
+    return Figure(width, 36, sign + text(MARGIN + 22, 24, words, size=13, fill="ink", weight=600), words)
+
+
+def _finding(row: Row, width: float) -> Figure:
+    sign, colour = SIGNS.get(row.severity, SIGNS["note"])
+    room = width - LEFT - MARGIN
+    body = text(MARGIN, 22, sign, size=13, fill=colour, weight=600)
+    body += text(MARGIN + 20, 22, row.severity, fill=colour, weight=600)
+    title = fit(row.kind, room * 0.4, size=13, weight=600)
+    body += text(LEFT, 22, title, size=13, fill="ink", weight=600)
+    after = LEFT + text_width(title, size=13, weight=600) + 10
+    body += text(after, 22, fit(row.where, width - after - MARGIN), size=11)
+    y = 40
+    for words in wrap(row.what, room, lines=3):
+        body += text(LEFT, y, words, fill="ink")
+        y += 16
+    if row.numbers:
+        body += text(LEFT, y, fit(row.numbers, room, size=11), size=11)
+        y += 18
+    verb = "mend" if row.mends else "look"
+    call = fit(row.remedy, room - 62, size=11, monospace=True)
+    body += rect(LEFT, y - 9, room, 24, rx=4, fill=var("panel"), stroke=var("line"))
+    body += text(LEFT + 8, y + 7, verb, size=11) + code(LEFT + 46, y + 7, call, fill="ink")
+    height = y + 26
+    label = f"{row.severity}, {row.kind}, {row.where}: {row.what}. {verb}: {row.remedy}"
+    framed = group(body, class_="finding", role="listitem", aria_label=label)
+    return Figure(width, height, framed + line(MARGIN, height, width - MARGIN, height), label)
+
+
+def _looked(looked: tuple[tuple[str, str], ...], width: float) -> Figure:
+    columns = 2 if width >= 900 else 1
+    wide = (width - 2 * MARGIN - 24 * (columns - 1)) / columns
+    body = text(MARGIN, 28, "looked at, and sound", size=11, fill="ink2", weight=600)
+    rows = -(-len(looked) // columns)
+    for at, (rule, words) in enumerate(looked):
+        x, y = MARGIN + (at // rows) * (wide + 24), 48 + (at % rows) * 18
+        body += text(x, y, f"✓ {fit(rule, 104, size=11)}", size=11, fill="ink2")
+        body += text(x + 124, y, fit(words, wide - 124, size=11), size=11, fill="ink3")
+    return Figure(width, 48 + rows * 18 - 8, body, "")

@@ -1,0 +1,73 @@
+"""What the doctor said, as rows of words: the engine's own, none of ours.
+
+Pure. Called by `widget` with `inspect.doctor()`'s diagnosis.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+MOST = 30
+
+
+class Found(Protocol):
+    """One finding as the engine tells it."""
+
+    kind: str
+    severity: str
+    where: str
+    what: str
+    remedy: str
+    numbers: str
+    mends: bool
+
+
+class Looked(Protocol):
+    """One rule that was tried."""
+
+    rule: str
+    text: str
+    findings: int
+
+
+class Diagnosed(Protocol):
+    """What `inspect.doctor()` gives."""
+
+    snapshot: int | None
+    summary: str
+    text: str
+    findings: Iterable[Found]
+    tried: Iterable[Looked]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One finding in words."""
+
+    severity: str
+    kind: str
+    where: str
+    what: str
+    numbers: str
+    remedy: str
+    mends: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FindingsModel:
+    """Findings, worst first, and what the rules that found nothing looked at."""
+
+    table: str
+    snapshot: int | None
+    summary: str
+    rows: tuple[Row, ...]
+    more: int
+    looked: tuple[tuple[str, str], ...]
+
+
+def findings_model(diagnosis: Diagnosed, *, table: str) -> FindingsModel:
+    """The diagnosis in rows, at most `MOST`."""
+    found = tuple(diagnosis.findings)
+    rows = tuple(Row(f.severity, f.kind, f.where, f.what, f.numbers, f.remedy, f.mends) for f in found[:MOST])
+    looked = tuple((t.rule, t.text) for t in diagnosis.tried if not t.findings)
+    return FindingsModel(table, diagnosis.snapshot, diagnosis.summary, rows, len(found) - len(rows), looked)

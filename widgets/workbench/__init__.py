@@ -1,0 +1,1 @@
+"""Workbench: the cockpit of a table."""

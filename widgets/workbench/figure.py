@@ -1,0 +1,86 @@
+"""The head of the workbench as a picture, and all its parts as one static figure.
+
+Pure. Called by `widget`; the live head is made of text by `view.js`.
+"""
+
+from widgets import _static, _svg
+from widgets._svg import Figure, fit, group, line, num, rect, text, text_width
+from widgets._theme import var
+from widgets.workbench.model import Able, Head
+
+PANEL, WIDE = 324, 960
+HEAD, STRIP, REASON = 40, 30, 18
+
+
+def head_figure(head: Head, *, width: float) -> Figure:
+    """Name, what it is, how much it holds; below it what does not work, and why."""
+    facts = fit(head.facts, width * 0.46)
+    room = width - 32 - text_width(facts) - 16
+    name = fit(head.name, max(room * 0.6, 60), size=15, weight=600)
+    after = 16 + text_width(name, size=15, weight=600) + 10
+    kind = fit(head.kind, room - after) if room - after > 60 else ""
+    body = text(16, 26, name, size=15, fill="ink", weight=600) + text(after, 26, kind)
+    body += text(width - 16, 26, facts, text_anchor="end")
+    label = f"{head.name}: {head.kind}, {head.facts}"
+    top = Figure(width, HEAD, body + line(0, HEAD, width, HEAD), label)
+    return _svg.stack([top, able_figure(head, width=width)]) if head.warning else top
+
+
+def able_figure(head: Head, *, width: float) -> Figure:
+    """What works ✓ and what does not –, with the engine's reasons."""
+    warns = any(not able.works for able in head.able)
+    height = STRIP + 8 + REASON * len(head.reasons)
+    body = rect(0, 0, width, height, fill=var("warn-tint")) if warns else ""
+    body += text(
+        16, 20, fit(_marked(head), width * 0.62), size=12, fill="warn" if warns else "ink2", weight=600
+    )
+    x = width - 16.0
+    for able in reversed(head.able):
+        chip, wide = _chip(able)
+        x -= wide
+        body += group(chip, transform=f"translate({num(x)} 6)")
+        x -= 8
+    for at, able in enumerate(head.reasons):
+        why = fit(f"{able.verb}: {able.why}", width - 32, size=11, monospace=True)
+        body += _svg.code(16, STRIP + 12 + REASON * at, why)
+    return Figure(width, height, body + line(0, height, width, height), head.warning)
+
+
+def _marked(head: Head) -> str:
+    return f"▲ {head.warning}" if any(not able.works for able in head.able) else head.warning
+
+
+def _chip(able: Able) -> tuple[str, float]:
+    words = f"{'✓' if able.works else '–'} {able.verb}"
+    wide = text_width(words, size=11) + 16
+    dash = None if able.works else "3 3"
+    edge = rect(0, 0, wide, 20, rx=10, fill=var("bg"), stroke=var("line2"), stroke_dasharray=dash)
+    return edge + text(8, 14, words, size=11), wide
+
+
+def cockpit_figure(parts: dict[str, Figure], *, width: float, note: str) -> Figure:
+    """Head, timeline, levels beside the panel (below it where it is narrow), charts, footer."""
+    rows = [parts[name] for name in ("head", "timeline") if name in parts]
+    rows.append(_beside(parts["levels"], parts.get("controls"), width))
+    rows += [parts[name] for name in ("amplification",) if name in parts]
+    ruled = [
+        Figure(row.width, row.height, row.body + line(0, row.height, width, row.height), row.label)
+        for row in rows
+    ]
+    return _svg.stack([*ruled, _static.footer(width, note)])
+
+
+def _beside(levels: Figure, panel: Figure | None, width: float) -> Figure:
+    if panel is None:
+        return levels
+    if width < WIDE:
+        return _svg.stack([levels, _tinted(panel, width, panel.height)])
+    height = max(levels.height, panel.height)
+    side = group(_tinted(panel, PANEL, height).body, transform=f"translate({num(width - PANEL)} 0)")
+    return Figure(width, height, levels.body + side, f"{levels.label}. {panel.label}")
+
+
+def _tinted(figure: Figure, width: float, height: float) -> Figure:
+    """A panel's figure on the panel's colour."""
+    ground = rect(0, 0, width, height, fill=var("panel")) + line(0, 0, 0, height)
+    return Figure(width, height, ground + figure.body, figure.label)

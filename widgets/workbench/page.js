@@ -1,0 +1,2 @@
+// The workbench of a page without a kernel: its parts answer for themselves.
+LW_REPLIES.workbench = () => {};

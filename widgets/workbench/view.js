@@ -1,0 +1,76 @@
+// Workbench: places its parts, which are views of their own; opens further ones on demand.
+function renderWorkbench({ model, el, host, signal }) {
+  const place = (name) => lwEl("div", { class: "lw-part lw-part-" + name });
+  const places = { timeline: place("timeline"), levels: place("levels"), controls: place("controls"), amplification: place("amplification") };
+  const name = lwEl("h2", {}), kind = lwEl("span", { class: "lw-sub" }), facts = lwEl("span", { class: "lw-fact" });
+  const bucket = lwEl("select", { "aria-label": "bucket", onchange: () => lwSet(model, { opened: bucket.value }) });
+  const head = lwEl("div", { class: "lw-bench-head" }, name, bucket, kind, lwEl("span", { class: "lw-gap" }), facts);
+  const able = lwEl("div", { class: "lw-able", hidden: true });
+  const main = lwEl("div", { class: "lw-bench-main" }, places.levels, places.controls);
+  const strip = lwEl("div", { class: "lw-tabs", role: "toolbar", "aria-label": "further views" });
+  const trouble = lwEl("div", { class: "lw-error", role: "alert", hidden: true });
+  const drawer = lwEl("div", { class: "lw-drawer" });
+  const root = lwEl("section", { class: "lw lw-bench", "aria-label": "workbench", "data-lm-suppress-shortcuts": "true" },
+    head, able, places.timeline, main, places.amplification, strip, trouble, drawer);
+  el.replaceChildren(root);
+  const mounted = new Set(), offs = [], over = new AbortController();
+  if (signal) signal.addEventListener("abort", () => over.abort());
+  const on = (event, fn) => { model.on(event, fn); offs.push(() => model.off(event, fn)); };
+
+  async function mount() {
+    const parts = model.get("parts") || {};
+    for (const [part, ref] of Object.entries(parts)) {
+      if (mounted.has(part)) continue;
+      mounted.add(part);
+      if (!places[part]) drawer.append((places[part] = place(part)));
+      const child = await host.getWidget(ref);
+      if (!over.signal.aborted) await child.render({ el: places[part], signal: over.signal });
+    }
+    places.controls.hidden = !parts.controls;
+    main.classList.toggle("lw-alone", !parts.controls);
+    show();
+  }
+  function headings() {
+    const h = model.get("head") || {};
+    name.textContent = name.title = h.name || "";
+    kind.textContent = kind.title = h.kind || "";
+    facts.textContent = h.facts || "";
+    const warns = (h.able || []).some((a) => !a[1]);
+    able.hidden = !h.warning;
+    able.classList.toggle("lw-warns", warns);
+    const chips = (h.able || []).map(([verb, works, why]) => lwEl("span", { class: "lw-chip" + (works ? "" : " lw-no"), title: why || "works" }, (works ? "✓ " : "– ") + verb));
+    const reasons = (h.reasons || []).map(([verb, why]) => lwEl("code", { title: why }, verb + ": " + why));
+    able.replaceChildren(lwEl("b", {}, (warns ? "▲ " : "") + (h.warning || "")), lwEl("span", { class: "lw-gap" }), ...chips, ...reasons);
+    const ids = h.buckets || [];
+    bucket.hidden = !ids.length;
+    if (bucket.options.length !== ids.length) {
+      bucket.replaceChildren(...ids.map((id) => lwEl("option", { value: id }, id.startsWith("/") ? "bucket " + id.slice(1) : id)));
+    }
+    bucket.value = model.get("opened");
+  }
+  function tabs() {
+    const kids = (model.get("tools") || []).map(([id, title, refused]) => lwEl("button", {
+      type: "button", "data-tool": id, disabled: !!refused, title: refused || "open " + title,
+      onclick: () => lwSet(model, { tool: model.get("tool") === id ? "" : id }) }, title));
+    strip.replaceChildren(lwEl("span", { class: "lw-sub" }, "More"), ...kids);
+    show();
+  }
+  function show() {
+    const tool = model.get("tool"), words = model.get("trouble");
+    for (const b of strip.querySelectorAll("button")) {
+      b.setAttribute("aria-expanded", String(b.dataset.tool === tool));
+    }
+    for (const part of drawer.children) part.hidden = part !== places[tool];
+    trouble.hidden = !words;
+    trouble.replaceChildren(lwEl("b", {}, "✕ This view could not be opened."), lwEl("code", {}, words || ""));
+    root.dataset.tool = tool && mounted.has(tool) ? tool : "";
+  }
+  on("change:parts", mount);
+  on("change:head", headings);
+  on("change:opened", headings);
+  on("change:tools", tabs);
+  on("change:tool", show);
+  on("change:trouble", show);
+  headings(); tabs(); mount();
+  return () => { over.abort(); offs.forEach((off) => off()); };
+}

@@ -1,0 +1,199 @@
+"""Workbench: one line opens the whole cockpit of a table.
+
+Head, timeline, levels beside the next compaction, three amplification charts, and a row of further views that
+are built when they are first opened. Every part is a view of its own and linked to the others; the workbench
+only places them. Traits: `parts` (the views by name), `tool` (the open further view), `opened` (bucket id).
+A source that cannot compact (plain Arrow) has no panel. Not thread-safe; callers serialise.
+"""
+
+from pathlib import Path
+from typing import Any, Self
+
+import anywidget
+import traitlets
+
+from widgets import _kit, _page, _static, _svg
+from widgets._svg import Figure
+from widgets._theme import Theme
+from widgets._view import View, module
+from widgets.amplification.widget import AmplificationChart
+from widgets.controls.widget import CompactionControls
+from widgets.levels.widget import LsmLevels
+from widgets.timeline.widget import SnapshotTimeline
+from widgets.workbench.figure import PANEL, WIDE, cockpit_figure, head_figure
+from widgets.workbench.model import Head, head_of, text_of
+from widgets.workbench.tools import TOOLS
+
+MAIN = ("timeline", "levels", "controls", "amplification")
+
+
+def _references(parts: dict[str, View], _owner: object) -> dict[str, str]:
+    return {name: f"anywidget:{view.model_id}" for name, view in parts.items()}
+
+
+class Workbench(anywidget.AnyWidget):
+    """The cockpit of a table, of one of its partitions or buckets, or of a simulation."""
+
+    _esm = module("workbench/view.js", "renderWorkbench")
+    kit = anywidget.WidgetTrait().tag(sync=True)
+    head = traitlets.Dict().tag(sync=True)
+    parts = traitlets.Dict().tag(sync=True, to_json=_references)
+    tools = traitlets.List().tag(sync=True)
+    tool = traitlets.Unicode("").tag(sync=True)
+    trouble = traitlets.Unicode("").tag(sync=True)
+    opened = traitlets.Unicode("").tag(sync=True)
+
+    def __init__(self, table: Any, partition: str | None = None, bucket: int | None = None) -> None:
+        self._source, self._shown = table, (None, 0)
+        self._scope = {"partition": partition, "bucket": bucket}
+        super().__init__(kit=_kit.kit())
+        self.timeline = SnapshotTimeline(table)
+        self.levels = LsmLevels(table, partition, bucket, snapshot=self.timeline.snapshot)
+        self.controls = CompactionControls(table, partition, bucket) if hasattr(table, "compact") else None
+        self.amplification = AmplificationChart(table)
+        made = (self.timeline, self.levels, self.controls, self.amplification)
+        self.parts = {name: view for name, view in zip(MAIN, made, strict=True) if view is not None}
+        self._join()
+        self.tools = [[tool.name, tool.title, tool.refused(table)] for tool in TOOLS]
+        self._show_head()
+        self.observe(lambda _change: self._open_tool(), "tool")
+        self.levels.observe(lambda _change: self._show_head(), "frame")
+
+    def _join(self) -> None:
+        """Link every part to the timeline, and those that know buckets and keys to the levels."""
+        for view in self.views:
+            if view is not self.timeline:
+                self.timeline.link(view)
+            if view not in (self.timeline, self.levels):
+                view.link(self.levels)
+        traitlets.link((self.levels, "opened"), (self, "opened"))
+
+    def _show_head(self) -> None:
+        shown = (self.levels.data(), len(self.timeline.model))
+        if self.head and shown[0] is self._shown[0] and shown[1] == self._shown[1]:
+            return
+        self._shown = shown
+        head = self._head()
+        self.head = {
+            "name": head.name,
+            "kind": head.kind,
+            "facts": head.facts,
+            "warning": head.warning,
+            "able": [[able.verb, able.works, able.why] for able in head.able],
+            "reasons": [[able.verb, able.why] for able in head.reasons],
+            "buckets": list(head.buckets),
+            "code": self.code,
+        }
+
+    def _head(self) -> Head:
+        return head_of(self._source, self.levels.data(), snapshots=len(self.timeline.model))
+
+    def _open_tool(self) -> None:
+        """Build the chosen view when it is opened for the first time."""
+        self.trouble = ""
+        if not self.tool or self.tool in self.parts:
+            return
+        tool = next((each for each in TOOLS if each.name == self.tool), None)
+        if tool is None or tool.refused(self._source):
+            self.trouble = tool.refused(self._source) if tool else f"no view called {self.tool}"
+            return
+        try:
+            view = tool.build(self._source, self.opened)
+        except Exception as error:
+            self.trouble = f"{type(error).__name__}: {error}"
+            return
+        self.timeline.link(view)
+        view.link(self.levels)
+        self.parts = {**self.parts, tool.name: view}
+
+    def show(self, tool: str) -> Self:
+        """Open one of the further views: files, merge, changelog, pruning, what_if, findings."""
+        self.tool = tool
+        return self
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """Every view that stands, in the order of the page."""
+        return tuple(self.parts.values())
+
+    @property
+    def code(self) -> str:
+        """The line that gives this workbench."""
+        chosen = "".join(f", {name}={value!r}" for name, value in self._scope.items() if value is not None)
+        location = getattr(self._source, "location", None)
+        table = f"ts.open({location!r})" if isinstance(location, str) else "source"
+        return f"Workbench({table}{chosen})"
+
+    def refresh(self) -> Self:
+        """Read the table again."""
+        for view in self.views:
+            view.refresh()
+        self._show_head()
+        return self
+
+    def close(self) -> None:
+        """Close every part, then the workbench."""
+        for view in self.views:
+            view.close()
+        super().close()
+
+    def picture(self, *, width: float = 1040) -> Figure:
+        """The cockpit as one static figure."""
+        panel = PANEL if width >= WIDE and self.controls is not None else 0
+        rooms = {
+            "timeline": width,
+            "levels": width - panel,
+            "controls": panel or width,
+            "amplification": width,
+        }
+        parts = {
+            name: self.parts[name].picture(width=rooms[name], footer=False)
+            for name in MAIN
+            if name in self.parts
+        }
+        parts["head"] = head_figure(self._head(), width=width)
+        return cockpit_figure(parts, width=width, note=self.timeline.note())
+
+    def to_svg(self, *, width: float = 1040, theme: Theme = "light") -> str:
+        """One SVG document with everything."""
+        return _svg.standalone(self.picture(width=width), theme=theme)
+
+    def to_html(self, path: str | Path, *, title: str = "") -> Path:
+        """One file that is live without a kernel: the cockpit, and the further views that are open."""
+        target = Path(path)
+        target.write_text(_page.page(title or self._head().name, [self], heading=False), encoding="utf-8")
+        return target
+
+    def export(self) -> dict[str, Any]:
+        """What the page needs of the workbench itself; its parts are exported beside it."""
+        state = {"head": self.head, "tool": self.tool, "opened": self.opened, "trouble": self.trouble}
+        missing = "not in this file: open it in the notebook before to_html()"
+        tools = [
+            [name, title, refused or ("" if name in self.parts else missing)]
+            for name, title, refused in self.tools
+        ]
+        return {
+            "kind": "workbench",
+            "reply": "workbench",
+            "state": state | {"tools": tools},
+            "links": ["opened"],
+        }
+
+    def data(self) -> dict[str, Any]:
+        """The data of each view by its name."""
+        return {name: view.data() for name, view in self.parts.items()}
+
+    def text(self) -> str:
+        """Head and views in a terminal."""
+        return "\n\n".join([text_of(self._head()), *(view.text() for view in self.views)])
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_mimebundle_(self, **kwargs: object) -> tuple[dict[str, Any], dict[str, Any]]:
+        bundle = super()._repr_mimebundle_(**kwargs)
+        data = dict(bundle[0] if isinstance(bundle, tuple) else bundle or {})
+        picture = self.picture()
+        data["text/plain"] = self.text()
+        data["text/html"] = _static.image(_svg.standalone(picture), alt=picture.label)
+        return data, {}
