@@ -257,7 +257,9 @@ class CompactionControls(View):
             action()
 
     def step(self) -> Self:
-        """Carry out the pick in focus, in the background."""
+        """Carry out the pick in focus, in the background; where nothing was to be done the plan is made anew."""
+        if not self.busy and not (self._model.pick and self._model.pick.fires):
+            self.refresh()
         pick = self._model.pick
         if pick is not None and pick.fires:
             self._start(lambda: self._compact(pick), f"Compacting {pick.place}: {len(pick.inputs)} files …")
@@ -265,6 +267,8 @@ class CompactionControls(View):
 
     def run_until_quiet(self) -> Self:
         """Compact the whole scope until no rule fires, or until paused, in the background."""
+        if not self.busy and not self._model.waiting:
+            self.refresh()
         if self._model.waiting:
             self._start(self._rounds, f"Compacting {fmt.plural(self._model.waiting, 'bucket')} …")
         return self
