@@ -124,11 +124,7 @@ class SnapshotTree:
         rows = sorted(sums.to_pylist(), key=lambda row: (_natural(row["partition"]), row["bucket"]))
         for row in rows:
             place = f"{row['partition']}/{row['bucket']}"
-            label = (
-                f"{row['partition']}/bucket-{row['bucket']}"
-                if row["partition"]
-                else f"bucket-{row['bucket']}"
-            )
+            label = place if row["partition"] else f"bucket-{row['bucket']}"
             nodes.append(Node(f"files/{place}", 2, label, fmt.bytes_text(row["bytes_sum"])))
         return [nodes[0], *_cut(nodes[1:], path, "files")]
 

@@ -1,0 +1,55 @@
+"""PruningExplainer in a real JupyterLab: what is typed, clicked and walked is what the kernel holds."""
+
+from tests.browsing import needs_browser
+from tests.lab.jupyter import Lab
+
+pytestmark = needs_browser
+
+CELL = """
+import tempfile
+from pathlib import Path
+import tablestore as ts
+import widgets
+from tests.widgets.tables import months
+table = months(Path(tempfile.mkdtemp()))
+view = widgets.PruningExplainer(table, where="month = 2 AND id BETWEEN 100 AND 950")
+levels = widgets.LsmLevels(table)
+view.link(levels)
+view
+"""
+
+
+def test_typing_clicking_and_walking_reach_the_kernel(lab: Lab) -> None:
+    notebook = lab.open([CELL])
+    shown = lab.page.locator(".lw-pruning")
+    box = shown.get_by_label("condition")
+    box.fill("month = 2 AND quantity > 30")
+    notebook.expect("view.where", "month = 2 AND quantity > 30")
+    asked = "view.data().equals(table.scan(where=ts.where(view.where)).explain().decisions())"
+    notebook.expect(asked, True)
+    box.fill("month = 2 AND quantitty > 30")
+    box.press("Enter")
+    shown.locator(".lw-problem.lw-bad", has_text="did you mean quantity?").wait_for()
+    notebook.expect("view.model.read.files", 4)
+    box.fill("month = 2 AND id > 1000")
+    box.press("Enter")
+    notebook.expect("view.model.read.files", 2)
+    assert shown.locator(".lw-problem.lw-bad").count() == 0
+    shown.locator(".lw-problem .lw-chip", has_text="note").click()
+    assert box.input_value().strip().endswith("note")
+    box.press("Escape")
+    shown.locator(".file").nth(1).click()
+    notebook.expect("view.selected[0] == view.model.files[1].name", True)
+    notebook.expect("view.frame['says'].startswith('Skipped by K')", True)
+    lab.page.keyboard.press("ArrowUp")
+    notebook.expect("view.selected[0] == view.model.files[0].name", True)
+    lab.page.keyboard.press("ArrowDown")
+    notebook.expect("view.selected[0] == view.model.files[1].name", True)
+    shown.locator(".file").first.hover()
+    notebook.expect("view.hovered == view.model.files[0].name", True)
+    shown.locator(".lw-buckets .lw-chip", has_text="1/0").click()
+    notebook.expect("(view.opened, levels.opened)", ["month=1/0", "month=1/0"])
+    shown.get_by_role("button", name="bytes", exact=True).click()
+    notebook.expect("view.mode", "bytes")
+    assert notebook.kernel("table.store.snapshots.latest_id()") == 6
+    notebook.check()
