@@ -261,8 +261,6 @@ def producers_text(model: ProducersModel, key: str, column: str) -> str:
         cost = f"{fmt.plural(producer.rows, 'row')}, {fmt.plural(producer.files, 'file')}"
         lines.append(f"{'':<16} {cost}, {fmt.bytes_text(producer.bytes)}")
         if producer.total is not None:
-            sign = "✓" if producer.total.right else "✗"
-            lines.append(
-                f"{'':<16} {sign} sum({producer.total.column}) = {producer.total.kept}: {producer.total.why}"
-            )
+            kept = producer.total
+            lines.append(f"{'':<16} {SUMS[kept.state]} sum({kept.column}) = {kept.kept}: {kept.why}")
     return "\n".join(lines)
