@@ -12,6 +12,7 @@ from widgets.merge.widget import MergeView
 from widgets.pruning.widget import PruningExplainer
 from widgets.steps.widget import StepLanes
 from widgets.timeline.widget import SnapshotTimeline
+from widgets.what_if.widget import WhatIf
 from widgets.workbench.widget import Workbench
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "PruningExplainer",
     "SnapshotTimeline",
     "StepLanes",
+    "WhatIf",
     "Workbench",
     "cockpit",
     "page",

@@ -11,7 +11,7 @@ function lwModel(state) {
     send() {},
   };
 }
-const lwFit = (widths, room) => widths.find((w) => w <= room) || widths[widths.length - 1];
+const lwFit = (widths, room) => widths.find((w) => w <= room + 20) || widths[widths.length - 1];
 // How a view answers; a view that does more than redraw at another width adds its own in its `page.js`.
 const LW_REPLIES = {
   plain(model, spec) {

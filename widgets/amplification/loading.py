@@ -67,6 +67,11 @@ class Worker:
         except Cancelled:
             return
 
+    def superseded(self, job: Job) -> bool:
+        """Whether a newer job has taken the place of this one."""
+        with self._newest:
+            return self._job is not job
+
     def cancel(self) -> None:
         """Stop the job that is running."""
         with self._newest:

@@ -1,0 +1,1 @@
+"""WhatIf: one history or workload under two sets of options."""

@@ -1,0 +1,49 @@
+// The row that changes B: strategy and three numbers, Replay, Cancel, and how far a replay has come.
+function lwWhatIfFields(model) {
+  let strategy = "universal";
+  const pick = lwSegments("strategy of B", [["universal", "universal"], ["leveled", "leveled"]], (v) => { strategy = v; pick.show(v); mark(); });
+  const inputs = {}, labels = [["trigger", "runs ≥"], ["ratio", "ratio %"], ["amplification", "max amp %"]];
+  const made = labels.map(([name, words]) => {
+    inputs[name] = lwEl("input", { type: "text", inputmode: "numeric", "aria-label": "B: " + words, size: 4 });
+    inputs[name].addEventListener("keydown", (event) => {
+      event.stopPropagation();
+      if (event.key === "Enter") send();
+    });
+    return lwEl("label", {}, words, inputs[name]);
+  });
+  const note = lwEl("span", { class: "lw-hint" });
+  const bar = lwEl("i", {}), meter = lwEl("span", { class: "lw-meter", role: "progressbar", "aria-label": "replay", "aria-valuemin": 0, "aria-valuemax": 100 }, bar);
+  const go = lwButton("", "replay B under these options", () => send(), { text: "Replay", primary: true });
+  const cancel = lwButton("", "cancel the replay", () => model.send({ verb: "cancel" }), { text: "Cancel" });
+  const node = lwEl("div", { class: "lw-fields", role: "group", "aria-label": "options of B" },
+    lwEl("span", { class: "lw-letter" }, "B"), pick, ...made, go, cancel, meter, note);
+
+  function send() {
+    if (go.disabled) return;
+    const form = { strategy };
+    for (const [name, input] of Object.entries(inputs)) form[name] = input.value;
+    model.send({ verb: "replay", form });
+  }
+  function mark() {
+    for (const name of ["ratio", "amplification"]) inputs[name].disabled = model.get("static") || strategy === "leveled";
+    note.textContent = (model.get("progress") || {}).text || (model.get("static") ? "replaying needs a kernel" : strategy === "leveled" ? "leveled is not Paimon's: another engine goes on by universal rules" : "");
+  }
+  let shown = null;
+  function draw() {
+    const progress = model.get("progress") || {}, form = model.get("form") || {}, off = model.get("static");
+    if (JSON.stringify(form) !== shown) {
+      shown = JSON.stringify(form);
+      strategy = form.strategy || "universal";
+      pick.show(strategy);
+      for (const [name, input] of Object.entries(inputs)) input.value = form[name] || "";
+    }
+    for (const button of [...pick.children, inputs.trigger]) button.disabled = !!off;
+    go.disabled = !!progress.busy || !!off;
+    cancel.disabled = !progress.busy;
+    meter.style.visibility = progress.busy ? "visible" : "hidden";
+    bar.style.width = 100 * (progress.share || 0) + "%";
+    meter.setAttribute("aria-valuenow", Math.round(100 * (progress.share || 0)));
+    mark();
+  }
+  return { node, draw };
+}

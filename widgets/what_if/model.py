@@ -1,0 +1,222 @@
+"""Two sides of a what-if, commit by commit: levels, lanes of commits, the three amplifications, the verdict.
+
+Invariants: both sides have the same commits, so one index serves both; their level pictures have the same
+rows (level-0 slots and levels that either side ever used) and one key axis; all words and numbers are the
+engine's. Pure: from a comparison of the engine. Called by figure and widget.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from widgets import _format as fmt
+from widgets.amplification.model import READ, SPACE, WRITE, AmplificationModel, amplification_model
+from widgets.levels.model import LsmModel, lsm_model
+
+MAX_SLOTS = 12
+FIELDS = {
+    "strategy": "tablestore.compaction.strategy",
+    "trigger": "num-sorted-run.compaction-trigger",
+    "ratio": "compaction.size-ratio",
+    "amplification": "compaction.max-size-amplification-percent",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """One option of a side; `differs` from the other side's."""
+
+    name: str
+    value: str
+    differs: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """One set of options: what it is called, its options, its kind of commit by commit, its numbers."""
+
+    letter: str
+    name: str
+    chips: tuple[Chip, ...]
+    kinds: tuple[str, ...]
+    numbers: AmplificationModel
+    num_levels: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WhatIfModel:
+    """Both sides of one bucket. Immutable by agreement."""
+
+    title: str
+    place: tuple[str, int]
+    places: tuple[tuple[str, int], ...]
+    ids: np.ndarray
+    a: Side
+    b: Side
+    first_kept: int
+    slots: int
+    used: frozenset[int]
+    verdict: str
+    trust: tuple[str, ...]
+    reproduced: bool | None
+    form: dict[str, str]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """A and B."""
+        return self.a, self.b
+
+    @property
+    def opened(self) -> str:
+        """The bucket's id, as other views name it."""
+        return f"{self.place[0]}/{self.place[1]}"
+
+    def index_at(self, snapshot: int) -> int:
+        """The last commit of the bucket up to a snapshot."""
+        return max(int(np.searchsorted(self.ids, snapshot, side="right")) - 1, 0)
+
+    def change(self, series: int) -> float | None:
+        """How much larger B's number is than A's: the last one, of runs the mean."""
+        one, other = (_figure(side.numbers.series[series], series) for side in self.sides)
+        return other / one - 1 if one and other is not None else None
+
+    def sentence(self, index: int) -> str:
+        """`#412: A 5 runs, write 3.28, space ≈ 1.31; B 7 runs, write 2.25, space ≈ 1.50`."""
+        said = []
+        for side in self.sides:
+            read, write, space = (side.numbers.shown(s, index) for s in (READ, WRITE, SPACE))
+            runs = "run" if read == "1" else "runs"
+            said.append(f"{side.letter} {read} {runs}, write {write}, space {space}")
+        return f"#{self.ids[index]}: {'; '.join(said)}"
+
+
+def _figure(values: np.ndarray, series: int) -> float | None:
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return None
+    return float(known.mean()) if series == READ else float(known[-1])
+
+
+def what_if_model(found: Any, *, place: tuple[str, int] | None = None, title: str = "") -> WhatIfModel:
+    """The model of one bucket (None: that with most live bytes) of a comparison of the engine."""
+    places = found.places
+    chosen = place if place in places else places[0]
+    sides = found.actual, found.changed
+    rows = [side.commits(chosen) for side in sides]
+    return WhatIfModel(
+        title=title,
+        place=chosen,
+        places=places,
+        ids=np.array([row.snapshot for row in rows[0]], dtype=np.int64),
+        a=_side("A", found.names[0], sides[0], sides[1], chosen, rows[0]),
+        b=_side("B", found.names[1], sides[1], sides[0], chosen, rows[1]),
+        first_kept=max(side.steps[chosen].first_kept for side in sides),
+        slots=min(max(_slots(side, chosen) for side in sides), MAX_SLOTS),
+        used=frozenset().union(*(_used(side, chosen) for side in sides)),
+        verdict=found.verdict("B"),
+        trust=tuple(found.trust.splitlines()),
+        reproduced=getattr(found, "reproduced", None),
+        form=form_of(found.changed.options),
+    )
+
+
+def _side(letter: str, name: str, side: Any, other: Any, place: tuple[str, int], rows: Any) -> Side:
+    options = {
+        FIELDS["trigger"]: side.options.trigger,
+        "num-sorted-run.stop-trigger": side.options.stop_trigger,
+    }
+    label = name if name != letter else ""
+    numbers = amplification_model(side.amplification(place), options=options)
+    return Side(
+        letter, label, chips_of(side.options, other.options), _kinds(rows), numbers, side.options.num_levels
+    )
+
+
+def _kinds(rows: Any) -> tuple[str, ...]:
+    """What each commit shows in its lane: a compaction if it did one, else what it wrote; "" for nothing."""
+    found, before = [], 0
+    for row in rows:
+        kind = "COMPACT" if row.compactions > before else "" if row.kind == "COMPACT" else row.kind
+        found.append(kind)
+        before = row.compactions
+    return tuple(found)
+
+
+def _kept(side: Any, place: tuple[str, int]) -> Any:
+    steps = side.steps[place]
+    return (steps.at(commit) for commit in range(steps.first_kept, len(steps)))
+
+
+def _slots(side: Any, place: tuple[str, int]) -> int:
+    return max((len(levels.level0) for levels in _kept(side, place)), default=1) or 1
+
+
+def _used(side: Any, place: tuple[str, int]) -> set[int]:
+    return {run.level for levels in _kept(side, place) for run in levels.upper if run.files}
+
+
+def chips_of(options: Any, other: Any) -> tuple[Chip, ...]:
+    """The options that say how a side compacts, those of its strategy."""
+    leveled, unlike = options.leveled, options.strategy != other.strategy
+    found = [Chip("strategy", "leveled", unlike)] if leveled else []
+    if not leveled and unlike:
+        found.append(Chip("strategy", "universal", True))
+    names = _LEVELED if leveled else _UNIVERSAL
+    for name, attribute, show in names:
+        value = getattr(options, attribute)
+        found.append(Chip(name, show(value), unlike or value != getattr(other, attribute)))
+    return tuple(found)
+
+
+_UNIVERSAL = (
+    ("trigger", "trigger", str),
+    ("size-ratio", "size_ratio", "{} %".format),
+    ("max amp", "max_size_amplification", "{} %".format),
+)
+_LEVELED = (
+    ("level 0", "level0_trigger", str),
+    ("base", "level_base_bytes", fmt.bytes_text),
+    ("each level", "level_multiplier", "×{}".format),
+)
+
+
+def form_of(options: Any) -> dict[str, str]:
+    """B's options as the fields show them."""
+    return {
+        "strategy": "leveled" if options.leveled else "universal",
+        "trigger": str(options.trigger),
+        "ratio": str(options.size_ratio),
+        "amplification": str(options.max_size_amplification),
+    }
+
+
+def levels_pair(model: WhatIfModel, found: Any, index: int) -> tuple[LsmModel, LsmModel]:
+    """The level pictures of both sides after a commit, with the same rows."""
+    files = found.levels(model.place, index)
+    count = max(max(model.used, default=0) + 1, 2)
+    partition, bucket = model.place
+    axis = lsm_model(pa.concat_tables(files)).axis
+    pair = []
+    for side, table in zip(model.sides, files, strict=True):
+        drawn = lsm_model(
+            table,
+            num_levels=count,
+            partition=partition,
+            bucket=bucket,
+            snapshot=int(model.ids[index]),
+            l0_slots=model.slots,
+        )
+        lanes = tuple(lane for lane in drawn.lanes if lane.level == 0 or lane.level in model.used)
+        pair.append(replace(drawn, lanes=lanes, num_levels=max(side.num_levels, 2), axis=axis))
+    return pair[0], pair[1]
+
+
+def text_form(model: WhatIfModel, found: Any, index: int) -> str:
+    """Both sides in a terminal: the verdict, the state at `index`, every difference, how far to trust it."""
+    head = "  ".join(part for part in (model.title, "what if", f"{len(model):,} commits") if part)
+    return "\n".join([head, model.verdict, model.sentence(index), repr(found)])

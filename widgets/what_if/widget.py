@@ -1,0 +1,337 @@
+"""WhatIf: one history or workload under two sets of options, on one timeline.
+
+Traits: `index` (commit) and `snapshot`, `opened` (bucket id), `form` (B's options as the fields show them),
+`now` (levels and words at the selected commit), `progress` of a replay. Replays work in a thread: Cancel acts
+at once, and the last good picture stays. `comparison` is the engine's own value behind the picture.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import pyarrow as pa
+import traitlets
+
+import tablestore as ts
+from widgets import _format as fmt
+from widgets import _static, _svg
+from widgets._svg import Figure
+from widgets._view import View, module, title_of
+from widgets.amplification.loading import Cancelled, Job, Worker
+from widgets.what_if import figure as draw
+from widgets.what_if.model import FIELDS, WhatIfModel, levels_pair, text_form, what_if_model
+
+EXPORT_COMMITS = 120
+TOLD = 50
+"""How often progress is told in a replay, at most."""
+
+NEXT = "Check the options of B, then Replay."
+
+
+class WhatIf(View):
+    """A history or a simulated workload under its options or a `baseline` (A), and under `options` (B)."""
+
+    _esm = module("what_if/view.js", "renderWhatIf")
+    index = traitlets.Int(-1).tag(sync=True)
+    opened = traitlets.Unicode("").tag(sync=True)
+    form = traitlets.Dict().tag(sync=True)
+    now = traitlets.Dict().tag(sync=True)
+    progress = traitlets.Dict().tag(sync=True)
+
+    def __init__(
+        self,
+        source: Any,
+        options: Mapping[str, Any],
+        baseline: Mapping[str, Any] | None = None,
+        *,
+        title: str = "",
+        opened: str = "",
+        **kwargs: Any,
+    ) -> None:
+        own = {name: value for name, value in kwargs.items() if name in self.class_trait_names()}
+        self._settings = {name: value for name, value in kwargs.items() if name not in own}
+        self._source, self._options = source, {key: str(value) for key, value in options.items()}
+        self._baseline = dict(baseline) if baseline is not None else None
+        self._title = title or title_of(source)
+        self._found: Any = None
+        self._model: WhatIfModel | None = None
+        self._worker, self._settling = Worker("what-if"), False
+        super().__init__(opened=opened, **own)
+        self.observe(self._on_index, "index")
+        self.observe(self._on_snapshot, "snapshot")
+        self.observe(self._on_opened, "opened")
+        self.on_msg(self._on_message)
+        self.refresh()
+
+    @property
+    def comparison(self) -> Any:
+        """The engine's comparison: `differences`, `verdict()`, `trust`, `reproduced`, `to_arrow()`."""
+        return self._found
+
+    @property
+    def model(self) -> WhatIfModel | None:
+        """What is shown; None until the first replay is done."""
+        return self._model
+
+    @property
+    def busy(self) -> bool:
+        """Whether a replay is running."""
+        return self._worker.busy
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options of B."""
+        return dict(self._options)
+
+    @property
+    def code(self) -> str:
+        """The line that gives these numbers."""
+        more = f", baseline={self._baseline!r}" if self._baseline is not None else ""
+        if hasattr(self._source, "what_if"):
+            return f"table.what_if({self._options!r}{more})"
+        more += "".join(f", {name}={value!r}" for name, value in self._settings.items())
+        return f"ts.what_if(workload, {self._options!r}{more})"
+
+    def refresh(self) -> Self:
+        """Read the history again and replay both sides, in the background."""
+        self._found = None
+        return self._replay()
+
+    def replay(self, options: Mapping[str, Any]) -> Self:
+        """Replay B under other options, in the background; A stays as it is."""
+        self._options = {key: str(value) for key, value in options.items()}
+        return self._replay()
+
+    def cancel(self) -> Self:
+        """Stop a replay; the last good picture stays."""
+        self._worker.cancel()
+        return self
+
+    def wait(self, timeout: float | None = None) -> Self:
+        """Block until the replay is done."""
+        self._worker.wait(timeout)
+        return self
+
+    def _replay(self) -> Self:
+        self.progress = {"busy": True, "share": 0.0, "text": "reading the history …"}
+        if not self._worker.start(self._work) and self._model is None:
+            self.redraw()
+        return self
+
+    def _work(self, job: Job) -> None:
+        before = self._found
+        failure: dict[str, str] | None = None
+        try:
+            found = self._compared(before, job)
+            job.check()
+            self._take(found)
+        except Cancelled:
+            pass
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            failure = {"what": "The replay could not be made.", "text": text, "next": NEXT}
+        finally:
+            if not job.stopped:
+                self.progress = {}
+                if failure is not None:
+                    self.frame = {**self.words(width=self.width), **self.frame, "error": failure}
+            elif not self._worker.superseded(job):
+                self.progress = {"text": "cancelled: what is shown was replayed before"}
+
+    def _compared(self, before: Any, job: Job) -> Any:
+        tell = self._teller(job)
+        if before is not None:
+            return before.under(self._options, tell=tell)
+        source = self._source
+        if hasattr(source, "what_if"):
+            return source.what_if(self._options, baseline=self._baseline, tell=tell)
+        if hasattr(source, "differences"):
+            return source
+        workload = getattr(source, "workload", source)
+        settings = dict(self._settings)
+        baseline = self._baseline
+        if workload is not source:  # a simulation: its own workload, options and length
+            settings.setdefault("flushes", source.flushes)
+            baseline = baseline if baseline is not None else getattr(source, "rules", source.options)
+        return ts.what_if(workload, self._options, baseline, tell=tell, **settings)
+
+    def _teller(self, job: Job) -> Any:
+        last = -1
+
+        def tell(done: int, whole: int) -> None:
+            nonlocal last
+            job.check()
+            part = done * TOLD // max(whole, 1)
+            if part != last:
+                last = part
+                words = f"replaying: {done:,} of {whole:,} steps"
+                self.progress = {"busy": True, "share": round(done / max(whole, 1), 3), "text": words}
+
+        return tell
+
+    def _take(self, found: Any) -> None:
+        held = self._model.ids[self.index] if self._model is not None and self.index >= 0 else self.snapshot
+        self._found = found
+        self._model = what_if_model(found, place=_place(self.opened), title=self._title)
+        self.form = self._model.form
+        self._settling = True
+        try:
+            self.opened = self._model.opened
+        finally:
+            self._settling = False
+        self._settle(self._model.index_at(int(held)) if held is not None else len(self._model) - 1)
+        self.redraw()
+
+    def _settle(self, index: int) -> None:
+        """Make all traits say the same commit."""
+        model = self._model
+        if model is None or not len(model):
+            return
+        self._settling = True
+        try:
+            self.index = min(max(index, 0), len(model) - 1)
+            self.snapshot = int(model.ids[self.index])
+            self.selected = (self.snapshot,)
+        finally:
+            self._settling = False
+        self.now = self._point(self.index, self.width)
+
+    def _on_index(self, change: Mapping[str, Any]) -> None:
+        if not self._settling:
+            self._settle(int(change["new"]))
+
+    def _on_snapshot(self, change: Mapping[str, Any]) -> None:
+        if not self._settling and change["new"] is not None and self._model is not None:
+            at = self._model.index_at(int(change["new"]))
+            if at != self.index:
+                self._settling = True  # the linked view keeps its own snapshot
+                try:
+                    self.index = at
+                finally:
+                    self._settling = False
+                self.now = self._point(at, self.width)
+
+    def _on_opened(self, _change: Mapping[str, Any]) -> None:
+        place = _place(self.opened)
+        if self._settling or self._found is None or place not in self._found.places:
+            return
+        self._take(self._found)
+
+    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
+        verb = str(content.get("verb"))
+        if verb == "cancel":
+            self.cancel()
+        if verb == "replay":
+            self.replay(self._asked(content.get("form") or {}))
+
+    def _asked(self, form: Mapping[str, Any]) -> dict[str, str]:
+        """B's options with what the fields say in place of what they said."""
+        asked, shown = dict(self._options), dict(self.form)
+        for name, key in FIELDS.items():
+            value = str(form.get(name, "")).strip()
+            if value and value != shown.get(name):
+                asked[key] = value
+        return asked
+
+    def _point(self, index: int, width: float) -> dict[str, Any]:
+        """The levels and the words at one commit."""
+        model = self._model
+        if model is None or not 0 <= index < len(model):
+            return {}
+        words = {"index": index, "snapshot": int(model.ids[index]), "says": model.sentence(index)}
+        return words | {"levels": _svg.live(self._levels(index, width))}
+
+    def _levels(self, index: int, width: float) -> Figure:
+        model = self._model
+        assert model is not None
+        if index < model.first_kept:
+            words = f"levels before {fmt.snapshot_id(int(model.ids[model.first_kept]))} are not kept"
+            return Figure(width, 60, _svg.text(16, 36, words), words)
+        return draw.levels_part(model, levels_pair(model, self._found, index), width=width)
+
+    def redraw(self) -> None:
+        """Lanes and charts without the cursor, and the levels at the selected commit."""
+        self.frame = self._drawn(self.width)
+        self.now = self._point(self.index, self.width)
+
+    def _drawn(self, width: float) -> dict[str, Any]:
+        model, words = self._model, self.words(width=width)
+        if model is None:
+            return {**words, **_static.frame(draw.skeleton(width))}
+        said = {"verdict": model.verdict, "trust": list(model.trust), "reproduced": model.reproduced}
+        return {**words, **_static.frame(draw.course_part(model, width=width)), **said}
+
+    def figure(self, *, width: float) -> Figure:
+        """The whole picture with its cursor."""
+        model = self._model
+        if model is None or self.index < model.first_kept:
+            return draw.skeleton(width)
+        pair = levels_pair(model, self._found, self.index)
+        return draw.what_if_figure(model, pair, index=self.index, width=width)
+
+    def words(self, *, width: float) -> dict[str, Any]:
+        """Title, what is replayed, B's options as text to copy."""
+        parts = [self._title]
+        model = self._model
+        if model is not None:
+            partition, bucket = model.place
+            parts += [partition, f"bucket {bucket}"] if len(model.places) > 1 or partition else []
+            noun = "real commit" if hasattr(self._source, "what_if") else "simulated flush"
+            many = f"{len(model):,} {noun if len(model) == 1 else _plural(noun)}"
+            parts.append(f"{many}, carried out on metadata; no data is read or written")
+        said = ", ".join(f"'{key}' = '{value}'" for key, value in self._options.items())
+        places = [f"{p}/{b}" for p, b in model.places[:400]] if model is not None else []
+        return {
+            "title": "What if",
+            "subtitle": " · ".join(part for part in parts if part),
+            "options": said,
+            "places": places,
+        }
+
+    def text(self) -> str:
+        """Both sides in a terminal."""
+        if self._model is None:
+            return f"{self._title}  what if: {self.progress.get('text', 'not replayed')}".strip()
+        return text_form(self._model, self._found, self.index)
+
+    def data(self) -> pa.Table:
+        """Both sides, a row for each commit to each bucket."""
+        return self._found.to_arrow() if self._found is not None else pa.table({})
+
+    def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
+        """Lanes and charts, and the levels of the newest commits of the opened bucket."""
+        model = self._model
+        count = len(model) if model is not None else 0
+        first = max(count - EXPORT_COMMITS, model.first_kept if model is not None else 0)
+        frames = {str(width): self._drawn(width) for width in widths}
+        if first and model is not None:
+            for made in frames.values():
+                made["subtitle"] += f" · levels of the newest {count - first:,} commits are in this file"
+        return {
+            "kind": "what_if",
+            "reply": "what_if",
+            "widths": list(widths),
+            "frames": frames,
+            "first": first,
+            "ids": model.ids.tolist() if model is not None else [],
+            "says": [model.sentence(at) for at in range(count)] if model is not None else [],
+            "levels": {
+                str(width): [_svg.live(self._levels(at, width)) for at in range(first, count)]
+                for width in widths
+            },
+            "state": {
+                "index": self.index,
+                "snapshot": self.snapshot,
+                "hovered": "",
+                "selected": self.selected,
+            }
+            | {"form": self.form, "now": {}, "progress": {}, "width": widths[0], "frame": {}},
+        }
+
+
+def _place(opened: str) -> tuple[str, int] | None:
+    partition, _, bucket = opened.rpartition("/")
+    return (partition, int(bucket)) if bucket.isdecimal() else None
+
+
+def _plural(noun: str) -> str:
+    return f"{noun}es" if noun.endswith("sh") else f"{noun}s"
