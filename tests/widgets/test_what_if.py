@@ -1,0 +1,182 @@
+"""Both sides of a what-if: the same commits, the same rows, the engine's numbers and words."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+import tablestore as ts
+from tablestore.lsm.simulator import Workload
+from tests.lsm.simulator.test_replay import TABLES, TRIGGER, live, make
+from widgets import SnapshotTimeline, WhatIf
+from widgets.what_if.figure import course_part, levels_part, signed
+from widgets.what_if.model import levels_pair, what_if_model
+
+WORKLOAD = Workload("uniform", rows=500, keys=5_000, deletes=0.1)
+LEVELED = {
+    "tablestore.compaction.strategy": "leveled",
+    "tablestore.compaction.leveled.max-bytes-for-level-base": "60 kb",
+    "target-file-size": "30 kb",
+}
+XSS = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> ts.Table:
+    """A small real table with a history."""
+    return live(make(tmp_path_factory.mktemp("lake"), TABLES["universal"]), 3)
+
+
+def test_rows_stay_where_they_are_at_every_commit_on_both_sides() -> None:
+    found = ts.what_if(WORKLOAD, LEVELED, {"target-file-size": "30 kb"}, flushes=40)
+    model = what_if_model(found)
+    lanes, heights = set(), set()
+    for commit in range(40):
+        pair = levels_pair(model, found, commit)
+        lanes |= {tuple(lane.level for lane in side.lanes) for side in pair}
+        heights.add(levels_part(model, pair, width=1040).height)
+    assert len(lanes) == len(heights) == 1
+
+
+def test_the_model_says_the_engines_numbers(table: ts.Table) -> None:
+    found = table.what_if({TRIGGER: 8})
+    model = what_if_model(found, title="d.t")
+    rows = found.changed.commits(("", 0))
+    assert model.ids.tolist() == [row.snapshot for row in rows]
+    assert [kind == "COMPACT" for kind in model.b.kinds].count(True) <= rows[-1].compactions
+    assert model.b.numbers.value(1, 5) == rows[5].runs
+    assert model.verdict == found.verdict("B")
+    assert model.reproduced is True
+    assert [(c.name, c.value) for c in model.b.chips if c.differs] == [("trigger", "8")]
+    assert model.form["trigger"] == "8"
+
+
+def test_changes_carry_their_sign() -> None:
+    assert [signed(by) for by in (-0.31, 0.26, 0.001, None)] == ["−31 %", "+26 %", "±0", "–"]
+
+
+@pytest.mark.parametrize("width", [1040, 700, 420])
+def test_the_picture_is_well_formed_and_stays_inside(width: int) -> None:
+    view = WhatIf(WORKLOAD, {TRIGGER: 8}, flushes=30).wait(60)
+    figure = view.figure(width=width)
+    tree = ElementTree.fromstring(f"<svg>{figure.body}</svg>")
+    assert all(0 <= float(element.get("x", 0)) <= width for element in tree.iter("text"))
+    words = " ".join("".join(element.itertext()) for element in tree.iter("text"))
+    assert "B compacts" in words
+    assert "trigger 8" in words
+
+
+def test_many_commits_are_drawn_as_density() -> None:
+    found = ts.what_if(Workload("uniform", rows=50, keys=5_000), {TRIGGER: 8}, flushes=1_500)
+    figure = course_part(what_if_model(found), width=1040)
+    assert len(figure.body) < 60_000
+
+
+def test_scrubbing_shows_the_levels_of_that_commit_and_a_timeline_follows(table: ts.Table) -> None:
+    view, timeline = WhatIf(table, {TRIGGER: 8}).wait(60), SnapshotTimeline(table)
+    timeline.link(view)
+    view.index = 4
+    assert timeline.snapshot == view.snapshot == view.model.ids[4]
+    newest = view.now["levels"]
+    timeline.snapshot = int(view.model.ids[9])
+    assert view.index == 9
+    assert view.now["levels"] != newest
+    between = int(view.model.ids[9]) + 1
+    if between not in view.model.ids:
+        timeline.snapshot = between
+        assert (view.index, timeline.snapshot) == (9, between)
+
+
+def test_b_can_be_changed_and_a_stays(table: ts.Table) -> None:
+    view = WhatIf(table, {TRIGGER: 8}).wait(60)
+    first = view.comparison
+    view._on_message(view, {"verb": "replay", "form": {**view.form, "trigger": "3"}}, [])
+    view.wait(60)
+    assert view.options == {TRIGGER: "3"}
+    assert view.comparison.actual is first.actual
+    assert view.comparison.differences == table.what_if({TRIGGER: 3}).differences
+    assert view.progress == {}
+    view.replay({**view.options, **LEVELED}).wait(60)
+    assert view.form["strategy"] == "leveled"
+
+
+def test_options_that_are_wrong_are_said_and_the_picture_stays(table: ts.Table) -> None:
+    view = WhatIf(table, {TRIGGER: 8}).wait(60)
+    good = view.frame["svg"]
+    view.replay({TRIGGER: "few"}).wait(60)
+    assert "InvalidOption" in view.frame["error"]["text"]
+    assert view.frame["svg"] == good
+    view.replay({TRIGGER: "8"}).wait(60)
+    assert "error" not in view.frame
+
+
+class Held:
+    """A table whose replay waits until it is cancelled or let go."""
+
+    def __init__(self) -> None:
+        self.go, self.told = threading.Event(), threading.Event()
+
+    def what_if(self, options: Any, *, baseline: Any = None, tell: Any = None) -> Any:
+        for done in range(10_000):
+            tell(done, 10_000)
+            self.told.set()
+            if self.go.wait(0.01):
+                break
+        return ts.what_if(WORKLOAD, options, baseline, flushes=10)
+
+
+def test_a_replay_is_cancelled_at_once_and_says_so() -> None:
+    held = Held()
+    view = WhatIf(held, {TRIGGER: 8})
+    assert held.told.wait(10)
+    assert view.busy
+    assert view.progress["busy"]
+    view.cancel().wait(10)
+    assert not view.busy
+    assert "cancelled" in view.progress["text"]
+    assert view.model is None
+    held.go.set()
+    view.refresh().wait(30)
+    assert len(view.model) == 10
+
+
+def test_a_baseline_and_a_run_as_sources() -> None:
+    view = WhatIf(WORKLOAD, {TRIGGER: 8}, baseline={TRIGGER: 3}, flushes=20).wait(60)
+    assert view.comparison.actual.options.trigger == 3
+    assert view.data()["variant"].unique().to_pylist() == ["A", "B"]
+    assert view.code == f"ts.what_if(workload, {{'{TRIGGER}': '8'}}, baseline={{'{TRIGGER}': 3}}, flushes=20)"
+
+
+def test_another_bucket_can_be_opened() -> None:
+    view = WhatIf(WORKLOAD, {TRIGGER: 8}, flushes=20, buckets=3).wait(60)
+    assert len(view.frame["places"]) == 3
+    other = next(place for place in view.frame["places"] if place != view.opened)
+    view.opened = other
+    assert view.model.opened == other
+    assert view.opened == other
+
+
+def test_names_from_data_are_only_text() -> None:
+    view = WhatIf(WORKLOAD, {TRIGGER: 8}, flushes=10, title=XSS).wait(60)
+    for made in (view.to_svg(), view.frame["svg"], view._repr_mimebundle_()[0]["text/html"]):
+        assert "<img src=x" not in made
+    assert XSS in view.text()
+
+
+def test_the_text_form_has_verdict_state_and_trust(table: ts.Table) -> None:
+    said = WhatIf(table, {TRIGGER: 8}, title="d.t").wait(60).text()
+    assert said.splitlines()[0].startswith("d.t  what if  ")
+    assert "B compacts" in said
+    assert "write amplification" in said
+    assert "ends with the same files" in said
+
+
+def test_a_page_holds_a_bounded_number_of_levels(tmp_path: Path) -> None:
+    view = WhatIf(WORKLOAD, {TRIGGER: 8}, flushes=150).wait(60)
+    spec = view.export(widths=(660,))
+    assert (spec["first"], len(spec["levels"]["660"])) == (30, 120)
+    assert "newest 120 commits" in spec["frames"]["660"]["subtitle"]
