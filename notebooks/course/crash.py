@@ -203,9 +203,9 @@ def story(name: str, table: str, crashes: Sequence[Crash]) -> StepsModel:
     orphans = Track("orphans", tuple(c.orphans for c in crashes))
     subtitle = f"{table} · once before each of {len(crashes) - 1} changes"
     steps = tuple(_step(crash) for crash in crashes)
-    return StepsModel(
-        f"Killing {name}", subtitle, ("operations",), steps, tracks=(found, orphans), fatal=True
-    )
+    lanes, tracks = ("operations",), (found, orphans)
+    code = "lab.kill_at({index})"
+    return StepsModel(f"Killing {name}", subtitle, lanes, steps, tracks=tracks, code=code, fatal=True)
 
 
 def _span(crash: Crash) -> str:

@@ -89,6 +89,8 @@ class Race:
         self._table, self._before = table, latest[-1] if latest else None
         self.newest = self._before
         self.made_by: dict[int, str] = {}
+        self.orders: list[str] = []
+        """What the caller asked for so far, as Python."""
         self.steps: list[Step] = []
         names = f"race {next(_RACES)} {seed}"  # no two races of a kernel give their files the same names
         self._writers = {
@@ -109,6 +111,7 @@ class Race:
         writer = self._writer(name)
         if writer.ended:
             raise InvalidRequest(f"{name} is at its end: {writer.outcome}")
+        self.orders.append(f"race.step({name!r})")
         writer.advance()
         return str(writer.outcome) if writer.ended else f"{name} is about to {_ABOUT[writer.pending]}"
 
@@ -117,6 +120,7 @@ class Race:
         if until is not None and until not in UNTIL:
             raise InvalidRequest(f"until {until!r}: one of {', '.join(UNTIL)}")
         writer = self._writer(name)
+        self.orders.append(f"race.run({name!r}{f', until={until!r}' if until else ''})")
         while not writer.ended and not (until is not None and writer.pending == until):
             writer.advance()
         return writer.outcome
@@ -139,7 +143,8 @@ class Race:
         now = f"#{self.newest}" if self.newest is not None else "nothing"
         span = f"#{self._before} → {now}" if self.newest != self._before else f"still {now}"
         lanes = tuple(self._writers)
-        return StepsModel(title, f"{self._table.name} · {span}", lanes, tuple(self.steps), self._before)
+        subtitle, orders = f"{self._table.name} · {span}", "\n".join(self.orders)
+        return StepsModel(title, subtitle, lanes, tuple(self.steps), self._before, code=orders)
 
     def view(self, title: str = "Two writers") -> StepLanes:
         """The steps so far as a picture to walk through."""
@@ -235,6 +240,8 @@ class _Writer:
 
     def _gate(self, operation: Operation) -> None:
         """Stand before a new step until the turn comes."""
+        if self._over:
+            raise _Abandoned
         phase = self._phase_of(operation)
         if phase is None:
             return

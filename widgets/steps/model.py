@@ -81,6 +81,8 @@ class StepsModel:
     steps: tuple[Step, ...]
     before: int | None = None
     tracks: tuple[Track, ...] = ()
+    code: str = ""
+    """The Python that made it happen; `{index}` stands for the chosen step."""
     fatal: bool = False
     """Whether the chosen step is where everything ended: it did not happen, nor did those after it."""
 
@@ -152,7 +154,7 @@ def text_form(model: StepsModel, index: int) -> str:
 
 def _mark(step: Step, state: str) -> str:
     sign = SIGNS[state]
-    return step.letter if step.letter == sign else f"{step.letter or step.mark}{sign}"
+    return sign if sign and step.letter == sign else f"{step.letter or step.mark}{sign}"
 
 
 def _labels(model: StepsModel) -> Sequence[str]:

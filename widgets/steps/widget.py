@@ -36,6 +36,11 @@ class StepLanes(View):
         """The story."""
         return self._model
 
+    @property
+    def code(self) -> str:
+        """The Python that made the story; for a killed one, the life that ends at the chosen step."""
+        return self._model.code.replace("{index}", str(self.index))
+
     def refresh(self) -> Self:
         """Draw again; a story does not change."""
         self.redraw()

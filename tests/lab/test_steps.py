@@ -1,0 +1,38 @@
+"""StepLanes in a real JupyterLab: a race of real commits is walked through; what the kernel then holds."""
+
+from __future__ import annotations
+
+from tests.browsing import needs_browser
+from tests.lab.jupyter import Lab
+
+pytestmark = needs_browser
+
+RACE = """
+from notebooks import course
+import widgets
+table = course.orders_table(course.lake())
+table.write(course.orders(50))
+race = course.Race(table, {"A": lambda t: t.write(course.orders(5)), "B": lambda t: t.compact(full=True)})
+race.run("A", until="publish"); race.run("B"); race.run("A")
+view, levels = race.view(), widgets.LsmLevels(table)
+view.link(levels)
+view"""
+
+
+def test_a_race_is_walked_through_and_the_levels_follow(lab: Lab) -> None:
+    notebook = lab.open([RACE, "levels"])
+    assert notebook.kernel("(view.snapshot, levels.snapshot)") == [3, 3]
+    slider = notebook.page.get_by_role("slider", name="step")
+    slider.focus()
+    notebook.page.keyboard.press("Home")
+    notebook.expect("(view.index, view.snapshot, levels.snapshot)", [0, 1, 1])
+    notebook.page.keyboard.press("ArrowRight")
+    notebook.expect("view.index", 1)
+    lost = notebook.kernel("[step.state for step in view.model.steps].index('lost')")
+    notebook.page.locator(f'.step[data-step="{lost}"]').click()
+    notebook.expect("(view.index, levels.snapshot)", [lost, 2])
+    assert "finds #2 taken" in slider.get_attribute("aria-valuetext")
+    notebook.page.locator('.step[data-step="2"]').hover()
+    notebook.expect("view.hovered", "2")
+    assert notebook.kernel("table.scan().count()") == 50
+    notebook.check()
