@@ -16,7 +16,6 @@ from widgets import _format as fmt
 
 STATES = {"fired": "✓", "no": "×", "not reached": "○", "off": "–"}
 KEPT_LINES = 20
-Triggers = ts.CompactionSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,4 +282,6 @@ def _bytes(pick: Pick) -> str:
     told = pick.foretold
     if told is None:
         return f"reads {fmt.bytes_text(pick.bytes)}"
-    return f"{fmt.bytes_text(told.read)} → ≈ {fmt.bytes_text(told.written)}"
+    said = [f"{fmt.bytes_text(told.read)} → ≈ {fmt.bytes_text(told.written)}"] if told.files_read else []
+    said += [f"moves {fmt.bytes_text(told.moved)}"] if told.files_moved else []
+    return ", ".join(said)
