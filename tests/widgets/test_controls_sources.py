@@ -166,7 +166,7 @@ def test_leveled_counts_level_0_and_its_rules_keep_their_places():
         heights.add(controls.figure(width=324).height)
         controls.step().wait(10)
     assert orders_seen == {("Level 0", "Level 1", "Level 2", "Level 3")}
-    assert controls.frame["warning"] == settings.NOT_PAIMONS
+    assert (controls.frame["warning"], controls.frame["remark"]) == ("", settings.NOT_PAIMONS)
     assert len(heights) == 1
 
 
@@ -250,14 +250,14 @@ def test_a_foreign_table_that_is_not_written_by_us_is_refused_with_the_option(or
 
 
 def test_append_and_write_only_tables_say_what_compaction_means_there(tmp_path, orders):
-    assert "leave compaction to jobs" in CompactionControls(orders).frame["warning"]
+    assert "leave compaction to jobs" in CompactionControls(orders).frame["remark"]
     log = ts.connect(str(tmp_path / "log")).create_table("d.log", schema={"id": ts.BIGINT})
     for at in range(6):
         log.write(pa.table({"id": range(at, at + 20)}))
     controls = CompactionControls(log)
     assert controls.frame["inputs"] == []
     assert controls.frame["strategy"] == ""
-    assert "no levels" in controls.frame["warning"]
+    assert "no levels" in controls.frame["remark"]
     rows = log.scan().count()
     controls.full = True
     if controls.model.waiting:

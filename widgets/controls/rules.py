@@ -4,6 +4,8 @@ Invariants: rules never reorder; the one that fires is tinted; a rule that goes 
 comparison with its verdict. Pure. Part of the panel's figure.
 """
 
+import re
+
 from widgets import _format as fmt
 from widgets._svg import code, fit, group, num, rect, text, text_width, wrap
 from widgets._theme import var
@@ -11,7 +13,7 @@ from widgets.controls.model import STATES, Pick, Trial
 
 MOST_LINES = 6  # comparisons of one rule; the others are told as a number
 INDENT = 22
-NARROW = "\u00a0%"  # a percent sign stays with its number
+_UNITS = re.compile(r"(\d) (%|[KMGT]?i?B)(?![a-z])")  # a unit stays with its number
 _VERDICTS = ("take", "stop", "leave")
 
 
@@ -79,7 +81,7 @@ def _said(trial: Trial) -> str:
     said = trial.text
     if trial.state == "not reached" and (alone := said.find("alone it would take")) >= 0:
         said = said[alone:]
-    return said.replace(" %", NARROW)
+    return _UNITS.sub("\\1\u00a0\\2", said)
 
 
 def _state(trial: Trial, runs: int) -> str:

@@ -53,11 +53,11 @@ function renderControls({ model, el }) {
   const next = lwButton("next", "next bucket", () => lwSet(model, { index: model.get("index") + 1 }));
   const where = lwEl("div", { class: "lw-row2 lw-where" }, place, lwEl("span", { class: "lw-gap" }), waits, prev, next, lwEl("label", { class: "lw-check", title: "plan a compaction of every run into the last level" }, full, "full"));
   const inputs = lwControlsInputs(model, commit);
-  const refusal = lwControlsStrip("err"), warning = lwControlsStrip("warn"), preview = lwControlsStrip("preview");
+  const refusal = lwControlsStrip("err"), warning = lwControlsStrip("warn"), remark = lwControlsStrip("remark"), preview = lwControlsStrip("preview");
   preview.acts.append(
     lwButton("", "store these settings as table options", send("store"), { text: "Store as table options" }),
     lwButton("", "back to the table's own settings", send("reset"), { text: "Reset" }));
-  stage.body.append(where, inputs.box, refusal.box, preview.box, warning.box, host);
+  stage.body.append(where, inputs.box, refusal.box, preview.box, warning.box, remark.box, host);
   const step = lwButton("step", "carry out this compaction (S)", send("step"), { text: "Step", primary: true });
   const run = lwButton("fast", "compact every bucket until no rule fires", send("run"), { text: "Run until quiet" });
   const pause = lwButton("pause", "stop at once; what is not committed is given up", send("pause"), { text: "Pause" });
@@ -86,12 +86,14 @@ function renderControls({ model, el }) {
     where.hidden = !f.place;
     place.textContent = place.title = f.place || "";
     waits.textContent = f.picks > 1 ? f.waits : "";
+    waits.title = "buckets in which a rule fires";
     prev.hidden = next.hidden = !(f.picks > 1);
     inputs.box.hidden = !(f.inputs || []).length;
     inputs.show(f.inputs || [], shut || !!f.disabled);
     refusal.show(f.refusal || "");
     preview.show(f.store ? "A preview: the table keeps its own settings." : "", f.store);
     warning.show(f.warning || "");
+    remark.show(f.remark || "");
     for (const act of preview.acts.children) act.disabled = shut || !!f.disabled;
     step.disabled = busy || !!off || !f.fires;
     run.disabled = busy || !!off || !f.waiting;

@@ -257,7 +257,7 @@ class CompactionControls(View):
             action()
 
     def step(self) -> Self:
-        """Carry out the pick in focus, in the background; where nothing was to be done the plan is made anew."""
+        """Carry out the pick in focus, in the background; an idle plan is made anew first."""
         if not self.busy and not (self._model.pick and self._model.pick.fires):
             self.refresh()
         pick = self._model.pick
@@ -383,11 +383,12 @@ class CompactionControls(View):
             "title": "Next compaction",
             "subtitle": known.strategy if known and width >= 500 else "",
             "place": pick.place if pick else "",
-            "waits": f"{model.waiting:,} of {fmt.plural(len(model.picks), 'bucket')}",
+            "waits": f"{model.waiting:,} of {len(model.picks):,} due",
             "strategy": known.strategy if known else "",
             "inputs": settings.inputs_of(known) if known else [],
             "refusal": self._refusal,
-            "warning": self._warning(),
+            "warning": settings.LEVELED_WARNING if known and known.leveled and not self.simulated else "",
+            "remark": self._remark(),
             "store": settings.store_code("table", self.asked) if self.asked else "",
             "simulated": self.simulated,
             "busy": model.busy,
@@ -398,16 +399,14 @@ class CompactionControls(View):
             "says": model.error or model.busy or (model.done[-1] if model.done else ""),
         }
 
-    def _warning(self) -> str:
-        """What people should know of this table before they compact it."""
-        known, options = self._model.settings, option_map(self._table)
+    def _remark(self) -> str:
+        """What compaction means on this table."""
+        known = self._model.settings
         if known is None:
-            return "An append table has no levels: small files of a bucket are combined."
-        if known.leveled:
-            return settings.NOT_PAIMONS if self.simulated else settings.LEVELED_WARNING
-        if str(options.get("write-only", "")).lower() == "true":
-            return "Write-only: writers leave compaction to jobs, such as this panel."
-        return ""
+            return "An append table: no levels, small files are combined."
+        if known.leveled and self.simulated:
+            return settings.NOT_PAIMONS
+        return "Write-only: writers leave compaction to jobs." if known.write_only else ""
 
     def text(self) -> str:
         """The plan and its reasons in a terminal."""
