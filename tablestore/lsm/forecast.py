@@ -65,8 +65,8 @@ class Forecast:
             return ""
         many = "deletes" if None in counts else quantities.many(sum(c or 0 for c in counts), "delete")
         if self.drops_deletes:
-            return f"drops {many}: no older row of their keys is left"
-        return f"keeps {many}: older rows of their keys may lie below"
+            return f"drops {many}: nothing older lies below"
+        return f"keeps {many}: older rows may lie below"
 
     @property
     def text(self) -> str:

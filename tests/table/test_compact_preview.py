@@ -165,7 +165,7 @@ def test_a_preview_says_what_becomes_of_deletes(tmp_path):
         table.delete(pa.table({"k": np.arange(first, first + 5)}))
     (kept,) = table.compact(dry_run=True).picks
     assert kept.forecast.drops_deletes is False
-    assert kept.forecast.deletes_text == "keeps 15 deletes: older rows of their keys may lie below"
+    assert kept.forecast.deletes_text == "keeps 15 deletes: older rows may lie below"
     (dropped,) = table.compact(dry_run=True, full=True).picks
     assert dropped.forecast.drops_deletes is True
     assert dropped.forecast.deletes_text.startswith("drops 15 deletes: ")

@@ -10,7 +10,7 @@ import tablestore as ts
 from tablestore.lsm.simulator import Schedule, Simulator, Workload, simulate
 from tests.widgets import frames
 from widgets import CompactionControls
-from widgets.controls import settings
+from widgets.controls import rules, settings
 from widgets.controls.figure import controls_figure
 
 TRIGGER, RATIO = "num-sorted-run.compaction-trigger", "compaction.size-ratio"
@@ -289,3 +289,20 @@ def test_the_static_picture_draws_the_settings_the_page_has_inputs_for(width):
     still = controls_figure(controls.model, width=width, inputs=True).body
     assert "runs ≥" in still
     assert "runs ≥" not in live
+
+
+@pytest.mark.parametrize(
+    ("lines", "said", "left"),
+    [
+        (("1 × 1.01 ≥ 2 L0 take",), "2 of 2 runs, to the last", ""),
+        (("1 × 1.01 < 2 L0 stop",), "1 of 2 runs, 1 × 1.01 < 2 L0 stop", ""),
+        (
+            ("9 × 1.01 ≥ 2 L0 take",),
+            "runs 8 > trigger 5: 4 runs at least; 8 of 8 runs, to the last",
+            "runs 8 > trigger 5: 4 runs at least",
+        ),
+        ((), "5.2 × 100 > 200 × 1.0 KiB (500 % of 200 %)", "5.2 × 100 > 200 × 1.0 KiB (500 % of 200 %)"),
+    ],
+)
+def test_what_a_sum_says_beyond_its_comparisons_is_kept(lines, said, left):
+    assert rules._beyond(lines, said) == left

@@ -13,6 +13,7 @@ from widgets.controls.model import STATES, Pick, Trial
 
 MOST_LINES = 6  # comparisons of one rule; the others are told as a number
 INDENT = 22
+_COUNTED = re.compile(r"(^|; )\d+ of \d+ runs?$")
 _UNITS = re.compile(r"(\d) (%|[KMGT]?i?B)(?![a-z])")  # a unit stays with its number
 _VERDICTS = ("take", "stop", "leave")
 
@@ -50,13 +51,13 @@ def _in_place(trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
 def _rule(trial: Trial, x: float, y: float, width: float, *, runs: int) -> tuple[str, float]:
     """Glyph, name, state, how much of the limit is reached, and the engine's words below."""
     fired, off = trial.state == "fired", trial.state == "off"
-    said, weight = _state(trial, runs), 600 if fired else 400
+    label, weight = _state(trial, runs), 600 if fired else 400
     colour = "compact" if fired else "ink2"
-    room = width - INDENT - text_width(said, size=11, weight=weight) - 8
+    room = width - INDENT - text_width(label, size=11, weight=weight) - 8
     parts = [
         text(x + 6, y + 18, STATES[trial.state], fill=colour, weight=600, text_anchor="middle"),
         text(x + INDENT, y + 18, fit(trial.rule.capitalize(), room, weight=600), fill="ink", weight=600),
-        text(x + width, y + 18, said, size=11, fill=colour, weight=weight, text_anchor="end"),
+        text(x + width, y + 18, label, size=11, fill=colour, weight=weight, text_anchor="end"),
     ]
     at = y + 22
     if trial.filled is not None and not off:
@@ -64,9 +65,9 @@ def _rule(trial: Trial, x: float, y: float, width: float, *, runs: int) -> tuple
         at += 9
     lines = trial.lines if trial.state in ("fired", "no") else ()
     wide = width - INDENT
-    if not off and not _told_by(lines, trial.text):
+    if not off and (said := _beyond(lines, trial.text)):
         sums = trial.state != "not reached"
-        for row in wrap(_said(trial), wide, size=11, monospace=sums, lines=3 if sums else 2):
+        for row in wrap(_shown(trial.state, said), wide, size=11, monospace=sums, lines=3 if sums else 2):
             at += 15
             parts.append((code if sums else text)(x + INDENT, at - 3, row, size=11))
     for row in _shortened(_aligned(lines)):
@@ -76,10 +77,9 @@ def _rule(trial: Trial, x: float, y: float, width: float, *, runs: int) -> tuple
     return "".join(parts), at - y + 6
 
 
-def _said(trial: Trial) -> str:
+def _shown(state: str, said: str) -> str:
     """The engine's sum; of a rule that was not reached only what it would have taken."""
-    said = trial.text
-    if trial.state == "not reached" and (alone := said.find("alone it would take")) >= 0:
+    if state == "not reached" and (alone := said.find("alone it would take")) >= 0:
         said = said[alone:]
     return _UNITS.sub("\\1\u00a0\\2", said)
 
@@ -91,9 +91,12 @@ def _state(trial: Trial, runs: int) -> str:
     return "does not fire" if trial.state == "no" else trial.state
 
 
-def _told_by(lines: tuple[str, ...], said: str) -> bool:
-    """Whether the comparisons say what the sum says: `4 of 7 runs, <the last comparison>`."""
-    return bool(lines) and len(lines) <= MOST_LINES and said.endswith((lines[-1], "to the last"))
+def _beyond(lines: tuple[str, ...], said: str) -> str:
+    """What a sum says that its comparisons do not: all but `; 4 of 7 runs, <the last comparison>`."""
+    if not lines or len(lines) > MOST_LINES:
+        return said
+    said = said.removesuffix(f", {lines[-1]}").removesuffix(", to the last")
+    return _COUNTED.sub("", said)
 
 
 def _bar(filled: float, x: float, y: float, width: float, *, fired: bool) -> str:
