@@ -151,7 +151,7 @@ def _stats_reason(store: Store, filters: Filters, verdicts: Sequence[FileVerdict
     parts = [p for p in predicate.conjuncts(filters.rows) if p not in predicate.conjuncts(filters.key)]
     held = sum(v.kept and bool(v.note) for v in verdicts)
     kept = f"; {_count(held, 'file')} kept for what overlaps" if held else ""
-    if filters.rows == TRUE or parts == [TRUE]:
+    if not parts or filters.rows == TRUE:
         return "no condition on other columns" + kept
     return f"{predicate.all_of(*parts)!r}{kept}"
 

@@ -1,0 +1,354 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 11 · Pruning: why is my query slow?
+#
+# A query wants a few rows and reads all files. The engine could leave most of them out, if it *knew* that
+# they hold no such row. **One idea: a file is skipped when its partition, its bucket, its smallest and
+# largest values or its index prove that it is not needed. How you write decides what can be proved.** Here a
+# slow query is explained and mended, five times.
+#
+# You should know what a sorted run and a compaction are (notebook 02).
+
+# %% tags=["parameters"]
+seed = 7
+scale = 0.01
+solve = False
+warehouse = None  # None: a temporary folder
+
+# %%
+from notebooks import course
+
+course.begin(solve=solve)
+course.check()
+
+# %%
+import numpy as np
+import pyarrow as pa
+
+import tablestore as ts
+import widgets
+
+lake = course.lake(warehouse, seed=seed)
+rows = max(round(2_000_000 * scale), 400_000)  # a compacted file takes at least 65,536
+few = rows // 20  # rows of the smaller tables
+writes = 6
+
+
+def sales(of: range, *, of_all: int = rows, seed: int = seed) -> pa.Table:
+    """Orders that were placed one after another over six months: a later key, a later month."""
+    made = course.orders(len(of), first=of.start, seed=seed)
+    month = pa.array(1 + np.arange(of.start - 1, of.stop - 1) * 6 // of_all, pa.int32())
+    return made.append_column("month", month)
+
+
+columns = {"order_id": ts.BIGINT, "city": ts.STRING, "status": ts.STRING, "amount": ts.BIGINT}
+columns |= {"placed": ts.DATE, "month": ts.INT}
+
+
+def create(name: str, *, key=("order_id",), partition_by=(), **options: str) -> ts.Table:
+    """An empty table of sales whose writers do not compact; row groups are small, so that there are some."""
+    lake.drop_table(name, if_exists=True)
+    given = {"bucket": 1, "write-only": True, "file.block-size": "256 kb"}
+    given |= {name.replace("_", "."): value for name, value in options.items()}
+    return lake.create_table(name, schema=columns, primary_key=key, partition_by=partition_by, options=given)
+
+
+def read_files(of: ts.Table, where: str) -> int:
+    """How many files the engine plans to read."""
+    return sum(of.scan(where=ts.where(where)).explain().decisions()["kept"].to_pylist())
+
+
+# %% [markdown]
+# ## A slow query
+#
+# The table is written as many are: orders arrive, each write brings keys from everywhere. Somebody asks for
+# one order.
+
+# %%
+slow = create("shop.slow")
+draw = np.random.default_rng(seed)
+for part in np.array_split(draw.permutation(rows), writes):
+    slow.write(sales(range(1, rows + 1)).take(pa.array(np.sort(part))))
+key = rows // 3
+query = f"order_id = {key}"
+print(f"{slow.inspect.state().num_rows} files, {rows:,} rows; where {query}")
+
+# %%
+first = course.task(
+    "files for one order",
+    f"The {writes} files are {writes} sorted runs, each with keys from everywhere. How many files must be "
+    f"read for `{query}`?",
+    answer=read_files(slow, query),
+    hint="A file is skipped by its keys if the wanted one lies outside smallest … largest. Does it, here?",
+    why="Every file's range contains the key, so no range proves anything. One row, and all files are read.",
+)
+first
+
+# %%
+answer = None  # how many files?
+first.check(answer)
+
+# %% [markdown]
+# `PruningExplainer` shows the engine's own decisions. From top to bottom: which rule was asked, how many
+# files it left, and why. Below are the files of the bucket by their keys; the grey band is what the query
+# wants. A hatched file is skipped, its letter says by which rule. Type another condition into the box, or
+# click a file.
+
+# %%
+explainer = widgets.PruningExplainer(slow, where=query)
+explainer
+
+# %%
+assert explainer.model.read.files == explainer.model.whole.files == writes
+
+# %% [markdown]
+# ## 1 · Compaction: the key range (K)
+#
+# Compaction sorts all runs into one. Its files follow each other: each holds a part of the keys and no other.
+
+# %%
+slow.with_options({"target-file-size": "100 kb"}).compact(full=True)  # small files, to see several
+many = slow.inspect.state().num_rows
+sorted_files = course.task(
+    "the same order, compacted",
+    f"The table is compacted: **{many} files**, one run. How many are read for `{query}` now?",
+    answer=read_files(slow, query),
+    hint="In one run the ranges do not overlap. How many of them can contain a single key?",
+    why="Disjoint ranges: one file can hold the key, all others are skipped by K without being opened.",
+)
+sorted_files
+
+# %%
+answer = None  # how many files?
+sorted_files.check(answer)
+
+# %%
+explainer.refresh()
+explainer
+
+# %%
+assert many > 2
+assert read_files(slow, query) == 1
+assert {m.letter for m in explainer.model.files if not m.kept} == {"K"}
+
+# %% [markdown]
+# Inside a file it goes on: a Parquet file consists of *row groups* with their own smallest and largest
+# values. Click the file that is read: the panel shows its row groups, and those left out are hatched too.
+
+# %%
+explainer.selected = (next(mark.name for mark in explainer.model.files if mark.kept),)
+groups = slow.scan(where=ts.where(query)).explain().row_groups()
+print(f"{sum(groups['kept'].to_pylist())} of {groups.num_rows} row groups are read")
+assert sum(groups["kept"].to_pylist()) < groups.num_rows
+
+# %% [markdown]
+# ## 2 · Other columns: statistics (S)
+#
+# Files keep the smallest and largest value of *every* column. In our data a later order has a later `month`.
+# So a condition on `month`, which is no key, can skip files as well.
+
+# %%
+by_month = "month = 6"
+stats = course.task(
+    "files for one month",
+    f"How many of the {many} files are read for `{by_month}`? A sixth of the orders is from that month.",
+    answer=course.Number(read_files(slow, by_month), tolerance=1),
+    hint="Files are sorted by order_id, and months follow order_id. Which files hold the last month?",
+    why="Only the last files hold that month. It works because `month` happens to follow the key.",
+)
+stats
+
+# %%
+answer = None  # how many files?
+stats.check(answer)
+
+# %%
+assert read_files(slow, "amount > 450") == many, "amounts have nothing to do with the key: no file is skipped"
+explainer.where = by_month
+explainer
+
+# %% [markdown]
+# Now the trap. A few late changes arrive: orders of the first months get another status. They lie in a new
+# run at level 0, over the whole range of keys.
+
+# %%
+late = course.updates(60, among=rows * 5 // 6, seed=seed)
+late = late.append_column("month", pa.array(1 + (late["order_id"].to_numpy() - 1) * 6 // rows, pa.int32()))
+slow.write(late)
+explanation = slow.scan(where=ts.where(by_month)).explain()
+kept_anyway = [row for row in explanation.decisions().to_pylist() if row["kept"] and row["note"]]
+trap = course.task(
+    "after a late change",
+    f"The new file holds **no order of month 6**: its own statistics say so. Is it skipped for `{by_month}`?",
+    options={
+        "yes": "its months end before 6",
+        "no": "a row in it may be newer than one in a file that is read",
+    },
+    answer="no" if kept_anyway else "yes",
+    hint="Think of a key in both files. If only the old file were read, which of its two rows would be seen?",
+    why="An update might have moved an order *out of* month 6. Skip the newer file, and the old row is back.",
+)
+trap
+
+# %%
+answer = None  # "yes" or "no"?
+trap.check(answer)
+
+# %%
+explainer.refresh()
+explainer.selected = (explainer.model.files[0].name,)
+explainer
+
+# %%
+assert kept_anyway, "files that overlap are skipped together or not at all"
+kept_anyway[0]["note"]
+
+# %% [markdown]
+# The remedy is the same: compact, and nothing overlaps. Statistics of other columns help where runs are few.
+#
+# ## 3 · Partitions (P)
+#
+# What if every second query asks for a month? Then make it a **partition**: a folder of its own for each
+# month. A partition column must be part of the key.
+
+# %%
+parted = create("shop.parted", key=("month", "order_id"), partition_by=("month",))
+for part in np.array_split(draw.permutation(few), writes):
+    parted.write(sales(range(1, few + 1), of_all=few).take(pa.array(np.sort(part))))
+whole = parted.inspect.state().num_rows
+partitions = course.task(
+    "files in one partition",
+    f"Six months, {writes} writes, each with orders of all months: **{whole} files**, nothing compacted. How "
+    f"many are read for `{by_month}`?",
+    answer=read_files(parted, by_month),
+    hint="Each write left one file in each month it had orders of. How many did they leave in month 6?",
+    why="All files of five partitions are skipped, whatever overlaps: a partition is decided exactly.",
+)
+partitions
+
+# %%
+answer = None  # how many files?
+partitions.check(answer)
+
+# %%
+months = widgets.PruningExplainer(parted, where=by_month)
+months
+
+# %%
+assert {row["rule"] for row in months.data().to_pylist() if not row["kept"]} == {"partition"}
+assert whole == 6 * writes
+
+# %% [markdown]
+# ## 4 · Buckets (B)
+#
+# Within a partition, rows are spread over **buckets** by the hash of their key. Who asks for one key needs
+# one bucket only, compacted or not.
+
+# %%
+key = few // 3
+query = f"order_id = {key}"
+bucketed = create("shop.bucketed", bucket="4")
+for part in np.array_split(draw.permutation(few), writes):
+    bucketed.write(sales(range(1, few + 1), of_all=few).take(pa.array(np.sort(part))))
+buckets = course.task(
+    "files with four buckets",
+    f"Four buckets, {writes} writes: {bucketed.inspect.state().num_rows} files, not compacted. How many are "
+    f"read for `{query}`?",
+    answer=read_files(bucketed, query),
+    hint="The hash of the key names one bucket. How many files did the writes leave in it?",
+    why="One bucket of four is left. Inside it the runs still overlap: compaction and buckets add up.",
+)
+buckets
+
+# %%
+answer = None  # how many files?
+buckets.check(answer)
+
+# %%
+ranged = f"order_id BETWEEN {key} AND {key + 10}"
+assert read_files(bucketed, query) == writes
+assert read_files(bucketed, ranged) == 4 * writes, (
+    "a range names no bucket: keys next to each other hash apart"
+)
+widgets.PruningExplainer(bucketed, where=query)
+
+# %% [markdown]
+# ## 5 · File indexes (F)
+#
+# Smallest and largest say little about a column like `amount`: every file has small and large ones. An
+# **index** beside a file knows more. A *bitmap* index knows exactly which rows have a value.
+
+# %%
+indexed = create(
+    "shop.indexed", **{"file-index.bitmap.columns": "amount", "file-index.in-manifest-threshold": "1 mb"}
+)
+even = sales(range(1, few + 1), of_all=few)
+even = even.set_column(3, "amount", pa.array(even["amount"].to_numpy() // 2 * 2))  # no odd amount anywhere
+for part in np.array_split(np.arange(few), writes):
+    indexed.write(even.take(pa.array(part)))
+odd = "amount = 251"
+bitmap = course.task(
+    "files for a value that is not there",
+    f"All amounts here are even, from 4 to 498, in each of the {writes} files. How many files are read for "
+    f"`{odd}`? Statistics would let all of them pass.",
+    answer=read_files(indexed, odd),
+    hint="The bitmap of each file is asked whether any row has this value. What does it answer?",
+    why="No bitmap has the value, so no file is opened. For equality on scattered values, indexes win.",
+)
+bitmap
+
+# %%
+answer = None  # how many files?
+bitmap.check(answer)
+
+# %%
+without = indexed.with_options({"file-index.read.enabled": "false"})
+assert read_files(without, odd) == writes, "without the index every file might have it"
+index_view = widgets.PruningExplainer(indexed, where=odd)
+index_view
+
+# %%
+assert {mark.letter for mark in index_view.model.files} == {"F"}
+course.progress()
+
+# %% [markdown]
+# ## Is it really what is read?
+#
+# Yes: the plan that is shown is the plan that the scan follows. And skipping never changes the result.
+
+# %%
+for table, where in ((slow, by_month), (parted, by_month), (bucketed, query), (indexed, odd)):
+    column, value = where.split(" = ")
+    everything = table.scan([column]).to_arrow()[column].to_numpy()
+    assert table.scan(where=ts.where(where)).count() == (everything == int(value)).sum(), where
+    assert table.check() == []
+
+# %% [markdown]
+# ## What to remember
+#
+# - Rules are asked in this order: **P**artition, **B**ucket, **K**ey range, **S**tatistics, **F**ile index;
+#   then row groups inside the files that are left.
+# - P, B and K may skip any file. S and F skip a file only together with all it overlaps.
+# - So compaction is the first cure of a slow query: fewer runs overlap, and more can be proved.
+# - Choose partitions for what most queries ask, keys for what they look up, indexes for the rest.
+#
+# ## Two questions to try
+#
+# 1. Type `order_id < 100 OR amount > 450` into a box. Why is no file skipped?
+# 2. Give `shop.indexed` a bloom filter instead (`file-index.bloom-filter.columns`). Can it answer `amount >
+#    450`?
+#
+# Next: **12 · What if**, your own table under other options.
