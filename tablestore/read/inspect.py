@@ -146,8 +146,8 @@ class Inspect:
     """Metadata of one table. Remembers the counts of commits it has added up and where files came from;
     not thread-safe."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, *, at: Snapshot | None = None) -> None:
+        self._store, self._at = store, at
         self._deltas: dict[str, tuple[int, ...]] = {}
         self._came: dict[str, int | None] = {}  # by name of a level-0 file
 
@@ -436,9 +436,12 @@ class Inspect:
             return stored(self._store)
 
     def _snapshot(self, snapshot: int | Snapshot | None) -> Snapshot | None:
-        """The snapshot meant; one that expired is still found where a tag keeps it."""
+        """The snapshot meant: without one that of `Table.at`, else the newest. One that expired is still
+        found where a tag keeps it."""
         if isinstance(snapshot, Snapshot):
             return snapshot
+        if snapshot is None and self._at is not None:
+            return self._at
         try:
             return time_travel.resolve(self._store, snapshot=snapshot)
         except NotFound:

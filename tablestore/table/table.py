@@ -113,8 +113,9 @@ class Table:
 
     @cached_property
     def inspect(self) -> Inspect:
-        """Metadata as Arrow tables: snapshots, files, levels, …"""
-        return Inspect(self.store)
+        """Metadata as Arrow tables: snapshots, files, levels, … After `at` those of that snapshot, if no
+        other is named."""
+        return Inspect(self.store, at=self._at)
 
     def abilities(self) -> tuple[Ability, ...]:
         """Which verbs (read, stream, write, delete, compact) work on this table, and why others do not."""

@@ -113,6 +113,10 @@ def test_a_past_snapshot_is_merged_as_it_was(tmp_path) -> None:
     found = table.inspect.merging(3, limit=100)
     assert in_key_order(found.rows) == in_key_order(table.at(snapshot=3).scan().to_arrow())
     assert found.place.snapshot_id == 3
+    then = table.at(snapshot=3).inspect
+    assert then.merging(limit=100).outputs.equals(found.outputs)
+    assert then.levels().equals(table.inspect.levels(3))
+    assert then.levels(4).equals(table.inspect.levels(4))
 
 
 def test_rows_are_merged_as_if_the_table_had_another_engine(tmp_path) -> None:
