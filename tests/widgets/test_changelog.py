@@ -139,6 +139,23 @@ def test_many_keys_come_in_pages_and_are_counted(tmp_path) -> None:
     assert len(json.dumps(view.get_state(), default=str)) < 20_000
 
 
+def test_a_large_commit_is_cut_and_says_so(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("widgets.changelog.widget.MAX_ROWS", 10)
+    monkeypatch.setattr("widgets.changelog.widget.MOST_BEFORE", 5)
+    table = ts.connect(str(tmp_path)).create_table(
+        "t.large", schema=COLUMNS, primary_key=["o_orderkey"], options={"bucket": "1"}
+    )
+    for first in range(3):
+        table.write([{"o_orderkey": k, "status": "new", "amount": k} for k in range(first, 30)])
+    view = widgets.ChangelogView(table)
+    assert view.mode == "changes", "the window begins with the first snapshot"
+    assert "first 10 changes of #1" in view.frame["subtitle"]
+    assert view.data().num_rows < 30
+    later = widgets.ChangelogView(table, since=2)
+    assert later.mode == "raw", "30 rows would be read first"
+    assert "rows as written" in later.frame["subtitle"]
+
+
 def test_every_kind_is_written_and_has_its_own_outline(tmp_path) -> None:
     svg = widgets.ChangelogView(table_of(tmp_path, "input")).frame["svg"]
     for sign in KINDS:

@@ -197,6 +197,19 @@ def test_the_text_form_and_the_data_say_the_same(orders) -> None:
     assert isinstance(data, pa.Table)
 
 
+def test_the_text_form_of_one_key_has_its_columns() -> None:
+    view = fruit()
+    view.cursor = 0
+    lines = view.text().splitlines()
+    assert lines[1].split() == ["k", "45", "g", "a", "b", "total", "free"]
+    assert lines[3].split()[:5] == ["L0", "#2", "21*", "7*", "kiwi*"]
+    assert lines[-2].split()[:4] == ["out", "21", "#2", "7"]
+    view.cursor = -1
+    assert "*" not in view.text()
+    view.engine = "deduplicate"
+    assert "*" not in view.text(), "nothing is told before it is merged"
+
+
 def test_a_table_without_rows_or_key_says_so(tmp_path) -> None:
     lake = ts.connect(str(tmp_path))
     empty = lake.create_table("t.empty", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"])

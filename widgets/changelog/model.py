@@ -60,8 +60,6 @@ class ChangelogModel:
     all_keys: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)
     normalized: bool = False
-    cut: int = 0
-    """Rows of a snapshot from which on no more were read; 0 if all were."""
 
     @property
     def changes(self) -> int:
@@ -113,7 +111,6 @@ def changelog_model(
     primary_key: Sequence[str],
     producer: str = "none",
     normalized: bool = False,
-    cut: int = 0,
 ) -> ChangelogModel:
     """`changes` has `snapshot_id`, `rowkind` and the table's columns; `commits`: (id, kind), oldest first."""
     names = [n for n in changes.column_names if n not in (SNAPSHOT, KIND)]
@@ -130,7 +127,6 @@ def changelog_model(
         all_keys=everyone,
         counts=dict(kinds),
         normalized=normalized,
-        cut=cut,
     )
 
 

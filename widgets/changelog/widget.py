@@ -29,6 +29,8 @@ from widgets.changelog.model import (
 from widgets.changelog.scratch import through_producers, told
 
 SNAPSHOTS, MAX_ROWS, MAX_CHIPS = 24, 20_000, 12
+MOST_BEFORE = 200_000
+"""Rows that are read without being asked for, to know what the first changes were before."""
 
 
 class ChangelogView(View):
@@ -56,6 +58,8 @@ class ChangelogView(View):
         self._model: ChangelogModel = ChangelogModel()
         self._producers: ProducersModel | None = None
         super().__init__(kinds=KINDS, columns=tuple(columns), **kwargs)
+        if "mode" not in kwargs and self._rows_before() > MOST_BEFORE:
+            self.mode = "raw"
         self.refresh()
         self._watch()
 
@@ -136,11 +140,19 @@ class ChangelogView(View):
             primary_key=table.primary_key,
             producer=str(option_map(table).get("changelog-producer", "none")),
             normalized=normalized,
-            cut=MAX_ROWS,
         )
         if self.snapshot is None and pairs:
             self.set_trait("snapshot", pairs[-1][0])
         self.redraw()
+
+    def _rows_before(self) -> int:
+        """The rows a reader must hold first to tell before and after; none where a producer tells them."""
+        table = self._table
+        if table is None or str(option_map(table).get("changelog-producer", "none")) != "none":
+            return 0
+        since, _ = self._bounds()
+        rows = table.inspect.snapshots().select(["snapshot_id", "total_record_count"]).to_pylist()
+        return next((row["total_record_count"] or 0 for row in rows if row["snapshot_id"] == since), 0)
 
     def _read(self, table: ts.Table, since: int, until: int) -> tuple[pa.Table, bool]:
         """The changes, and whether they are normalised; as written where a table's rows cannot be."""
@@ -220,6 +232,8 @@ class ChangelogView(View):
             f"{fmt.plural(model.changes, 'change')} of {fmt.plural(model.all_keys, 'key')}",
         ]
         parts += [self._note] if self._note else []
+        cut = [fmt.snapshot_id(c.id) for c in model.commits if c.changes >= MAX_ROWS]
+        parts += [f"first {MAX_ROWS:,} changes of {', '.join(cut[:3])}"] if cut else []
         keys = len(window.keys)
         shown = (
             f"keys {window.key_from + 1}–{window.key_from + keys} of {window.matching:,}"

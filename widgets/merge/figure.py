@@ -141,7 +141,7 @@ def _keys_figure(model: MergeModel, cursor: int, columns: tuple[str, ...], width
         width,
         height,
         [*body, why],
-        legend(model, width, columns=False, numbered=grid.wide >= 74),
+        legend(model, width, columns=False, numbered=grid.wide >= 62),
     )
 
 

@@ -16,6 +16,7 @@ from widgets._svg import plain
 
 KEYS, MAX_RUNS, MAX_TEXT = 10, 12, 160
 COMPUTING = ("partial-update", "aggregation")
+MARKS = {"kept": "*", "added": "+", "taken back": "−"}
 SIGNS = {"+I": "+I", "-U": "−U", "+U": "+U", "-D": "−D"}
 
 
@@ -217,31 +218,55 @@ def _steps(found: Merging, keys: Sequence[str], columns: Sequence[str]) -> list[
     return made
 
 
-def text_form(model: MergeModel, shown: Sequence[str], cursor: int) -> str:
-    """The merge in a terminal: a line a run, then the output, then why."""
+def text_form(model: MergeModel, shown: Sequence[str], cursor: int, *, mode: str = "keys") -> str:
+    """The merge in a terminal: a line a run, the output, why; keys across, or columns of one key."""
     place = f"  {model.place}" if model.place else ""
     head = f"Merge · {model.engine}{place}"
     if not model.steps:
         return f"{head}\nNo keys here."
+    if mode == "columns" and shown:
+        return _text_table(head, _column_lines(model, shown, cursor), model, cursor)
     column = shown[0] if shown else ""
     lines = [[", ".join(model.key_names), *(step.key for step in model.steps)]]
     for run in model.runs:
-        lines.append([run.name, *(_in_text(step.inputs.get(run.number), column) for step in model.steps)])
-    lines.append([f"out {model.output}".strip(), *(_out_text(step, column) for step in model.steps)])
+        rows = [step.inputs.get(run.number) for step in model.steps]
+        lines.append([run.name, *(_in_text(row, column, at <= cursor) for at, row in enumerate(rows))])
+    outs = (_out_text(step, column) if at <= cursor else "" for at, step in enumerate(model.steps))
+    lines.append([f"out {model.output}".strip(), *outs])
+    return _text_table(head + (f" · {column}" if column else ""), lines, model, cursor)
+
+
+def _column_lines(model: MergeModel, shown: Sequence[str], cursor: int) -> list[list[str]]:
+    """A line a run for one key, the output last: each value with its mark, or the run it is from."""
+    step = model.steps[max(cursor, 0)]
+    lines = [[f"{', '.join(model.key_names)} {step.key}", *shown]]
+    for run in model.runs:
+        given = step.inputs.get(run.number)
+        name = f"{run.name} {given.kind}" if given is not None and given.retracts else run.name
+        lines.append([name, *(_in_text(given, c, cursor >= 0, whole=False) for c in shown)])
+    made = [f"{_out_text(step, c)} {model.name_of(step.origins[c].run)}".rstrip() for c in shown]
+    lines.append([f"out {model.output}".strip(), *(made if cursor >= 0 else [""] * len(shown))])
+    return lines
+
+
+def _text_table(head: str, lines: list[list[str]], model: MergeModel, cursor: int) -> str:
+    """Lines in columns under a heading, the last one under a rule, then why."""
     lines = [[cell if len(cell) <= 14 else f"{cell[:13]}…" for cell in row] for row in lines]
     wide = [max(len(row[at]) for row in lines) for at in range(len(lines[0]))]
     table = ["  ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)).rstrip() for row in lines]
     table.insert(len(table) - 1, "─" * len(max(table, key=len)))
     steps = model.steps[cursor : cursor + 1] if cursor >= 0 else ()
     said = [f"key {step.key}: {step.why}" for step in steps]
-    return "\n".join([head + (f" · {column}" if column else ""), *table, *said])
+    return "\n".join([head, *table, *said])
 
 
-def _in_text(given: Input | None, column: str) -> str:
+def _in_text(given: Input | None, column: str, done: bool, *, whole: bool = True) -> str:
+    """A row of a run, once merged with the mark of its part; of `whole` rows that take away the kind."""
     if given is None:
         return "·"
-    value = given.kind if given.retracts else (given.values.get(column) or "null") if column else "row"
-    mark = {"kept": "*", "added": "+", "taken back": "−"}.get(given.parts.get(column, given.part), "")
+    taken = whole and given.retracts
+    value = given.kind if taken else (given.values.get(column) or "null") if column else "row"
+    mark = MARKS.get(given.parts.get(column, given.part), "") if done else ""
     return f"{value}{mark}"
 
 

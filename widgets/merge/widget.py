@@ -241,7 +241,7 @@ class MergeView(View):
         """The window in a terminal."""
         names = tuple(str(name) for name in self.columns)
         shown = draw.shown_columns(self._model, names, width=1040) if self._model.columns else ()
-        return text_form(self._model, shown, self.cursor)
+        return text_form(self._model, shown, self.cursor, mode=self.mode)
 
     def data(self) -> pa.Table:
         """One row a key: what became of it and why, with the columns of the output."""
