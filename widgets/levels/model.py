@@ -413,6 +413,11 @@ def _text_lane(model: LsmModel, lane: Lane, width: int) -> str:
 
 def _text_cells(model: LsmModel, lane: Lane, width: int) -> list[str]:
     shade = "░▒▓█"[min(lane.level * 3 // max(model.num_levels - 1, 1), 3)]
+    first = np.minimum((model.held.lo[lane.at] * width).astype(np.int64), width - 1)
+    if lane.count > width:  # too many to tell apart
+        last = np.clip(np.ceil(model.held.hi[lane.at] * width).astype(np.int64), first + 1, width)
+        change = np.bincount(first, minlength=width + 1) - np.bincount(last, minlength=width + 1)
+        return [shade if held else " " for held in np.cumsum(change)[:width]]
     cells = [" "] * width
     for lo, hi in zip(model.held.lo[lane.at].tolist(), model.held.hi[lane.at].tolist(), strict=True):
         first = min(int(lo * width), width - 1)

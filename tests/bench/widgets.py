@@ -1,0 +1,151 @@
+"""how soon a widget shows 10, 1,000 and 10,000 files or snapshots, and a change of them, in a real JupyterLab
+
+Each widget is a cell of a notebook in headless Chromium. First picture: from running the cell to its marks in
+the page. Change: from setting a trait in the kernel to the redrawn marks, the kernel's way there included.
+State: the bytes of one such widget's model; ours refers to the code of all views, which crosses once a
+kernel. The peer is a plotly FigureWidget of the same boxes or bars, in a notebook of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests import browsing
+from tests.bench import _report
+from tests.bench._widgets import CASES, IN_PAGE, OURS, PEER, SETUP, Case
+from tests.lab.jupyter import Lab, Notebook, Server
+
+HEADER = ("things", "widget", "first s", "change s", "least–most", "state", "first", "change", "bytes")
+LIMIT = 180.0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one widget took at one size: seconds, and bytes of its state."""
+
+    first: float
+    changes: tuple[float, ...]
+    state: int
+
+    @property
+    def change(self) -> float:
+        return statistics.median(self.changes)
+
+
+Found = dict[tuple[str, int, str], Seen]
+
+
+def main(arguments: list[str]) -> int:
+    chosen = _parser().parse_args(arguments)
+    called = _report.command("widgets", arguments)
+    print(f"{called}\n{_report.machine()}; medians of {chosen.changes} changes\n")
+    with _laboratory() as lab:
+        found = measure(lab, chosen.sizes, chosen.changes, chosen.widgets, peer=not chosen.without_peer)
+    print(show(found))
+    print("\n" + NOTES)
+    return 0
+
+
+NOTES = """\
+first, change, bytes on the right: how many times what ours takes; more than 1 is slower or larger than ours.
+The first widget of a kernel also brings the code of all views; it is shown before anything is measured."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="./workbench bench widgets", description=__doc__.partition("\n")[0])
+    sizes = {"type": _numbers, "default": (10, 1000, 10_000)}
+    parser.add_argument("--sizes", **sizes, help="how many files or snapshots (default 10,1000,10000)")
+    parser.add_argument("--changes", type=int, default=5, help="changes of each widget (default 5)")
+    known = [case.name for case in CASES]
+    parser.add_argument("--widgets", type=_names, default=known, help=f"by commas, of {', '.join(known)}")
+    parser.add_argument("--without-peer", action="store_true", help="leave the plotly FigureWidget out")
+    return parser
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))
+
+
+def _names(text: str) -> list[str]:
+    names, known = text.split(","), {case.name for case in CASES}
+    if unknown := set(names) - known:
+        raise argparse.ArgumentTypeError(f"no widget {sorted(unknown)}; there are {', '.join(sorted(known))}")
+    return names
+
+
+def measure(lab: Lab, sizes: Sequence[int], changes: int, names: Sequence[str], *, peer: bool) -> Found:
+    """Every chosen widget at every size, and its peer; a notebook a case."""
+    found: Found = {}
+    for case in (case for case in CASES if case.name in names):
+        for size in sizes:
+            for who in (OURS, PEER) if peer and case.peer else (OURS,):
+                found[case.name, size, who] = _one(lab, case, size, who, changes)
+    return found
+
+
+@contextmanager
+def _laboratory() -> Iterator[Lab]:
+    """JupyterLab in a page, ended whatever happens."""
+    with tempfile.TemporaryDirectory(prefix="bench-widgets-") as folder:
+        server = Server(Path(folder))
+        try:
+            lab = Lab(server, browsing.browser())
+            browsing.before_close(lab.close)
+            yield lab
+        finally:
+            browsing.close()
+            server.stop()
+
+
+def _one(lab: Lab, case: Case, size: int, who: str, changes: int) -> Seen:
+    made, changed = (case.made, case.changed) if who == OURS else (case.peer, case.peer_changed)
+    cells = [SETUP, case.warm if who == OURS else "import plotly.graph_objects as go; go.FigureWidget()"]
+    notebook = lab.open([*cells, f"size = {size}\n{case.data}", made, "state_of(view)"])
+    try:
+        lab.page.evaluate(IN_PAGE + ";0")
+        first = _again(lab, notebook, 3, case.marks if who == OURS else ".plotly .main-svg")
+        seconds = tuple(_change(lab, notebook, changed.format(at=at)) for at in range(changes))
+        state = int(notebook.kernel("state_of(view)"))
+        notebook.check()
+    finally:
+        lab.close_notebooks()
+    return Seen(first, seconds, state)
+
+
+def _again(lab: Lab, notebook: Notebook, cell: int, marks: str) -> float:
+    """Seconds from running one cell anew to its marks in the page."""
+    call = "(path, cell, marks) => lwBench.run(path, cell, marks)"
+    return float(lab.js(call, notebook.path, cell, marks, seconds=LIMIT, what="the first picture")) / 1000
+
+
+def _change(lab: Lab, notebook: Notebook, statement: str) -> float:
+    """Seconds from a statement in the kernel to the last change of the page that it brings."""
+    call = "(path, code) => lwBench.change(path, code)"
+    return float(lab.js(call, notebook.path, statement, seconds=LIMIT, what="a change")) / 1000
+
+
+def show(found: Found) -> str:
+    """A line a widget, size and contender."""
+    lines = []
+    for (name, size, who), seen in found.items():
+        ours = found[name, size, OURS]
+        ratios = ["", "", ""]
+        if who != OURS:
+            pairs = ((seen.first, ours.first), (seen.change, ours.change), (seen.state, ours.state))
+            ratios = [_report.ratio(float(peer), float(own)) for peer, own in pairs]
+        label = name if who == OURS else f"  {who}"
+        spread = _report.spread(seen.changes)
+        figures = (f"{seen.first:.2f}", f"{seen.change:.2f}", spread, f"{seen.state / 1000:,.1f} kB")
+        lines.append((f"{size:,}", label, *figures, *ratios))
+    return _report.text(HEADER, lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
