@@ -2,12 +2,24 @@
 
 import itertools
 import threading
+from dataclasses import replace
 
 import pytest
 
 from widgets import IngestProgress
 from widgets.ingest.figure import ingest_figure
-from widgets.ingest.model import HISTORY, Progress, Sample, sampled, with_chunk
+from widgets.ingest.model import (
+    HISTORY,
+    MARKS,
+    ChunkFacts,
+    Mark,
+    Progress,
+    Sample,
+    sampled,
+    with_chunk,
+    with_mark,
+)
+from widgets.ingest.watermarks import ROWS, shown_marks
 
 
 class Clock:
@@ -231,3 +243,117 @@ def test_the_text_form_is_one_bar_and_the_figures():
         "lineitem  full load  ready",
         "████████████░░░░░░░░░░░░  50 %  500 / 1,000 rows  1 commit",
     ]
+
+
+def test_retry_runs_the_same_job_again_and_keeps_what_is_known_of_the_chunks():
+    runs = []
+
+    def job(report):
+        runs.append(report.progress.counts["committed"])
+        report.update(chunk=(0, "committed"))
+        if len(runs) == 1:
+            raise OSError("disk full")
+
+    progress = IngestProgress("lineitem").describe([ChunkFacts(10, 0, 9), ChunkFacts(10, 10, 19)], key="id")
+    with pytest.raises(OSError, match="disk full"):
+        progress.run(job).wait(10)
+    progress._handle_custom_msg({"verb": "retry"}, [])
+    progress.wait(10)
+    assert runs == [0, 0]
+    assert progress.progress.state == "done"
+    assert progress.progress.places == 2
+    assert progress.cards == [[["id", "0 … 9"], ["rows", "10"]], [["id", "10 … 19"], ["rows", "10"]]]
+    with pytest.raises(RuntimeError, match="no job to retry"):
+        IngestProgress("other").retry()
+
+
+def test_what_is_linked_reads_again_when_a_commit_lands_and_not_before():
+    class Follower:
+        reads = 0
+
+        def refresh(self):
+            self.reads += 1
+
+    follower = Follower()
+    progress = IngestProgress("lineitem").link(follower)
+    progress.run(lambda report: report.update(rows=5)).wait(10)
+    assert follower.reads == 0
+    progress.run(lambda report: report.update(rows=5, commit=3)).wait(10)
+    assert follower.reads == 1
+
+
+def test_a_paused_job_says_whether_it_waits_already():
+    progress, go = IngestProgress("lineitem"), threading.Event()
+
+    def job(report):
+        report.pause()
+        assert go.wait(10)
+        report.proceed()
+
+    progress.run(job)
+    while progress.progress.state != "paused":
+        go.wait(0.01)
+    assert "pausing" in progress.words(width=1040)["subtitle"]
+    go.set()
+    while not progress.progress.waits:
+        threading.Event().wait(0.01)
+    assert progress.words(width=1040)["subtitle"] == "paused"
+    progress.stop().wait(10)
+    assert progress.progress.stalls == (0,)
+
+
+def test_marks_are_replaced_by_name_and_the_oldest_committed_ones_go_first():
+    progress = Progress("t")
+    for at in range(MARKS):
+        progress = with_mark(progress, Mark(f"batch {at}", at, at + 1, committed=at < 3))
+    progress = with_mark(progress, Mark("batch 5", 5, 6, committed=True))
+    assert [mark.name for mark in progress.marks if mark.committed] == [
+        "batch 0",
+        "batch 1",
+        "batch 2",
+        "batch 5",
+    ]
+    progress = with_mark(progress, Mark("batch 99", 99))
+    assert len(progress.marks) == MARKS
+    assert progress.marks[0].name == "batch 1"
+    shown = shown_marks(progress.marks)
+    assert len(shown) == ROWS
+    assert shown[-1].name == "batch 99"
+
+
+def test_the_log_section_keeps_its_height_whatever_it_shows():
+    empty = Progress("t", "running", log_head=1000, log_done=0)
+    full = with_mark(with_mark(empty, Mark("chunk 1", 0, 0)), Mark("batch 2", 200))
+    heights = {ingest_figure(progress, width=960).height for progress in (empty, full)}
+    assert len(heights) == 1
+    assert "nothing read yet" in ingest_figure(empty, width=960).body
+    assert full.lag_bytes == 1000
+
+
+def test_once_the_rows_are_there_the_bar_is_the_log():
+    progress = Progress("t", "running", rows=120, committed=120, total=100, log_head=1000, log_done=250)
+    progress = with_mark(progress, Mark("batch 1", 250, 500))
+    body = ingest_figure(progress, width=1040).body
+    assert "25 % of the log committed" in body
+    assert "25 % read, not committed" in body
+    assert "100 + 20 changes" in body
+
+
+def test_hostile_names_stay_text_in_every_part():
+    evil = "<img src=x onerror=alert(1)>"
+    progress = Progress(evil, "failed", key=evil, facts=(ChunkFacts(3, evil, evil),), error=evil)
+    progress = replace(with_mark(progress, Mark(evil, 0, 10, note=evil)), log_head=10, log_name=evil)
+    body = ingest_figure(progress, width=1040).body
+    assert "<img" not in body
+    assert "&lt;img" in body
+
+
+def test_six_hundred_chunks_stay_a_small_picture():
+    chunks = dict.fromkeys(range(300), "committed") | {300: "reading", 301: "read"}
+    facts = tuple(ChunkFacts(400_000, n, n + 1) for n in range(600))
+    progress = Progress("t", "running", chunk_count=600, chunks=chunks, facts=facts)
+    assert len(ingest_figure(progress, width=1040).body) < 50_000
+    assert (
+        len(ingest_figure(replace(progress, facts=facts[:4], chunk_count=4, chunks={}), width=1040).body)
+        < 6_000
+    )
