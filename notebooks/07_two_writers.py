@@ -15,9 +15,12 @@
 # %% [markdown]
 # # 7 · Two writers
 #
-# Two programs write to one table at the same time. Nobody gave either of them a lock, and the store knows nothing of transactions. Still no row is lost and none is doubled. **One idea: a commit is one file that must not exist yet. Who finds it there looks again, and decides whether its work still holds.**
+# Two programs write to one table at the same time. Nobody gave either of them a lock, and the store knows
+# nothing of transactions. Still no row is lost and none is doubled. **One idea: a commit is one file that
+# must not exist yet. Who finds it there looks again, and decides whether its work still holds.**
 #
-# You will step two real writers by hand, one step at a time, as often as you like: the order is yours, so the outcome is the same in every run.
+# You will step two real writers by hand, one step at a time, as often as you like: the order is yours, so
+# the outcome is the same in every run.
 
 # %% tags=["parameters"]
 seed = 7
@@ -67,7 +70,8 @@ walk
 #
 # - It **looks**: #3 is the newest snapshot. All it does is based on that.
 # - It writes data files and manifests under fresh names. No snapshot names them, so nobody sees them.
-# - It **publishes**: it puts `snapshot-4`, *if there is no such file yet*. This one operation is the commit.
+# - It **publishes**: it puts `snapshot-4`, *if there is no such file yet*. This one operation is the
+#   commit.
 
 # %%
 assert table.scan().count() == rows_before + 10
@@ -115,7 +119,8 @@ race.run("A")
 race.view("Append against append")
 
 # %% [markdown]
-# The crossed-out #5 is A's lost try: the store said *this file is there already*. A removed the two manifest lists that had become wrong, looked at #5, and published #6.
+# The crossed-out #5 is A's lost try: the store said *this file is there already*. A removed the two
+# manifest lists that had become wrong, looked at #5, and published #6.
 
 # %%
 a, b = race.outcome("A"), race.outcome("B")
@@ -130,7 +135,8 @@ print(a, "·", b)
 # %% [markdown]
 # ## Two compactions
 #
-# Now both merge all runs into one. Each takes the same files away and adds one of its own. A stands before its publish, B runs through, A goes on.
+# Now both merge all runs into one. Each takes the same files away and adds one of its own. A stands before
+# its publish, B runs through, A goes on.
 
 # %%
 compactions = course.task(
@@ -153,14 +159,17 @@ compactions.check(answer)
 
 # %%
 before = table.scan().to_arrow().sort_by("order_id")
-merging = course.Race(table, {"A": lambda t: t.compact(full=True), "B": lambda t: t.compact(full=True)}, seed=seed)
+merging = course.Race(
+    table, {"A": lambda t: t.compact(full=True), "B": lambda t: t.compact(full=True)}, seed=seed
+)
 merging.run("A", until="publish")
 merging.run("B")
 merging.run("A")
 merging.view("Compaction against compaction")
 
 # %% [markdown]
-# The dashed line shows who was in the way, and the panel gives the engine's own words. A removed all it had written, so nothing is left over.
+# The dashed line shows who was in the way, and the panel gives the engine's own words. A removed all it had
+# written, so nothing is left over.
 
 # %%
 refused = merging.outcome("A")
@@ -174,7 +183,8 @@ print(refused.said)
 # %% [markdown]
 # ## A compaction and an append
 #
-# Compactions are slow and writers do not wait for them. A merges; meanwhile B appends an update of an order that A is merging.
+# Compactions are slow and writers do not wait for them. A merges; meanwhile B appends an update of an order
+# that A is merging.
 
 # %%
 mixed = course.task(
@@ -186,7 +196,7 @@ mixed = course.task(
         "refused": "it is refused: the table has changed",
         "stale": "it is published, and B's update is lost under A's older row",
     },
-    hint="Are all files that A takes away still there? And which run is newer: B's at level 0, or A's output?",
+    hint="Are all files that A takes away still there? Which run is newer: B's at level 0, or A's output?",
     why="Its inputs are all still live. B's run lies above A's output at level 0, so B's newer row wins.",
 )
 mixed
@@ -218,19 +228,21 @@ busy.view("Compaction against append")
 # %% [markdown]
 # ## Deletes of files that are being compacted
 #
-# A table without a primary key deletes in another way: it marks places in a file (a *deletion vector*), and takes the file's rows away so. Now A merges three files into one, and B marks a few rows of the first of them as deleted.
+# A table without a primary key deletes in another way: it marks places in a file (a *deletion vector*), and
+# takes the file's rows away so. Now A merges three files into one, and B marks a few rows of the first of
+# them as deleted.
 
 # %%
 deletes = course.task(
     "compact, delete",
-    "All files that A took as inputs are still live: B only marked rows in one. May A publish its merged file?",
+    "All files that A took as inputs are still live: B only marked rows in one. May A publish its file?",
     answer="refused",
     options={
         "again": "yes: the files it takes away are all there",
         "refused": "no: its output still holds the rows that B deleted",
     },
     hint="A read its inputs before B marked the rows. What is in A's output, and who would mask it there?",
-    why="A's output holds what B deleted, and B's marks belong to a file that A takes away: rows would come back.",
+    why="A's output holds what B deleted, and B's marks belong to a file A takes away: rows would come back.",
 )
 deletes
 
@@ -261,7 +273,8 @@ assert events.scan().count() == 300 - 9, "what B deleted stays deleted"
 print(marking.outcome("A").said)
 
 # %% [markdown]
-# The other way round the delete is the one that comes late. It can look again: it finds the rows in the merged file and marks them there.
+# The other way round the delete is the one that comes late. It can look again: it finds the rows in the
+# merged file and marks them there.
 
 # %%
 late = course.Race(
@@ -277,13 +290,14 @@ late.view("Delete against compaction")
 # %% [markdown]
 # ## An overwrite and an append
 #
-# `overwrite` replaces all rows. Here order decides. A wants to replace everything by 10 orders, B adds 10 others. Each try of an overwrite looks at what is there *then*.
+# `overwrite` replaces all rows. Here order decides. A wants to replace everything by 10 orders, B adds 10
+# others. Each try of an overwrite looks at what is there *then*.
 
 # %%
 replacing = course.task(
     "overwrite, append",
-    "A, the overwrite, stands before its publish; B's append of 10 rows is published; A goes on and publishes. "
-    "How many rows are in the table?",
+    "A, the overwrite, stands before its publish; B's append of 10 rows is published; A goes on and "
+    "publishes. How many rows are in the table?",
     answer=10,
     hint="A lost its try and looked again. Which files does it take away the second time?",
     why="Looking again, A takes B's file away too. The table is as if B had come first and A after it.",
@@ -310,7 +324,8 @@ assert table.scan().count() == 10
 whole.view("Overwrite against append")
 
 # %% [markdown]
-# In every one of these races the result is that of *some* order of the two, one after the other. That is what *serializable* means, and no lock was needed.
+# In every one of these races the result is that of *some* order of the two, one after the other. That is
+# what *serializable* means, and no lock was needed.
 
 # %%
 timeline = widgets.SnapshotTimeline(table)
@@ -328,12 +343,15 @@ course.progress()
 #
 # - A commit is one *put if absent*. Everything before it is invisible, everything after it is decoration.
 # - Who loses looks again. Files that were only **added** stay right, so appends always get through.
-# - What **takes files away** is checked against what is there now: gone, or marked meanwhile, means refused.
+# - What **takes files away** is checked against what is there now: gone, or marked meanwhile, means
+#   refused.
 # - A refused commit removes its files and changes nothing. Do it again on the newer snapshot.
 #
 # ## Two questions to try
 #
-# 1. Race three writers (`{"A": …, "B": …, "C": …}`), all appending, all standing before their publish. How often does the last one lose?
-# 2. Let A stand before it writes its *data* instead (`until="data"`) while B compacts. Is A, a compaction, still refused? Why?
+# 1. Race three writers (`{"A": …, "B": …, "C": …}`), all appending, all standing before their publish. How
+#    often does the last one lose?
+# 2. Let A stand before it writes its *data* instead (`until="data"`) while B compacts. Is A, a compaction,
+#    still refused? Why?
 #
 # Next: **08 · Crash lab**, where a writer does not come back at all.

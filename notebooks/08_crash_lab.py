@@ -15,7 +15,9 @@
 # %% [markdown]
 # # 8 · Crash lab
 #
-# A machine stops in the middle of a commit. Half a file is on the disk, the snapshot may be there or not, and the program that knew is gone. **One idea: everything is written under names that nothing points to, until one last file makes it count. So a kill at any step leaves the table as before, or as after.**
+# A machine stops in the middle of a commit. Half a file is on the disk, the snapshot may be there or not,
+# and the program that knew is gone. **One idea: everything is written under names that nothing points to,
+# until one last file makes it count. So a kill at any step leaves the table as before, or as after.**
 #
 # Here you kill real work at *every* step, open what is left, and look.
 
@@ -41,7 +43,9 @@ print(f"{table.scan().count()} orders in 3 commits of the user loader, numbered 
 # %% [markdown]
 # ## What a commit does to the store
 #
-# The lab runs the work on a copy of the table and writes down each operation that changes something: files begun, written, published, removed. Reads change nothing, so a kill before a read leaves the same as a kill before the next change.
+# The lab runs the work on a copy of the table and writes down each operation that changes something: files
+# begun, written, published, removed. Reads change nothing, so a kill before a read leaves the same as a
+# kill before the next change.
 
 # %%
 commit = course.CrashLab(
@@ -61,7 +65,7 @@ visible = course.task(
     f"{publish + 2}. Does a new process see the 20 rows?",
     answer=lambda: commit.kill_at(publish + 1).visible,
     hint="Which operation makes the files count: the one that names them, or a hint where to look first?",
-    why="The snapshot file is the commit. LATEST is a hint; a reader that finds it stale looks for the next number.",
+    why="The snapshot file is the commit. LATEST is a hint: a reader also looks whether a next one is there.",
 )
 visible
 
@@ -72,7 +76,8 @@ visible.check(answer)
 # %% [markdown]
 # ## Kill it at every step
 #
-# Each column is one life of the commit, which ends there. The bar says what a new process finds, the small bars count the files that nothing names. Move with ← and →: what is crossed out did not happen any more.
+# Each column is one life of the commit, which ends there. The bar says what a new process finds, the small
+# bars count the files that nothing names. Move with ← and →: what is crossed out did not happen any more.
 
 # %%
 commit.view(at=publish)
@@ -85,7 +90,9 @@ assert {crash.rows for crash in crashes} == {200, 220}, "all 20 rows or none"
 print(f"{len(crashes) - 1} crashes: nothing lost, nothing half done")
 
 # %% [markdown]
-# For each of them the lab opened the table anew, verified every invariant (`table.check()`), did the work again, and verified again. It used the same user and number, so a commit that had got through was recognised and added nothing.
+# For each of them the lab opened the table anew, verified every invariant (`table.check()`), did the work
+# again, and verified again. It used the same user and number, so a commit that had got through was
+# recognised and added nothing.
 
 # %%
 replay = course.task(
@@ -109,13 +116,15 @@ replay.check(answer)
 # %% [markdown]
 # ## Orphans
 #
-# What a killed writer leaves behind is named by nothing: *orphans*. Readers never see them, but they take space until somebody looks for them. `remove_orphans` does. By default it spares files younger than a day, which a running writer may yet name.
+# What a killed writer leaves behind is named by nothing: *orphans*. Readers never see them, but they take
+# space until somebody looks for them. `remove_orphans` does. By default it spares files younger than a day,
+# which a running writer may yet name.
 
 # %%
 most = course.task(
     "most orphans",
-    "Before which operation must the process be killed to leave **the most** orphans? Give the number in the list "
-    "above.",
+    "Before which operation must the process be killed to leave **the most** orphans? Give its number in "
+    "the list above.",
     answer=1 + max(range(len(crashes)), key=lambda place: crashes[place].orphans),
     hint="Files pile up until something names them. Which is the last moment at which nothing does?",
     why="Just before the snapshot is put: all files are written, and none of them counts yet.",
@@ -135,7 +144,8 @@ print(f"{worst.orphans} files, {worst.orphan_bytes:,} bytes")
 # %% [markdown]
 # ## A compaction that dies
 #
-# A compaction reads many files, writes one, and takes the others away. Taking away is done in the manifest only: the old files stay on the disk until expiry. So a kill can lose nothing here either.
+# A compaction reads many files, writes one, and takes the others away. Taking away is done in the manifest
+# only: the old files stay on the disk until expiry. So a kill can lose nothing here either.
 
 # %%
 compaction = course.CrashLab(table, lambda t: t.compact(full=True), name="a compaction", seed=seed)
@@ -212,7 +222,8 @@ timeline
 #
 # ## Two questions to try
 #
-# 1. Give the commit no `user` and `identifier`, and kill it after the put. How many snapshots are there when the work is done again? Are the rows wrong?
+# 1. Give the commit no `user` and `identifier`, and kill it after the put. How many snapshots are there
+#    when the work is done again? Are the rows wrong?
 # 2. Kill `t.delete(col("order_id") < 50)` at every step. What is its worst crash?
 #
 # Next: **09 · Changelogs**, what a reader that follows the table is told.

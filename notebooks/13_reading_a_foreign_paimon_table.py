@@ -15,9 +15,12 @@
 # %% [markdown]
 # # 13 · Reading a foreign Paimon table
 #
-# So far every table was made here. But the format is Apache Paimon's, and Flink, Spark or a Java program may have written yours. **One idea: a table is its files. Whoever follows the format may read it, write to it, compact it, and hand it on.**
+# So far every table was made here. But the format is Apache Paimon's, and Flink, Spark or a Java program
+# may have written yours. **One idea: a table is its files. Whoever follows the format may read it, write to
+# it, compact it, and hand it on.**
 #
-# Two tables wait in the checkout: one written by Java Paimon 2.0.0, one by pypaimon 2.1.0. This notebook works on copies.
+# Two tables wait in the checkout: one written by Java Paimon 2.0.0, one by pypaimon 2.1.0. This notebook
+# works on copies.
 
 # %% tags=["parameters"]
 seed = 7
@@ -54,7 +57,8 @@ table
 print((java.folder / "schema" / "schema-0").read_text())
 
 # %% [markdown]
-# Nothing in there is ours: our own options begin with `tablestore.`, and there is none. The commits name their user, and every Parquet file names its maker.
+# Nothing in there is ours: our own options begin with `tablestore.`, and there is none. The commits name
+# their user, and every Parquet file names its maker.
 
 # %%
 assert not [name for name in table.options if name.startswith("tablestore.")]
@@ -64,7 +68,9 @@ assert {commit["commit_user"] for commit in commits} == {"java"}
 
 def makers(table):
     """Who wrote the live data files."""
-    files = [f"{table.location}/bucket-{f['bucket']}/{f['file_name']}" for f in table.inspect.levels().to_pylist()]
+    files = [
+        f"{table.location}/bucket-{f['bucket']}/{f['file_name']}" for f in table.inspect.levels().to_pylist()
+    ]
     return sorted({pq.ParquetFile(file).metadata.created_by.split(" version")[0] for file in files})
 
 
@@ -82,7 +88,8 @@ assert ours.equals(java.rows.sort_by("k"))
 print(f"{ours.num_rows} rows, {ours.num_columns} columns: equal to what Java reads")
 
 # %% [markdown]
-# pypaimon's table too. Its writer marked each row with an operation, and the table says which column that is.
+# pypaimon's table too. Its writer marked each row with an operation, and the table says which column that
+# is.
 
 # %%
 python = foreign.foreign("python", here)
@@ -93,7 +100,8 @@ python.table.scan().to_pandas()
 # %% [markdown]
 # ## See it
 #
-# Every widget draws a foreign table as it draws one of ours, since all of them read the same metadata. One line opens everything at once.
+# Every widget draws a foreign table as it draws one of ours, since all of them read the same metadata. One
+# line opens everything at once.
 
 # %%
 workbench = widgets.Workbench(table, bucket=0)
@@ -117,7 +125,8 @@ runs.check(answer)
 # %% [markdown]
 # ## What is known, and what is not
 #
-# Java's compactions can be seen: which files went in and came out stands in the manifests. *Why* they happened does not, since Java does not write it down.
+# Java's compactions can be seen: which files went in and came out stands in the manifests. *Why* they
+# happened does not, since Java does not write it down.
 
 # %%
 seen = table.inspect.compactions().to_pylist()
@@ -150,20 +159,23 @@ fires.check(answer)
 # %% [markdown]
 # ## Write to it
 #
-# Before you write to somebody's table, look what the write brings along. A commit also expires old snapshots, as the table's options say; these say nothing, so Paimon's defaults hold: at least 10 snapshots stay, older ones go after an hour. A dry run tells.
+# Before you write to somebody's table, look what the write brings along. A commit also expires old
+# snapshots, as the table's options say; these say nothing, so Paimon's defaults hold: at least 10 snapshots
+# stay, older ones go after an hour. A dry run tells.
 
 # %%
 assert not [name for name in table.options if name.startswith("snapshot.")]
 print(table.expire_snapshots(dry_run=True).text)
 
 # %% [markdown]
-# Time travel to these snapshots would be gone. We keep them: `with_options` changes an option for this use only, and nothing is stored.
+# Time travel to these snapshots would be gone. We keep them: `with_options` changes an option for this use
+# only, and nothing is stored.
 
 # %%
 mine = table.with_options({"snapshot.num-retained.min": 1000, "write-only": True})
 next_id = course.task(
     "the next snapshot",
-    f"Java's newest snapshot is #{commits[-1]['snapshot_id']}. We write a few rows. Which id does our snapshot get?",
+    f"Java's newest snapshot is #{commits[-1]['snapshot_id']}. We write a few rows. Which id do they get?",
     answer=commits[-1]["snapshot_id"] + 1,
     hint="Snapshots are numbered by the table, whoever writes them.",
     why="The next free name. Two engines that write at once race for it, exactly as in notebook 07.",
@@ -203,7 +215,9 @@ workbench
 # %% [markdown]
 # ## Hand it back
 #
-# What we wrote is Paimon. If pypaimon is installed here, in this environment or in the one that the tests make, it reads the table now. (`pip install pypaimon` wants an older pyarrow, so give it an environment of its own.)
+# What we wrote is Paimon. If pypaimon is installed here, in this environment or in the one that the tests
+# make, it reads the table now. (`pip install pypaimon` wants an older pyarrow, so give it an environment of
+# its own.)
 
 # %%
 theirs = foreign.read_by_pypaimon(table)
@@ -216,7 +230,9 @@ else:
 # %% [markdown]
 # ## What is refused, by name
 #
-# Paimon has features that are not carried out here. Guessing would damage your table, so such a table is refused before a byte is read or written, and the error names the feature. Here are copies whose schema file asks for some.
+# Paimon has features that are not carried out here. Guessing would damage your table, so such a table is
+# refused before a byte is read or written, and the error names the feature. Here are copies whose schema
+# file asks for some.
 
 # %%
 asked = {
@@ -224,22 +240,28 @@ asked = {
     "metadata.iceberg.storage": "table-location",
     "data-evolution.enabled": "true",
 }
+
+
+def said(act, copy):
+    """The refusal of `act`, or `fine`."""
+    try:
+        act(copy)
+    except ts.Unsupported as refusal:
+        return str(refusal)
+    return "fine"
+
+
 for option, value in asked.items():
     copy = foreign.with_options(java.folder, here, {option: value})
-    for what, act in (("read", lambda t: t.scan().count()), ("write", lambda t: t.write(changed))):
-        try:
-            act(copy)
-        except ts.Unsupported as refusal:
-            assert option in str(refusal)
-            print(f"{what:5} {refusal}")
-        else:
-            print(f"{what:5} {option}: fine")
+    reads, writes = said(lambda t: t.scan().count(), copy), said(lambda t: t.write(changed), copy)
+    assert option in writes, "the refusal names the option"
+    print(f"{option}\n  read   {reads}\n  write  {writes}")
 
 # %%
 refused = course.task(
     "refused or read",
-    "A table has `metadata.iceberg.storage` set: each commit must also write metadata for Iceberg. What does this "
-    "engine do with it?",
+    "A table has `metadata.iceberg.storage` set: each commit must also write metadata for Iceberg. What "
+    "does this engine do with it?",
     answer="reads",
     options={
         "both": "reads and writes it, and leaves the Iceberg metadata out",
@@ -258,7 +280,8 @@ refused.check(answer)
 # %% [markdown]
 # ## Your own table
 #
-# Set `path` in the second cell to a Paimon table of yours and run all. `workbench open PATH` in a shell does the same.
+# Set `path` in the second cell to a Paimon table of yours and run all. `workbench open PATH` in a shell
+# does the same.
 
 # %%
 yours = ts.open(path) if path else table
@@ -266,7 +289,9 @@ print(f"{yours.name}: {yours.inspect.snapshots().num_rows} snapshots, {yours.ins
 widgets.SnapshotTimeline(yours)
 
 # %%
-assert json.loads((java.folder / "schema" / "schema-0").read_text())["options"] == table.options, "options as Java's"
+assert json.loads((java.folder / "schema" / "schema-0").read_text())["options"] == table.options, (
+    "options as Java's"
+)
 course.progress()
 
 # %% [markdown]
@@ -279,7 +304,9 @@ course.progress()
 #
 # ## Two questions to try
 #
-# 1. Open `course.foreign.foreign("python", here)` in a `Workbench` and compact it fully. Does pypaimon still read it?
-# 2. `table.what_if({"num-sorted-run.compaction-trigger": 8})` replays Java's history: what would have been different?
+# 1. Open `course.foreign.foreign("python", here)` in a `Workbench` and compact it fully. Does pypaimon
+#    still read it?
+# 2. `table.what_if({"num-sorted-run.compaction-trigger": 8})` replays Java's history: what would have been
+#    different?
 #
 # This is the last notebook of the course. Point the widgets at a table you care about.

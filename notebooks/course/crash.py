@@ -199,11 +199,12 @@ class _Copy:
 
 def story(name: str, table: str, crashes: Sequence[Crash]) -> StepsModel:
     """The crashes as steps: one lane, plateaus of what a new process finds, bars of orphans."""
-    found = Track("found after", tuple(f"{_span(c)} · {c.rows:,} rows" for c in crashes))
+    found = Track("snapshots", tuple(_span(c).replace(" ", "") for c in crashes))
+    rows = Track("rows", tuple(f"{c.rows:,}" for c in crashes))
     orphans = Track("orphans", tuple(c.orphans for c in crashes))
     subtitle = f"{table} · once before each of {len(crashes) - 1} changes"
     steps = tuple(_step(crash) for crash in crashes)
-    lanes, tracks = ("operations",), (found, orphans)
+    lanes, tracks = ("operations",), (found, rows, orphans)
     code = "lab.kill_at({index})"
     return StepsModel(f"Killing {name}", subtitle, lanes, steps, tracks=tracks, code=code, fatal=True)
 

@@ -41,7 +41,7 @@ class Operation:
 
     @property
     def kind(self) -> str:
-        """What it is for in the life of a commit: read, data, manifest, publish, hint, clean."""
+        """What it is for in a commit: read, data, manifest (any metadata), publish, hint, clean."""
         if self.verb in ("delete", "rmdir"):
             return CLEAN
         if not self.writes:
@@ -50,7 +50,7 @@ class Operation:
             return HINT
         if re.fullmatch(r"snapshot-\d+", self.name):
             return PUBLISH
-        return MANIFEST if "/manifest/" in self.path else DATA
+        return DATA if "/bucket-" in self.path else MANIFEST
 
     @property
     def snapshot(self) -> int | None:

@@ -236,9 +236,9 @@ def _plateaus(at: Layout, track: Track, y: float, index: int) -> str:
         here = start <= index < place
         edge = {"stroke": var("ink") if here else var("line2")}
         parts.append(rect(left + 1.5, y + 6.5, right - left - 3, 21, rx=2, fill=var("sel-tint"), **edge))
-        shown = fit(track.values[start], right - left - 12, size=11)
+        shown = str(track.values[start])
         middle = (left + right) / 2
-        if shown not in ("", "…"):
+        if text_width(shown, size=11) <= right - left - 8:
             ink = "ink" if here else "ink2"
             parts.append(text(middle, y + 21, shown, size=11, fill=ink, text_anchor="middle"))
         start = place

@@ -22,7 +22,7 @@ LETTERS = {
 NAMES = {
     "read": "reads",
     "data": "writes data",
-    "manifest": "writes manifests",
+    "manifest": "writes metadata",
     "publish": "publishes",
     "hint": "moves a hint",
     "clean": "removes",
