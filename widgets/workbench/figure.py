@@ -14,14 +14,14 @@ HEAD, STRIP, REASON = 40, 30, 18
 
 def head_figure(head: Head, *, width: float) -> Figure:
     """Name, what it is, how much it holds; below it what does not work, and why."""
-    facts = fit(head.facts, width * 0.46)
+    facts = fit(head.summary, width * 0.46)
     room = width - 32 - text_width(facts) - 16
     name = fit(head.name, max(room * 0.6, 60), size=15, weight=600)
     after = 16 + text_width(name, size=15, weight=600) + 10
     kind = fit(head.kind, room - after) if room - after > 60 else ""
     body = text(16, 26, name, size=15, fill="ink", weight=600) + text(after, 26, kind)
     body += text(width - 16, 26, facts, text_anchor="end")
-    label = f"{head.name}: {head.kind}, {head.facts}"
+    label = f"{head.name}: {head.kind}, {head.summary}"
     top = Figure(width, HEAD, body + line(0, HEAD, width, HEAD), label)
     return _svg.stack([top, able_figure(head, width=width)]) if head.warning else top
 

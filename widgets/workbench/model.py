@@ -34,10 +34,15 @@ class Head:
 
     name: str
     kind: str
-    facts: str
+    facts: tuple[tuple[str, str], ...]
     able: tuple[Able, ...] = ()
     warning: str = ""
     buckets: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """`3 snapshots · 12 files · 920 MiB · 23.3 M rows stored`."""
+        return " · ".join(f"{number} {noun}".strip() for number, noun in self.facts)
 
     @property
     def reasons(self) -> tuple[Able, ...]:
@@ -76,14 +81,18 @@ def _abilities(source: object) -> tuple[Able, ...]:
 
 
 def _warning(source: object, able: tuple[Able, ...]) -> str:
-    """Something is not supported, or the table is another engine's; empty for an ordinary table of ours."""
+    """What this version cannot do here, or that the table is another engine's; empty for one of ours.
+
+    That no rows can be deleted is a choice of many tables, and told only where there is more to tell.
+    """
     missing = [each.verb for each in able if not each.works]
+    own = OWN in option_map(source)
     if "read" in missing:
         return "Metadata only. Snapshots, levels and sizes are shown; rows are not read."
-    if missing:
+    if missing and not (own and missing == ["delete"]):
         return f"Not everything works here: no {_listed(missing)}."
-    if able and OWN not in option_map(source):
-        return "Another engine's table. Everything works; compaction goes on by its options."
+    if able and not own:
+        return "Another engine's table: everything works, under its own options."
     return ""
 
 
@@ -126,18 +135,23 @@ def _number(text: object) -> int:
         return 0
 
 
-def facts_of(files: pa.Table, snapshots: int) -> str:
-    """`3 snapshots · 12 files · 920 MiB · 23.3 M rows`."""
-    parts = [fmt.plural(snapshots, "snapshot"), fmt.plural(files.num_rows, "file")]
+def facts_of(files: pa.Table, snapshots: int) -> tuple[tuple[str, str], ...]:
+    """How many snapshots, files, bytes and rows: each a number and its noun."""
+    facts = [_counted(snapshots, "snapshot"), _counted(files.num_rows, "file")]
     if files.num_rows:
-        parts.append(fmt.bytes_text(pc.sum(files["bytes"]).as_py() or 0))
-        parts.append(f"{fmt.short_count(pc.sum(files['rows']).as_py() or 0)} rows stored")
-    return " · ".join(parts)
+        facts.append((fmt.bytes_text(pc.sum(files["bytes"]).as_py() or 0), ""))
+        facts.append((fmt.short_count(pc.sum(files["rows"]).as_py() or 0), "rows stored"))
+    return tuple(facts)
+
+
+def _counted(number: int, noun: str) -> tuple[str, str]:
+    count, _, word = fmt.plural(number, noun).partition(" ")
+    return count, word
 
 
 def text_of(head: Head) -> str:
     """The head in a terminal."""
-    lines = [f"{head.name}  {head.kind}", head.facts]
+    lines = [f"{head.name}  {head.kind}", head.summary]
     if head.warning:
         lines.append(f"▲ {head.warning}")
         lines += ["  ".join(f"{'✓' if able.works else '–'} {able.verb}" for able in head.able)]

@@ -8,10 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import tablestore as ts
+from widgets._source import option_map
 from widgets._view import View
+from widgets.changelog.widget import ChangelogView
+from widgets.explorer.widget import FileExplorer
 from widgets.findings.widget import Findings
 from widgets.merge.widget import MergeView
 from widgets.pruning.widget import PruningExplainer
+from widgets.what_if.widget import WhatIf
+
+STRATEGY = "tablestore.compaction.strategy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +43,17 @@ def _merge(source: Any, opened: str) -> View:
     return MergeView(source, partition=partition or None, bucket=int(bucket) if bucket else None)
 
 
+def _what_if(source: Any, opened: str) -> View:
+    """The table's history under the other strategy."""
+    held = option_map(source).get(STRATEGY, "universal")
+    return WhatIf(source, {STRATEGY: "universal" if held == "leveled" else "leveled"}, opened=opened)
+
+
 TOOLS: tuple[Tool, ...] = (
+    Tool("files", "Files", lambda source, _opened: FileExplorer(source), _needs_table),
     Tool("merge", "Merge", _merge, _needs_key),
+    Tool("changelog", "Changelog", lambda source, _opened: ChangelogView(source), _needs_key),
     Tool("pruning", "Pruning", lambda source, _opened: PruningExplainer(source), _needs_table),
+    Tool("what_if", "What if", _what_if, _needs_key),
     Tool("findings", "Doctor", lambda source, _opened: Findings(source), _needs_table),
 )

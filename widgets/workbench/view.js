@@ -34,7 +34,7 @@ function renderWorkbench({ model, el, host, signal }) {
     const h = model.get("head") || {};
     name.textContent = name.title = h.name || "";
     kind.textContent = kind.title = h.kind || "";
-    facts.textContent = h.facts || "";
+    facts.replaceChildren(...(h.facts || []).flatMap(([number, noun], i) => [i ? " · " : "", lwEl("b", {}, number), noun ? " " + noun : ""]));
     const warns = (h.able || []).some((a) => !a[1]);
     able.hidden = !h.warning;
     able.classList.toggle("lw-warns", warns);

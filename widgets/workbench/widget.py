@@ -77,7 +77,7 @@ class Workbench(anywidget.AnyWidget):
         self.head = {
             "name": head.name,
             "kind": head.kind,
-            "facts": head.facts,
+            "facts": [list(fact) for fact in head.facts],
             "warning": head.warning,
             "able": [[able.verb, able.works, able.why] for able in head.able],
             "reasons": [[able.verb, able.why] for able in head.reasons],
