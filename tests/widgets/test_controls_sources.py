@@ -306,3 +306,11 @@ def test_the_static_picture_draws_the_settings_the_page_has_inputs_for(width):
 )
 def test_what_a_sum_says_beyond_its_comparisons_is_kept(lines, said, left):
     assert rules._beyond(lines, said) == left
+
+
+def test_hundreds_of_runs_stay_a_small_picture():
+    source = simulator({TRIGGER: 5, "num-sorted-run.stop-trigger": 8}, flushes=300)
+    controls = CompactionControls(source)
+    assert len(controls.model.runs) == 300
+    assert len(controls.frame["svg"]) < 12_000
+    assert ">300 runs<" in controls.frame["svg"]

@@ -6,6 +6,8 @@ right. The live panel has inputs of the page above this picture; a static one dr
 model → `Figure`. Called by the widget and by the static export.
 """
 
+from itertools import groupby
+
 from widgets import _format as fmt
 from widgets._svg import Figure, code, fit, group, hatch, line, num, path, rect, text, text_width, wrap
 from widgets._theme import level_fill, var
@@ -114,9 +116,12 @@ def _meter(model: ControlsModel, x: float, y: float, width: float) -> str:
     many = fmt.plural(found, noun)
     step = (width - max(62, text_width(many, weight=600) + 8)) / places
     parts = []
-    for place in range(places):
+    if step < 4:  # too many for a block each
+        parts.append(rect(x, y + 3, places * step - 2, 9, rx=1, fill=var("line")))
+        parts.append(rect(x, y + 3, max(found * step - 2, 0), 9, rx=1, fill=var("ink2")))
+    for place in range(places if step >= 4 else 0):
         fill = var("ink2") if place < found else var("line")
-        parts.append(rect(x + place * step, y + 3, max(step - 2, 1), 9, rx=1, fill=fill))
+        parts.append(rect(x + place * step, y + 3, step - 2, 9, rx=1, fill=fill))
     trigger, stall = (x + value * step - 1 for value in (settings.trigger, settings.stop_trigger))
     for at in (trigger, stall):
         parts.append(line(at, y - 1, at, y + 16, stroke="ink", stroke_width="1.75"))
@@ -194,6 +199,8 @@ def _boxes(
     """A small box a run, shaded by level; the planned ones ringed."""
     step, left = min(15.0, room / max(len(runs), 1)), x
     parts = []
+    if step < 3:
+        return _bar_of(runs, x, y, num_levels, dashed=dashed, room=room)
     for run in runs:
         wide = max(step - (4 if step >= 9 else 1.5), 1.0)
         fill = level_fill(run.level, num_levels)
@@ -209,6 +216,23 @@ def _boxes(
         first, last = left + taken[0] * step, left + (taken[-1] + 1) * step
         parts.append(rect(first - 1, y, last - first + 1, 22, rx=3, **outline))
     return group(*parts), x
+
+
+def _bar_of(
+    runs: tuple[RunSummary, ...], x: float, y: float, num_levels: int, *, dashed: bool, room: float
+) -> tuple[str, float]:
+    """More runs than there is room for: one box for neighbours of one level, ringed if all are planned."""
+    parts, step, start = [], room / len(runs), x
+    for (level, planned), same in groupby(runs, key=lambda run: (run.level, run.planned)):
+        wide = max(len(list(same)) * step, 3.0)
+        fill = level_fill(level, num_levels)
+        parts.append(rect(x + 1, y + 2, wide - 1.5, 18, rx=1, fill=fill, stroke=var("edge"), class_="box"))
+        if planned:
+            ring = {"stroke_dasharray": "4 3"} if dashed else {}
+            outline = {"fill": "none", "stroke": var("compact"), "stroke_width": "1.5"} | ring
+            parts.append(rect(x - 1, y, wide + 2.5, 22, rx=3, **outline))
+        x += wide + 3
+    return group(*parts), max(x, start)
 
 
 def _words(model: ControlsModel, x: float, y: float, width: float) -> tuple[str, float]:

@@ -262,7 +262,7 @@ class CompactionControls(View):
             self.refresh()
         pick = self._model.pick
         if pick is not None and pick.fires:
-            self._start(lambda: self._compact(pick), f"Compacting {pick.place}: {len(pick.inputs)} files …")
+            self._start(lambda: self._at_work(pick), f"Compacting {pick.place}: {len(pick.inputs)} files …")
         return self
 
     def run_until_quiet(self) -> Self:
@@ -334,6 +334,12 @@ class CompactionControls(View):
         self.done = (*self.done, report)[-KEPT:]
         self._model = self._model.did(tuple(lines if len(lines) <= 2 else lines[-1:]))
         self.refresh_linked()
+
+    def _at_work(self, pick: Pick) -> None:
+        """Carry out a pick; linked levels show that it is being written."""
+        if not self.simulated and self.plan:
+            self.plan = {**self.plan, "running": {"share": 0.0, "written": 0, "expected": pick.written}}
+        self._compact(pick)
 
     def _hear(self, _step: str, done: float, total: float, note: str) -> None:
         """Progress of a round. What is not committed yet can be given up."""
