@@ -205,7 +205,8 @@ def text_form(progress: Progress) -> str:
     filled = min(round(24 * progress.rows / total), 24) if total else 0
     bar = "█" * filled + "░" * (24 - filled) if total else "·" * 24
     parts = [bar, fmt.percent(min(progress.rows, total), total) if total else ""]
-    parts.append(f"{progress.rows:,}" + (f" / {total:,}" if total and progress.rows <= total else "") + " rows")
+    of = f" / {total:,}" if total and progress.rows <= total else ""
+    parts.append(f"{progress.rows:,}{of} rows")
     if (speed := progress.mean_speed) is not None:
         parts.append(f"{fmt.short_count(speed)} rows/s")
     if (left := progress.left_s) is not None:

@@ -94,6 +94,11 @@ class IngestProgress(View):
         return self._progress
 
     @property
+    def code(self) -> str:
+        """The call that shows the same."""
+        return f"widgets.IngestProgress({self._progress.title!r}).run(job)"
+
+    @property
     def running(self) -> bool:
         """Whether the job is under way."""
         return self._worker is not None and self._worker.is_alive()
