@@ -123,7 +123,8 @@ def _run_size(
         done, whole = fmt.bytes_text(running.written), fmt.bytes_text(running.expected)
         same = done.split(" ")[-1] == whole.split(" ")[-1]
         words = f"{done.split(' ')[0] if same else done} of ≈ {whole}"
-        return text(x, middle, fit(words, frame.gutter - 12, size=11), size=11, fill="compact")
+        words = words if frame.gutter > 100 else fmt.percent(running.share, 1)
+        return text(x, middle, words, size=11, fill="compact")
     if not lane.count:
         return ""
     largest = beside or max(other.bytes for other in model.lanes) or 1
