@@ -160,7 +160,7 @@ def _index_reason(store: Store, filters: Filters, verdicts: Sequence[FileVerdict
     if not store.options.file_index_read:
         return "file-index.read.enabled is false"
     if any(v.entry.file.embedded_index is not None for v in verdicts):
-        return "indexes in the manifests; others are asked when a file is opened"
+        return "indexes in the manifests; others when a file is opened"
     beside = sum(any(n.endswith(".index") for n in v.entry.file.extra_files) for v in verdicts)
     if beside:
         return f"{_count(beside, 'index file')}, asked when a file is opened"

@@ -155,9 +155,17 @@ class Inspect:
         names = [n for n, f in vars(type(self)).items() if not n.startswith("_") and callable(f)]
         return f"Inspect({self._store.paths.root}: {', '.join(names)})"
 
-    def snapshots(self) -> pa.Table:
-        """Every snapshot there is, oldest first."""
-        return made(SNAPSHOTS, (_snapshot_row(s) for s in self._store.snapshots.all()))
+    def snapshots(self, *, only: int | None = None, newest: int | None = None) -> pa.Table:
+        """Every snapshot there is, oldest first; one `only`, which a tag may keep, or the `newest` so many:
+        no other file is read."""
+        snapshots = self._store.snapshots
+        if only is not None:
+            found = self._snapshot(only)
+            return made(SNAPSHOTS, [] if found is None else [_snapshot_row(found)])
+        if newest is None:
+            return made(SNAPSHOTS, (_snapshot_row(s) for s in snapshots.all()))
+        ids = snapshots.ids()[-newest:] if newest > 0 else []
+        return made(SNAPSHOTS, (_snapshot_row(snapshots.get(i)) for i in ids))
 
     def schemas(self) -> pa.Table:
         """Every schema; fields, keys and options as JSON."""

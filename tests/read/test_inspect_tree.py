@@ -54,6 +54,21 @@ def test_lists_and_manifests_are_those_that_the_files_hold(lake: ts.Lake) -> Non
         assert row["files_deleted"] == sum(m["_NUM_DELETED_FILES"] for m in there)
 
 
+def test_single_snapshots_are_read_alone(lake: ts.Lake) -> None:
+    table = filled(lake)
+    whole = table.inspect.snapshots()
+    assert table.inspect.snapshots(newest=2).equals(whole.slice(2))
+    assert table.inspect.snapshots(newest=99).equals(whole)
+    assert table.inspect.snapshots(newest=0).num_rows == 0
+    assert table.inspect.snapshots(only=2).equals(whole.slice(1, 1))
+    table.tags.create("kept", snapshot=1)
+    table.expire_snapshots(keep=1)
+    assert table.inspect.snapshots(only=1).equals(whole.slice(0, 1)), "a tag keeps it"
+    assert table.inspect.state(1).num_rows == 4
+    with pytest.raises(NotFound, match="no snapshot 2"):
+        table.inspect.snapshots(only=2)
+
+
 def test_entries_are_what_a_manifest_adds_and_removes(lake: ts.Lake) -> None:
     table = filled(lake)
     (delta,) = table.inspect.list_manifests(table.store.snapshots.latest().delta_manifest_list).to_pylist()

@@ -74,6 +74,7 @@ def test_a_difference_has_figures_that_add_up(table: ts.Table) -> None:
     assert figures["files"] == ("2", "1 moved, 1 kept")
     assert figures["rows in files"][1] == "no row of the table changed"
     assert figures["sorted runs"] == ("2", "L0 became L5")
+    assert figures["bytes"][1] == "unchanged"
     assert [row.sign for row in explorer.model.listing.rows] == ["↓"]
     assert explorer.model.listing.unchanged[0] == 1
     explorer.mode = "all"

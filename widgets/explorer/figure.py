@@ -297,27 +297,38 @@ def detail_figure(detail: Detail, *, width: float) -> Figure:
         words = f"first {len(shown):,} drawn"
         parts.append(text(width - MARGIN, 24, words, size=11, text_anchor="end"))
     pitch = inner / max(len(shown), 1)
+    fits = all(text_width(bounds, size=11) < pitch - 2 for *_, bounds in shown)
     for at, found in enumerate(shown):
-        parts.append(_row_group(found, MARGIN + at * pitch, pitch - 4, chosen=found[0] == detail.chosen))
+        mine = found[0] == detail.chosen
+        parts.append(_row_group(found, MARGIN + at * pitch, pitch - 4, chosen=mine, bounded=fits))
+        if mine and not fits:
+            parts.append(text(MARGIN, 36 + GROUP + 18, fit(_group_words(found), inner, size=11), size=11))
     y = 36 + GROUP + 34.0
     parts.append(_chunk_table(detail, y, width))
     height = y + HEAD + len(detail.chunks) * CHUNK + (24 if len(detail.chunks) < detail.columns else 8)
     return Figure(width, height, "".join(parts))
 
 
-def _row_group(found: tuple[int, int, int, str], x: float, wide: float, *, chosen: bool) -> str:
+def _group_words(found: tuple[int, int, int, str]) -> str:
     number, rows, size, bounds = found
+    words = f"group {number}: {rows:,} rows, {fmt.bytes_text(size)}"
+    return f"{words}, {bounds}" if bounds else words
+
+
+def _row_group(
+    found: tuple[int, int, int, str], x: float, wide: float, *, chosen: bool, bounded: bool
+) -> str:
+    number, _, size, bounds = found
     parts = [rect(x, 36, wide, GROUP, rx=2, fill=var("l3"), stroke=var("edge"), class_="box")]
     words = fmt.bytes_text(size)
     if text_width(words) + 12 < wide:
         parts.append(text(x + 7, 36 + 17, words, fill=level_text(3, 6)))
-    if text_width(bounds, size=11) < wide + 2:
+    if bounded:
         parts.append(text(x, 36 + GROUP + 18, bounds, size=11))
     if chosen:
         ring = {"fill": "none", "stroke": var("ink"), "stroke_width": 2}
         parts.append(rect(x - 2.5, 33.5, wide + 5, GROUP + 5, rx=4, **ring))
-    spoken = f"row group {number}, {rows:,} rows, {words}" + (f", {bounds}" if bounds else "")
-    return group(*parts, class_="rg", data_group=number, role="button", aria_label=spoken)
+    return group(*parts, class_="rg", data_group=number, role="button", aria_label=_group_words(found))
 
 
 def _chunk_table(detail: Detail, y: float, width: float) -> str:
@@ -325,7 +336,7 @@ def _chunk_table(detail: Detail, y: float, width: float) -> str:
     names = ["column", "type", "encodings", "size", "ratio", "nulls", "min … max"]
     starts = {"column": float(MARGIN)}
     x = MARGIN + 128.0
-    for name, room, least in (("type", 118, 560), ("encodings", 126, 680)):
+    for name, room, least in (("type", 100, 560), ("encodings", 126, 660)):
         if width >= least:
             starts[name] = x
             x += room
@@ -344,7 +355,7 @@ def _chunk_table(detail: Detail, y: float, width: float) -> str:
         base = y + HEAD + at * CHUNK + 13
         parts.append(code(MARGIN, base, fit(chunk.column, 122, size=11, monospace=True), fill="ink"))
         if "type" in starts:
-            parts.append(text(starts["type"], base, fit(chunk.type, 112)))
+            parts.append(text(starts["type"], base, fit(chunk.type, 96)))
         if "encodings" in starts:
             parts.append(text(starts["encodings"], base, fit(chunk.encodings, 120)))
         for name, words in (("size", chunk.size), ("ratio", chunk.ratio), ("nulls", chunk.nulls)):

@@ -332,7 +332,7 @@ def _chunk(row: Mapping[str, Any]) -> Chunk:
     known = row["min"] is not None or row["max"] is not None
     return Chunk(
         column=row["column"],
-        type=row["type"],
+        type=row["type"].removesuffix(" NOT NULL"),
         codec=row["codec"],
         encodings=(row["encodings"] or fmt.ABSENT)
         .replace("_DICTIONARY", " dict")

@@ -13,7 +13,7 @@ from widgets.explorer.model import KeyFigure
 
 
 def key_figures(
-    before: pa.Table | None, after: pa.Table, diff: pa.Table | None, *, kind: str
+    before: pa.Table | None, after: pa.Table, diff: pa.Table | None, *, only_compacted: bool
 ) -> tuple[KeyFigure, ...]:
     """Files, rows, bytes, sorted runs and masked rows, of one state or of two and their difference."""
     now = _sums(after)
@@ -22,34 +22,50 @@ def key_figures(
     old = _sums(before)
     counts = {c["values"]: c["counts"] for c in pc.value_counts(diff["change"].combine_chunks()).to_pylist()}
     parts = [f"{sign}{counts[c]:,}" for c, sign in (("removed", fmt.MINUS), ("added", "+")) if counts.get(c)]
-    parts += [f"{counts[c]:,} {c}" for c in ("moved", "masked") if counts.get(c)]
-    same = f"{counts.get('kept', 0):,} kept"
-    rows = (
-        "no row of the table changed"
-        if kind == "COMPACT"
-        else f"{_signed(now['rows'] - old['rows'])} in files"
-    )
-    change = now["bytes"] - old["bytes"]
-    share = f" ({_signed_percent(change, old['bytes'])})" if old["bytes"] else ""
+    parts = [" ".join(parts)] if parts else []
+    parts += [f"{counts[c]:,} {c}" for c in ("moved", "masked", "kept") if counts.get(c)]
+    rows = now["rows"] - old["rows"]
     return (
+        KeyFigure("files", _arrow(f"{old['files']:,}", f"{now['files']:,}"), ", ".join(parts)),
         KeyFigure(
-            "files",
-            _arrow(f"{old['files']:,}", f"{now['files']:,}"),
-            ", ".join([" ".join(parts), same]).strip(", "),
+            "rows in files",
+            _arrow(fmt.short_count(old["rows"]), fmt.short_count(now["rows"])),
+            "no row of the table changed" if only_compacted else f"{_signed(rows)} in files",
         ),
-        KeyFigure("rows in files", _arrow(fmt.short_count(old["rows"]), fmt.short_count(now["rows"])), rows),
         KeyFigure(
             "bytes",
             _two_sizes(old["bytes"], now["bytes"]),
-            f"{'+' if change > 0 else ''}{fmt.bytes_text(change)}{share}",
+            _growth(now["bytes"] - old["bytes"], old["bytes"]),
         ),
-        KeyFigure("sorted runs", _arrow(f"{old['runs']:,}", f"{now['runs']:,}"), _runs_note(diff)),
+        _runs_figure(diff, old["runs"], now["runs"]),
         KeyFigure(
             "masked rows",
             _arrow(f"{old['masked']:,}", f"{now['masked']:,}"),
-            f"{_signed(now['masked'] - old['masked'])} by deletion vectors",
+            f"{_signed(now['masked'] - old['masked'])} in deletion vectors"
+            if old["masked"] or now["masked"]
+            else "no deletion vectors",
         ),
     )
+
+
+def _growth(change: int, whole: int) -> str:
+    """`+93.5 KiB (+25.4 %)`."""
+    if not change:
+        return "unchanged"
+    share = f" ({_signed_percent(change, whole)})" if whole else ""
+    return f"{'+' if change > 0 else ''}{fmt.bytes_text(change)}{share}"
+
+
+def _runs_figure(diff: pa.Table, old: int, now: int) -> KeyFigure:
+    """Runs of both states; of tables without a key, which have none, the buckets."""
+    if diff.num_rows and diff["min_key"].null_count == diff.num_rows:
+        return _buckets_figure(diff)
+    return KeyFigure("sorted runs", _arrow(f"{old:,}", f"{now:,}"), _runs_note(diff))
+
+
+def _buckets_figure(state: pa.Table) -> KeyFigure:
+    buckets = state.group_by(["partition", "bucket"]).aggregate([]).num_rows
+    return KeyFigure("buckets", f"{buckets:,}", "no key, no sorted runs")
 
 
 def _state_figures(after: pa.Table, now: Mapping[str, int]) -> tuple[KeyFigure, ...]:
@@ -58,11 +74,12 @@ def _state_figures(after: pa.Table, now: Mapping[str, int]) -> tuple[KeyFigure, 
     deletes = f"{now['deletes']:,} of them deletes" if now["deletes"] else "no deletes among them"
     each = f"{fmt.bytes_text(now['bytes'] // now['files'])} a file" if now["files"] else ""
     per = f"{now['runs'] / buckets:.1f} a bucket" if buckets else ""
+    keyed = after["min_key"].null_count < after.num_rows
     return (
         KeyFigure("files", f"{now['files']:,}", f"in {fmt.plural(buckets, 'bucket')}"),
         KeyFigure("rows in files", fmt.short_count(now["rows"]), deletes),
         KeyFigure("bytes", fmt.bytes_text(now["bytes"]), each),
-        KeyFigure("sorted runs", f"{now['runs']:,}", per),
+        KeyFigure("sorted runs", f"{now['runs']:,}", per) if keyed or not buckets else _buckets_figure(after),
         KeyFigure(
             "masked rows",
             f"{now['masked']:,}",

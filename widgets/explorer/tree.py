@@ -29,6 +29,7 @@ from widgets.explorer.model import (
 )
 
 LISTS = {"base": "base manifest list", "delta": "delta manifest list", "changelog": "changelog list"}
+MOST_BETWEEN = 50
 _FACT = pa.schema([("fact", pa.string()), ("value", pa.string())])
 _COLUMN = pa.schema(
     [("column", pa.string()), ("id", pa.int32()), ("type", pa.string()), ("role", pa.string())]
@@ -44,13 +45,30 @@ class SnapshotTree:
         self.row = self._snapshot_row()
 
     def _snapshot_row(self) -> Mapping[str, Any]:
-        rows = self._inspect.snapshots()
-        if not rows.num_rows:
-            return {}
-        if self.snapshot is None:
-            self.snapshot = rows["snapshot_id"][rows.num_rows - 1].as_py()
-        found = rows.filter(pc.equal(rows["snapshot_id"], self.snapshot)).to_pylist()
-        return found[0] if found else {"commit_kind": "expired", "schema_id": None}
+        chosen = {"newest": 1} if self.snapshot is None else {"only": self.snapshot}
+        rows = self._inspect.snapshots(**chosen).to_pylist()
+        if rows:
+            self.snapshot = rows[0]["snapshot_id"]
+        return rows[0] if rows else {}
+
+    def others(self, most: int) -> list[int]:
+        """The ids of the newest other snapshots, the newest first."""
+        ids = self._once("ids", lambda: self._inspect.snapshots(newest=most + 1).select(["snapshot_id"]))
+        return [i for i in reversed(ids["snapshot_id"].to_pylist()) if i != self.snapshot][:most]
+
+    @property
+    def only_compacted(self) -> bool:
+        """Whether all commits between the two snapshots were compactions, so that no row changed."""
+        if self.against is None or self.snapshot is None or abs(self.snapshot - self.against) > MOST_BETWEEN:
+            return False
+        low, high = sorted((self.against, self.snapshot))
+        try:
+            kinds = [
+                self._inspect.snapshots(only=i)["commit_kind"][0].as_py() for i in range(low + 1, high + 1)
+            ]
+        except LookupError:  # one between has expired
+            return False
+        return bool(kinds) and set(kinds) <= {"COMPACT", "ANALYZE"}
 
     def _once(self, name: str, read: Any) -> pa.Table:
         if name not in self._kept:

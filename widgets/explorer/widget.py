@@ -105,25 +105,14 @@ class FileExplorer(View):
 
     def _load(self) -> None:
         tree = SnapshotTree(self._table.inspect, self.snapshot, self.against)
-        kind = str(tree.row.get("commit_kind") or "")
         diff = tree.files() if tree.against is not None else None
-        figures = key_figures(tree.before(), tree.state(), diff, kind=self._kind_between(kind))
+        figures = key_figures(tree.before(), tree.state(), diff, only_compacted=tree.only_compacted)
         self._tree, self._figures = tree, figures
         if not self._is_there(self.path):
             self._set(path="")
         self._list()
         self._detail = self._detail_of(self._chosen(), self.row_group)
         self.redraw()
-
-    def _kind_between(self, kind: str) -> str:
-        """COMPACT if nothing but compactions lies between the two snapshots."""
-        if self.against is None:
-            return kind
-        rows = self._table.inspect.snapshots().select(["snapshot_id", "commit_kind"]).to_pylist()
-        last = self.snapshot if self.snapshot is not None else (rows[-1]["snapshot_id"] if rows else 0)
-        low, high = sorted((self.against, last))
-        kinds = {row["commit_kind"] for row in rows if low < row["snapshot_id"] <= high}
-        return "COMPACT" if kinds and kinds <= {"COMPACT", "ANALYZE"} else "CHANGED"
 
     def _is_there(self, path: str) -> bool:
         """Whether the tree of this snapshot has the node."""
@@ -285,8 +274,7 @@ class FileExplorer(View):
 
     def _choices(self) -> list[int]:
         """Snapshots to compare with, the newest first."""
-        ids = self._table.inspect.snapshots()["snapshot_id"].to_pylist()
-        return [i for i in reversed(ids) if self._tree is None or i != self._tree.snapshot][:CHOICES]
+        return [] if self._tree is None else self._tree.others(CHOICES)
 
     def figure(self, *, width: float) -> Figure:
         """Everything as one picture."""

@@ -32,7 +32,7 @@ from widgets.pruning.model import Group, Mark, PruningModel, RunLane, Step, expl
 
 Mode = Literal["files", "bytes"]
 MARGIN, ROW, LANE, PITCH = 16, 29, 22, 29
-LEFT, RIGHT, PANEL = 96, 64, 122
+LEFT, RIGHT, PANEL = 96, 64, 106
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +368,7 @@ def panel_figure(
         y += 16
     tall = PANEL if fixed or groups else y - 10
     body = rect(MARGIN, 4, width - 2 * MARGIN, tall, rx=6, fill=var("panel"), stroke=var("line"))
-    strip = _strip(groups, MARGIN + 12, inner, 78)
+    strip = _strip(groups, MARGIN + 12, inner, 74)
     return Figure(width, tall + 18, body + "".join(parts) + strip)
 
 
@@ -377,12 +377,12 @@ def _strip(groups: tuple[Group, ...], x: float, room: float, y: float) -> str:
     if not groups:
         return ""
     shown = groups[: int(room // 14)]
-    words = "row groups" + (f", first {len(shown):,} of {len(groups):,}" if len(shown) < len(groups) else "")
-    parts = [text(x, y + 8, words, size=11)]
     pitch = min(room / len(shown), 160.0)
-    return "".join(
-        [*parts, *(_group(found, x + at * pitch, y + 15, pitch - 3) for at, found in enumerate(shown))]
-    )
+    parts = []
+    if len(shown) < len(groups):
+        words = f"first {len(shown):,} of {len(groups):,} row groups drawn"
+        parts.append(text(x + room, y - 14, words, size=11, text_anchor="end"))
+    return "".join([*parts, *(_group(found, x + at * pitch, y, pitch - 3) for at, found in enumerate(shown))])
 
 
 def _group(found: Group, x: float, y: float, wide: float) -> str:
