@@ -158,20 +158,26 @@ def _boxes(progress: Progress, grid: Grid) -> str:
     for number in range(grid.count):
         by_state[progress.chunks.get(number, "waiting")].append(number)
     places = {state: [grid.place(number) for number in numbers] for state, numbers in by_state.items()}
-    drawn = {"waiting": _outlines, "reading": _outlines, "read": _striped, "committed": _solid}
-    parts = [drawn[state](some, grid.wide, CHUNK_H) for state, some in places.items() if some]
+    drawn = {"waiting": _outlines, "read": _striped, "committed": _solid}
+    parts = [drawn[state](places[state], grid.wide, CHUNK_H) for state in drawn if places[state]]
     if by_state["reading"]:
-        levels = []
-        for number in by_state["reading"]:
-            x, y = grid.place(number)
-            tall = (CHUNK_H - 2) * progress.fills.get(number, 0.5)
-            wide = num(grid.wide - 2)
-            levels.append(f"M{num(x + 1)} {num(y + CHUNK_H - 1)}h{wide}v{num(-tall)}h-{wide}z")
-        parts.append(path(levels, fill=var("append")))
-        parts.append(_rings(places["reading"], grid.wide, CHUNK_H))
+        shares = [progress.fills.get(number, 0.5) for number in by_state["reading"]]
+        parts.append(_reading(places["reading"], shares, grid))
     labelled = progress.retried if grid.wide < 44 else range(grid.count)
     parts += [_label(progress, grid, number) for number in labelled if number < grid.count]
     return "".join(parts)
+
+
+def _reading(places: Places, shares: list[float], grid: Grid) -> str:
+    """Boxes filled from below inside their rings; where neighbours are close the ring takes from the box."""
+    inset = 1.0 if grid.pitch - grid.wide < 6 else 0.0
+    wide, tall = grid.wide - 2 * inset, CHUNK_H - 2 * inset
+    inner = [(x + inset, y + inset) for x, y in places]
+    levels = []
+    for (x, y), share in zip(inner, shares, strict=True):
+        filled, across = (tall - 2) * share, num(wide - 2)
+        levels.append(f"M{num(x + 1)} {num(y + tall - 1)}h{across}v{num(-filled)}h-{across}z")
+    return _outlines(inner, wide, tall) + path(levels, fill=var("append")) + _rings(inner, wide, tall)
 
 
 def _label(progress: Progress, grid: Grid, number: int) -> str:
