@@ -155,7 +155,9 @@ def test_groups_stand_together_and_columns_are_chosen() -> None:
 def test_many_runs_and_many_columns_stay_bounded() -> None:
     runs = [[{"k": n, **{f"c{i}": n for i in range(30)}}] for n in range(20)]
     view = widgets.MergeView.of(runs, primary_key="k")
-    assert len(view.model.runs) <= MAX_RUNS
+    assert len(view.model.runs) == MAX_RUNS
+    assert {s.run for s in view.model.steps if s.run is not None} <= {r.number for r in view.model.runs}
+    assert "20 runs · 12 drawn" in view.frame["subtitle"]
     assert len(view.model.steps) == 10
     assert view.model.hidden_runs == 20 - len(view.model.runs)
     assert len(json.dumps(view.frame)) < 60_000

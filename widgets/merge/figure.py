@@ -18,8 +18,8 @@ from widgets.merge.model import Input, MergeModel, Step
 
 GUTTER, NUMBERS = 112, 52
 ROW, HEAD, WHY = 32, 30, 16
-COLUMN, LEAST, GAP = 94, 62, 22
-WIDEST = 104
+COLUMN, ROOMY, LEAST, GAP = 112, 80, 62, 22
+WIDEST = 132
 NARROW = 860
 
 
@@ -30,7 +30,7 @@ def shown_columns(model: MergeModel, wanted: tuple[str, ...], *, width: float) -
     grouped = sorted(names, key=lambda n: order.get(model.group_of(n), len(order)))
     room = width - 2 * MARGIN - _gutter(width) - NUMBERS
     for count in range(len(grouped), 1, -1):
-        if _column_width(model, grouped[:count], width) >= (COLUMN - 14 if room > 700 else LEAST):
+        if _column_width(model, grouped[:count], width) >= (ROOMY if room > 700 else LEAST):
             return tuple(grouped[:count])
     return tuple(grouped[:1])
 
@@ -303,11 +303,11 @@ def _headings(model: MergeModel, columns: tuple[str, ...], places: dict[str, flo
         parts.append(line(x, 82, end, 82, stroke="line2"))
     for column in columns:
         function = model.functions.get(column, "")
-        label = fit(column, wide - 6)
+        label = fit(column, wide - 4)
         parts.append(text(places[column] + 2, 100, label, fill="ink"))
-        used = text_width(label) + 10
-        if function and used + text_width(function, size=11) < wide + 4:
-            parts.append(text(places[column] + wide, 100, function, size=11, fill="ink3", text_anchor="end"))
+        after = text_width(label) + 6
+        if function and after + text_width(function, size=11) <= wide:
+            parts.append(text(places[column] + after, 100, function, size=11, fill="ink3"))
     return "".join(parts)
 
 
@@ -318,7 +318,7 @@ def _heading(model: MergeModel, group_names: str) -> tuple[str, str]:
     if model.engine == "aggregation":
         return "aggregation", "each column by its function"
     if model.engine == "partial-update":
-        return ("no group" if model.groups else "partial-update"), "newest value that is not null"
+        return ("no group" if model.groups else "partial-update"), "newest non-null"
     return model.engine, "the whole row of one run"
 
 

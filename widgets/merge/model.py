@@ -101,7 +101,7 @@ class MergeModel:
     key_names: tuple[str, ...] = ()
     runs: tuple[RunRow, ...] = ()
     hidden_runs: int = 0
-    """Runs that are not drawn: those without a row in the window where there are too many."""
+    """Runs that are not drawn where there are too many: those without a row here, those that won none."""
     steps: tuple[Step, ...] = ()
     columns: tuple[str, ...] = ()
     groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -153,7 +153,7 @@ def merge_model(found: Merging) -> MergeModel:
     columns = tuple(n for n in found.input_rows.column_names if n not in keys)
     steps = tuple(_steps(found, keys, columns))
     everyone = [RunRow(r["run"], r["name"], r["level"], r["rows"]) for r in found.runs.to_pylist()]
-    shown = everyone if len(everyone) <= MAX_RUNS else [r for r in everyone if r.rows][:MAX_RUNS]
+    shown = _drawn(everyone, steps)
     place = getattr(found, "place", None)
     deepest = max((row.level for row in everyone), default=0)
     return MergeModel(
@@ -171,6 +171,16 @@ def merge_model(found: Merging) -> MergeModel:
         more=bool(getattr(place, "more", False)),
         num_levels=max(deepest + 1, 6),
     )
+
+
+def _drawn(runs: Sequence[RunRow], steps: Sequence[Step]) -> list[RunRow]:
+    """All runs, or the `MAX_RUNS` that matter most here: the ones that won something, then the newest."""
+    if len(runs) <= MAX_RUNS:
+        return list(runs)
+    given = [row for step in steps for row in step.inputs.values()]
+    winners = {row.run for row in given if row.part in ("kept", "added", "taken back")}
+    by_weight = sorted(runs, key=lambda run: (run.number not in winners, not run.rows, run.number))
+    return sorted(by_weight[:MAX_RUNS], key=lambda run: run.number)
 
 
 def _place(partition: str, bucket: int | None) -> str:

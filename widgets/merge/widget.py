@@ -223,7 +223,7 @@ class MergeView(View):
         """Title, place, engines and columns to choose from."""
         model = self._model
         parts = [self._title, model.place, fmt.plural(len(model.runs) + model.hidden_runs, "run")]
-        parts += [f"{model.hidden_runs} without these keys"] if model.hidden_runs else []
+        parts += [f"{len(model.runs)} drawn"] if model.hidden_runs else []
         parts += [f"as if {self.engine}"] if self.engine != self._own and self._inspect is not None else []
         names = tuple(str(name) for name in self.columns)
         shown = draw.shown_columns(model, names, width=width) if model.columns else ()
