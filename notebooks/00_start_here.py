@@ -193,15 +193,16 @@ print(f"each row is written {amplification:.1f} times. The tree holds {most} run
 #
 # ## Your turn
 #
-# The panel below is the engine's decision, live: which rule it tries, with the sum behind it, and what
-# would be merged. *Flush* lets a minute pass. *Step* makes one compaction. *Until quiet* makes all that are
-# due. Set the trigger to 10, flush a few times, and see the lanes fill up.
+# This is the **workbench**: all of it in one place. On top the timeline. Below it the levels, and beside them
+# the engine's decision, live: which rule it tries, with the sum behind it, and what would be merged. At the
+# bottom what it costs. All of it is linked.
+#
+# *Flush* lets a minute pass. *Step* makes one compaction. *Until quiet* makes all that are due. Set the
+# trigger to 10, flush a few times, and see the lanes fill up.
 
 # %%
-controls = widgets.CompactionControls(tree)
-controls.link(levels)
-controls.link(timeline)
-controls
+desk = widgets.Workbench(tree)
+desk
 
 # %%
 own = Simulator(shop, {"num-sorted-run.compaction-trigger": 10}, seed=seed).advance(60)
