@@ -132,10 +132,12 @@ def _letter(character: str) -> float:
 
 def fit(content: object, width: float, *, size: int = 12, weight: int = 400, monospace: bool = False) -> str:
     """`content` cut to `width` with an ellipsis at its end."""
-    whole = plain(content)
-    if text_width(whole, size=size, weight=weight, monospace=monospace) <= width:
+    most = int(max(width, 0) / (0.34 * size)) + 2  # no letter is narrower, so the rest cannot show
+    given = str(content)
+    whole = plain(given[: most + 1])
+    if len(given) <= most and text_width(whole, size=size, weight=weight, monospace=monospace) <= width:
         return whole
-    cut = whole
+    cut = whole[:most]
     while cut and text_width(cut + "…", size=size, weight=weight, monospace=monospace) > width:
         cut = cut[:-1]
     return cut.rstrip() + "…"

@@ -15,7 +15,7 @@ from widgets import _format as fmt
 from widgets._source import option_map, title_of
 
 MOST_BUCKETS = 200
-OWN = "tablestore.uuid"
+OWN, COUNTED = "tablestore.uuid", "tablestore.row-count-field"
 BUCKET_WORDS = {-1: "dynamic buckets", -2: "postponed buckets"}
 
 
@@ -123,9 +123,7 @@ def _keyed(key: tuple[str, ...], options: Mapping[str, Any]) -> str:
 
 
 def _keyless(options: Mapping[str, Any]) -> str:
-    return (
-        "change-log table" if options.get("write-mode") == "change-log" else "append table, no key: no levels"
-    )
+    return "change-log table, equal rows counted" if COUNTED in options else "append table, no key: no levels"
 
 
 def _number(text: object) -> int:
