@@ -1,13 +1,14 @@
 """Work that a view does in a thread, so that a notebook stays free: one job at a time, the newest wins.
 
 `start` waits a moment, so what is quick is done when it returns; a job that is overtaken by a newer one is
-told to stop and its result is dropped. Used by AmplificationChart and WhatIf.
+told to stop and its result is dropped. A static picture waits a little longer than a live one, once. Used by
+AmplificationChart and WhatIf.
 """
 
 import threading
 from collections.abc import Callable
 
-PATIENCE = 0.2
+PATIENCE, STATIC_PATIENCE = 0.2, 3.0
 
 
 class Cancelled(Exception):
@@ -43,6 +44,7 @@ class Worker:
         self._newest = threading.Lock()
         self._job: Job | None = None
         self._thread: threading.Thread | None = None
+        self._waited_for: threading.Thread | None = None
 
     @property
     def busy(self) -> bool:
@@ -77,6 +79,14 @@ class Worker:
         with self._newest:
             if self._job is not None:
                 self._job.stop()
+
+    def wait_at_most(self, seconds: float) -> None:
+        """Wait for the job, but not longer than that, and not twice."""
+        thread = self._thread
+        if thread is None or thread in (threading.current_thread(), self._waited_for):
+            return
+        self._waited_for = thread
+        thread.join(seconds)
 
     def wait(self, timeout: float | None = None) -> None:
         """Block until no job is running."""

@@ -17,7 +17,7 @@ from widgets import _static
 from widgets._svg import Figure
 from widgets._view import View, module, option_map, title_of
 from widgets.amplification import figure as draw
-from widgets.amplification.loading import Job, Worker
+from widgets.amplification.loading import STATIC_PATIENCE, Job, Worker
 from widgets.amplification.model import (
     NAMES,
     AmplificationModel,
@@ -183,7 +183,10 @@ class AmplificationChart(View):
         self.now = {} if self._loading else self._point(self.index)
 
     def figure(self, *, width: float) -> Figure:
-        """The charts with the cursor."""
+        """The charts with the cursor; a history that is still being read is waited for a little."""
+        self._worker.wait_at_most(STATIC_PATIENCE)
+        if self._loading:
+            return draw.skeleton(width)
         return draw.amplification_figure(self._model, index=self.index, width=width)
 
     def words(self, *, width: float) -> dict[str, Any]:
@@ -202,15 +205,17 @@ class AmplificationChart(View):
 
     def text(self) -> str:
         """The charts in a terminal."""
+        self._worker.wait_at_most(STATIC_PATIENCE)
         return text_form(self._model, self.index)
 
     def data(self) -> pa.Table:
-        """The rows as read."""
+        """The rows as read; waits until they are."""
+        self.wait()
         return self._rows
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The charts, and what to write at each snapshot, of long histories at every so many."""
-        model = self._model
+        model = self.wait()._model
         every = -(-max(len(model), 1) // EXPORT_POINTS)
         at = sorted({*range(0, len(model), every), max(len(model) - 1, 0)}) if len(model) else []
         drawn = {

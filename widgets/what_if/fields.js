@@ -26,7 +26,9 @@ function lwWhatIfFields(model) {
   }
   function mark() {
     for (const name of ["ratio", "amplification"]) inputs[name].disabled = model.get("static") || strategy === "leveled";
-    note.textContent = (model.get("progress") || {}).text || (model.get("static") ? "replaying needs a kernel" : strategy === "leveled" ? "leveled is not Paimon's: another engine goes on by universal rules" : "");
+    const said = (model.get("progress") || {}).text, foreign = "leveled is not Paimon's: another engine goes on by universal rules";
+    note.textContent = said || (model.get("static") ? "replaying needs a kernel" : strategy === "leveled" ? foreign : "");
+    note.title = note.textContent;
   }
   let shown = null;
   function draw() {
@@ -40,7 +42,7 @@ function lwWhatIfFields(model) {
     for (const button of [...pick.children, inputs.trigger]) button.disabled = !!off;
     go.disabled = !!progress.busy || !!off;
     cancel.disabled = !progress.busy;
-    meter.style.visibility = progress.busy ? "visible" : "hidden";
+    meter.hidden = !progress.busy;
     bar.style.width = 100 * (progress.share || 0) + "%";
     meter.setAttribute("aria-valuenow", Math.round(100 * (progress.share || 0)));
     mark();

@@ -179,7 +179,7 @@ _UNIVERSAL = (
     ("max amp", "max_size_amplification", "{} %".format),
 )
 _LEVELED = (
-    ("level 0", "level0_trigger", str),
+    ("L0 files", "level0_trigger", str),
     ("base", "level_base_bytes", fmt.bytes_text),
     ("each level", "level_multiplier", "×{}".format),
 )

@@ -16,7 +16,7 @@ from widgets import _format as fmt
 from widgets import _static, _svg
 from widgets._svg import Figure
 from widgets._view import View, module, title_of
-from widgets.amplification.loading import Cancelled, Job, Worker
+from widgets.amplification.loading import STATIC_PATIENCE, Cancelled, Job, Worker
 from widgets.what_if import figure as draw
 from widgets.what_if.model import FIELDS, WhatIfModel, levels_pair, text_form, what_if_model
 
@@ -261,7 +261,8 @@ class WhatIf(View):
         return {**words, **_static.frame(draw.course_part(model, width=width)), **said}
 
     def figure(self, *, width: float) -> Figure:
-        """The whole picture with its cursor."""
+        """The whole picture with its cursor; the first replay is waited for a little."""
+        self._worker.wait_at_most(STATIC_PATIENCE)
         model = self._model
         if model is None or self.index < model.first_kept:
             return draw.skeleton(width)
@@ -289,17 +290,19 @@ class WhatIf(View):
 
     def text(self) -> str:
         """Both sides in a terminal."""
+        self._worker.wait_at_most(STATIC_PATIENCE)
         if self._model is None:
             return f"{self._title}  what if: {self.progress.get('text', 'not replayed')}".strip()
         return text_form(self._model, self._found, self.index)
 
     def data(self) -> pa.Table:
-        """Both sides, a row for each commit to each bucket."""
+        """Both sides, a row for each commit to each bucket; waits until they are replayed."""
+        self.wait()
         return self._found.to_arrow() if self._found is not None else pa.table({})
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """Lanes and charts, and the levels of the newest commits of the opened bucket."""
-        model = self._model
+        model = self.wait()._model
         count = len(model) if model is not None else 0
         first = max(count - EXPORT_COMMITS, model.first_kept if model is not None else 0)
         frames = {str(width): self._drawn(width) for width in widths}
