@@ -197,7 +197,7 @@ print(f"each row is written {amplification:.1f} times. The tree holds {most} run
 # the engine's decision, live: which rule it tries, with the sum behind it, and what would be merged. At the
 # bottom what it costs. All of it is linked.
 #
-# *Flush* lets a minute pass. *Step* makes one compaction. *Until quiet* makes all that are due. Set the
+# *Flush* lets a minute pass. *Step* makes one compaction, *Run until quiet* all that are due. Set the
 # trigger to 10, flush a few times, and see the lanes fill up.
 
 # %%
