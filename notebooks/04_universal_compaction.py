@@ -39,31 +39,24 @@ course.check()
 from itertools import islice
 
 import widgets
-from tablestore.lsm.simulator import Schedule, Simulator, Workload
+from tablestore.lsm.simulator import Workload
 
 TRIGGER, RATIO = "num-sorted-run.compaction-trigger", "compaction.size-ratio"
 rows = max(round(200_000 * scale), 500)  # in each flush
-simulator = Simulator(
-    Workload("uniform", rows=rows, keys=1_000 * rows),
-    {TRIGGER: 5},
-    schedule=Schedule(write_only=True),  # nothing is compacted unless you say so
-    seed=seed,
-)
-simulator.name = "simulated orders"
+workload = Workload("uniform", rows=rows, keys=1_000 * rows)  # hardly a key comes twice
 
 
-def next_pick():
+def tree(*story):
+    """A simulated bucket after some flushes and compactions; the trigger is 5."""
+    return course.tree(*story, workload=workload, options={TRIGGER: 5}, seed=seed)
+
+
+def next_pick(simulator):
     """What would be compacted now, and why. Nothing is done."""
     return simulator.compact(dry_run=True).picks[0].decision
 
 
-def sizes():
-    """The sorted runs, newest first, by level and bytes."""
-    found = simulator.inspect.levels()
-    return found.group_by(["run", "level"]).aggregate([("bytes", "sum")]).sort_by("run")
-
-
-def named(files, decision):
+def taken(files, decision):
     """Those of `inspect.levels()` that the pick takes."""
     names = {file.file_name for file in decision.unit.files}
     return files.filter([name in names for name in files["file_name"].to_pylist()])
@@ -76,10 +69,9 @@ def named(files, decision):
 # sizes at all. Four flushes, four runs, nothing to do:
 
 # %%
-for _ in range(4):
-    simulator.flush()
-assert next_pick().unit is None
-print(next_pick().explain())
+waiting = next_pick(tree(4))
+assert waiting.unit is None
+print(waiting.explain())
 
 # %% [markdown]
 # ## Rule 1: size amplification
@@ -92,13 +84,13 @@ print(next_pick().explain())
 # then everything is merged into the last level. The 200 is `compaction.max-size-amplification-percent`.
 
 # %%
-simulator.flush()
-newer, oldest = dict(next_pick().reason.trials[1].numbers)["newer"], sizes()["bytes_sum"].to_pylist()[-1]
+five = tree(5)
+*newer, oldest = five.inspect.levels()["bytes"].to_pylist()
 first = course.task(
     "the first sum",
     "A fifth run came; all five are of about the same size. The newer runs are **how many percent** of the "
     "oldest one?",
-    answer=course.Number(round(100 * newer / oldest), tolerance=5),
+    answer=course.Number(round(100 * sum(newer) / oldest), tolerance=5),
     hint="Four runs are newer than the oldest. What are four equal parts in percent of one?",
     why="Four of the same size are 400 % of the fifth: more than 200 %, so rule 1 fires and takes them all.",
 )
@@ -109,7 +101,7 @@ answer = None  # percent
 first.check(answer)
 
 # %%
-decision = next_pick()
+decision = next_pick(five)
 assert decision.rule == "size amplification"
 assert len(decision.unit.files) == 5
 assert decision.unit.output_level == 5, "everything goes to the last level"
@@ -120,22 +112,25 @@ print(decision.explain())
 # and ✓ for the one that decided. Those below it were not reached (○), but the engine still says what they
 # would have done. Rules that are switched off have a dash.
 #
-# Here is the same as a panel beside the levels. Dashed boxes are what it would merge. **Step** does it,
-# **Flush** writes one more run, and **Dry run** only looks again.
+# Here is the same as pictures. Dashed boxes in the levels are what would be merged.
 
 # %%
-levels, controls = widgets.LsmLevels(simulator), widgets.CompactionControls(simulator)
+levels, controls = widgets.LsmLevels(five), widgets.CompactionControls(five)
 controls.link(levels)
 levels
+
+# %% [markdown]
+# The panel shows the rules beside it. **Step** carries the compaction out, **Flush** writes one more run,
+# and **Dry run** only looks again. Try them: the rest of this notebook has trees of its own.
 
 # %%
 controls
 
 # %%
-controls.step().wait(60)  # the same as a click on Step
-assert sizes()["level"].to_pylist() == [5]
-assert controls.done[-1].picks[0].decision.rule == "size amplification"
-print(controls.done[-1].text)
+done = tree(5, "compact").inspect
+assert done.levels()["level"].to_pylist() == [5]
+assert done.compactions()["rule"].to_pylist() == ["size amplification"]
+done.compactions().select(["snapshot_id", "rule", "inputs", "bytes_read", "bytes_written"]).to_pandas()
 
 # %% [markdown]
 # ## Rule 2: size ratio
@@ -147,23 +142,21 @@ print(controls.done[-1].text)
 #
 # If yes, the next run joins and the candidate grows. If not, it stops. The 1.01 comes from
 # `compaction.size-ratio`, 1 percent.
+#
+# The compaction above is done, and four more runs have come:
 
 # %%
-for _ in range(4):
-    simulator.flush()
-controls.refresh_linked()
-decision = next_pick()
-level_rows = simulator.inspect.levels()
-taken = named(level_rows, decision)
-print(*(f"L{run['level']}  {run['bytes_sum'] / 1024:8.1f} KiB" for run in sizes().to_pylist()), sep="\n")
+four_and_big = tree(5, "compact", 4)
+widgets.LsmLevels(four_and_big)
 
 # %%
+decision, files = next_pick(four_and_big), four_and_big.inspect.levels()
 second = course.task(
     "which runs",
-    "Five runs again: four fresh ones and the big one from before. **Which runs does the next compaction "
-    "take?** Name level-0 runs by their snapshot, such as `#7`, and others by their level, such as `L5`. "
-    "Do the sums of rule 1 first.",
-    answer=course.runs(taken),
+    "Five runs again: four fresh ones and the big one. **Which runs does the next compaction take?** Name "
+    "level-0 runs by their snapshot, such as `#7`, and others by their level, such as `L5`. Do the sum of "
+    "rule 1 first.",
+    answer=course.runs(taken(files, decision)),
     hint="Rule 1: the four newer runs together are less than twice the oldest. Rule 2: add up from the "
     "newest, and at each run ask whether the sum × 1.01 reaches it.",
     why="One reaches one, two reach one, three reach one; but four do not reach the big one. It stays.",
@@ -176,19 +169,20 @@ second.check(answer)
 
 # %%
 assert decision.rule == "size ratio"
-assert taken["level"].to_pylist() == [0, 0, 0, 0]
-print(*next(trial for trial in decision.reason.trials if trial.state == "fired").lines, sep="\n")
+assert taken(files, decision)["level"].to_pylist() == [0, 0, 0, 0]
+widgets.CompactionControls(four_and_big)
 
 # %% [markdown]
 # The result is one run. Where does it go? Just above the run that was left: the rows must stay newer than
 # those below them. The big run lies at level 5, so the new one gets level 4.
 
 # %%
+more = tree(5, "compact", 4, "compact", 3)
 where_to = course.task(
     "the next level",
-    "The step is done, and then three more runs are flushed. Now there are five runs: three fresh ones, "
-    "one at level 4, one at level 5. **To which level** does the next compaction write?",
-    answer=3,
+    "That is done, and three more runs were flushed. There are five runs: three fresh ones, one at level 4, "
+    "one at level 5. **To which level** does the next compaction write?",
+    answer=next_pick(more).unit.output_level,
     hint="The three fresh ones are of one size, the run at level 4 holds four of them. Is it taken? The "
     "output goes just above the first run that stays.",
     why="3 × 1.01 does not reach 4. The run at level 4 stays, so the output gets level 3.",
@@ -199,17 +193,19 @@ where_to
 answer = None  # which level?
 where_to.check(answer)
 
+# %% [markdown]
+# Here is all of it, commit by commit: ● a flush, ◆ a compaction. Click a commit, or use the arrow keys, and
+# the levels follow.
+
 # %%
-controls.step().wait(60)
-for _ in range(3):
-    simulator.flush()
-assert next_pick().unit.output_level == 3
-controls.refresh_linked()
-controls.step().wait(60)
-assert sizes()["level"].to_pylist() == [3, 4, 5], "older is lower, and larger"
-picture = widgets.SnapshotTimeline(simulator)
-picture.link(levels)
-picture
+story = tree(5, "compact", 4, "compact", 3, "compact")
+assert story.inspect.levels()["level"].to_pylist() == [3, 4, 5], "older is lower, and larger"
+timeline, then = widgets.SnapshotTimeline(story), widgets.LsmLevels(story)
+timeline.link(then)
+timeline
+
+# %%
+then
 
 # %% [markdown]
 # Sizes grow as you go down, without anybody having set a size for any level. That is why it is called
@@ -221,15 +217,12 @@ picture
 # takes as many of the newest as are too many, and one more, and goes on by the ratio.
 
 # %%
-simulator.set_options({TRIGGER: 3})
-simulator.flush()
-counted = next_pick()
-assert len(sizes()) == 4
+crowded = tree(5, "compact", 4, "compact", 3, "compact", {TRIGGER: 3}, 1)
 third = course.task(
     "which rule",
     "The trigger is now **3**. There are four runs: a fresh one of size 1 and runs of size 3, 4 and 5. "
     "**Which rule fires?**",
-    answer=counted.rule,
+    answer=next_pick(crowded).rule,
     options=["size amplification", "size ratio", "file number", "none"],
     hint="Rule 1: is 1 + 3 + 4 more than twice 5? Rule 2: does 1 × 1.01 reach 3? Then rule 3 counts.",
     why="8 is not more than 10, 1 does not reach 3, but 4 runs are more than 3: the count decides.",
@@ -241,8 +234,8 @@ answer = None  # one of the four
 third.check(answer)
 
 # %%
-assert counted.rule == "file number"
-print(counted.explain())
+assert next_pick(crowded).rule == "file number"
+print(next_pick(crowded).explain())
 
 # %% [markdown]
 # ## Change one trigger
@@ -250,19 +243,11 @@ print(counted.explain())
 # A larger size ratio is more generous: runs that are a bit larger join as well. That merges more at once,
 # which makes fewer runs, and writes more. We go back to five runs and ask how generous it must be.
 
+
 # %%
-fresh = Simulator(simulator.workload, {TRIGGER: 5}, schedule=Schedule(write_only=True), seed=seed)
-for _ in range(5):
-    fresh.flush()
-fresh.compact()
-for _ in range(4):
-    fresh.flush()
-
-
 def runs_taken(percent):
     """How many runs the next pick takes under that size ratio."""
-    fresh.set_options({RATIO: percent})
-    return len(fresh.compact(dry_run=True).picks[0].decision.unit.files)
+    return len(next_pick(tree(5, "compact", 4, {RATIO: percent})).unit.files)
 
 
 assert runs_taken(1) == 4, "at 1 % the big run stays out, as above"
@@ -287,15 +272,11 @@ ratio.check(answer)
 # after rule 3, always empties level 0. Both are off unless you ask for them:
 
 # %%
-fresh.set_options({RATIO: 1, "compaction.total-size-threshold": "1 gb"})
-assert fresh.compact(dry_run=True).picks[0].decision.rule == "early full"
-lifting = Simulator(
-    simulator.workload, {TRIGGER: 5, "compaction.force-up-level-0": True}, schedule=Schedule(write_only=True)
-)
-lifting.flush()
-assert lifting.compact(dry_run=True).picks[0].decision.rule == "lift level 0"
-print(fresh.compact(dry_run=True).picks[0].decision.text)
-print(lifting.compact(dry_run=True).picks[0].decision.text)
+early = next_pick(tree(5, "compact", 4, {"compaction.total-size-threshold": "1 gb"}))
+lift = next_pick(tree(1, {"compaction.force-up-level-0": True}))
+assert (early.rule, lift.rule) == ("early full", "lift level 0")
+print(early.text)
+print(lift.text)
 
 # %% [markdown]
 # ## A real table
@@ -319,8 +300,8 @@ real = course.task(
     "which runs of the table",
     "Five runs. Rule 2 stops before the medium run: three small ones do not reach it. **Which runs does the "
     "compaction take?** One thing is new: the run at which it stops lies at level 0, and nothing is ever "
-    "written *to* level 0.",
-    answer=course.runs(named(found, pick)),
+    "written **to** level 0.",
+    answer=course.runs(taken(found, pick)),
     hint="The output would go just above the medium run. That is still level 0. So it goes on, run by run, "
     "until it has taken one that lies at a level where it may write.",
     why="It goes on to the first run that is not at level 0, takes it, too, and writes to its level.",
@@ -339,19 +320,17 @@ assert dict(next(t for t in pick.reason.trials if t.state == "fired").numbers)["
 print(pick.explain())
 
 # %%
-panel = widgets.CompactionControls(table)
-panel
+widgets.CompactionControls(table)
 
 # %% [markdown]
-# On a real table, a changed trigger in the panel is only a preview: the plan is made under it, and the table
-# keeps its own until you store it. The same from code:
+# On a real table, a trigger that you change in the panel is only a preview: the plan is made under it, and
+# the table keeps its own until you press *Store as table options*. The same from code:
 
 # %%
-panel.asked = {TRIGGER: "9"}
-assert panel.model.waiting == 0, "with a trigger of 9 there is nothing to do"
+preview = table.with_options({TRIGGER: "9"}).compact(dry_run=True)
+assert not preview.busy, "with a trigger of 9 there is nothing to do"
 assert TRIGGER not in table.refresh().options, "and nothing was stored"
-panel.reset()
-panel.step().wait(60)
+done = table.compact()
 assert table.scan().to_arrow().sort_by("order_id").equals(before), "compaction changes no row"
 kept = table.inspect.compactions().to_pylist()[-1]
 assert kept["rule"] == "size ratio"
@@ -382,6 +361,14 @@ assert (cases, different) == (3_000, 0)
 print(f"{cases - different:,} of {cases:,} picks agree; one of them, sizes newest first:")
 print([sum(size for size, *_ in files) for _, *files in example["runs"]], "→", example["pick"])
 
+# %% [markdown]
+# ## A bucket to play with
+#
+# The whole cockpit of a simulated bucket. Flush, step, or switch *auto* on; change a trigger and go on.
+
+# %%
+widgets.Workbench(tree(5, "compact", 4))
+
 # %%
 course.progress()
 
@@ -396,8 +383,8 @@ course.progress()
 #
 # ## Two questions to try
 #
-# 1. Switch the panel's *auto* on and watch a few dozen flushes. Which rule fires most often, which writes
-#    most bytes? (`simulator.inspect.compactions()`)
+# 1. Switch *auto* on in the cockpit and watch a few dozen flushes. Which rule fires most often, and which one
+#    writes most bytes?
 # 2. What does a trigger of 2 do to write amplification, and what does one of 20 do to the runs a read meets?
 #
 # Next: **05 · Leveled, and the trade-off**: another answer to the same question, and what each costs.

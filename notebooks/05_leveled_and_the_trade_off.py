@@ -41,7 +41,7 @@ course.check()
 import pyarrow.compute as pc
 
 import widgets
-from tablestore.lsm.simulator import Schedule, Simulator, Workload, simulate
+from tablestore.lsm.simulator import Workload, simulate
 
 TRIGGER, STRATEGY = "num-sorted-run.compaction-trigger", "tablestore.compaction.strategy"
 BASE = "tablestore.compaction.leveled.max-bytes-for-level-base"
@@ -65,16 +65,16 @@ print(f"{workload.text}\nlevel 1 may hold 8 flushes, {8 * kb:,} KiB, and each le
 # - Level 0 goes down **as a whole**, merged with what it overlaps in level 1.
 # - From level 1 on **one file** goes down, merged with what it overlaps in the level below.
 
+
 # %%
-by_hand = Schedule(write_only=True)
-simulator = Simulator(workload, leveled, schedule=by_hand, seed=seed, samples=samples)
-simulator.name = "leveled"
-for _ in range(4):
-    simulator.flush()
-levels, controls = widgets.LsmLevels(simulator), widgets.CompactionControls(simulator)
-controls.link(levels)
-assert controls.model.pick.rule == "level 0"
-controls
+def tree(*story):
+    """A simulated bucket under leveled rules after some flushes and compactions."""
+    return course.tree(*story, workload=workload, options=leveled, seed=seed, samples=samples)
+
+
+four = tree(4)
+assert four.compact(dry_run=True).picks[0].decision.rule == "level 0"
+widgets.CompactionControls(four)
 
 # %%
 first = course.task(
@@ -91,35 +91,31 @@ answer = None  # a number
 first.check(answer)
 
 # %%
-controls.step().wait(60)
-for _ in range(4):
-    simulator.flush()
-controls.refresh_linked()
-pick = controls.model.pick
+eight = tree(4, "compact", 4)
+pick = eight.compact(dry_run=True).picks[0].decision
 assert pick.rule == "level 0"
-assert {file.level for file in pick.inputs} == {0, 1}
+assert {file.level for file in pick.unit.files} == {0, 1}
+levels, plan = widgets.LsmLevels(eight), widgets.CompactionControls(eight)
+plan.link(levels)
 levels
 
 # %% [markdown]
 # The dashed boxes are the inputs: the four new files and, because their keys are spread over the whole key
 # range, every file of level 1. After that and one more round level 1 has taken 12 flushes, and may hold 8.
-# Its score is about 1.5, so files of it move on to level 2.
+# Its score is well above 1, so files of it move on to level 2.
 
 # %%
-controls.step().wait(60)
-for _ in range(4):
-    simulator.flush()
-controls.step().wait(60)
-full = simulator.inspect.levels()
-assert controls.model.pick.rule == "level 1"
-print(controls)
+full = tree(4, "compact", 4, "compact", 4, "compact")
+pick = full.compact(dry_run=True).picks[0].decision
+assert pick.rule == "level 1"
+widgets.LsmLevels(full)
 
 # %%
+held_there = full.inspect.levels()["level"].to_pylist().count(1)
 second = course.task(
     "what goes down",
-    f"Level 1 holds {full['level'].to_pylist().count(1)} files and is too full. **How many of them** does "
-    "the next step take?",
-    answer=sum(file.level == 1 for file in controls.model.pick.inputs),
+    f"Level 1 holds {held_there} files and is too full. **How many of them** does the next step take?",
+    answer=sum(file.level == 1 for file in pick.unit.files),
     hint="A level above 0 is one sorted run. Need all of it move to get below the target?",
     why="One: the file that overlaps least of the level below, for its size. Small steps, many of them.",
 )
@@ -130,10 +126,11 @@ answer = None  # how many files?
 second.check(answer)
 
 # %%
-controls.run_until_quiet().wait(60)
-rules = simulator.inspect.compactions()["rule"].to_pylist()
+assert held_there > 1
+full.compact(until_quiet=True)
+rules = full.inspect.compactions()["rule"].to_pylist()
 assert rules[:3] == ["level 0"] * 3
-assert rules[3:] == ["level 1"] * (len(rules) - 3)
+assert set(rules[3:]) == {"level 1"}
 print(" → ".join(rules))
 
 # %% [markdown]
@@ -294,18 +291,20 @@ for number in range(6):
     table.write(course.orders(batch, first=1 + number * batch // 2, seed=seed + number))
 before = table.scan().to_arrow().sort_by("order_id")
 panel = widgets.CompactionControls(table)
-panel.asked = {STRATEGY: "leveled"}
+panel.asked = {STRATEGY: "leveled"}  # the same as a click on Leveled
 assert "not Paimon's" in panel.frame["warning"]
 assert panel.model.pick.rule == "level 0"
 panel
 
 # %%
-panel.step().wait(60)
+table.with_options({STRATEGY: "leveled"}).compact()
 done = table.inspect.compactions().to_pylist()[-1]
 assert (done["strategy"], done["rule"]) == ("leveled", "level 0")
 assert table.scan().to_arrow().sort_by("order_id").equals(before), "compaction changes no row"
 assert STRATEGY not in table.refresh().options, "the strategy was not stored"
 assert table.check() == []
+
+# %%
 course.progress()
 
 # %% [markdown]

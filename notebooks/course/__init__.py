@@ -16,6 +16,7 @@ from notebooks.course.data import ORDERS, deletes, orders, updates
 from notebooks.course.health import check
 from notebooks.course.places import lake, orders_table, warehouse
 from notebooks.course.tasks import Task, begin, progress, task
+from notebooks.course.trees import tree
 from notebooks.course.two_writers import Race
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "progress",
     "runs",
     "task",
+    "tree",
     "updates",
     "warehouse",
 ]
