@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 
 from tablestore.format import predicate
@@ -45,10 +46,13 @@ class Plan:
     min_level: int = 0
     manifests: int = 0
     manifests_skipped: int = 0
+    decided: tuple[FileVerdict, ...] | None = None  # what the splits were chosen by, where it was kept
 
     @cached_property
     def verdicts(self) -> tuple[FileVerdict, ...]:
         """Every file that was looked at, whether it is read and why not; made when they are asked for."""
+        if self.decided is not None:
+            return self.decided
         if self.pruner is None or self.looked_at is None:
             return ()
         return tuple(self.pruner.prune(self.looked_at, min_level=self.min_level))
@@ -93,16 +97,23 @@ def plan(
         entries = entries.filter(entries.numbers("creation_time_ms") >= made_since)
     pruner = Pruner(store.schema, store.options, filters, store.partition_values, store.schema_of)
     with store.manifests.naming_rows():
-        kept = entries.filter(pruner.keep(entries, min_level=min_level))
+        decided = tuple(pruner.prune(entries, min_level=min_level)) if complete else None
+        keep = pruner.keep(entries, min_level=min_level) if decided is None else _kept(decided)
+        kept = entries.filter(keep)
         require_readable_files(kept, store.schema_of)
         made = splits(
             kept, snapshot_id=snapshot.id, schema=store.schema, options=store.options, deletions=deletions
         )
     skipped = len(manifests) - len(chosen)
-    found = Plan(store, snapshot, where, made, entries, pruner, min_level, len(manifests), skipped)
+    looked_at = (entries, pruner, min_level, len(manifests), skipped, decided)
+    found = Plan(store, snapshot, where, made, *looked_at)
     if log.isEnabledFor(logging.DEBUG):
         log.debug("plan of snapshot %d: %s", snapshot.id, found.explain().summary)
     return found
+
+
+def _kept(decided: Sequence[FileVerdict]) -> np.ndarray:
+    return np.array([v.kept for v in decided], dtype=bool)
 
 
 def _buckets(store: Store, filters: Filters) -> frozenset[int] | None:

@@ -12,14 +12,15 @@ from widgets import _format as fmt
 from widgets.explorer.model import KeyFigure
 
 
-def key_figures(
-    before: pa.Table | None, after: pa.Table, diff: pa.Table | None, *, only_compacted: bool
-) -> tuple[KeyFigure, ...]:
-    """Files, rows, bytes, sorted runs and masked rows, of one state or of two and their difference."""
-    now = _sums(after)
-    if before is None or diff is None:
-        return _state_figures(after, now)
-    old = _sums(before)
+def key_figures(files: pa.Table, *, compared: bool, only_compacted: bool) -> tuple[KeyFigure, ...]:
+    """Files, rows, bytes, sorted runs and masked rows, of a state or, `compared`, of a difference."""
+    if not compared:
+        return _state_figures(files, _sums(files))
+    diff = files
+    old = _sums(
+        diff.filter(pc.not_equal(diff["change"], "added")), level="level_before", masked="masked_before"
+    )
+    now = _sums(diff.filter(pc.not_equal(diff["change"], "removed")))
     counts = {c["values"]: c["counts"] for c in pc.value_counts(diff["change"].combine_chunks()).to_pylist()}
     parts = [f"{sign}{counts[c]:,}" for c, sign in (("removed", fmt.MINUS), ("added", "+")) if counts.get(c)]
     parts = [" ".join(parts)] if parts else []
@@ -88,22 +89,13 @@ def _state_figures(after: pa.Table, now: Mapping[str, int]) -> tuple[KeyFigure, 
     )
 
 
-def _sums(state: pa.Table) -> dict[str, int]:
+def _sums(state: pa.Table, *, level: str = "level", masked: str = "masked") -> dict[str, int]:
     """Sums of one state. A run is a file of level 0, or all files of a higher level of a bucket."""
-    names = ("rows", "bytes", "deletes", "masked")
-    sums = (
-        {name: pc.sum(state[name]).as_py() or 0 for name in names}
-        if state.num_rows
-        else dict.fromkeys(names, 0)
-    )
-    runs = 0
-    if state.num_rows:
-        level0 = pc.equal(state["level"], 0)
-        deeper = (
-            state.filter(pc.invert(level0)).group_by(["partition", "bucket", "level"]).aggregate([]).num_rows
-        )
-        runs = (pc.sum(level0).as_py() or 0) + deeper
-    return sums | {"files": state.num_rows, "runs": runs}
+    columns = {"rows": "rows", "bytes": "bytes", "deletes": "deletes", "masked": masked}
+    sums = {name: pc.sum(state[column]).as_py() or 0 for name, column in columns.items()}
+    level0 = pc.equal(state[level], 0)
+    deeper = state.filter(pc.invert(level0)).group_by(["partition", "bucket", level]).aggregate([])
+    return sums | {"files": state.num_rows, "runs": (pc.sum(level0).as_py() or 0) + deeper.num_rows}
 
 
 def _runs_note(diff: pa.Table) -> str:

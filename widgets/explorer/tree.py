@@ -77,13 +77,10 @@ class SnapshotTree:
 
     def state(self) -> pa.Table:
         """Live files of the snapshot."""
+        if self.against is not None:
+            files = self.files()
+            return self._once("state", lambda: files.filter(pc.not_equal(files["change"], "removed")))
         return self._once("state", lambda: self._inspect.state(self.snapshot))
-
-    def before(self) -> pa.Table | None:
-        """Live files of the snapshot compared with."""
-        if self.against is None:
-            return None
-        return self._once("before", lambda: self._inspect.state(self.against))
 
     def files(self) -> pa.Table:
         """Live files, or the difference of the two snapshots."""

@@ -105,8 +105,8 @@ class FileExplorer(View):
 
     def _load(self) -> None:
         tree = SnapshotTree(self._table.inspect, self.snapshot, self.against)
-        diff = tree.files() if tree.against is not None else None
-        figures = key_figures(tree.before(), tree.state(), diff, only_compacted=tree.only_compacted)
+        compared = tree.against is not None
+        figures = key_figures(tree.files(), compared=compared, only_compacted=tree.only_compacted)
         self._tree, self._figures = tree, figures
         if not self._is_there(self.path):
             self._set(path="")

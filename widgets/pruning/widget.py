@@ -103,21 +103,9 @@ class PruningExplainer(View):
     def refresh(self) -> Self:
         """Plan the scan again."""
         self._problem = {}
-        try:
-            asked = ts.where(self.where)
-            scan = self._pinned().scan(where=asked)
-            scan.plan()
-        except (ts.InvalidRequest, ts.NotFound) as error:
-            self._refuse(error)
-            return self
-        except Exception:
-            asked = None
         what = f"The files of {fmt.snapshot_id(self.snapshot)} could not be planned."
-        self.guarded(
-            lambda: self._load(asked),
-            what=what,
-            next_step="The snapshot may have expired: go to a newer one.",
-        )
+        step = "The snapshot may have expired: go to a newer one."
+        self.guarded(self._load, what=what, next_step=step)
         return self
 
     def _refuse(self, error: Exception) -> None:
@@ -129,9 +117,13 @@ class PruningExplainer(View):
     def _pinned(self) -> Any:
         return self._table if self.snapshot is None else self._table.at(snapshot=self.snapshot)
 
-    def _load(self, asked: Any) -> None:
-        asked = ts.where(self.where) if asked is None else asked
-        explanation = self._pinned().scan(where=asked).explain()
+    def _load(self) -> None:
+        table = self._pinned()
+        try:
+            explanation = table.scan(where=ts.where(self.where)).explain()
+        except (ts.InvalidRequest, ts.NotFound) as error:
+            self._refuse(error)
+            return
         decisions = explanation.decisions()
         steps = steps_of(explanation.steps()) if explanation.plan.snapshot is not None else ()
         kept = steps[-1].files if steps else 0
