@@ -133,6 +133,25 @@ assert table.scan().count() == rows_before + 30, "both writers' rows are there"
 print(a, "·", b)
 
 # %% [markdown]
+# ## Your own race
+#
+# The same race on a table of its own, with a button for each writer: one press, one step. Try every order
+# you can think of. Can you make both lose a try? Can you lose a row?
+
+# %%
+own = course.orders_table(course.lake(None, seed=seed), name="shop.yours")
+own.write(course.orders(100, seed=seed))
+yours = course.Race(
+    own,
+    {
+        "A": lambda t: t.write(course.orders(10, first=1000, seed=seed)),
+        "B": lambda t: t.write(course.orders(10, first=2000, seed=seed)),
+    },
+    seed=seed,
+)
+yours.live("Your race")
+
+# %% [markdown]
 # ## Two compactions
 #
 # Now both merge all runs into one. Each takes the same files away and adds one of its own. A stands before

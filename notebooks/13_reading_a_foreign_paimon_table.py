@@ -210,7 +210,7 @@ print("because:", known[-1]["reason"])
 
 # %%
 workbench.refresh()
-workbench
+widgets.LsmLevels(table, bucket=0)
 
 # %% [markdown]
 # ## Hand it back

@@ -26,6 +26,8 @@ from widgets.steps.model import DONE, LOST, REFUSED, Step, StepsModel
 from widgets.steps.widget import StepLanes
 
 PATIENCE = 60.0
+ROOM = 18
+"""Columns of a race that is stepped by hand: two appends, one of them lost, take 14."""
 _RACES = itertools.count()
 UNTIL = (READ, DATA, MANIFEST, PUBLISH, CLEAN)
 
@@ -149,6 +151,20 @@ class Race:
     def view(self, title: str = "Two writers") -> StepLanes:
         """The steps so far as a picture to walk through."""
         return StepLanes(self.model(title))
+
+    def live(self, title: str = "Two writers") -> StepLanes:
+        """The race as a picture with a button a writer: each press is one step."""
+
+        def act(name: str) -> tuple[StepsModel, tuple[str, ...]]:
+            self.step(name)
+            return shown()
+
+        def shown() -> tuple[StepsModel, tuple[str, ...]]:
+            running = tuple(name for name, writer in self._writers.items() if not writer.ended)
+            return replace(self.model(title), room=ROOM), running
+
+        model, running = shown()
+        return StepLanes(model, act=act, actions=running)
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         """Who knows and holds what at this moment."""

@@ -36,3 +36,30 @@ def test_a_race_is_walked_through_and_the_levels_follow(lab: Lab) -> None:
     notebook.expect("view.hovered", "2")
     assert notebook.kernel("table.scan().count()") == 50
     notebook.check()
+
+
+LIVE = """
+from notebooks import course
+table = course.orders_table(course.lake())
+table.write(course.orders(50))
+adds = {"A": lambda t: t.write(course.orders(5, first=900)), "B": lambda t: t.write(course.orders(5, first=950))}
+race = course.Race(table, adds)
+view = race.live()
+view"""
+
+
+def test_a_race_is_driven_by_its_buttons(lab: Lab) -> None:
+    notebook = lab.open([LIVE])
+    a, b = (notebook.page.get_by_role("button", name=f"one step of {name}") for name in "AB")
+    for steps in range(5):
+        b.click()
+        notebook.expect("view.index", steps)
+    notebook.expect("view.actions", ["A"])
+    assert notebook.kernel("str(race.outcome('B'))") == "committed #2"
+    assert b.is_disabled()
+    a.focus()
+    notebook.page.keyboard.press("Enter")
+    notebook.expect("(view.index, table.scan().count())", [5, 55])
+    assert a.evaluate("node => node === document.activeElement"), "the button keeps the focus"
+    notebook.kernel("race.close()")
+    notebook.check()

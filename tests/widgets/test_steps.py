@@ -86,7 +86,48 @@ def test_the_figure_tells_the_page_where_its_steps_are() -> None:
     meta = steps_figure(story(), index=2, width=1000).meta
     assert meta["count"] == 5
     assert meta["says"][2] == "3 of 5 · B · publishes #4"
-    assert steps_figure(StepsModel("t", "", ("A",), ()), index=0, width=800).meta == {"count": 0}
+    assert steps_figure(StepsModel("t", "", ("A",), ()), index=0, width=800).meta["count"] == 0
+
+
+def growing() -> StepLanes:
+    """A story of two lanes that one makes by hand; B ends after one step."""
+    made: list[Step] = []
+
+    def act(name: str) -> tuple[StepsModel, tuple[str, ...]]:
+        made.append(Step("AB".index(name), "read", f"{name} looks", "at it", snapshot=1, facts=(("x", "1"),)))
+        return StepsModel("t", "", ("A", "B"), tuple(made), before=1, room=8), ("A",) if "B" in name else (
+            "A",
+            "B",
+        )
+
+    return StepLanes(StepsModel("t", "", ("A", "B"), (), before=1, room=8), act=act, actions=("A", "B"))
+
+
+def test_a_story_that_is_made_by_hand_grows_and_its_steps_stay_where_they_are() -> None:
+    view = growing()
+    assert (view.index, view.snapshot, view.live) == (-1, 1, True)
+    assert "nothing has happened yet" in view.text()
+    frames = [view.frame["svg"]]
+    for name in ("A", "A", "B"):
+        view.act(name)
+        frames.append(view.frame["svg"])
+    assert (view.index, view.actions) == (2, ("A",))
+    assert view.act("B").index == 2, "B is at its end"
+    heights = {re.search(r'height="([\d.]+)"', svg).group(1) for svg in frames}
+    assert len(heights) == 1, "the picture is as tall before the first step as after the last"
+    first = {
+        re.search(r'<g class="step" data-step="0"><rect x="([\d.]+)"', svg).group(1) for svg in frames[1:]
+    }
+    assert len(first) == 1
+
+
+def test_a_step_that_fails_shows_in_the_view_and_the_story_stays() -> None:
+    view = growing()
+    view.act("A")
+    view._act = lambda _name: 1 / 0
+    view._on_verb(None, {"verb": "act", "name": "A"}, None)
+    assert "ZeroDivisionError" in view.frame["error"]["text"]
+    assert view.index == 0
 
 
 def test_a_track_has_one_value_a_step() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from widgets import _format as fmt
 from widgets._svg import Figure, fit, group, line, num, path, rect, tag, text, text_width, wrap
 from widgets._theme import var
-from widgets.steps.model import KILLED, LOST, NAMES, REFUSED, StepsModel, Track
+from widgets.steps.model import KILLED, LOST, NAMES, REFUSED, Step, StepsModel, Track
 
 MARGIN, GUTTER, RIGHT = 16, 96, 16
 PILL, LANE, TABLE, TRACK, BOX, FEET = 30, 44, 40, 38, 24, 12
@@ -37,7 +37,7 @@ class Layout:
     def step(self) -> float:
         """Pixels from one step to the next."""
         room = self.width - self.left - MARGIN - RIGHT
-        return min(room / max(len(self.model.steps), 1), MOST_STEP)
+        return min(room / max(len(self.model.steps), self.model.room, 1), MOST_STEP)
 
     def x(self, index: int) -> float:
         """The middle of a step."""
@@ -81,21 +81,20 @@ class Layout:
 
 def steps_figure(model: StepsModel, *, index: int, width: float) -> Figure:
     """The picture with the step at `index` chosen."""
-    if not model.steps:
-        body = text(MARGIN, 40, "No steps yet.", fill="ink", weight=600)
-        return Figure(width, 64, body, f"{model.title}: no steps yet", {"count": 0})
     at = Layout(model, width)
-    parts = [_frames(at), _cursor_line(at, index)]
+    chosen = 0 <= index < len(model.steps)
+    parts = [_frames(at), _cursor_line(at, index) if chosen else ""]
     parts += [_table_lane(at, index)] if at.has_table else []
     parts += [_box(at, place, index) for place in range(len(model.steps))]
     parts += [
         _track(at, track, at.tracks_y + TRACK * place, index) for place, track in enumerate(model.tracks)
     ]
-    parts.append(_cursor(at, index))
+    parts.append(_cursor(at, index) if chosen else "")
     panel, bottom = _panel(at, index, at.bottom + FEET)
     legend, bottom = _legend(at, bottom + 8)
     meta: dict[str, object] = {
         "count": len(model.steps),
+        "lanes": list(model.lanes),
         "x": at.left,
         "step": at.step,
         "bottom": at.bottom + FEET,
@@ -271,18 +270,19 @@ def _panel(at: Layout, index: int, y: float) -> tuple[str, float]:
     """The chosen step in words; as tall as the longest step needs."""
     x, wide = MARGIN, at.width - 2 * MARGIN
     inner = wide - 28
-    rows = [wrap(step.detail, inner, lines=3) for step in at.model.steps]
-    most = max(len(row) for row in rows)
-    has_facts = any(step.facts for step in at.model.steps)
+    steps, room = at.model.steps, at.model.room
+    rows = [wrap(step.detail, inner, lines=3) for step in steps]
+    most = max([len(row) for row in rows] + [2 if room else 1])
+    has_facts = room > 0 or any(step.facts for step in steps)
     tall = 34 + 16 * most + (40 if has_facts else 4)
-    step = at.model.steps[index]
-    bad = at.model.state(index, index) in (LOST, REFUSED)
+    step = steps[index] if 0 <= index < len(steps) else Step(0, "", "Nothing has happened yet")
+    bad = bool(steps) and at.model.state(index, index) in (LOST, REFUSED)
     parts = [rect(x + 0.5, y + 0.5, wide - 1, tall, rx=6, fill=var("panel"), stroke=var("line"))]
     if bad:
         parts.append(rect(x, y + 6, 3, tall - 12, fill=var("err")))
     title = fit(step.title, inner, size=13, weight=600)
     parts.append(text(x + 14, y + 24, title, size=13, fill="err" if bad else "ink", weight=600))
-    for place, row in enumerate(rows[index]):
+    for place, row in enumerate(rows[index] if steps else ()):
         parts.append(text(x + 14, y + 43 + 16 * place, row))
     facts = y + 34 + 16 * most
     for place, (name, value) in enumerate(step.facts):
@@ -294,11 +294,12 @@ def _panel(at: Layout, index: int, y: float) -> tuple[str, float]:
 
 
 def _legend(at: Layout, y: float) -> tuple[str, float]:
-    """The kinds that occur, and what a box of each looks like."""
-    marked = any(step.mark for step in at.model.steps if step.kind == "read")
+    """The kinds that occur (with room to come: may occur), and what a box of each looks like."""
+    marked = at.model.room > 0 or any(step.mark for step in at.model.steps if step.kind == "read")
     x, parts = float(MARGIN), []
     for kind, name in NAMES.items():
-        if not any(step.kind == kind for step in at.model.steps):
+        expected = at.model.room > 0 and kind not in ("hint", "wait")
+        if not expected and not any(step.kind == kind for step in at.model.steps):
             continue
         letter, wide = ("#4", 24.0) if kind == "read" and marked else (SHOWN[kind], 16.0)
         words = "looks: this snapshot is the newest" if wide > 16 else name

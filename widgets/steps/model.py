@@ -81,6 +81,8 @@ class StepsModel:
     steps: tuple[Step, ...]
     before: int | None = None
     tracks: tuple[Track, ...] = ()
+    room: int = 0
+    """Columns to keep for steps that are still to come, so that those there are do not move."""
     code: str = ""
     """The Python that made it happen; `{index}` stands for the chosen step."""
     fatal: bool = False

@@ -11,12 +11,27 @@ function renderSteps({ model, el }) {
   const hint = lwEl("span", { class: "lw-hint lw-wide" }, "← → step · Home End");
   stage.tools.append(hint, lwButton("first", "first step", () => go(0)), lwButton("prev", "one step back", () => go(index() - 1)),
     lwButton("next", "one step on", () => go(index() + 1)), lwButton("last", "last step", () => go(count() - 1)));
+  const acts = lwEl("span", { class: "lw-acts", role: "group", "aria-label": "one more step" });
+  stage.tools.prepend(acts);
   stage.body.append(host);
+  function buttons() {
+    const lanes = model.get("live") && !model.get("static") ? meta().lanes || [] : [], can = model.get("actions");
+    const held = acts.contains(document.activeElement) ? document.activeElement.dataset.name : null;
+    acts.replaceChildren(...lanes.map((name) => {
+      const button = lwButton("next", "one step of " + name, () => model.send({ verb: "act", name }), { text: name });
+      button.disabled = !can.includes(name);
+      button.dataset.name = name;
+      return button;
+    }));
+    const again = held && [...acts.children].find((button) => button.dataset.name === held);
+    if (again) again.focus();
+  }
   function draw() {
     const frame = model.get("frame"), says = (meta().says || [])[index()] || "";
     stage.words(frame);
     svg = frame.svg ? stage.picture(host, frame.svg) : null;
     stage.root.dataset.n = String(count());
+    buttons();
     host.setAttribute("aria-valuemax", count());
     host.setAttribute("aria-valuenow", index() + 1);
     host.setAttribute("aria-valuetext", says);
@@ -44,6 +59,7 @@ function renderSteps({ model, el }) {
   const by = (n) => (event) => go(index() + n * (event.shiftKey ? 10 : 1));
   lwKeys(host, { ArrowLeft: by(-1), ArrowRight: by(1), Home: () => go(0), End: () => go(count() - 1) });
   stage.on("change:frame", draw);
+  stage.on("change:actions", buttons);
   draw();
   return () => stage.off();
 }

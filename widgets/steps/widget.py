@@ -1,10 +1,11 @@
 """StepLanes: a story of steps that one walks through by slider and keys.
 
 Traits: `index` (the chosen step), `snapshot` (the newest one of the table then, for linked views),
-`selected` ((index,)). Made from a `StepsModel`; the course's labs build those from real committers.
+`selected` ((index,)), `actions` (lanes that can take one more step, each with a button). Made from a
+`StepsModel`; the course's labs build those from real committers.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import pyarrow as pa
@@ -16,15 +17,32 @@ from widgets._view import View, module
 from widgets.steps import figure as draw
 from widgets.steps.model import StepsModel, table, text_form
 
+Act = Callable[[str], tuple[StepsModel, tuple[str, ...]]]
+"""One more step of a lane: the longer story, and the lanes that can go on."""
+
 
 class StepLanes(View):
-    """Steps by lane, the snapshots they publish, and the chosen step in words."""
+    """Steps by lane, the snapshots they publish, and the chosen step in words.
+
+    `act` makes the story longer: its lanes get buttons then, as far as `actions` names them.
+    """
 
     _esm = module("steps/view.js", "renderSteps")
     index = traitlets.Int(-1).tag(sync=True)
+    live = traitlets.Bool(False).tag(sync=True)
+    actions = traitlets.Tuple().tag(sync=True)
 
-    def __init__(self, model: StepsModel, *, index: int | None = None, **kwargs: object) -> None:
-        self._model, self._settling = model, False
+    def __init__(
+        self,
+        model: StepsModel,
+        *,
+        index: int | None = None,
+        act: Act | None = None,
+        actions: tuple[str, ...] = (),
+        **kwargs: object,
+    ) -> None:
+        self._model, self._act, self._settling = model, act, False
+        kwargs |= {"live": act is not None, "actions": actions}
         super().__init__(**kwargs)
         self.observe(self._on_index, "index")
         self.observe(self._on_snapshot, "snapshot")
@@ -41,6 +59,21 @@ class StepLanes(View):
         """The Python that made the story; for a killed one, the life that ends at the chosen step."""
         return self._model.code.replace("{index}", str(self.index))
 
+    def act(self, name: str) -> Self:
+        """One more step of a lane, as its button does; nothing if the lane is at its end."""
+        if self._act is not None and name in self.actions:
+            self._model, self.actions = self._act(name)
+            self._settle(len(self._model.steps) - 1)
+            self.redraw()
+        return self
+
+    def _on_verb(self, widget: object, content: Mapping[str, Any], buffers: object) -> None:
+        if content.get("verb") == "act":
+            step, remedy = str(content.get("name")), "Make the story anew: run its cell again."
+            self.guarded(lambda: self.act(step) and None, what="The step failed.", next_step=remedy)
+        else:
+            super()._on_verb(widget, content, buffers)
+
     def refresh(self) -> Self:
         """Draw again; a story does not change."""
         self.redraw()
@@ -50,7 +83,7 @@ class StepLanes(View):
         """Make all traits say the same step."""
         self._settling = True
         try:
-            self.index = min(max(index, 0), len(self._model.steps) - 1)
+            self.index = min(max(index, min(0, len(self._model.steps) - 1)), len(self._model.steps) - 1)
             self.selected = (self.index,)
             self.snapshot = self._model.snapshot(self.index)
         finally:
