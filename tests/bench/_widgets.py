@@ -13,6 +13,10 @@ OURS, PEER = "widgets", "plotly"
 
 SETUP = """
 import json
+from pathlib import Path
+import numpy as np
+import pyarrow as pa
+import tablestore as ts
 import widgets
 from ipywidgets.widgets.widget import _remove_buffers
 from tests.widgets import frames
@@ -20,6 +24,18 @@ from tests.widgets import frames
 def state_of(view):
     state, _, buffers = _remove_buffers(view.get_state())
     return len(json.dumps(state, default=str)) + sum(len(memoryview(b).tobytes()) for b in buffers)
+
+def table_of(size):
+    # `size` files, a partition each, in one commit; made once in a run
+    lake = ts.connect(ROOT)
+    if f"bench.files_{size}" in lake:
+        return lake.table(f"bench.files_{size}")
+    table = lake.create_table(
+        f"bench.files_{size}", schema={"k": ts.BIGINT, "p": ts.INT, "v": ts.STRING}, primary_key=["k", "p"],
+        partition_by=["p"], options={"bucket": 1, "write-only": True})
+    keys = np.arange(2 * size)
+    table.write(pa.table({"k": keys, "p": (keys % size).astype(np.int32), "v": ["x"] * len(keys)}))
+    return table
 """
 
 IN_PAGE = """
@@ -63,7 +79,7 @@ class Case:
     warm: str
     made: str
     changed: str
-    marks: str = ".lw-pic > svg"
+    most: int = 10_000
     peer: str = ""
     peer_changed: str = ""
 
@@ -96,6 +112,27 @@ view = go.FigureWidget([go.Bar(x=data["snapshot_id"], y=data["rows_added"]),
                         go.Bar(x=data["snapshot_id"], y=data["bytes_added"])])
 view
 """
+_SNAPSHOTS = """
+def snapshots_of(size):
+    commits = frames.commits(size)
+    waves = np.sin(np.arange(size) / 9)
+    compacts = np.array([kind == "COMPACT" for kind in commits["commit_kind"].to_pylist()])
+    return pa.table({"snapshot_id": commits["snapshot_id"], "commit_kind": commits["commit_kind"],
+        "commit_time": commits["commit_time"], "compactions": compacts.astype(np.int64),
+        "write_amplification": 2 + waves / 2, "runs": (5 + 3 * waves).astype(np.int64),
+        "space_amplification": 1.4 + waves / 5})
+snapshots = snapshots_of(size)
+"""
+_RUNS = """
+def runs_of(size):
+    return [pa.table({"k": np.arange(at, size + at), "v": [f"run {at}"] * size}) for at in range(3)]
+runs = runs_of(size)
+"""
+_WORKLOAD = """
+from tablestore.lsm.simulator import Workload
+workload = Workload("uniform", rows=500, keys=5_000)
+other = {"num-sorted-run.compaction-trigger": 8}
+"""
 
 CASES = (
     Case(
@@ -115,5 +152,62 @@ CASES = (
         "view.index = (size // 7 * ({at} + 1) + {at}) % size",
         peer=_BARS,
         peer_changed="view.data[0].selectedpoints = [(size // 7 * ({at} + 1) + {at}) % size]",
+    ),
+    Case(
+        "amplification",
+        _SNAPSHOTS,
+        "widgets.AmplificationChart(snapshots_of(10))",
+        "view = widgets.AmplificationChart(snapshots)\nview",
+        "view.snapshot = 1 + (size // 7 * ({at} + 1) + {at}) % size",
+    ),
+    Case(
+        "explorer",
+        "table = table_of(size)",
+        "widgets.FileExplorer(table_of(3))",
+        "view = widgets.FileExplorer(table)\nview",
+        "view.search = 'p=1' if {at} % 2 else 'p=2'",
+    ),
+    Case(
+        "pruning",
+        "table = table_of(size)",
+        "widgets.PruningExplainer(table_of(3), where='p < 1')",
+        "view = widgets.PruningExplainer(table, where='p < 5')\nview",
+        "view.where = 'p < ' + str({at} + 6)",
+    ),
+    Case(
+        "controls",
+        "table = table_of(size)",
+        "widgets.CompactionControls(table_of(3))",
+        "view = widgets.CompactionControls(table)\nview",
+        "view.full = not view.full",
+    ),
+    Case(
+        "ingest",
+        "",
+        "widgets.IngestProgress('orders', total=10, chunks=1)",
+        "view = widgets.IngestProgress('orders', total=size * 100, chunks=size)\nview",
+        "view.update(rows=100 * ({at} + 1))",
+    ),
+    Case(
+        "changelog",
+        "table = table_of(size)",
+        "widgets.ChangelogView(table_of(3))",
+        "view = widgets.ChangelogView(table)\nview",
+        "view.page = ({at} + 1) % 2",
+    ),
+    Case(
+        "merge",
+        _RUNS,
+        "widgets.MergeView.of(runs_of(3), primary_key='k')",
+        "view = widgets.MergeView.of(runs, primary_key='k')\nview",
+        "view.cursor = ({at} + 1) % 3",
+    ),
+    Case(
+        "what_if",
+        _WORKLOAD,
+        "widgets.WhatIf(workload, other, flushes=3)",
+        "view = widgets.WhatIf(workload, other, flushes=size)\nview",
+        "view.index = (size // 7 * ({at} + 1) + {at}) % size",
+        most=1000,
     ),
 )

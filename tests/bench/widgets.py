@@ -84,7 +84,7 @@ def measure(lab: Lab, sizes: Sequence[int], changes: int, names: Sequence[str], 
     """Every chosen widget at every size, and its peer; a notebook a case."""
     found: Found = {}
     for case in (case for case in CASES if case.name in names):
-        for size in sizes:
+        for size in (size for size in sizes if size <= case.most):
             for who in (OURS, PEER) if peer and case.peer else (OURS,):
                 found[case.name, size, who] = _one(lab, case, size, who, changes)
     return found
@@ -106,11 +106,12 @@ def _laboratory() -> Iterator[Lab]:
 
 def _one(lab: Lab, case: Case, size: int, who: str, changes: int) -> Seen:
     made, changed = (case.made, case.changed) if who == OURS else (case.peer, case.peer_changed)
-    cells = [SETUP, case.warm if who == OURS else "import plotly.graph_objects as go; go.FigureWidget()"]
-    notebook = lab.open([*cells, f"size = {size}\n{case.data}", made, "state_of(view)"])
+    setup = f"ROOT = {str(lab.server.root)!r}\nsize = {size}\n{SETUP}\n{case.data}"
+    warm = case.warm if who == OURS else "import plotly.graph_objects as go; go.FigureWidget()"
+    notebook = lab.open([setup, warm, made])
     try:
         lab.page.evaluate(IN_PAGE + ";0")
-        first = _again(lab, notebook, 3, case.marks if who == OURS else ".plotly .main-svg")
+        first = _again(lab, notebook, 2, ".lw[data-ver]" if who == OURS else ".plotly .main-svg")
         seconds = tuple(_change(lab, notebook, changed.format(at=at)) for at in range(changes))
         state = int(notebook.kernel("state_of(view)"))
         notebook.check()
