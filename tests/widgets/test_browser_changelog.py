@@ -26,6 +26,10 @@ def test_snapshots_kinds_and_keys_answer_without_a_kernel(page: Page, tmp_path: 
     assert chips.count() == 2
     page.page.get_by_label("keys that begin with").press("Escape")
     page.page.get_by_role("button", name="−U", exact=True).click()
+    grid.focus()
+    page.page.keyboard.press("ArrowDown")
+    assert page.text(".lw-says").startswith("key 7, snapshot 4: −U open, +U paid")
+    page.page.keyboard.press("Escape")
     page.page.locator('.cell[data-cell="31|2"]').hover()
     assert XSS in page.text(".lw-card")
     assert page.page.locator("img").count() == 0

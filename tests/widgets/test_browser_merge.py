@@ -52,6 +52,14 @@ def test_hover_tells_the_whole_row_as_text(shown: Page) -> None:
     assert "−D" in card.text_content()
     shown.page.mouse.move(5, 5)
     assert card.is_hidden()
+    shown.page.get_by_role("button", name="before the merge").click()
+    shown.page.get_by_role("grid").focus()
+    for key in ("ArrowRight", "ArrowDown", "ArrowDown"):
+        shown.page.keyboard.press(key)
+    assert "became" in card.text_content()
+    assert shown.text(".lw-says") == "key 1, L0 #1, v a, sequence 0, superseded"
+    shown.page.keyboard.press("Escape")
+    assert card.is_hidden()
     assert shown.page.title() == "Merge"
     assert shown.page.locator("img").count() == 0
 

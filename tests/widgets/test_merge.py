@@ -100,6 +100,21 @@ def test_linked_levels_choose_keys_by_range_and_by_file(orders) -> None:
     assert newest["min_key"] == "[42]"
 
 
+def test_keys_are_chosen_by_a_condition_and_the_bucket_is_told(orders) -> None:
+    view = widgets.MergeView(orders, where="o_orderkey >= 47 AND o_orderkey < 50")
+    assert [step.key for step in view.model.steps] == ["47", "48", "49"]
+    assert view.opened == "/0"
+    table, shown = orders, view.code
+    assert shown.startswith("table.inspect.merging(bucket=0, where=ts.where(")
+    assert eval(shown, {"table": table, "ts": ts}).output_rows["o_orderkey"].to_pylist() == [47, 48, 49]
+    refused = widgets.MergeView(orders, where="status = 'new'")
+    assert "no key column" in refused.frame["error"]["text"]
+
+
+def test_the_past_is_a_source_too(orders) -> None:
+    assert [run.name for run in widgets.MergeView(orders.at(snapshot=3)).model.runs] == ["L0 #3", "L5"]
+
+
 def test_a_past_snapshot_is_shown_as_it_was(orders) -> None:
     view = widgets.MergeView(orders)
     view.snapshot = 3

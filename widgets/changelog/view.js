@@ -62,6 +62,16 @@ function renderChangelog({ model, el }) {
     card.style.left = Math.max(4, Math.min(x + 14, box.width - card.offsetWidth - 4)) + "px";
     card.style.top = (y - card.offsetHeight - 12 > 0 ? y - card.offsetHeight - 12 : y + 18) + "px";
   }
+  // The keys of the selected snapshot from top to bottom: all columns of a change are shown and spoken.
+  function walk(by) {
+    const mine = [...host.querySelectorAll(`.cell[data-snapshot="${model.get("snapshot")}"]`)];
+    if (!mine.length) return;
+    const held = mine.findIndex((c) => c.dataset.cell === model.get("hovered"));
+    const cell = mine[held < 0 ? (by > 0 ? 0 : mine.length - 1) : Math.min(Math.max(held + by, 0), mine.length - 1)];
+    const box = cell.getBoundingClientRect();
+    hover(cell, { clientX: box.right, clientY: box.top });
+    stage.say(cell.getAttribute("aria-label"));
+  }
   function draw() {
     const f = frame(), chosen = model.get("kinds") || [], both = sides();
     stage.words(f);
@@ -94,7 +104,8 @@ function renderChangelog({ model, el }) {
   const end = (at) => () => { const ids = meta().ids || []; go(ids.at(at)); };
   lwKeys(host, {
     ArrowLeft: () => step(-1), ArrowRight: () => step(1), Home: end(0), End: end(-1),
-    ArrowUp: () => turn(-1), ArrowDown: () => turn(1), "/": () => { field.focus(); field.select(); },
+    ArrowUp: () => walk(-1), ArrowDown: () => walk(1), Escape: () => hover(null),
+    PageUp: () => turn(-1), PageDown: () => turn(1), "/": () => { field.focus(); field.select(); },
   });
   field.addEventListener("input", () => lwSet(model, { key: field.value }));
   field.addEventListener("keydown", (event) => {

@@ -72,6 +72,16 @@ function renderMerge({ model, el }) {
     card.style.left = Math.max(4, Math.min(x + 14, box.width - card.offsetWidth - 4)) + "px";
     card.style.top = (y - card.offsetHeight - 12 > 0 ? y - card.offsetHeight - 12 : y + 18) + "px";
   }
+  // The boxes of the current key from top to bottom: what one says whole is shown and spoken.
+  function walk(by) {
+    const mine = [...host.querySelectorAll(`.cell[data-cell^="${Math.max(cursor(), 0)}|"]`)].filter((c) => !c.dataset.cell.endsWith("|key"));
+    if (!mine.length) return;
+    const held = mine.findIndex((c) => c.dataset.cell === model.get("hovered"));
+    const cell = mine[held < 0 ? (by > 0 ? 0 : mine.length - 1) : Math.min(Math.max(held + by, 0), mine.length - 1)];
+    const box = cell.getBoundingClientRect();
+    hover(cell, { clientX: box.right, clientY: box.top });
+    stage.say(cell.getAttribute("aria-label"));
+  }
   function draw() {
     const f = frame();
     stage.words(f);
@@ -97,6 +107,7 @@ function renderMerge({ model, el }) {
   const by = (n) => () => go(cursor() + n);
   lwKeys(host, {
     ArrowLeft: by(-1), ArrowRight: by(1), Home: () => go(-1), End: () => go(count() - 1), " ": toggle,
+    ArrowUp: () => walk(-1), ArrowDown: () => walk(1), Escape: () => hover(null),
     PageDown: () => later.click(), PageUp: () => earlier.click(),
     c: () => lwSet(model, { mode: model.get("mode") === "keys" ? "columns" : "keys" }),
   });

@@ -35,8 +35,8 @@ class Merges(Protocol):
 
 
 class MergeView(View):
-    """How the runs of one bucket of a table become one row a key. `MergeView.of(runs, …)` takes Arrow
-    tables."""
+    """How the runs of one bucket of a table become one row a key; `where` names key columns, as a predicate
+    or as SQL text. `MergeView.of(runs, …)` takes Arrow tables."""
 
     _esm = module("merge/view.js", "renderMerge")
     links = (*LINKED, "selected")
@@ -59,9 +59,10 @@ class MergeView(View):
     ) -> None:
         own = str(option_map(table).get("merge-engine", "deduplicate"))
         opened = "" if bucket is None else f"{partition or ''}/{bucket}"
-        merges = _of_table(table, own=own, partition=partition, where=where)
+        chosen = ts.where(where) if isinstance(where, str) else where
+        merges = _of_table(table, own=own, partition=partition, where=chosen)
+        self._where = chosen
         self._settings(merges, own=own, title=title_of(table), inspect=getattr(table, "inspect", None))
-        self._where = where
         super().__init__(snapshot=snapshot, engine=own, opened=opened, columns=tuple(columns), **kwargs)
         self._begin()
 
@@ -83,6 +84,7 @@ class MergeView(View):
         """
         made = cls.__new__(cls)
         merges = _of_runs(list(runs), primary_key, dict(options or {}), drops_deletes)
+        made._where = None
         made._settings(merges, own=engine, title=title, inspect=None)
         View.__init__(made, engine=engine, columns=tuple(columns))
         made._begin()
@@ -100,7 +102,8 @@ class MergeView(View):
         if self.engine in COMPUTING:
             self.mode = "columns"
         self.refresh()
-        self.observe(lambda _change: self._reload(), ["snapshot", "key_range", "opened"])
+        self.observe(lambda _change: self._reload(), ["snapshot", "key_range"])
+        self.observe(self._on_opened, "opened")
         self.observe(self._on_engine, "engine")
         self.observe(self._on_selected, "selected")
         self.observe(self._on_cursor, "cursor")
@@ -121,6 +124,7 @@ class MergeView(View):
         partition, _, bucket = self.opened.rpartition("/")
         asked += [f"partition={partition!r}"] if partition else []
         asked += [f"bucket={bucket}"] if bucket else []
+        asked += [f"where=ts.where({str(self._where)!r})"] if self._where is not None else []
         if (between := self._between()) is not None:
             asked.append(f"between=({between[0]:.6g}, {between[1]:.6g})")
         if self.engine != self._own:
@@ -136,6 +140,10 @@ class MergeView(View):
         )
         return self
 
+    def _on_opened(self, change: Mapping[str, Any]) -> None:
+        if change["old"]:  # else it only tells which bucket was chosen
+            self._reload()
+
     def _reload(self) -> None:
         """Another place: from its first key on."""
         self._low, self._passed = None, []
@@ -148,6 +156,9 @@ class MergeView(View):
         )
         held = self._model.steps[self.cursor].key if 0 <= self.cursor < len(self._model.steps) else None
         self._found, self._model = found, merge_model(found)
+        place = getattr(found, "place", None)
+        if not self.opened and place is not None and place.bucket is not None:
+            self.opened = f"{place.partition}/{place.bucket}"
         keys = [step.key for step in self._model.steps]
         last = len(keys) - 1
         if not self._stepped:
