@@ -179,7 +179,7 @@ class Compaction:
         """What a dry run foretells of write, read and space amplification; None if nothing would be done.
 
         `files` are the live ones (`inspect.levels()`), `now` is the row of `inspect.amplification()`, of the
-        table or of the bucket that is planned.
+        table or of the bucket that is planned, or all rows of its view by snapshot.
         """
         return outlook(self, files, now)
 

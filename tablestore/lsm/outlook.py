@@ -2,7 +2,8 @@
 
 From a dry run (`Compaction`), the live files (`inspect.levels()`) and the amplification of now
 (`inspect.amplification()`), all of the same buckets. Runs are counted, so they are exact; bytes are as exact
-as the forecast's, and what is left as one run a bucket is its compacted copy. Pure. Used by `Compaction.outlook`.
+as the forecast's, and what is left as one run a bucket is its compacted copy. Pure. Used by
+`Compaction.outlook`.
 """
 
 from __future__ import annotations
@@ -30,15 +31,16 @@ class Outlook:
 def outlook(planned: Compaction, files: pa.Table, now: pa.Table) -> Outlook | None:
     """What `planned` would make of buckets with these live files; None if it does nothing.
 
-    `now` is one row of `inspect.amplification()`, of the table or of the bucket that is planned.
+    `now` is the row of `inspect.amplification()`, of the table or of the bucket that is planned, or all rows
+    of its view by snapshot, which add up to it.
     """
     whole = planned.forecast
     if not planned.busy or whole is None or not now.num_rows:
         return None
-    at = now.slice(0, 1).to_pylist()[0]
-    ingested, held = at["bytes_ingested"], at["compacted_bytes"]
-    written = ingested + at["bytes_compacted"] + whole.output.bytes if ingested else None
-    live = at["live_bytes"] - whole.bytes_read + whole.output.bytes
+    at = now.slice(now.num_rows - 1).to_pylist()[0]
+    ingested, compacted = (pc.sum(now[name]).as_py() or 0 for name in ("bytes_ingested", "bytes_compacted"))
+    written = ingested + compacted + whole.output.bytes if ingested else None
+    held, live = at["compacted_bytes"], (at["live_bytes"] or 0) - whole.bytes_read + whole.output.bytes
     left = sum(_runs_after(pick, files) for pick in planned.picks)
     held = live if left == len(planned.busy) == len(planned.picks) else min(held, live) if held else held
     return Outlook(

@@ -36,6 +36,8 @@ def test_what_is_foretold_is_what_comes(tmp_path: Path, buckets: int) -> None:
     found = job.compact(dry_run=True).outlook(table.inspect.levels(), table.inspect.amplification())
     assert found is not None
     assert not found.exact
+    history = table.inspect.amplification(per="snapshot")
+    assert job.compact(dry_run=True).outlook(table.inspect.levels(), history) == found
     job.compact()
     after = table.inspect.amplification().to_pylist()[0]
     assert found.runs == after["runs"]

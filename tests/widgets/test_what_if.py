@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 import tablestore as ts
-from tablestore.lsm.simulator import Workload
+from tablestore.lsm.simulator import Workload, simulate
 from tests.lsm.simulator.test_replay import TABLES, TRIGGER, live, make
 from widgets import SnapshotTimeline, WhatIf
 from widgets.what_if.figure import course_part, levels_part, signed
@@ -144,11 +144,18 @@ def test_a_replay_is_cancelled_at_once_and_says_so() -> None:
     assert len(view.model) == 10
 
 
-def test_a_baseline_and_a_run_as_sources() -> None:
+def test_a_baseline_stands_for_a() -> None:
     view = WhatIf(WORKLOAD, {TRIGGER: 8}, baseline={TRIGGER: 3}, flushes=20).wait(60)
     assert view.comparison.actual.options.trigger == 3
     assert view.data()["variant"].unique().to_pylist() == ["A", "B"]
     assert view.code == f"ts.what_if(workload, {{'{TRIGGER}': '8'}}, baseline={{'{TRIGGER}': 3}}, flushes=20)"
+
+
+def test_a_simulation_as_a_source() -> None:
+    run = simulate(WORKLOAD, {TRIGGER: 4}, flushes=20)
+    view = WhatIf(run, {TRIGGER: 8}).wait(60)
+    assert (len(view.model), view.comparison.actual.options.trigger) == (20, 4)
+    assert view.model.a.numbers.series[0][-1] == pytest.approx(run.summary.write_amplification)
 
 
 def test_another_bucket_can_be_opened() -> None:

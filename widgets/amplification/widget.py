@@ -86,10 +86,10 @@ class AmplificationChart(View):
 
     def _load(self, job: Job) -> None:
         def read() -> None:
-            rows = _rows_of(self._source, self.opened)
-            ahead = _outlook_of(self._source, self.opened) if rows.num_rows else None
+            rows, opened = _rows_of(self._source, self.opened)
+            ahead = _outlook_of(self._source, opened, rows) if rows.num_rows else None
             job.check()
-            self._take(rows, ahead)
+            self._take(rows, opened, ahead)
 
         try:
             self.guarded(
@@ -113,11 +113,11 @@ class AmplificationChart(View):
 
         super().guarded(unless_stopped, what=what, next_step=next_step)
 
-    def _take(self, rows: pa.Table, ahead: Outlook | None) -> None:
+    def _take(self, rows: pa.Table, opened: str, ahead: Outlook | None) -> None:
         follows = self.snapshot is None or not len(self._model) or self.index >= len(self._model) - 1
         held, self._loading = self.snapshot, False
         self._rows = rows
-        place = fmt_place(self.opened)
+        place = place_of(opened) or ("all buckets" if self.opened else "")
         options = option_map(self._source)
         self._model = amplification_model(
             rows, title=self._title, place=place, options=options, outlook=ahead
@@ -242,7 +242,7 @@ class AmplificationChart(View):
         }
 
 
-def fmt_place(opened: str) -> str:
+def place_of(opened: str) -> str:
     """`l_year=1995 · bucket 1` of a bucket id; all buckets are not named."""
     partition, _, bucket = opened.rpartition("/")
     return " · ".join(part for part in (partition, f"bucket {bucket}" if opened else "") if part)
@@ -258,25 +258,26 @@ def _arguments(opened: str) -> str:
     return "".join(f", {name}={value!r}" for name, value in _scope(opened).items())
 
 
-def _rows_of(source: Amplified | pa.Table, opened: str) -> pa.Table:
+def _rows_of(source: Amplified | pa.Table, opened: str) -> tuple[pa.Table, str]:
+    """The rows, and the bucket that they are of: "" for all."""
     if isinstance(source, pa.Table):
-        return source
+        return source, ""
     try:
-        return source.inspect.amplification(per="snapshot", **_scope(opened))
+        return source.inspect.amplification(per="snapshot", **_scope(opened)), opened
     except ts.InvalidRequest:  # a simulation tells of single buckets only at its end
         if not opened:
             raise
-        return source.inspect.amplification(per="snapshot")
+        return source.inspect.amplification(per="snapshot"), ""
 
 
-def _outlook_of(source: Any, opened: str) -> Outlook | None:
+def _outlook_of(source: Any, opened: str, rows: pa.Table) -> Outlook | None:
     """What the engine foretells of the next compaction; nothing where there is none to ask or to come."""
     if isinstance(source, pa.Table) or not hasattr(source, "compact"):
         return None
     scope = {name: value for name, value in _scope(opened).items() if value != ""}
     try:
         planned = source.compact(dry_run=True, **scope)
-        found = planned.outlook(source.inspect.levels(), source.inspect.amplification(**_scope(opened)))
+        found = planned.outlook(source.inspect.levels(), rows)
     except Exception:  # a prediction is no reason to show nothing: the panel beside says what is wrong
         return None
     one = len({(pick.partition, pick.bucket) for pick in planned.picks}) == 1

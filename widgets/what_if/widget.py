@@ -146,13 +146,7 @@ class WhatIf(View):
             return source.what_if(self._options, baseline=self._baseline, tell=tell)
         if hasattr(source, "differences"):
             return source
-        workload = getattr(source, "workload", source)
-        settings = dict(self._settings)
-        baseline = self._baseline
-        if workload is not source:  # a simulation: its own workload, options and length
-            settings.setdefault("flushes", source.flushes)
-            baseline = baseline if baseline is not None else getattr(source, "rules", source.options)
-        return ts.what_if(workload, self._options, baseline, tell=tell, **settings)
+        return ts.what_if(source, self._options, self._baseline, tell=tell, **self._settings)
 
     def _teller(self, job: Job) -> Any:
         last = -1

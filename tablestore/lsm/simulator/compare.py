@@ -22,6 +22,7 @@ from tablestore.lsm.simulator.occasions import Place
 from tablestore.lsm.simulator.replay import Tell
 from tablestore.lsm.simulator.replay_bucket import Done
 from tablestore.lsm.simulator.replayed import Replay, ReplayRow, Steps
+from tablestore.lsm.simulator.run import Run
 from tablestore.lsm.simulator.simulator import COMPACTION, Schedule, Simulator, compaction_options
 from tablestore.lsm.simulator.what_if import phase, require_change
 from tablestore.lsm.simulator.workload import Workload
@@ -86,11 +87,11 @@ class Compared(Comparison):
 
 
 def compare(
-    workload: Workload | str,
+    workload: Workload | Run | Simulator | str,
     options: Options,
     baseline: Options = None,
     *,
-    flushes: int = FLUSHES,
+    flushes: int | None = None,
     buckets: int = 1,
     schedule: Schedule | None = None,
     seed: int = 0,
@@ -99,10 +100,15 @@ def compare(
 ) -> Compared:
     """A workload under `options` beside the same under `baseline` (None: the defaults).
 
-    `samples` rows stand for those of a flush: as many as keep a run at some two million drawn rows unless
-    given. Raises InvalidRequest where both sets mean the same, and InvalidOption. `tell(done, all)` hears of
-    each flush; what it raises ends the run.
+    Of a `Run` or a `Simulator` come its workload and all that is not given: its options are the baseline, and
+    as many flushes are made as it has made. Else `flushes` are FLUSHES unless given. `samples` rows stand for
+    those of a flush: as many as keep a run at some two million drawn rows unless given. Raises InvalidRequest
+    where both sets mean the same, and InvalidOption. `tell(done, all)` hears of each flush; what it raises
+    ends the run.
     """
+    if isinstance(workload, Run | Simulator):
+        return _of_simulation(workload, options, baseline, flushes, tell)
+    flushes = FLUSHES if flushes is None else flushes
     if flushes < 1 or buckets < 1:
         raise InvalidRequest(f"flushes {flushes} and buckets {buckets} must be at least 1")
     chosen = Workload(workload) if isinstance(workload, str) else workload
@@ -111,6 +117,24 @@ def compare(
     asked = options if isinstance(options, Mapping) else {}
     return Compared(
         setting, compaction_options(options), asked, baseline=compaction_options(baseline), tell=tell
+    )
+
+
+def _of_simulation(
+    found: Run | Simulator, options: Options, baseline: Options, flushes: int | None, tell: Tell | None
+) -> Compared:
+    """The same rows again, in the same buckets, on the same schedule."""
+    at = found.simulator if isinstance(found, Run) else found
+    return compare(
+        at.workload,
+        options,
+        at.rules if baseline is None else baseline,
+        flushes=flushes or at.flushes or FLUSHES,
+        buckets=len(at.buckets),
+        schedule=at.schedule,
+        seed=at.seed,
+        samples=max(round(at.workload.rows / len(at.buckets) / at.weight), 1),
+        tell=tell,
     )
 
 
@@ -189,4 +213,5 @@ class _Side:
             point_bytes=reads.point_bytes,
             range_bytes=reads.range_bytes,
             compacted_bytes=bucket.compacted_bytes() if measured else None,
+            space_exact=measured and self._weight == 1,
         )

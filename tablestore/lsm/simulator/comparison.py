@@ -16,7 +16,7 @@ from tablestore.lsm import quantities
 from tablestore.lsm.simulator.occasions import Place
 from tablestore.lsm.simulator.replayed import Replay, ReplayRow
 
-_ARROW = {"int": pa.int64(), "str": pa.string(), "float": pa.float64()}
+_ARROW = {"int": pa.int64(), "str": pa.string(), "float": pa.float64(), "bool": pa.bool_()}
 REPLAYED = pa.schema(
     [
         pa.field("variant", pa.string()),

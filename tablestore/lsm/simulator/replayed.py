@@ -55,6 +55,7 @@ class ReplayRow:
     range_bytes: float
     kind: str = "APPEND"
     compacted_bytes: int | None = None  # of a fully compacted copy, where it was measured
+    space_exact: bool = False  # whether it was measured on all rows
 
     @property
     def place(self) -> Place:
@@ -180,7 +181,8 @@ class Replay:
     ) -> tuple[int | None, float | None, bool | None, str]:
         if row.compacted_bytes is not None:
             ratio = row.live_bytes / row.compacted_bytes if row.compacted_bytes else None
-            return row.compacted_bytes, ratio, False, "the keys that were drawn, each once"
+            why = "each key that is left once" if row.space_exact else "the keys that were drawn, each once"
+            return row.compacted_bytes, ratio, row.space_exact, why
         if self.model is UNKNOWN or commit is None:
             return None, None, None, "not measured after this commit"
         space = self.space(row.place, commit)

@@ -171,6 +171,11 @@ class Run:
             rules=dict(self._rules),
         )
 
+    @property
+    def simulator(self) -> Simulator:
+        """The simulator as it stands at the end."""
+        return self._end
+
     def to_arrow(self) -> pa.Table:
         """Amplification over time, a row for every so many flushes; the compacted copy is measured in some
         of them."""

@@ -69,6 +69,15 @@ def test_a_workload_compared_is_the_workload_simulated() -> None:
         assert files == {(f.level, f.row_count) for f in side.levels[PLACE].files}
 
 
+def test_a_simulation_is_compared_as_it_went() -> None:
+    run = simulate(WORKLOAD, {TRIGGER: 4}, flushes=30, seed=5, buckets=2)
+    found = ts.what_if(run, {TRIGGER: 8})
+    assert found.actual.total("live_bytes") == run.summary.live_bytes
+    assert (found.actual.options.trigger, len(found.actual.rows)) == (4, 60)
+    other = ts.what_if(run.simulator, {TRIGGER: 8}, {TRIGGER: 3}, flushes=10)
+    assert (other.actual.options.trigger, len(other.actual.rows)) == (3, 20)
+
+
 def test_the_verdict_says_what_the_differences_say() -> None:
     found = ts.what_if(WORKLOAD, {TRIGGER: 8}, flushes=60)
     count = {d.name: d for d in found.differences}["compactions"]
