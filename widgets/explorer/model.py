@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from widgets import _format as fmt
+from widgets._svg import plain
 
 PAGE = 12
 CHILDREN = 8
@@ -42,6 +43,8 @@ class Node:
     note: str = ""
     open: bool | None = None
     code: bool = False
+    more: bool = False
+    """Stands for children that are not drawn; leads to the table of its parent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,4 +377,4 @@ def text_form(model: ExplorerModel) -> str:
             f"    {c.column:<20} {c.type:<14} {c.size:>9}  nulls {c.nulls}  {c.bounds}"
             for c in model.detail.chunks
         ]
-    return "\n".join(rows)
+    return "\n".join(plain(row) for row in rows)

@@ -1,0 +1,115 @@
+"""A table in which every name and value that others choose is markup, and what may stand in a page of it.
+
+Made in the ordinary way and then moved and renamed on disk, as another engine could have written it: our own
+verbs refuse such names of tables, tags and branches.
+"""
+
+from __future__ import annotations
+
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import tablestore as ts
+import widgets
+from widgets._view import View
+
+IMG = "<img src=x onerror=\"window.owned=1;document.title='owned'\">"
+SCRIPT = "</script><script>window.owned=1;document.title='owned'</script>"
+LINK = "javascript:window.owned=1"
+MIXED = f"'\"\u202egnp\u2066\n\x1b[31m&lt;b&gt;{IMG}"
+LONG = "<b>" + "n" * 10_000
+VALUES = (IMG, SCRIPT, LINK, MIXED, LONG)
+# Every element that a view of ours is made of.
+OURS = set(
+    "div span b i em strong code pre mark h1 h2 h3 p ul ol li kbd small section main details summary".split()
+)
+OURS |= set("button input label select option textarea progress table thead tbody tr td th".split())
+OURS |= set("svg g rect line path text tspan circle polyline polygon defs pattern clippath title".split())
+SAFE = "() => [...document.querySelectorAll('.lw, .lw *')].map((e) => e.localName.toLowerCase())"
+EVENTS = """() => [...document.querySelectorAll('.lw, .lw *')].flatMap((e) => [...e.attributes])
+  .filter((a) => a.name.startsWith('on') || /^(href|src|xlink:href)$/.test(a.name)).map((a) => a.name)"""
+
+
+def table_at(folder: Path) -> ts.Table:
+    """Two partitions of two buckets, five commits, one compaction, a tag and a branch."""
+    lake = ts.connect(folder / "plain")
+    options = {"bucket": 1, "write-only": "true", f"x.{SCRIPT}": IMG}
+    schema = {"p": ts.STRING, "k": ts.STRING, SCRIPT: ts.STRING, IMG: ts.STRING}
+    made = lake.create_table(
+        "d.t", schema=schema, primary_key=["p", "k"], partition_by=["p"], options=options
+    )
+    for number in range(5):
+        keys = [f"{number}{value}" for value in VALUES] + [f"k{n}{IMG}" for n in range(4)]
+        rows = {"p": [IMG] * len(keys), "k": keys, SCRIPT: [VALUES[number]] * len(keys), IMG: keys}
+        with made.writer(user=VALUES[number][:300]) as writer:
+            writer.write(rows)
+        if number == 1:
+            made.with_options({"write-only": "false"}).compact(full=True)
+    made.write({"p": [MIXED[:60]], "k": ["k"], SCRIPT: ["v"], IMG: ["w"]})
+    made.tags.create("t")
+    made.branches.create("b")
+    moved = folder / f"{IMG}.db" / IMG
+    moved.parent.mkdir()
+    shutil.move(made.location, moved)
+    (moved / "tag" / "tag-t").rename(moved / "tag" / f"tag-{IMG}")
+    (moved / "branch" / "branch-b").rename(moved / "branch" / f"branch-{IMG}")
+    return ts.open(str(moved))
+
+
+def views_of(table: ts.Table) -> dict[str, View]:
+    """Every view there is, of the table."""
+    files = widgets.FileExplorer(table, against=2)
+    ingest = widgets.IngestProgress(IMG, total=10, chunks=3)
+    ingest.update(rows=4, phase=SCRIPT, commit=1)
+    broken = widgets.LsmLevels(table, title=IMG)
+    broken.snapshot = 999
+    return {
+        "timeline": widgets.SnapshotTimeline(table),
+        "levels": widgets.LsmLevels(table),
+        "controls": widgets.CompactionControls(table),
+        "amplification": widgets.AmplificationChart(table),
+        "files": files,
+        "merge": widgets.MergeView(table),
+        "changelog": widgets.ChangelogView(table),
+        "pruning": widgets.PruningExplainer(table, where=f"k = '{IMG.replace(chr(39), chr(39) * 2)}'"),
+        "what_if": widgets.WhatIf(table, {"num-sorted-run.compaction-trigger": 3}),
+        "findings": widgets.Findings(table),
+        "ingest": ingest,
+        "broken": broken,
+    }
+
+
+class Tags(HTMLParser):
+    """Start tags, event attributes and addresses of a text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.events: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.events += [name for name, _ in attrs if name.startswith("on")]
+        self.events += [f"{name}={value[:20]}" for name, value in attrs if _runs(name, value or "")]
+
+
+def _runs(name: str, value: str) -> bool:
+    return name in ("href", "src", "xlink:href") and value.strip().lower().startswith("javascript:")
+
+
+def live_texts(view: Any) -> list[str]:
+    """All markup of a view's frame, wherever it lies."""
+    found: list[str] = []
+    waiting: list[object] = [view.frame]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            waiting += each.values()
+        elif isinstance(each, list | tuple):
+            waiting += each
+        elif isinstance(each, str) and each.startswith("<svg"):
+            found.append(each)
+    return found

@@ -1,0 +1,124 @@
+"""Names and values that are markup are shown as text everywhere: pictures, pages, notebooks, terminals."""
+
+import base64
+import re
+import unicodedata
+import xml.etree.ElementTree as ET
+
+import pytest
+
+import tablestore as ts
+import widgets
+from tests.browsing import Page, needs_browser
+from tests.widgets import hostile
+from tests.widgets.hostile import EVENTS, IMG, OURS, SAFE, Tags
+
+KINDS = [
+    *("timeline", "levels", "controls", "amplification", "files", "merge", "changelog", "pruning"),
+    *("what_if", "findings", "ingest", "broken", "bench"),
+]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> ts.Table:
+    return hostile.table_at(tmp_path_factory.mktemp("hostile"))
+
+
+@pytest.fixture(scope="module")
+def views(table: ts.Table) -> dict[str, object]:
+    made: dict[str, object] = hostile.views_of(table)
+    for view in made.values():
+        if hasattr(view, "wait"):
+            view.wait(20)
+    bench = widgets.Workbench(table)
+    for name, _, refused in bench.tools:
+        if not refused:
+            bench.show(name)
+    return made | {"bench": bench}
+
+
+def parts_of(view: object) -> list[object]:
+    return list(getattr(view, "parts", {"": view}).values())
+
+
+def test_every_view_is_here(views):
+    named = {type(part).__name__ for view in views.values() for part in (view, *parts_of(view))}
+    shown = {name for name in widgets.__all__ if isinstance(getattr(widgets, name), type)}
+    assert shown - {"Cockpit", "StepLanes"} <= named
+
+
+def test_the_names_are_what_they_should_be(table):
+    assert table.name == f"{IMG}.{IMG}"
+    assert IMG in table.inspect.tags()["tag_name"].to_pylist()
+    assert IMG in table.inspect.branches()["branch_name"].to_pylist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pictures_are_made_of_our_elements_only(views, kind):
+    for theme in ("light", "dark"):
+        root = ET.fromstring(views[kind].to_svg(theme=theme))
+        assert {element.tag.split("}")[1].lower() for element in root.iter()} <= OURS | {"style"}
+        attributes = {name.split("}")[-1] for element in root.iter() for name in element.attrib}
+        assert not [name for name in attributes if name.startswith("on") or name in ("href", "src")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_frames_and_bundles_carry_no_foreign_element(views, kind):
+    for part in parts_of(views[kind]):
+        for text in hostile.live_texts(part):
+            found = Tags(text)
+            assert set(found.tags) <= OURS
+            assert found.events == []
+    html = views[kind]._repr_mimebundle_()[0]["text/html"]
+    assert re.fullmatch(
+        r'<img src="data:image/svg\+xml;base64,[A-Za-z0-9+/=]+" alt="[^"<>]*" style="[^"<>]*">', html
+    )
+    ET.fromstring(base64.b64decode(html.split(",", 1)[1].split('"')[0]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pages_carry_no_foreign_element(views, kind, tmp_path):
+    page = views[kind].to_html(tmp_path / "page.html").read_text(encoding="utf-8")
+    found = Tags(page)
+    assert set(found.tags) <= OURS | {"html", "head", "meta", "link", "title", "style", "body", "script"}
+    assert found.tags.count("script") == 2
+    assert found.events == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_terminals_get_lines_of_plain_text(views, kind):
+    text = views[kind].text()
+    assert text
+    unsafe = {c for c in text if c not in "\n" and unicodedata.category(c) in ("Cc", "Cs")}
+    unsafe |= {
+        c for c in text if unicodedata.bidirectional(c) in ("RLO", "LRO", "RLE", "LRE", "RLI", "LRI", "PDI")
+    }
+    assert unsafe == set()
+    assert max(map(len, text.splitlines())) < 1_000
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    "kind", [pytest.param("bench", marks=needs_browser), pytest.param("all", marks=needs_browser)]
+)
+def test_a_page_in_a_browser_shows_names_as_text(views, kind, page: Page, tmp_path):
+    path = tmp_path / "hostile.html"
+    if kind == "bench":
+        views["bench"].to_html(path)
+    else:
+        path.write_text(widgets.page(IMG, [views[name] for name in KINDS[:-1]]), encoding="utf-8")
+    page.open(path)
+    for button in page.page.locator(".lw-tabs button").all():
+        button.click()
+    title = page.page.title()
+    page.page.evaluate("document.querySelectorAll('.lw-quiet').forEach((b) => b.click())")
+    for svg in page.page.locator(".lw-pic:visible").all():
+        svg.hover(force=True)
+    assert set(page.page.evaluate(SAFE)) <= OURS
+    assert page.page.evaluate(EVENTS) == []
+    assert page.page.evaluate(
+        "[window.owned === undefined, document.images.length, document.scripts.length]"
+    ) == [True, 0, 2]
+    assert page.page.title() == title
+    assert title != "owned"
+    assert IMG in page.text("h1" if kind == "all" else "h2")
