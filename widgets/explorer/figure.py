@@ -79,7 +79,7 @@ def tree_figure(nodes: tuple[Node, ...], *, path: str, ring: bool = True) -> Fig
     parts = [text(MARGIN, 24, "Metadata", size=13, fill="ink", weight=600)]
     y = 36.0
     for node in nodes:
-        parts.append(_node(node, y, chosen=ring and node.path == path))
+        parts.append(_node(node, y, chosen=ring and node.path == path and not node.more))
         y += NODE
     return Figure(TREE, y + 10, "".join(parts), "metadata of the snapshot")
 
@@ -94,18 +94,16 @@ def _node(node: Node, y: float, *, chosen: bool) -> str:
         parts.append(_triangle(x, y + NODE / 2, opened=node.open))
     noted = text_width(node.note, size=11)
     room = TREE - 14 - noted - 8 - (x + 12)
-    weight = 600 if chosen else 400
     if node.code:
         shown = fmt.file_name(node.label, keep=max(int(room / 6.8), 8))
-        parts.append(
-            code(x + 12, y + 16, fit(shown, room, size=11, monospace=True), fill="ink", font_weight=weight)
-        )
+        parts.append(code(x + 12, y + 16, fit(shown, room, size=11, monospace=True), fill="ink"))
     else:
-        parts.append(text(x + 12, y + 16, fit(node.label, room, weight=weight), fill="ink", weight=weight))
+        parts.append(text(x + 12, y + 16, fit(node.label, room), fill="ink"))
     parts.append(text(TREE - 14, y + 16, node.note, size=11, text_anchor="end"))
     opened = None if node.open is None else str(node.open).lower()
     attributes = {"role": "treeitem", "aria_level": node.depth + 1, "aria_expanded": opened}
-    return group(*parts, class_="node", data_path=node.path, **attributes)
+    kind = "node more" if node.more else "node"
+    return group(*parts, class_=kind, data_path=node.path, **attributes)
 
 
 def _triangle(x: float, y: float, *, opened: bool) -> str:

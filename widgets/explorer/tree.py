@@ -101,6 +101,12 @@ class SnapshotTree:
         """What a manifest adds and removes."""
         return self._once(f"entries/{manifest}", lambda: self._inspect.entries(manifest))
 
+    def row_groups(self, file: str) -> pa.Table:
+        """The column chunks of a file of either snapshot; raises LookupError for one that neither names."""
+        if self.against is not None and file not in self.state()["file_name"].to_pylist():
+            return self._once(f"file/{file}", lambda: self._inspect.row_groups(file, self.against))
+        return self._once(f"file/{file}", lambda: self._inspect.row_groups(file, self.snapshot))
+
     def nodes(self, opened: Collection[str], path: str) -> tuple[Node, ...]:
         """The rows of the tree, those of open nodes only; long lists are cut, their table has all rows."""
         found = [Node("", 0, f"snapshot-{self.snapshot}", str(self.row.get("commit_kind") or ""), True)]
@@ -204,4 +210,4 @@ def _cut(nodes: list[Node], path: str, parent: str) -> list[Node]:
     shown = nodes[: CHILDREN - 1]
     chosen = [node for node in nodes[CHILDREN - 1 :] if node.path == path]
     shown = [*shown[: len(shown) - len(chosen)], *chosen]
-    return [*shown, Node(parent, 2, f"… {len(nodes) - len(shown):,} more in the table")]
+    return [*shown, Node(parent, 2, f"… {len(nodes) - len(shown):,} more in the table", more=True)]

@@ -20,7 +20,7 @@ function renderExplorer({ model, el }) {
   let timer = null;
   const frame = () => model.get("frame");
   const chosen = () => { const s = (model.get("selected") || [])[0]; return typeof s === "string" ? s : ""; };
-  const rows = () => [...table.querySelectorAll(".row")], nodes = () => [...tree.querySelectorAll(".node")];
+  const rows = () => [...table.querySelectorAll(".row")], nodes = () => [...tree.querySelectorAll(".node:not(.more)")];
 
   function show(place, picture) {
     if (place.shown === picture) return;

@@ -198,13 +198,10 @@ class FileExplorer(View):
     def _chunks(self, name: str) -> pa.Table | None:
         """Row groups of a file of either snapshot; None for a file that neither names."""
         assert self._tree is not None
-        for snapshot in (self._tree.snapshot, self.against):
-            if snapshot is not None:
-                try:
-                    return self._table.inspect.row_groups(name, snapshot)
-                except LookupError:
-                    continue
-        return None
+        try:
+            return self._tree.row_groups(name)
+        except LookupError:
+            return None
 
     def _lead(self, chunks: pa.Table) -> str:
         """The column whose bounds label the row groups: the first of the key that has some."""

@@ -161,7 +161,8 @@ class PruningExplainer(View):
             pc.equal(self._decisions["partition"], partition),
             pc.equal(self._decisions["bucket"], int(number)),
         )
-        levels = self._table.inspect.levels(self._model.snapshot, partition=partition, bucket=int(number))
+        levels = self._table.inspect.levels(self._model.snapshot, partition=partition)
+        levels = levels.filter(pc.equal(levels["bucket"], int(number)))  # -2 too: rows that are postponed
         lanes, ticks = lanes_of(levels, self._decisions.filter(here))
         asked = self._explanation.asked_keys(partition, int(number))
         span = None if asked is None else (asked.low, asked.high, asked.text)
