@@ -38,7 +38,9 @@ def levels_figure(
     body = [hatch(), _ground(model, placed, bottom)]
     for at, lane in enumerate(model.lanes):
         body.append(_lane_labels(model, lane, at, frame, beside))
-        body.append(boxes.lane_boxes(placed, at, model, paint, selected))
+        drawn = boxes.lane_boxes(placed, at, model, paint, selected)
+        said = f"{lane.label or 'L0'} {lane.note}".strip()
+        body.append(group(drawn, role="row", aria_label=said) if drawn else "")
         body.append(boxes.merged_veil(placed, at, model))
     body += [_bracket(model, frame), boxes.frontier_line(placed, model)]
     if not model.count:

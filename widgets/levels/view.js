@@ -192,6 +192,7 @@ function renderLevels({ model, el }) {
   });
   stage.on("change:frame", draw);
   stage.on("change:selected", ring);
+  stage.on("change:line", () => stage.words({ ...frame(), code: model.get("line") }));
   draw();
   return () => stage.off();
 }

@@ -44,6 +44,7 @@ class LsmLevels(View):
     colour_by = traitlets.Enum(list(COLOURS), "runs").tag(sync=True)
     fill_by = traitlets.Enum(["level", "origin"], "level").tag(sync=True)
     entered = traitlets.Unicode("").tag(sync=True)
+    line = traitlets.Unicode("").tag(sync=True)
     plan = traitlets.Dict().tag(sync=False)
 
     def __init__(
@@ -75,6 +76,7 @@ class LsmLevels(View):
         self.observe(lambda _change: self.redraw(), ["mode", "colour_by", "key_range", "fill_by"])
         self.observe(lambda _change: self._remodel(), "plan")
         self.observe(self._on_opened, "opened")
+        self.observe(lambda _change: self._tell_code(), "selected")
 
     def refresh(self) -> Self:
         """Read the files of the present snapshot again."""
@@ -103,6 +105,10 @@ class LsmLevels(View):
             while len(self._past) > CACHED:
                 del self._past[next(iter(self._past))]
         return self._past[snapshot]
+
+    def _tell_code(self) -> None:
+        """Send the line of code that goes with the selection; the picture stays."""
+        self.line = self.code
 
     def _on_opened(self, _change: Mapping[str, Any]) -> None:
         self.key_range = ()

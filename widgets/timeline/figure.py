@@ -27,6 +27,8 @@ from widgets.timeline.strip import (
 )
 
 LENS_INSET = 12
+RING = 4
+"""Room for the ring of focus around the picture."""
 TALL = PILL + REFS + ROWS + COMMIT + REWRITTEN + IDS
 MOST_WORDS = 240
 """More commits than this in view are not told one by one; the view asks for the words of the chosen one."""
@@ -82,7 +84,7 @@ def timeline_figure(
     else:
         lead = float(_ghosts(model) * GHOST) if first == 0 else 0.0
         left = MARGIN + GUTTER + lead
-        strip, height = Strip(left, 0, width - MARGIN - left, first, last, lead=lead), TALL
+        strip, height = Strip(left, RING, width - MARGIN - left, first, last, lead=lead), TALL + 2 * RING
     body.append(strip_figure(model, strip))
     body.append(_cursor(model, strip, index, width) if cursor else "")
     regions.append({"x": strip.x, "y": strip.y, "h": height - strip.y, "step": strip.step, "first": first})
@@ -121,7 +123,7 @@ def _empty(width: float) -> Figure:
     )
     body += text(MARGIN + GUTTER, y - 8, "The first commit appears here after refresh().")
     meta: dict[str, object] = {"regions": [], "first": 0, "last": 0, "count": 0, "says": [], "spoken": []}
-    return Figure(width, TALL, body, "Snapshots: nothing written yet", meta)
+    return Figure(width, TALL + 2 * RING, body, "Snapshots: nothing written yet", meta)
 
 
 def _ghosts(model: TimelineModel) -> int:
