@@ -42,8 +42,9 @@ LIVE = """
 from notebooks import course
 table = course.orders_table(course.lake())
 table.write(course.orders(50))
-adds = {"A": lambda t: t.write(course.orders(5, first=900)), "B": lambda t: t.write(course.orders(5, first=950))}
-race = course.Race(table, adds)
+def adds(first):
+    return lambda t: t.write(course.orders(5, first=first))
+race = course.Race(table, {"A": adds(900), "B": adds(950)})
 view = race.live()
 view"""
 

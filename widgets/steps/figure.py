@@ -20,6 +20,8 @@ COMMITS = {"APPEND": "append", "COMPACT": "compact", "OVERWRITE": "overwrite", "
 FILLS = {"data": ("l1", "edge"), "manifest": ("sel-tint", "line2"), "publish": ("ink2", "ink2")}
 SHOWN = {"read": "R", "data": "D", "manifest": "M", "publish": "P", "hint": "H", "clean": "C", "wait": "W"}
 
+EMPTY = Step(0, "", "Nothing has happened yet", "Each button lets one of them take one step.")
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -275,22 +277,37 @@ def _panel(at: Layout, index: int, y: float) -> tuple[str, float]:
     most = max([len(row) for row in rows] + [2 if room else 1])
     has_facts = room > 0 or any(step.facts for step in steps)
     tall = 34 + 16 * most + (40 if has_facts else 4)
-    step = steps[index] if 0 <= index < len(steps) else Step(0, "", "Nothing has happened yet")
+    step = steps[index] if 0 <= index < len(steps) else EMPTY
     bad = bool(steps) and at.model.state(index, index) in (LOST, REFUSED)
     parts = [rect(x + 0.5, y + 0.5, wide - 1, tall, rx=6, fill=var("panel"), stroke=var("line"))]
     if bad:
         parts.append(rect(x, y + 6, 3, tall - 12, fill=var("err")))
     title = fit(step.title, inner, size=13, weight=600)
     parts.append(text(x + 14, y + 24, title, size=13, fill="err" if bad else "ink", weight=600))
-    for place, row in enumerate(rows[index] if steps else ()):
+    for place, row in enumerate(rows[index] if steps else (step.detail,)):
         parts.append(text(x + 14, y + 43 + 16 * place, row))
     facts = y + 34 + 16 * most
-    for place, (name, value) in enumerate(step.facts):
-        column = inner / len(step.facts)
-        left = x + 14 + place * column
+    left, columns = x + 14, _columns(at, inner)
+    for (name, value), column in zip(step.facts, columns, strict=False):
         parts.append(text(left, facts + 12, fit(name, column - 10, size=11), size=11))
         parts.append(text(left, facts + 28, fit(value, column - 10), fill="ink"))
+        left += column
     return "".join(parts), y + tall + 4
+
+
+def _columns(at: Layout, room: float) -> list[float]:
+    """Widths of the columns of facts: what the longest of all steps needs, so that they do not move."""
+    lines = [step.facts for step in at.model.steps if step.facts]
+    count = max((len(facts) for facts in lines), default=0)
+    needs = [
+        max(
+            max(text_width(name, size=11), text_width(value))
+            for name, value in (f[place] for f in lines if place < len(f))
+        )
+        for place in range(count)
+    ]
+    spare = (room - sum(needs)) / max(count, 1)
+    return [need + spare for need in needs] if spare >= 0 else [need * room / sum(needs) for need in needs]
 
 
 def _legend(at: Layout, y: float) -> tuple[str, float]:
@@ -302,7 +319,7 @@ def _legend(at: Layout, y: float) -> tuple[str, float]:
         if not expected and not any(step.kind == kind for step in at.model.steps):
             continue
         letter, wide = ("#4", 24.0) if kind == "read" and marked else (SHOWN[kind], 16.0)
-        words = "looks: this snapshot is the newest" if wide > 16 else name
+        words = "looks: the newest is #4" if wide > 16 else name
         need = wide + 6 + text_width(words, size=11) * 0.9 + 16
         if x + need > at.width - MARGIN + 16:
             x, y = float(MARGIN), y + 22
