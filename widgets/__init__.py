@@ -1,6 +1,6 @@
 """Interactive pictures of lake tables for notebooks; every view also has a static picture and a text form."""
 
-from widgets._cockpit import Cockpit, cockpit, page
+from widgets._page import page
 from widgets.amplification.widget import AmplificationChart
 from widgets.changelog.widget import ChangelogView
 from widgets.controls.widget import CompactionControls
@@ -18,7 +18,6 @@ from widgets.workbench.widget import Workbench
 __all__ = [
     "AmplificationChart",
     "ChangelogView",
-    "Cockpit",
     "CompactionControls",
     "FileExplorer",
     "Findings",
@@ -30,6 +29,5 @@ __all__ = [
     "StepLanes",
     "WhatIf",
     "Workbench",
-    "cockpit",
     "page",
 ]

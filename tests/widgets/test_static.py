@@ -16,7 +16,7 @@ from tests.widgets import frames
 XSS = "<img src=x onerror=\"fetch('https://evil.example')\">'\"</script><script>alert(1)</script>"
 
 
-def every_view() -> list[widgets.SnapshotTimeline | widgets.Cockpit]:
+def every_view() -> list[widgets.SnapshotTimeline | widgets.Workbench]:
     table = frames.FakeTable(buckets=(("m=1", 0), ("m=2", 0)), appends=8)
     ingest = widgets.IngestProgress("orders", total=100, chunks=12)
     ingest.update(rows=40, chunk=(3, "read"))
@@ -25,11 +25,11 @@ def every_view() -> list[widgets.SnapshotTimeline | widgets.Cockpit]:
         widgets.LsmLevels(table),
         widgets.CompactionControls(table),
         ingest,
-        widgets.cockpit(table),
+        widgets.Workbench(table),
     ]
 
 
-def nasty_views() -> list[widgets.SnapshotTimeline | widgets.Cockpit]:
+def nasty_views() -> list[widgets.SnapshotTimeline | widgets.Workbench]:
     """Every view of a table whose names and keys are markup."""
     table = frames.FakeTable(buckets=((f"p={XSS}", 0), ("p=2", 0)), appends=9, name=XSS)
     levels = table.inspect.levels
@@ -50,7 +50,7 @@ def nasty_views() -> list[widgets.SnapshotTimeline | widgets.Cockpit]:
         controls.step().wait(10)
     broken = widgets.LsmLevels(table)
     broken.snapshot = 999
-    return [timeline, widgets.LsmLevels(table), controls, ingest, broken, widgets.cockpit(table)]
+    return [timeline, widgets.LsmLevels(table), controls, ingest, broken, widgets.Workbench(table)]
 
 
 def failing(_progress: widgets.IngestProgress) -> None:
@@ -94,11 +94,13 @@ def test_a_page_refers_to_nothing_outside_itself(view, tmp_path):
 
 def test_a_page_of_several_views_links_timeline_levels_and_panel():
     table = frames.FakeTable(appends=6)
-    page = widgets.page("shop.orders", [widgets.cockpit(table), widgets.IngestProgress("orders")])
-    assert page.count("data-view=") == 4 + 1  # one selector in the script
+    page = widgets.page("shop.orders", [widgets.Workbench(table), widgets.IngestProgress("orders")])
+    assert page.count("data-view=") == 2 + 1  # one selector in the script
     specs = unpacked(page)
-    assert [spec["kind"] for spec in specs] == ["timeline", "levels", "controls", "ingest"]
-    shots = {key.split("|")[0] for key in specs[1]["frames"]["716"]["base"]}
+    assert [spec["kind"] for spec in specs] == ["workbench", "timeline", "levels", "controls", "ingest"]
+    assert [spec["group"] for spec in specs] == [0, 0, 0, 0, 3]
+    assert specs[0]["state"]["parts"] == {"timeline": 1, "levels": 2, "controls": 3}
+    shots = {key.split("|")[0] for key in specs[2]["frames"]["716"]["base"]}
     assert shots == {str(n) for n in range(1, 7)}
 
 
@@ -111,14 +113,14 @@ def test_a_page_links_views_that_were_not_linked():
 
 
 def test_only_the_present_snapshot_of_a_page_outlines_the_plan():
-    specs = unpacked(widgets.page("t", [widgets.cockpit(frames.FakeTable(appends=7))]))
-    buckets = specs[1]["frames"]["716"]["buckets"]
+    specs = unpacked(widgets.page("t", [widgets.Workbench(frames.FakeTable(appends=7))]))
+    buckets = specs[2]["frames"]["716"]["buckets"]
     outlined = {key for key, frame in buckets.items() if "input of next compaction" in frame["svg"]}
     assert outlined == {"7|/0|keys", "7|/0|bytes"}
 
 
 def test_a_page_is_the_same_for_the_same_table():
-    pages = {widgets.page("t", [widgets.cockpit(frames.FakeTable(appends=6))]) for _ in range(2)}
+    pages = {widgets.page("t", [widgets.Workbench(frames.FakeTable(appends=6))]) for _ in range(2)}
     assert len(pages) == 1
 
 
@@ -156,7 +158,7 @@ def test_markup_in_data_stays_text_in_notebooks_and_pages(view, tmp_path):
     html = [view._repr_mimebundle_()]
     html = [(bundle[0] if isinstance(bundle, tuple) else bundle)["text/html"] for bundle in html]
     page = view.to_html(tmp_path / "view.html", title=XSS).read_text(encoding="utf-8")
-    views = view.views if isinstance(view, widgets.Cockpit) else [view]
+    views = view.views if isinstance(view, widgets.Workbench) else [view]
     live = [str(each.frame.get(part, "")) for each in views for part in ("svg", "overview", "legend")]
     for text in html + live + [page]:
         tags = Tags()

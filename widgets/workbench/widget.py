@@ -3,7 +3,8 @@
 Head, timeline, levels beside the next compaction, three amplification charts, and a row of further views that
 are built when they are first opened. Every part is a view of its own and linked to the others; the workbench
 only places them. Traits: `parts` (the views by name), `tool` (the open further view), `opened` (bucket id).
-A source that cannot compact (plain Arrow) has no panel. Not thread-safe; callers serialise.
+A source that cannot compact has no panel, one that cannot tell its amplification no charts. Not thread-safe;
+callers serialise.
 """
 
 from pathlib import Path
@@ -50,7 +51,7 @@ class Workbench(anywidget.AnyWidget):
         self.timeline = SnapshotTimeline(table)
         self.levels = LsmLevels(table, partition, bucket, snapshot=self.timeline.snapshot)
         self.controls = CompactionControls(table, partition, bucket) if hasattr(table, "compact") else None
-        self.amplification = AmplificationChart(table)
+        self.amplification = AmplificationChart(table) if hasattr(table.inspect, "amplification") else None
         made = (self.timeline, self.levels, self.controls, self.amplification)
         self.parts = {name: view for name, view in zip(MAIN, made, strict=True) if view is not None}
         self._join()
