@@ -5,12 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from notebooks.demo.pipeline import Run, run_queries
 from tablestore.cdc.source import Chunk
 from tablestore.spark import BatchDone, BatchStarted
 from widgets import IngestProgress
+
+ATTEMPTS = 3
+_LATE = "Python worker failed to connect back"  # within 10 s, which Spark does not let one choose
 
 
 class _Stopped(Exception):
@@ -19,9 +23,10 @@ class _Stopped(Exception):
 
 def ingest_job(spark: SparkSession, run: Run) -> Callable[[IngestProgress], None]:
     """What `IngestProgress.run` wants: load and follow; on Stop the queries end, and what was committed
-    stays. Pause takes effect before the next batch: a batch is whole or not at all."""
+    stays. Pause takes effect before the next batch: a batch is whole or not at all. On a busy machine, where
+    Spark gives up on a worker that is slow to start, it goes on from the last commit."""
 
-    def job(progress: IngestProgress) -> None:
+    def attempt(progress: IngestProgress) -> None:
         watch = IngestWatch(spark, run, progress)
 
         def tell(step: str, done: float, total: float, note: str) -> None:
@@ -31,10 +36,20 @@ def ingest_job(spark: SparkSession, run: Run) -> Callable[[IngestProgress], None
             if step != "load" or done < total:
                 progress.update(phase=" · ".join(part for part in (step, note) if part))
 
-        try:
-            run_queries(spark, run, tell, watch=watch)
-        except _Stopped:
-            return
+        run_queries(spark, run, tell, watch=watch)
+
+    def job(progress: IngestProgress) -> None:
+        for left in reversed(range(ATTEMPTS)):
+            try:
+                attempt(progress)
+            except _Stopped:
+                return
+            except StreamingQueryException as late:
+                if not left or _LATE not in str(late):
+                    raise
+                progress.update(phase="Spark waited 10 s for a worker in vain: going on")
+            else:
+                return
 
     return job
 
