@@ -82,6 +82,12 @@ def test_a_what_if_is_scrubbed_played_and_read(page: Page, compared: Path) -> No
     box = page.page.locator(".lw-what_if .lw-pic > svg").bounding_box()
     page.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + 24)
     assert 8 <= int(slider.get_attribute("aria-valuenow")) <= 15
+    page.page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + 24)
+    card = page.page.locator(".lw-what_if .lw-card")
+    card.wait_for()
+    assert "runs, write" in card.text_content()
+    page.page.mouse.move(2, 2)
+    assert card.is_hidden()
     page.page.keyboard.press("End")
     page.page.keyboard.press("ArrowLeft")
     page.page.keyboard.press("Space")

@@ -85,14 +85,15 @@ class WhatIfModel:
         one, other = (_figure(side.numbers.series[series], series) for side in self.sides)
         return other / one - 1 if one and other is not None else None
 
+    def state(self, side: Side, index: int) -> str:
+        """`5 runs, write 3.28, space ≈ 1.31`."""
+        read, write, space = (side.numbers.shown(series, index) for series in (READ, WRITE, SPACE))
+        return f"{read} {'run' if read == '1' else 'runs'}, write {write}, space {space}"
+
     def sentence(self, index: int) -> str:
         """`#412: A 5 runs, write 3.28, space ≈ 1.31; B 7 runs, write 2.25, space ≈ 1.50`."""
-        said = []
-        for side in self.sides:
-            read, write, space = (side.numbers.shown(s, index) for s in (READ, WRITE, SPACE))
-            runs = "run" if read == "1" else "runs"
-            said.append(f"{side.letter} {read} {runs}, write {write}, space {space}")
-        return f"#{self.ids[index]}: {'; '.join(said)}"
+        said = "; ".join(f"{side.letter} {self.state(side, index)}" for side in self.sides)
+        return f"#{self.ids[index]}: {said}"
 
 
 def _figure(values: np.ndarray, series: int) -> float | None:

@@ -17,5 +17,6 @@ LW_REPLIES.what_if = (model, spec) => {
     const shot = model.get("snapshot"), i = spec.ids.filter((id) => id <= shot).length - 1;
     if (i >= 0 && spec.ids[model.get("index")] !== spec.ids[i]) lwSet(model, { index: i });
   });
+  model.on("change:hovered", () => lwSet(model, { peek: (model.get("hovered") && spec.peeks[Number(model.get("hovered"))]) || {} }));
   show();
 };

@@ -14,7 +14,8 @@ function renderWhatIf({ model, el }) {
   stage.tools.append(hint, lwButton("first", "first commit", () => go(0)), play, lwButton("last", "last commit", () => go(count() - 1)), speed, bucket);
   const fields = lwWhatIfFields(model);
   stage.body.append(levels, fields.node, host, band);
-  let svg = null, timer = null, pace = 1, dragging = false;
+  const card = lwCard(stage);
+  let svg = null, timer = null, pace = 1, dragging = false, pointer = null;
   const frame = () => model.get("frame"), charts = () => (frame().meta || {}).charts || [];
   const count = () => (frame().meta || {}).count || 0, index = () => model.get("index");
 
@@ -63,6 +64,24 @@ function renderWhatIf({ model, el }) {
     }
     svg.append(g);
   }
+  function peek() {
+    if (!svg) return;
+    svg.querySelectorAll(".peek").forEach((g) => g.remove());
+    const at = model.get("peek") || {};
+    if (at.index == null || !pointer || !count()) return card.hide();
+    const g = lwMark("g", { class: "peek" });
+    for (const c of charts()) {
+      const x = c.x + ((at.index + 0.5) * c.w) / count();
+      g.append(lwMark("path", { d: `M${x} ${c.top}V${c.bottom}`, stroke: "var(--lw-ink)", "stroke-width": 1 }));
+    }
+    svg.append(g);
+    card.show(pointer, at.head, at.rows);
+  }
+  function leave() {
+    pointer = null;
+    if (model.get("hovered")) lwSet(model, { hovered: "" });
+    peek();
+  }
   function show() {
     const now = model.get("now") || {};
     if (now.levels) stage.picture(levels, now.levels);
@@ -94,17 +113,20 @@ function renderWhatIf({ model, el }) {
   });
   host.addEventListener("pointermove", (event) => {
     const i = svg && at(event);
-    if (i == null) return;
-    if (dragging) go(i);
-    else if (model.get("hovered") !== String(i)) lwSet(model, { hovered: String(i) });
+    if (i == null) return leave();
+    if (dragging) return go(i);
+    pointer = event;
+    if (model.get("hovered") !== String(i)) lwSet(model, { hovered: String(i) });
+    else peek();
   });
   host.addEventListener("pointerup", () => { dragging = false; });
-  host.addEventListener("pointerleave", () => { if (model.get("hovered")) lwSet(model, { hovered: "" }); });
+  host.addEventListener("pointerleave", leave);
   const by = (n) => (event) => go(index() + n * (event.shiftKey ? 10 : 1));
   lwKeys(host, { ArrowLeft: by(-1), ArrowRight: by(1), Home: () => go(0), End: () => go(count() - 1), " ": toggle });
   stage.on("change:frame", draw);
   stage.on("change:now", show);
   stage.on("change:index", cursor);
+  stage.on("change:peek", peek);
   stage.on("change:form", fields.draw);
   stage.on("change:progress", fields.draw);
   draw(); showPlay(); fields.draw();

@@ -1,8 +1,9 @@
 """WhatIf: one history or workload under two sets of options, on one timeline.
 
 Traits: `index` (commit) and `snapshot`, `opened` (bucket id), `form` (B's options as the fields show them),
-`now` (levels and words at the selected commit), `progress` of a replay. Replays work in a thread: Cancel acts
-at once, and the last good picture stays. `comparison` is the engine's own value behind the picture.
+`now` (levels and words at the selected commit), `peek` (words at the hovered one), `progress` of a replay.
+Replays work in a thread: Cancel acts at once, and the last good picture stays. `comparison` is the engine's
+own value behind the picture.
 """
 
 from collections.abc import Mapping
@@ -35,6 +36,7 @@ class WhatIf(View):
     opened = traitlets.Unicode("").tag(sync=True)
     form = traitlets.Dict().tag(sync=True)
     now = traitlets.Dict().tag(sync=True)
+    peek = traitlets.Dict().tag(sync=True)
     progress = traitlets.Dict().tag(sync=True)
 
     def __init__(
@@ -59,6 +61,7 @@ class WhatIf(View):
         self.observe(self._on_index, "index")
         self.observe(self._on_snapshot, "snapshot")
         self.observe(self._on_opened, "opened")
+        self.observe(lambda _change: self._show_peek(), "hovered")
         self.on_msg(self._on_message)
         self.refresh()
 
@@ -234,6 +237,10 @@ class WhatIf(View):
         words = {"index": index, "snapshot": int(model.ids[index]), "says": model.sentence(index)}
         return words | {"levels": _svg.live(self._levels(index, width))}
 
+    def _show_peek(self) -> None:
+        at = int(self.hovered) if self.hovered.isdecimal() else -1
+        self.peek = _peeked(self._model, at) if self._model is not None else {}
+
     def _levels(self, index: int, width: float) -> Figure:
         model = self._model
         assert model is not None
@@ -311,6 +318,7 @@ class WhatIf(View):
             "first": first,
             "ids": model.ids.tolist() if model is not None else [],
             "says": [model.sentence(at) for at in range(count)] if model is not None else [],
+            "peeks": [_peeked(model, at) for at in range(count)] if model is not None else [],
             "levels": {
                 str(width): [_svg.live(self._levels(at, width)) for at in range(first, count)]
                 for width in widths
@@ -321,8 +329,16 @@ class WhatIf(View):
                 "hovered": "",
                 "selected": self.selected,
             }
-            | {"form": self.form, "now": {}, "progress": {}, "width": widths[0], "frame": {}},
+            | {"form": self.form, "now": {}, "peek": {}, "progress": {}, "width": widths[0], "frame": {}},
         }
+
+
+def _peeked(model: WhatIfModel, index: int) -> dict[str, Any]:
+    """What the card at one commit says."""
+    if not 0 <= index < len(model):
+        return {}
+    rows = [[side.letter, model.state(side, index)] for side in model.sides]
+    return {"index": index, "head": fmt.snapshot_id(int(model.ids[index])), "rows": rows}
 
 
 def _place(opened: str) -> tuple[str, int] | None:
