@@ -11,7 +11,6 @@ from notebooks.demo import watch
 from tablestore.cdc.source import Chunk, ChunkMark, LogRange, Position
 from tablestore.spark import BatchDone, BatchStarted
 from widgets import IngestProgress
-from widgets.ingest.model import Mark
 
 FILE = "00001.jsonl"
 LATE = StreamingQueryException("[X] Python worker failed to connect back.")
