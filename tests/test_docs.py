@@ -16,7 +16,7 @@ def snippets(readme: Path, language: str) -> list[str]:
 
 def test_the_quick_start_runs_when_pasted(tmp_path: Path) -> None:
     found = snippets(ROOT / "README.md", "python")
-    assert len(found) == 3
+    assert len(found) == 4
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(found)],  # each goes on where the one before ended
         cwd=tmp_path,
@@ -37,12 +37,16 @@ def test_the_quick_start_runs_when_pasted(tmp_path: Path) -> None:
     assert "replayed under its own options the table ends with the same files" in done.stdout
     assert "kept by" in done.stdout
     assert "1 buckets" not in done.stdout
+    assert "read  ▃" in done.stdout
+    assert "K key range" in done.stdout
+    assert (tmp_path / "trips.html").stat().st_size > 50_000
 
 
 def test_every_file_that_a_readme_names_exists() -> None:
     for readme in (
         ROOT / "README.md",
         ROOT / "tablestore" / "README.md",
+        ROOT / "widgets" / "README.md",
         ROOT / "datasets" / "cdc" / "README.md",
     ):
         text = readme.read_text(encoding="utf-8")
