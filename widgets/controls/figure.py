@@ -9,7 +9,7 @@ model → `Figure`. Called by the widget and by the static export.
 from itertools import groupby
 
 from widgets import _format as fmt
-from widgets._svg import Figure, code, fit, group, hatch, line, num, path, rect, text, text_width, wrap
+from widgets._svg import Figure, code, fit, group, line, num, path, rect, text, text_width, wrap
 from widgets._theme import level_fill, var
 from widgets.controls.model import ControlsModel, Pick, RunSummary
 from widgets.controls.rules import rules_block
@@ -44,7 +44,7 @@ def controls_figure(model: ControlsModel, *, width: float, inputs: bool = False)
         outcome, y = _outcome(model, pick, MARGIN, y + 4, column)
         words, y = _words(model, MARGIN, y + 2, column)
     body = plan + rules + outcome + words
-    return Figure(width, y + 6, hatch() + body, label_of(pick), {"waiting": model.waiting})
+    return Figure(width, y + 6, body, label_of(pick), {"waiting": model.waiting})
 
 
 def label_of(pick: Pick) -> str:
