@@ -86,6 +86,7 @@ def measure(lab: Lab, sizes: Sequence[int], changes: int, names: Sequence[str], 
     for case in (case for case in CASES if case.name in names):
         for size in (size for size in sizes if size <= case.most):
             for who in (OURS, PEER) if peer and case.peer else (OURS,):
+                print(f"{case.name}, {size:,}: {who}", file=sys.stderr, flush=True)
                 found[case.name, size, who] = _one(lab, case, size, who, changes)
     return found
 

@@ -28,6 +28,8 @@ from widgets.levels.overview import overview, overview_figure, places_for
 LevelsAt = Callable[[int | None], pa.Table]
 EXPORT_SNAPSHOTS, EXPORT_BUCKETS = 200, 400
 CACHED = 32
+FRAMED = 32
+"""The room that the frame of the opened bucket takes below an overview."""
 COLOURS = ("runs", "files", "bytes", "deletes", "masked")
 
 
@@ -206,6 +208,7 @@ class LsmLevels(View):
 
     def _one(self, model: LsmModel, width: float, mode: str) -> dict[str, Any]:
         """The opened bucket's picture and the cards behind its boxes."""
+        width -= FRAMED if len(self._cells) > 1 else 0
         layout = lay_out(model, width=width, mode=mode, view=self._view())
         drawn = draw.levels_figure(model, width=width, fill_by=self.fill_by, layout=layout)
         frame = _static.frame(drawn) | {"cards": cards(model, layout.boxes), "keyed": model.keyed}
