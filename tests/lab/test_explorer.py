@@ -31,12 +31,12 @@ def test_tree_table_search_and_difference_reach_the_kernel(lab: Lab) -> None:
     largest = (
         "max(table.inspect.levels(partition='month=2').to_pylist(), key=lambda f: f['bytes'])['file_name']"
     )
-    notebook.expect(f"explorer.selected[0] == {largest}", True)
+    notebook.expect(f"explorer.selected == ({largest},)", True)
     view.locator(".lw-detail .rg").nth(1).click()
     notebook.expect("explorer.model.detail.chosen", 1)
     lab.page.locator(".lw-explorer .lw-table").focus()
     lab.page.keyboard.press("ArrowUp")
-    notebook.expect(f"explorer.selected[0] == {largest}", False)
+    notebook.expect(f"explorer.selected == ({largest},)", False)
     view.locator(".row").first.hover()
     notebook.expect("explorer.hovered.startswith('data-')", True)
     view.get_by_label("compare with snapshot").select_option("3")
