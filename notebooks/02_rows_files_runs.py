@@ -56,7 +56,7 @@ arriving = course.orders(9, seed=seed).take([8, 1, 4, 1])
 arriving = arriving.set_column(2, "status", [["new", "new", "new", "paid"]])
 arriving.select(["order_id", "status"]).to_pandas()
 
-# %%
+# %% jupyter={"source_hidden": true}
 sorted_rows = course.task(
     "rows in the file",
     "These four rows are written with one `table.write(…)`. How many rows does the data file hold?",
@@ -91,7 +91,7 @@ stored.select(["_SEQUENCE_NUMBER", "_VALUE_KIND", "order_id", "status"]).to_pand
 # Files are never changed: neither the format nor object stores allow it. So each later write makes its own
 # file. Let us write four more batches. They overlap: each begins a quarter of a batch after the one before.
 
-# %%
+# %% jupyter={"source_hidden": true}
 writes = 4
 files = course.task(
     "files after the writes",
@@ -122,8 +122,7 @@ print(f"{levels.num_rows} files hold {held:,} rows; the table has {live:,}")
 # runs that may hold it. Point at a box for its numbers; click it to keep them.
 
 # %%
-picture = widgets.LsmLevels(table)
-picture
+widgets.LsmLevels(table)
 
 # %% [markdown]
 # ## What it costs to read one key
@@ -131,7 +130,7 @@ picture
 # A reader that looks for one key must ask every run whose key range contains it: any of them may hold the
 # newest version. How many it asks is the **read amplification** of that key.
 
-# %%
+# %% jupyter={"source_hidden": true}
 key = 1 + rows * 7 // 8
 asked = table.scan(where=col("order_id") == key).explain()
 verdicts = asked.to_arrow().to_pylist()
@@ -174,7 +173,7 @@ row
 # A row that is gone must win over its older versions, and those lie in files that cannot be changed. So a
 # delete is written as a row of its own, with the kind 3, shown as −D.
 
-# %%
+# %% jupyter={"source_hidden": true}
 gone = max(rows // 10, 5)
 deleting = course.task(
     "rows after a delete",
@@ -200,8 +199,7 @@ levels = table.inspect.levels()
 assert sum(levels["rows"].to_pylist()) == held + gone
 assert table.scan().count() == live - gone
 assert levels["deletes"].to_pylist()[0] == gone, "the newest run is nothing but deletes"
-picture.refresh()
-picture
+widgets.LsmLevels(table)
 
 # %% [markdown]
 # The newest run is hatched: at least a fifth of its rows are deletes.
@@ -212,7 +210,7 @@ picture
 # newest row of each key, and writes one new run. Its output lies at a higher level: older rows, larger
 # files. From level 1 on, the files of a level do not overlap, so that a whole level is *one* run.
 
-# %%
+# %% jupyter={"source_hidden": true}
 compacted = course.task(
     "rows after compaction",
     f"All {levels.num_rows} runs are merged into one, at the last level. How many rows does it hold?",
@@ -263,7 +261,7 @@ assert len(levels_then.data()) == 1 + writes
 # %% [markdown]
 # One question with everything in it. The read amplification of a key is counted in runs.
 
-# %%
+# %% jupyter={"source_hidden": true}
 last = course.task(
     "reads before and after",
     f"The same key {key:,}: how many runs must be asked **now**, at the newest snapshot?",

@@ -78,13 +78,15 @@ assert table.scan().count() == rows_before + 10
 assert [step.commit for step in walk.model.steps if step.commit] == ["APPEND"]
 walk.index = len(walk.model.steps) - 2
 assert walk.snapshot == 3, "one step before the end the table is as it was"
+walk.index += 1
+assert walk.snapshot == 4
 
 # %% [markdown]
 # ## Two appends
 #
 # A gets ready and stands just before it publishes #5. Then B runs from start to end. Then A goes on.
 
-# %%
+# %% jupyter={"source_hidden": true}
 appends = course.task(
     "append, append",
     "Both writers add rows. B was faster and took the name `snapshot-5`. What becomes of A?",
@@ -157,7 +159,7 @@ yours.live("Your race")
 # Now both merge all runs into one. Each takes the same files away and adds one of its own. A stands before
 # its publish, B runs through, A goes on.
 
-# %%
+# %% jupyter={"source_hidden": true}
 compactions = course.task(
     "compact, compact",
     "B's compaction is published first. What becomes of A's?",
@@ -205,7 +207,7 @@ print(refused.said)
 # Compactions are slow and writers do not wait for them. A merges; meanwhile B appends an update of an order
 # that A is merging.
 
-# %%
+# %% jupyter={"source_hidden": true}
 mixed = course.task(
     "compact, append",
     "A's compaction is ready to be published, based on the snapshot before B's append. What becomes of it?",
@@ -251,7 +253,7 @@ busy.view("Compaction against append")
 # takes the file's rows away so. Now A merges three files into one, and B marks a few rows of the first of
 # them as deleted.
 
-# %%
+# %% jupyter={"source_hidden": true}
 deletes = course.task(
     "compact, delete",
     "All files that A took as inputs are still live: B only marked rows in one. May A publish its file?",
@@ -312,7 +314,7 @@ late.view("Delete against compaction")
 # `overwrite` replaces all rows. Here order decides. A wants to replace everything by 10 orders, B adds 10
 # others. Each try of an overwrite looks at what is there *then*.
 
-# %%
+# %% jupyter={"source_hidden": true}
 replacing = course.task(
     "overwrite, append",
     "A, the overwrite, stands before its publish; B's append of 10 rows is published; A goes on and "

@@ -57,7 +57,7 @@ commit = course.CrashLab(
 for place, (_, operation) in enumerate(commit.steps):
     print(f"{place + 1}. {operation.verb:8} {operation.kind:9} {operation.name}")
 
-# %%
+# %% jupyter={"source_hidden": true}
 publish = next(place for place, (_, operation) in enumerate(commit.steps) if operation.kind == "publish")
 visible = course.task(
     "visible or not",
@@ -94,7 +94,7 @@ print(f"{len(crashes) - 1} crashes: nothing lost, nothing half done")
 # again, and verified again. It used the same user and number, so a commit that had got through was
 # recognised and added nothing.
 
-# %%
+# %% jupyter={"source_hidden": true}
 replay = course.task(
     "done again",
     "The commit was killed after `snapshot-4` was there. The job starts again and writes the same batch, as "
@@ -120,7 +120,7 @@ replay.check(answer)
 # space until somebody looks for them. `remove_orphans` does. By default it spares files younger than a day,
 # which a running writer may yet name.
 
-# %%
+# %% jupyter={"source_hidden": true}
 most = course.task(
     "most orphans",
     "Before which operation must the process be killed to leave **the most** orphans? Give its number in "
@@ -160,7 +160,7 @@ assert {crash.rows for crash in compaction.run()} == {200}, "compaction changes 
 #
 # Expiry is the one that really deletes files. Its order matters.
 
-# %%
+# %% jupyter={"source_hidden": true}
 order = course.task(
     "order of expiry",
     "Expiry removes old snapshots and the data files that only they name. Which must go first?",

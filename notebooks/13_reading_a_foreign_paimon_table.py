@@ -104,10 +104,9 @@ python.table.scan().to_pandas()
 # line opens everything at once.
 
 # %%
-workbench = widgets.Workbench(table, bucket=0)
-workbench
+widgets.Workbench(table, bucket=0)
 
-# %%
+# %% jupyter={"source_hidden": true}
 levels = table.inspect.levels(bucket=0).to_pylist()
 runs = course.task(
     "sorted runs",
@@ -141,7 +140,7 @@ print(seen[-1]["explanation"])
 dry = table.compact(dry_run=True, bucket=0)
 print(dry.text)
 
-# %%
+# %% jupyter={"source_hidden": true}
 fires = course.task(
     "the next compaction",
     f"Bucket 0 has {runs.answer.shown()} runs and `num-sorted-run.compaction-trigger` is "
@@ -171,7 +170,7 @@ print(table.expire_snapshots(dry_run=True).text)
 # Time travel to these snapshots would be gone. We keep them: `with_options` changes an option for this use
 # only, and nothing is stored.
 
-# %%
+# %% jupyter={"source_hidden": true}
 mine = table.with_options({"snapshot.num-retained.min": 1000, "write-only": True})
 next_id = course.task(
     "the next snapshot",
@@ -209,7 +208,6 @@ print(compacted.text)
 print("because:", known[-1]["reason"])
 
 # %%
-workbench.refresh()
 widgets.LsmLevels(table, bucket=0)
 
 # %% [markdown]
@@ -257,7 +255,7 @@ for option, value in asked.items():
     assert option in writes, "the refusal names the option"
     print(f"{option}\n  read   {reads}\n  write  {writes}")
 
-# %%
+# %% jupyter={"source_hidden": true}
 refused = course.task(
     "refused or read",
     "A table has `metadata.iceberg.storage` set: each commit must also write metadata for Iceberg. What "
@@ -280,8 +278,8 @@ refused.check(answer)
 # %% [markdown]
 # ## Your own table
 #
-# Set `path` in the second cell to a Paimon table of yours and run all. `workbench open PATH` in a shell
-# does the same.
+# Set `path` in the first cell to a Paimon table of yours and run all. `workbench open PATH` in a shell does
+# the same.
 
 # %%
 yours = ts.open(path) if path else table

@@ -5,6 +5,8 @@ for tables, a race of two writers and a crash lab, both on the real engine.
     course.begin(solve=solve)
     course.check()
 
+A cell that poses a task holds its answer too, so it is folded: `# %% jupyter={"source_hidden": true}`.
+
 Imports the public API of tablestore and the tokens of the widgets; nothing imports this but notebooks and
 their tests.
 """
