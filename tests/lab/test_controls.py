@@ -24,21 +24,22 @@ timeline.link(levels); controls.link(levels); timeline.link(controls)
 controls
 """
 TRIGGER = "num-sorted-run.compaction-trigger"
+IDLE_STEP = ".lw-primary:disabled"
 SAME_ROWS = "orders.refresh().scan().to_arrow().sort_by('id').equals(rows)"
 
 
 def test_the_panel_plans_previews_and_compacts(lab: Lab) -> None:
     notebook = lab.open([SETUP, SHOW])
     panel = lab.page.locator(".lw-controls")
-    assert panel.locator("svg text", has_text="Size amplification").count() == 1
+    panel.locator("svg text", has_text="Size amplification").wait_for()
     assert notebook.kernel("len(levels.plan['inputs'])") == 6
 
     trigger = panel.locator(f"input[data-key='{TRIGGER}']")
     trigger.fill("9")
     trigger.press("Enter")
     notebook.expect("controls.asked", {TRIGGER: "9"})
-    assert panel.locator(".lw-strip-preview code").text_content().startswith("table.alter(ts.set_options(")
-    assert panel.get_by_role("button", name="carry out this compaction (S)").is_disabled()
+    panel.locator(".lw-strip-preview code", has_text="table.alter(ts.set_options(").wait_for()
+    panel.locator(IDLE_STEP).wait_for()
     panel.get_by_role("button", name="back to the table's own settings").click()
     notebook.expect("controls.asked", {})
     assert notebook.kernel(f"'{TRIGGER}' in orders.refresh().options") is False
@@ -51,6 +52,7 @@ def test_the_panel_plans_previews_and_compacts(lab: Lab) -> None:
     panel.locator(".lw-strip-warn", has_text="not Paimon's").wait_for()
     panel.get_by_role("button", name="Universal", exact=True).click()
     notebook.expect("controls.asked", {})
+    panel.locator(".lw-primary:enabled").wait_for()
 
     panel.get_by_role("button", name="plan again, writes nothing (D)").focus()
     lab.page.keyboard.press("d")
@@ -60,7 +62,7 @@ def test_the_panel_plans_previews_and_compacts(lab: Lab) -> None:
     notebook.expect("(timeline.snapshot, levels.snapshot, controls.busy)", [7, 7, False])
     assert notebook.kernel("controls.done[0].picks[0].decision.rule") == "size amplification"
     assert notebook.kernel(SAME_ROWS) is True
-    assert panel.get_by_role("button", name="carry out this compaction (S)").is_disabled()
+    panel.locator(IDLE_STEP).wait_for()
     notebook.kernel("setattr(timeline, 'index', 2)")
     panel.locator(".lw-hint", has_text="viewing the past: read-only").wait_for()
     notebook.check()
