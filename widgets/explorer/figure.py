@@ -334,7 +334,7 @@ def _chunk_table(detail: Detail, y: float, width: float) -> str:
     names = ["column", "type", "encodings", "size", "ratio", "nulls", "min … max"]
     starts = {"column": float(MARGIN)}
     x = MARGIN + 128.0
-    for name, room, least in (("type", 100, 560), ("encodings", 126, 660)):
+    for name, room, least in (("type", 100, 560), ("encodings", 104, 660)):
         if width >= least:
             starts[name] = x
             x += room
@@ -355,7 +355,7 @@ def _chunk_table(detail: Detail, y: float, width: float) -> str:
         if "type" in starts:
             parts.append(text(starts["type"], base, fit(chunk.type, 96)))
         if "encodings" in starts:
-            parts.append(text(starts["encodings"], base, fit(chunk.encodings, 120)))
+            parts.append(text(starts["encodings"], base, fit(chunk.encodings, 100)))
         for name, words in (("size", chunk.size), ("ratio", chunk.ratio), ("nulls", chunk.nulls)):
             if name in starts:
                 parts.append(text(starts[name], base, words, fill="ink", text_anchor="end"))

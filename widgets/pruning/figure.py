@@ -52,7 +52,7 @@ class Columns:
         bar = MARGIN + 122.0
         wide = 240.0 if width >= 960 else 150.0 if width >= 700 else 90.0
         count = bar + wide + 62
-        return cls(bar, wide, count, count + 14, count + 76, width - MARGIN)
+        return cls(bar, wide, count, count + 14, count + (76 if width >= 960 else 60), width - MARGIN)
 
 
 def pruning_figure(
@@ -194,12 +194,13 @@ def heading_figure(model: PruningModel, *, width: float) -> Figure:
     count = f"{read:,} of {fmt.plural(files, 'file')} read"
     room = text_width(count)
     parts.append(text(x, 26, count))
+    entries = [("skipped", "skipped, letter = rule"), ("read", "read")]
+    entries = [("keys", "keys asked for"), *entries] if model.asked is not None else entries
     end = width - MARGIN
-    keys = (("keys", "keys asked for"),) if model.asked is not None else ()
-    for kind, words in (*keys, ("skipped", "skipped, letter = rule"), ("read", "read")):
+    while entries and sum(text_width(w, size=11) + 42 for _, w in entries) > end - x - room:
+        entries.pop(0)
+    for kind, words in entries:
         end -= text_width(words, size=11)
-        if end - 28 < x + room + 14:
-            break
         parts.append(text(end, 26, words, size=11))
         end -= 28
         parts.append(_swatch(kind, end, 16))
