@@ -147,6 +147,7 @@ def _carried_out(setting: _Setting, options: CompactionOptions, tell: Tell | Non
         schedule=setting.schedule,
         seed=setting.seed,
         samples=setting.samples,
+        keep=0,  # the rows below are its journal
     )
     every = -(-setting.flushes // _COPIES)
     sides = [_Side(("", i), bucket, simulator.weight) for i, bucket in enumerate(simulator.buckets)]
