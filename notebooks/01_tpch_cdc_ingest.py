@@ -159,11 +159,13 @@ left.check(answer)
 
 # %%
 where = {"partition": partition, "bucket": bucket}
-before = table.scan().to_arrow().sort_by([(key, "ascending") for key in table.primary_key])
+month = table.scan(where=ts.where(partition.replace("/", " AND ")))
+before = month.to_arrow().sort_by([(key, "ascending") for key in table.primary_key])
 if table.refresh().inspect.levels(**where).num_rows == runs:  # not stepped by hand
     desk.controls.step().wait()
 table = table.refresh()
-after = table.scan().to_arrow().sort_by([(key, "ascending") for key in table.primary_key])
+month = table.scan(where=ts.where(partition.replace("/", " AND ")))
+after = month.to_arrow().sort_by([(key, "ascending") for key in table.primary_key])
 assert after.equals(before), "compaction changes no row"
 assert table.inspect.levels(**where).num_rows == left.answer.own
 desk.refresh()
