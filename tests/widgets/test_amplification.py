@@ -82,6 +82,21 @@ def test_a_line_of_more_commits_than_pixels_is_the_span_of_each_pixel() -> None:
     assert f"V{high:.1f}".rstrip("0").rstrip(".") in body
 
 
+def test_two_lines_of_many_commits_are_means_of_a_few_pixels() -> None:
+    waves = (
+        Line(np.tile([1.0, 3.0], 1_000), label="A"),
+        Line(np.tile([4.0, 6.0], 1_000), bold=True, label="B"),
+    )
+    panel = Panel("Read", (), waves, floor=0.0, decimals=0, step=True)
+    plot = plot_of(panel, left=0, width=320, right_room=60)
+    body = drawn(panel, plot, x=0, width=320)
+    courses = re.findall(r'd="(M[^"]+)" fill="none"', body)
+    heights = [{round(float(y)) for y in re.findall(r" ([0-9.]+)", course)} for course in courses]
+    assert [len(found) <= 3 for found in heights] == [True, True]
+    assert round(plot.y(2.0)) in heights[0]
+    assert round(plot.y(5.0)) in heights[1]
+
+
 def test_a_frame_of_ten_thousand_snapshots_stays_small() -> None:
     figure = amplification_figure(amplification_model(rows(10_000)), index=0, width=1040, cursor=False)
     assert len(figure.body) < 40_000

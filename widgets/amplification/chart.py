@@ -1,8 +1,9 @@
 """One small chart: a number over commits as a line, or two of them, with what is foretold at its right.
 
 Invariants: the y axis starts at the floor the number cannot fall below; labels are floor, top and threshold
-only; a line of more commits than pixels is drawn as the span from least to most of each pixel; gaps stay
-gaps. Pure: values → SVG text. Used by the figures of AmplificationChart and WhatIf.
+only; a line of more commits than pixels is drawn as the span from least to most of each pixel, two lines as
+means of a few pixels; gaps stay gaps. Pure: values → SVG text. Used by the figures of AmplificationChart and
+WhatIf.
 """
 
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from widgets._theme import var
 
 HEIGHT, TOP, BOTTOM, LABELS = 108.0, 32.0, 88.0, 40.0
 FORECAST, VALUE = 62.0, 50.0
+MEAN_BELOW = 4.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,6 +193,8 @@ def _spans(plot: Plot, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
 
 def _course(panel: Panel, plot: Plot, values: np.ndarray) -> list[str]:
     """The commands of a line; a new piece begins after each gap."""
+    if len(panel.lines) > 1 and plot.step < MEAN_BELOW:
+        return _means(plot, values)
     spans = _spans(plot, values)
     if spans is not None:
         return _binned(plot, *spans)
@@ -222,6 +226,18 @@ def _binned(plot: Plot, xs: np.ndarray, low: np.ndarray, high: np.ndarray) -> li
         one, other = plot.y(least), plot.y(most)
         steps.append(f"{'L' if steps else 'M'}{num(x)} {num(one)}V{num(other)}")
     return steps
+
+
+def _means(plot: Plot, values: np.ndarray) -> list[str]:
+    """The mean of each few pixels: of two lines the spans would hide each other."""
+    places = max(int((plot.right - plot.left) // MEAN_BELOW), 1)
+    starts = np.unique(np.linspace(0, len(values), places, endpoint=False).astype(np.int64))
+    known = ~np.isnan(values)
+    sums = np.add.reduceat(np.where(known, values, 0.0), starts)
+    counts = np.add.reduceat(known.astype(np.int64), starts)
+    middles = (starts + np.r_[starts[1:], len(values)] - 1) / 2
+    points = [(plot.x(at), plot.y(s / n)) for at, s, n in zip(middles, sums, counts, strict=True) if n]
+    return [f"{'L' if number else 'M'}{num(x)} {num(y)}" for number, (x, y) in enumerate(points)]
 
 
 def _area(panel: Panel, plot: Plot, values: np.ndarray) -> str:

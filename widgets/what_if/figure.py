@@ -134,6 +134,12 @@ def _glyphs(side: Side, plot: Plot, y: float) -> str:
     return "".join(parts)
 
 
+def commits_a_bar(model: WhatIfModel, width: float) -> int:
+    """How many commits a bar of the lanes stands for; 0 where each has its glyph."""
+    room = width - 2 * MARGIN - GUTTER
+    return 0 if room / max(len(model), 1) >= 6 else -(-len(model) // max(int(room // 4), 1))
+
+
 def _density(side: Side, plot: Plot, y: float) -> str:
     """How many of the commits of each 4 pixels compacted, as a bar from the lane's line up."""
     places = max(int((plot.right - plot.left) // 4), 1)

@@ -279,7 +279,9 @@ class WhatIf(View):
             parts += [partition, f"bucket {bucket}"] if len(model.places) > 1 or partition else []
             noun = "real commit" if hasattr(self._source, "what_if") else "simulated flush"
             many = f"{len(model):,} {noun if len(model) == 1 else _plural(noun)}"
-            parts.append(f"{many}, carried out on metadata; no data is read or written")
+            parts.append(f"{many}, replayed on metadata alone")
+            if bar := draw.commits_a_bar(model, width):
+                parts.append(f"1 bar = {fmt.plural(bar, 'commit')}")
         said = ", ".join(f"'{key}' = '{value}'" for key, value in self._options.items())
         places = [f"{p}/{b}" for p, b in model.places[:400]] if model is not None else []
         return {
