@@ -86,8 +86,9 @@ def measure(lab: Lab, sizes: Sequence[int], changes: int, names: Sequence[str], 
     for case in (case for case in CASES if case.name in names):
         for size in (size for size in sizes if size <= case.most):
             for who in (OURS, PEER) if peer and case.peer else (OURS,):
-                print(f"{case.name}, {size:,}: {who}", file=sys.stderr, flush=True)
-                found[case.name, size, who] = _one(lab, case, size, who, changes)
+                seen = found[case.name, size, who] = _one(lab, case, size, who, changes)
+                told = f"{case.name}, {size:,}, {who}: first {seen.first:.2f} s, change {seen.change:.2f} s"
+                print(told, file=sys.stderr, flush=True)
     return found
 
 
