@@ -170,8 +170,11 @@ print(table.expire_snapshots(dry_run=True).text)
 # Time travel to these snapshots would be gone. We keep them: `with_options` changes an option for this use
 # only, and nothing is stored.
 
-# %% jupyter={"source_hidden": true}
+# %%
 mine = table.with_options({"snapshot.num-retained.min": 1000, "write-only": True})
+assert mine.refresh().options == table.options, "nothing is stored"
+
+# %% jupyter={"source_hidden": true}
 next_id = course.task(
     "the next snapshot",
     f"Java's newest snapshot is #{commits[-1]['snapshot_id']}. We write a few rows. Which id do they get?",
