@@ -56,7 +56,10 @@ def page(title: str, views: Sequence[Any], *, heading: bool = True) -> str:
             specs.append(spec(view, groups[id(view)], widths=WIDE_WIDTHS))
         at += 1
     head = f"<h1>{esc(title)}</h1>" if heading else ""
-    return _document(title, head + "".join(rows), specs)
+    limits = [
+        f'<p class="lw-sub">{esc(said)}</p>' for said in (each.get("limits", "") for each in specs) if said
+    ]
+    return _document(title, head + "".join(rows + limits), specs)
 
 
 def spec(view: Exports, group: int, *, widths: tuple[int, ...]) -> dict[str, Any]:
@@ -147,6 +150,7 @@ body { margin: 0; background: #ffffff; }
 @media (prefers-color-scheme: dark) { body { background: #111111; } }
 .lw-page { max-width: 1064px; margin: 0 auto; padding: 12px; border: 0; overflow: visible; }
 .lw-page h1 { font: 600 20px/26px var(--lw-ui); margin: 4px 0 12px; overflow-wrap: anywhere; }
+.lw-page > p.lw-sub { margin: 0 16px 12px; white-space: normal; }
 .row { margin-bottom: 12px; }
 .row.panel { display: grid; grid-template-columns: minmax(0, 1fr) 324px; gap: 0; }
 @media (max-width: 959px) { .row.panel { grid-template-columns: minmax(0, 1fr); gap: 12px; } }

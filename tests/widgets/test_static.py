@@ -166,3 +166,12 @@ def test_markup_in_data_stays_text_in_notebooks_and_pages(view, tmp_path):
         assert not tags.events
         assert tags.tags.count("img") <= 1
         assert tags.tags.count("script") == (2 if text is page else 0)
+
+
+def test_a_page_says_what_it_leaves_out():
+    places = tuple((f"p={n}", 0) for n in range(401))
+    levels = widgets.LsmLevels(frames.FakeTable(buckets=places, appends=1))
+    page = widgets.page("t", [levels])
+    assert "Levels in this file: 400 of 401 buckets, those of most runs; a kernel shows the rest." in page
+    small = widgets.page("t", [widgets.LsmLevels(frames.FakeTable(appends=3))])
+    assert "in this file" not in small.partition("<script")[0]

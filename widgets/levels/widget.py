@@ -257,7 +257,18 @@ class LsmLevels(View):
             "entered": "",
         }
         state |= {"selected": self.selected, "hovered": "", "key_range": [], "width": widths[0], "frame": {}}
-        return {"kind": "levels", "reply": "levels", "widths": list(widths), "frames": frames, "state": state}
+        spec = {"kind": "levels", "reply": "levels", "widths": list(widths), "frames": frames, "state": state}
+        return spec | {"limits": self._limits(len(histories))}
+
+    def _limits(self, snapshots: int) -> str:
+        """What a page leaves out; empty if it holds everything."""
+        known = {int(at) for peer in self._peers for at in getattr(getattr(peer, "model", None), "ids", ())}
+        parts = []
+        if len(known) > snapshots:
+            parts.append(f"the newest {snapshots} of {fmt.plural(len(known), 'snapshot')}")
+        if len(self._cells) > EXPORT_BUCKETS:
+            parts.append(f"{EXPORT_BUCKETS} of {fmt.plural(len(self._cells), 'bucket')}, those of most runs")
+        return f"Levels in this file: {' and '.join(parts)}; a kernel shows the rest." if parts else ""
 
     def _files_at(self, snapshot: int | None) -> pa.Table:
         return self._files if snapshot == self.snapshot else self._read(snapshot)
