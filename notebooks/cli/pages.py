@@ -31,8 +31,7 @@ _STYLE = """
 body { margin: 0; background: #ffffff; color: #1f2328; font: 400 15px/24px system-ui, -apple-system,
   "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
 main { max-width: 1064px; margin: 0 auto; padding: 24px 16px 64px; }
-main > p, main > ul, .jp-MarkdownOutput > * { max-width: 760px; }
-.jp-MarkdownOutput > table { max-width: none; }
+.text_cell_render > p, .text_cell_render > ul, .text_cell_render > ol { max-width: 760px; }
 h1 { font-size: 26px; line-height: 34px; } h2 { font-size: 20px; line-height: 28px; margin: 32px 0 8px; }
 a { color: #1976d2; } .anchor-link, .prompt { display: none; }
 code, pre { font: 13px/19px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; }
