@@ -6,6 +6,7 @@ right. The live panel has inputs of the page above this picture; a static one dr
 model → `Figure`. Called by the widget and by the static export.
 """
 
+from dataclasses import replace
 from itertools import groupby
 
 from widgets import _format as fmt
@@ -25,7 +26,9 @@ def controls_figure(model: ControlsModel, *, width: float, inputs: bool = False)
     """The panel without its buttons, which are the page's."""
     pick = model.pick
     if pick is None:
-        return _empty(model, width)
+        empty = _empty(model, width)
+        room = 0 if inputs or width < ONE_COLUMN else BUTTONS  # the live panel's buttons stand below
+        return replace(empty, height=empty.height + room)
     strategy = model.settings.strategy if model.settings else ""
     taken = sum(1 for run in model.runs if run.planned)
     two = width >= ONE_COLUMN
