@@ -6,137 +6,18 @@ Values to print (`text`), to study (`explain()`) and to compute with (`to_arrow(
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
-from tablestore.format.compaction_record import CompactionRecord
-from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm import quantities
-from tablestore.lsm.decision import Decision
+from tablestore.lsm.bucket_pick import FILES, SCHEMA, Pick
 from tablestore.lsm.forecast import Forecast, total
 from tablestore.lsm.outlook import Outlook, outlook
 
-SCHEMA = pa.schema(
-    [
-        pa.field("partition", pa.string(), nullable=False),
-        pa.field("bucket", pa.int32(), nullable=False),
-        pa.field("rule", pa.string(), nullable=False),
-        pa.field("reason", pa.string(), nullable=False),
-        pa.field("unit", pa.string()),
-        pa.field("output_level", pa.int32()),
-        pa.field("files_read", pa.int64(), nullable=False),
-        pa.field("bytes_read", pa.int64(), nullable=False),
-        pa.field("rows_in", pa.int64(), nullable=False),
-        pa.field("files_moved", pa.int64(), nullable=False),
-        pa.field("bytes_moved", pa.int64(), nullable=False),
-        pa.field("bytes_written", pa.int64(), nullable=False),
-        pa.field("rows_out", pa.int64(), nullable=False),
-        pa.field("rows_least", pa.int64(), nullable=False),
-        pa.field("rows_most", pa.int64(), nullable=False),
-        pa.field("measured", pa.bool_(), nullable=False),
-        pa.field("how", pa.string(), nullable=False),
-    ]
-)
-FILES = pa.schema(
-    [
-        pa.field("partition", pa.string(), nullable=False),
-        pa.field("bucket", pa.int32(), nullable=False),
-        pa.field("file_name", pa.string(), nullable=False),
-        pa.field("level", pa.int32(), nullable=False),
-        pa.field("output_level", pa.int32(), nullable=False),
-        pa.field("action", pa.string(), nullable=False),
-        pa.field("bytes", pa.int64(), nullable=False),
-        pa.field("rows", pa.int64(), nullable=False),
-        pa.field("deletes", pa.int64()),
-    ]
-)
 _WIDTH = 110
 _SHOWN = 20  # buckets with work that a text names
-
-
-@dataclass(frozen=True, slots=True)
-class Pick:
-    """What one bucket's compaction is or would be. `partition` as text; `forecast` is there where something
-    would be done, `record` where it was done."""
-
-    partition: str
-    bucket: int
-    decision: Decision
-    forecast: Forecast | None = None
-    record: CompactionRecord | None = None
-
-    @property
-    def place(self) -> str:
-        """`p=1/bucket-0`."""
-        bucket = "bucket-postpone" if self.bucket == POSTPONE_BUCKET else f"bucket-{self.bucket}"
-        return "/".join(t for t in (self.partition, bucket) if t)
-
-    @property
-    def text(self) -> str:
-        """One line: where, what, why."""
-        what = self.decision.unit.text if self.decision.unit else "nothing"
-        reason = self.decision.reason
-        rule = (
-            ""
-            if reason.rule in ("none", "full") or reason.text.startswith(reason.rule)
-            else f"{reason.rule}: "
-        )
-        return f"{self.place}: {what}, because {rule}{reason.text}"
-
-    @property
-    def outcome(self) -> str:
-        """What it costs and gives: measured where it was done, else foretold; empty if nothing is done."""
-        if self.record is not None:
-            return _measured(self.record)
-        return "" if self.forecast is None else self.forecast.text
-
-    def explain(self) -> str:
-        """The place, every rule that was tried, and the outcome."""
-        lines = [f"{self.place}: {self.decision.explain()}"]
-        if self.outcome:
-            lines.append(f"  {'did' if self.record is not None else 'would'}: {self.outcome}")
-        return "\n".join(lines)
-
-    def files(self) -> Iterator[tuple[Any, ...]]:
-        """Values of `FILES`, one tuple a file."""
-        unit, found = self.decision.unit, self.forecast
-        if unit is None or found is None:
-            return
-        does = {f.file_name: "rewrite" for f in found.read} | {f.file_name: "move" for f in found.moved}
-        for f in unit.files:
-            done = does.get(f.file_name, "leave")
-            place = (self.partition, self.bucket, f.file_name, f.level, unit.output_level)
-            yield (*place, done, f.file_size, f.row_count, f.delete_count)
-
-    def row(self) -> tuple[Any, ...]:
-        """Values of `SCHEMA`."""
-        unit, reason = self.decision.unit, self.decision.reason
-        what = (None, None) if unit is None else (unit.text, unit.output_level)
-        return (self.partition, self.bucket, reason.rule, reason.text, *what, *self._numbers())
-
-    def _numbers(self) -> tuple[Any, ...]:
-        r, f = self.record, self.forecast
-        if r is not None:
-            moved = (r.files_moved, r.bytes_moved, r.bytes_written)
-            return (
-                r.files_read,
-                r.bytes_read,
-                r.rows_in,
-                *moved,
-                *[r.rows_out] * 3,
-                True,
-                f"measured, {r.millis} ms",
-            )
-        if f is None:
-            return (*[0] * 9, False, "nothing to do")
-        out = f.output
-        how = f"{'exact rows' if out.exact else 'estimated'}: {out.why}"
-        moved = (f.files_moved, f.bytes_moved, out.bytes)
-        rows = (out.rows, out.rows_least, out.rows_most)
-        return (f.files_read, f.bytes_read, f.rows_in, *moved, *rows, False, how)
 
 
 class Commit(Protocol):
@@ -181,7 +62,7 @@ class Compaction:
         `files` are the live ones (`inspect.levels()`), `now` is the row of `inspect.amplification()`, of the
         table or of the bucket that is planned, or all rows of its view by snapshot.
         """
-        return outlook(self, files, now)
+        return outlook(self.forecast, self.picks, files, now)
 
     @property
     def text(self) -> str:
@@ -259,19 +140,3 @@ def _in_lines(text: str, why: str) -> list[str]:
     if len(text) <= _WIDTH or not text.endswith(why):
         return [text]
     return [text.removesuffix(why), f"  {why.removeprefix(': ')}"]
-
-
-def _measured(record: CompactionRecord) -> str:
-    said = []
-    if record.files_read:
-        said.append(f"read {_files(record.files_read, record.bytes_read)} of {record.rows_in:,} rows")
-    if record.files_moved:
-        said.append(f"only moved {_files(record.files_moved, record.bytes_moved)}")
-    if record.files_written:
-        said.append(f"wrote {_files(record.files_written, record.bytes_written)} of {record.rows_out:,} rows")
-    took = "" if record.millis is None else f" in {quantities.duration(record.millis)}"
-    return (", ".join(said) or "changed nothing") + took
-
-
-def _files(count: int, size: int) -> str:
-    return f"{count} file{'' if count == 1 else 's'} {quantities.size(size)}"

@@ -1,6 +1,6 @@
 """What write, read and space amplification would be if the next compactions were carried out.
 
-From a dry run (`Compaction`), the live files (`inspect.levels()`) and the amplification of now
+From the picks of a dry run, the live files (`inspect.levels()`) and the amplification of now
 (`inspect.amplification()`), all of the same buckets. Runs are counted, so they are exact; bytes are as exact
 as the forecast's, and what is left as one run a bucket is its compacted copy. Pure. Used by
 `Compaction.outlook`.
@@ -8,14 +8,14 @@ as the forecast's, and what is left as one run a bucket is its compacted copy. P
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    from tablestore.lsm.compaction_report import Compaction, Pick
+from tablestore.lsm.bucket_pick import Pick
+from tablestore.lsm.forecast import Forecast
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +28,21 @@ class Outlook:
     exact: bool
 
 
-def outlook(planned: Compaction, files: pa.Table, now: pa.Table) -> Outlook | None:
-    """What `planned` would make of buckets with these live files; None if it does nothing.
+def outlook(whole: Forecast | None, picks: Sequence[Pick], files: pa.Table, now: pa.Table) -> Outlook | None:
+    """What `picks`, `whole` in all, would make of buckets with these live files; None if they do nothing.
 
     `now` is the row of `inspect.amplification()`, of the table or of the bucket that is planned, or all rows
     of its view by snapshot, which add up to it.
     """
-    whole = planned.forecast
-    if not planned.busy or whole is None or not now.num_rows:
+    busy = [pick for pick in picks if pick.decision.unit]
+    if not busy or whole is None or not now.num_rows:
         return None
     at = now.slice(now.num_rows - 1).to_pylist()[0]
     ingested, compacted = (pc.sum(now[name]).as_py() or 0 for name in ("bytes_ingested", "bytes_compacted"))
     written = ingested + compacted + whole.output.bytes if ingested else None
     held, live = at["compacted_bytes"], (at["live_bytes"] or 0) - whole.bytes_read + whole.output.bytes
-    left = sum(_runs_after(pick, files) for pick in planned.picks)
-    held = live if left == len(planned.busy) == len(planned.picks) else min(held, live) if held else held
+    left = sum(_runs_after(pick, files) for pick in picks)
+    held = live if left == len(busy) == len(picks) else min(held, live) if held else held
     return Outlook(
         written / ingested if written is not None else None,
         left,

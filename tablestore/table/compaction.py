@@ -25,7 +25,8 @@ from tablestore.format.predicate import Predicate
 from tablestore.format.snapshot import COMPACT
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm import compact_task
-from tablestore.lsm.compaction_report import Compaction, Pick
+from tablestore.lsm.bucket_pick import Pick
+from tablestore.lsm.compaction_report import Compaction
 from tablestore.lsm.decision import Decision
 from tablestore.lsm.deletions import BucketDeletions
 from tablestore.lsm.estimate import UNKNOWN, Merge, SizeModel

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore.errors import InvalidRequest
+from tablestore.lsm.bucket_pick import Pick
 from tablestore.lsm.compaction.universal import full as full_compaction
-from tablestore.lsm.compaction_report import Pick
 from tablestore.lsm.estimate import Estimate
 from tablestore.lsm.forecast import Forecast
 from tablestore.lsm.simulator.bucket import Bucket

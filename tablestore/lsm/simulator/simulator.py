@@ -15,8 +15,9 @@ from typing import Any
 
 from tablestore.errors import InvalidRequest
 from tablestore.lsm import interval
+from tablestore.lsm.bucket_pick import Pick
 from tablestore.lsm.compaction.options import CompactionOptions
-from tablestore.lsm.compaction_report import Compaction, Pick
+from tablestore.lsm.compaction_report import Compaction
 from tablestore.lsm.decision import Decision
 from tablestore.lsm.simulator.bucket import KEY, Bucket, FileSizes
 from tablestore.lsm.simulator.by_hand import Simulated, chosen, planned
