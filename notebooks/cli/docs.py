@@ -14,7 +14,6 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,23 +28,11 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from notebooks.cli.lab import lab_environment
-from notebooks.cli.pages import index_page, notebook_page, references
+from notebooks.cli.pages import Outcome, index_page, notebook_page, references
 from notebooks.cli.places import NOTEBOOKS
 
 SPARK = re.compile(r"^\s*(?:import pyspark|from pyspark|.*\bts\.spark\b)", re.MULTILINE)
 CELL_SECONDS = 600
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one notebook; `problem` is empty if it ran to its end."""
-
-    name: str
-    title: str
-    seconds: float
-    cells: int
-    problem: str = ""
-    skipped: bool = False
 
 
 def main(arguments: list[str]) -> int:

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nbconvert import HTMLExporter
 from nbformat import NotebookNode
 from pygments.formatters import HtmlFormatter
-
-if TYPE_CHECKING:
-    from notebooks.cli.docs import Outcome
 
 LIVE = ("application/vnd.jupyter.widget-view+json", "application/javascript")
 _OUTSIDE = re.compile(
@@ -47,6 +45,18 @@ td.number, th.number { text-align: right; padding-right: 20px; white-space: nowr
 .problem { color: #b3261e; } .quiet, td.quiet { color: #57606a; }
 nav { font-size: 13px; margin-bottom: 8px; }
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one notebook; `problem` is empty if it ran to its end."""
+
+    name: str
+    title: str
+    seconds: float
+    cells: int
+    problem: str = ""
+    skipped: bool = False
 
 
 def notebook_page(notebook: NotebookNode, *, title: str) -> str:
