@@ -73,9 +73,9 @@ levels.refresh()
 # in run #1. Nobody has tidied up.
 #
 # Now the first question. Put your answer into `answer` and run the cell. Leave it `None` and nothing bad
-# happens.
+# happens. The cell that poses a question is folded (`…`), since it also knows the answer.
 
-# %%
+# %% jupyter={"source_hidden": true}
 reader = course.task(
     "a reader arrives",
     "Somebody asks for **one** order. In how many runs may its newest version lie? Each must be asked.",
@@ -95,7 +95,7 @@ reader.check(answer)
 # Merging runs is called **compaction**: read several sorted runs side by side, keep the newest row of each
 # key, write one run. This tree allows five runs. Here comes the fifth.
 
-# %%
+# %% jupyter={"source_hidden": true}
 tree.flush()
 plan = tree.compact(dry_run=True)  # says what would happen; nothing is done
 pruning = course.task(
@@ -146,7 +146,7 @@ timeline
 levels
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 def most_runs(tree: Simulator) -> int:
     """The most runs there ever were."""
     inspect = tree.inspect
@@ -204,7 +204,7 @@ print(f"each row is written {amplification:.1f} times. The tree holds {most} run
 desk = widgets.Workbench(tree)
 desk
 
-# %%
+# %% jupyter={"source_hidden": true}
 own = Simulator(shop, {"num-sorted-run.compaction-trigger": 10}, seed=seed).advance(60)
 written = own.inspect.commits().to_pandas().groupby("commit_kind")["bytes_added"].sum()
 lazy = written.sum() / written["APPEND"]

@@ -66,7 +66,7 @@ table
 # afterwards. The source position is in the snapshot that the commit makes, so a batch that was committed is
 # never written twice, whatever is killed.
 
-# %%
+# %% jupyter={"source_hidden": true}
 commits_expected = course.task(
     "how many commits",
     f"{run.chunks} chunks, two in a batch, then {pairs} pairs of changes, one in a batch. Each batch is one "
@@ -140,7 +140,7 @@ desk
 dry = table.compact(dry_run=True, partition=partition, bucket=bucket)
 print(dry.text)
 
-# %%
+# %% jupyter={"source_hidden": true}
 left = course.task(
     "one step",
     f"The panel's *Step* carries that plan out. The bucket has {runs} sorted runs now. How many are left?",

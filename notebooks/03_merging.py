@@ -71,7 +71,7 @@ view
 #
 # First, a prediction.
 
-# %%
+# %% jupyter={"source_hidden": true}
 merged = table.inspect.merging(limit=keys)
 steps = merged.outputs.to_pylist()
 status = merged.output_rows["status"].to_pylist()
@@ -107,7 +107,7 @@ print(f"key {key}: {steps[asked]['why']}")
 # The newest row of some key may be −D. Then the key has no row: a reader skips it. A compaction has to decide
 # more: does it write the −D into its output, or forget it?
 
-# %%
+# %% jupyter={"source_hidden": true}
 fate = course.task(
     "the delete",
     f"All four runs are merged into **L5**, the last level. What becomes of the **−D** of key {gone}?",
@@ -136,7 +136,7 @@ print(steps[view.cursor]["why"])
 # Now only part of the runs: the three of level 0, while L5 is left alone. That is what most compactions
 # do, since it costs less.
 
-# %%
+# %% jupyter={"source_hidden": true}
 partly = table.inspect.merging(runs=3, limit=keys)
 kept = course.task(
     "a delete above older rows",
@@ -161,7 +161,7 @@ print(deleted[0]["why"])
 #
 # A merge reads every row of every run it takes, and writes one row a key that is there.
 
-# %%
+# %% jupyter={"source_hidden": true}
 left = course.task(
     "rows after the merge",
     f"All {len(levels)} runs, {len(inputs)} rows of {keys} keys, are merged into L5. "
@@ -194,7 +194,7 @@ view
 # offline and sends yesterday's state today. For that a table can name a column of its own, with
 # `sequence.field`. Then that column decides, and arrival only breaks ties.
 
-# %%
+# %% jupyter={"source_hidden": true}
 late = [{"id": 1, "status": "packed", "at": 10}]  # arrives last, but is older
 early = [{"id": 1, "status": "sent", "at": 20}]
 by_arrival = widgets.MergeView.of([late, early], primary_key="id", columns=["status"])

@@ -83,7 +83,7 @@ print(waiting.explain())
 #
 # then everything is merged into the last level. The 200 is `compaction.max-size-amplification-percent`.
 
-# %%
+# %% jupyter={"source_hidden": true}
 five = tree(5)
 *newer, oldest = five.inspect.levels()["bytes"].to_pylist()
 first = course.task(
@@ -149,7 +149,7 @@ done.compactions().select(["snapshot_id", "rule", "inputs", "bytes_read", "bytes
 four_and_big = tree(5, "compact", 4)
 widgets.LsmLevels(four_and_big)
 
-# %%
+# %% jupyter={"source_hidden": true}
 decision, files = next_pick(four_and_big), four_and_big.inspect.levels()
 second = course.task(
     "which runs",
@@ -176,7 +176,7 @@ widgets.CompactionControls(four_and_big)
 # The result is one run. Where does it go? Just above the run that was left: the rows must stay newer than
 # those below them. The big run lies at level 5, so the new one gets level 4.
 
-# %%
+# %% jupyter={"source_hidden": true}
 more = tree(5, "compact", 4, "compact", 3)
 where_to = course.task(
     "the next level",
@@ -216,7 +216,7 @@ then
 # Rules 1 and 2 may both say no while runs pile up. Then rule 3 counts: with more runs than the trigger it
 # takes as many of the newest as are too many, and one more, and goes on by the ratio.
 
-# %%
+# %% jupyter={"source_hidden": true}
 crowded = tree(5, "compact", 4, "compact", 3, "compact", {TRIGGER: 3}, 1)
 third = course.task(
     "which rule",
@@ -244,7 +244,7 @@ print(next_pick(crowded).explain())
 # which makes fewer runs, and writes more. We go back to five runs and ask how generous it must be.
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 def runs_taken(percent):
     """How many runs the next pick takes under that size ratio."""
     return len(next_pick(tree(5, "compact", 4, {RATIO: percent})).unit.files)
@@ -295,7 +295,7 @@ found = table.inspect.levels()
 pick = table.compact(dry_run=True).picks[0].decision
 widgets.LsmLevels(table)
 
-# %%
+# %% jupyter={"source_hidden": true}
 real = course.task(
     "which runs of the table",
     "Five runs. Rule 2 stops before the medium run: three small ones do not reach it. **Which runs does the "

@@ -76,7 +76,7 @@ four = tree(4)
 assert four.compact(dry_run=True).picks[0].decision.rule == "level 0"
 widgets.CompactionControls(four)
 
-# %%
+# %% jupyter={"source_hidden": true}
 first = course.task(
     "the first score",
     "Level 0 holds 4 files. What is its **score**?",
@@ -110,7 +110,7 @@ pick = full.compact(dry_run=True).picks[0].decision
 assert pick.rule == "level 1"
 widgets.LsmLevels(full)
 
-# %%
+# %% jupyter={"source_hidden": true}
 held_there = full.inspect.levels()["level"].to_pylist().count(1)
 second = course.task(
     "what goes down",
@@ -149,7 +149,7 @@ mean_runs = {name: pc.mean(table["runs"]).as_py() for name, table in over_time.i
 written = {name: run.summary.write_amplification for name, run in runs.items()}
 space = {name: pc.max(table["space_amplification"]).as_py() for name, table in over_time.items()}
 
-# %%
+# %% jupyter={"source_hidden": true}
 reads = course.task(
     "fewer runs",
     "A reader merges all runs that may hold its key. **Which strategy leaves fewer runs**, on average?",
@@ -165,7 +165,7 @@ reads
 answer = None  # "universal" or "leveled"
 reads.check(answer)
 
-# %%
+# %% jupyter={"source_hidden": true}
 writes = course.task(
     "fewer bytes",
     "**Which writes fewer bytes** for each byte that came in?",
@@ -182,7 +182,7 @@ writes
 answer = None  # "universal" or "leveled"
 writes.check(answer)
 
-# %%
+# %% jupyter={"source_hidden": true}
 held = course.task(
     "less space",
     "Old versions take space until they meet the newer one in a merge. **Which held less** at its worst?",
@@ -253,7 +253,7 @@ print(side_by_side.comparison.verdict("Leveled"))
 # The multiplier says how many times as much each level holds as the one above it. A file that goes down
 # meets about that many files below. A smaller one makes each step cheaper, and the tree deeper.
 
-# %%
+# %% jupyter={"source_hidden": true}
 deeper = simulate(workload, leveled | {MULTIPLIER: 4}, flushes=flushes, seed=seed, samples=samples)
 knob = course.task(
     "a smaller multiplier",

@@ -73,7 +73,7 @@ for name in sorted(on_disk()):
 # - The **snapshot** is a small JSON file that names both lists. It is written last, in one step, under the
 #   next free number. Before that moment no reader sees anything of the commit, after it all of it.
 
-# %%
+# %% jupyter={"source_hidden": true}
 commit_files = course.task(
     "files of a commit",
     f"Now {rows:,} more rows are written, in one commit. How many **new files** does it leave in the folder?",
@@ -113,7 +113,7 @@ delta = table.inspect.list_manifests(lists["delta"]["file_name"]).to_pylist()
 assert [manifest["files_added"] for manifest in delta] == [1], "the delta is this commit alone"
 assert table.inspect.diff(2, 3)["change"].to_pylist().count("added") == 1
 
-# %%
+# %% jupyter={"source_hidden": true}
 base = course.task(
     "manifests in the base list",
     "This is snapshot 3, the third commit. How many **manifests** does its *base* list name?",
@@ -145,7 +145,7 @@ print(f"{len(live)} live files, the same that the engine finds")
 #
 # Three writes made three sorted runs. A full compaction merges them into one new file.
 
-# %%
+# %% jupyter={"source_hidden": true}
 gone = course.task(
     "files taken away",
     "After the compaction, the explorer compares snapshot 4 with snapshot 3. How many files does it show as "
@@ -160,7 +160,7 @@ gone
 answer = None  # how many files?
 gone.check(answer)
 
-# %%
+# %% jupyter={"source_hidden": true}
 changed = course.task(
     "rows that changed",
     "And how many **rows of the table** differ between snapshots 3 and 4?",
@@ -197,7 +197,7 @@ print(f"{len(on_disk(below='bucket-0'))} data files on disk, {table.inspect.stat
 # %% [markdown]
 # That is **time travel**: reading an old snapshot is reading another list of files.
 
-# %%
+# %% jupyter={"source_hidden": true}
 travel = course.task(
     "yesterday's rows",
     "The first write brought the first rows, later ones added and changed some. How many rows does "
@@ -236,7 +236,7 @@ assert then.data().num_rows == 2, "snapshot 2 has two files"
 # Old snapshots cost space. *Expiry* removes them, oldest first, and then the files that no snapshot names any
 # more. A **tag** is a name that keeps one snapshot: we tag snapshot 2 first.
 
-# %%
+# %% jupyter={"source_hidden": true}
 table.tags.create("before-the-update", snapshot=2)
 preview = table.expire_snapshots(keep=1, dry_run=True)
 dropped = course.task(

@@ -71,7 +71,7 @@ truth = 5  # what the table holds in the end: order 8
 #
 # Let us do that by hand, with the rows as the source sent them.
 
-# %%
+# %% jupyter={"source_hidden": true}
 sent = [row for write in writes for row in write]
 added = sum(row["amount"] for row in sent if row.get("rowkind") != "-D")
 taken = sum(row["amount"] for row in sent if row.get("rowkind") == "-D")
@@ -105,7 +105,7 @@ by_hand.check(answer)
 #
 # Here is the same input through all four. A small number is the snapshot in which the row appeared.
 
-# %%
+# %% jupyter={"source_hidden": true}
 producers = widgets.ChangelogView.producers(writes, primary_key="order_id", measure="amount")
 made = {producer.name: producer for producer in producers.model.producers}
 told = {name: [change.kind for change in producer.of_key("7")] for name, producer in made.items()}
@@ -149,7 +149,7 @@ assert sums["lookup"].kept == str(truth)
 #
 # Some sources know what a row was: a database's log tells the old row with every update. Let ours do so.
 
-# %%
+# %% jupyter={"source_hidden": true}
 full = [
     writes[0],
     [{**writes[0][0], "rowkind": "-U"}, {**writes[1][0], "rowkind": "+U"}],
@@ -181,7 +181,7 @@ helped
 # `lookup` reads old rows and writes a changelog file in each compaction. `full-compaction` writes fewer,
 # since what happened between two full compactions is told as one change.
 
-# %%
+# %% jupyter={"source_hidden": true}
 costs = producers.data().select(["producer", "rows", "files", "bytes", "first_snapshot"])
 paid = made["full-compaction"]
 seen = course.task(
@@ -245,7 +245,7 @@ assert set(by_key["rowkind_count"].to_pylist()) == {2}
 # of every key. Our engine does that when you follow a table with `table.stream(…)`. The work and the memory
 # move from the table, once, to each reader.
 
-# %%
+# %% jupyter={"source_hidden": true}
 plain = course.orders_table(course.lake(seed=seed), name="shop.plain")
 for write in writes[:2]:
     plain.write(pa.Table.from_pylist([{**row, "city": "Oslo", "placed": None} for row in write]))

@@ -61,7 +61,7 @@ for engine in ("deduplicate", "first-row", "partial-update", "aggregation"):
 view.engine = "deduplicate"
 view.mode = "columns"
 
-# %%
+# %% jupyter={"source_hidden": true}
 dedup = course.task(
     "deduplicate",
     "The engine is **deduplicate**. What is the product's **price** after the merge?",
@@ -76,7 +76,7 @@ dedup
 answer = None  # "30", "25" or "null"
 dedup.check(answer)
 
-# %%
+# %% jupyter={"source_hidden": true}
 partial = course.task(
     "partial-update",
     "The engine is **partial-update**, the runs are the same. What row comes out?",
@@ -115,7 +115,7 @@ view
 # Then a row changes these columns only if its clock is not behind. And *then null counts*: the row speaks
 # for its group as a whole.
 
-# %%
+# %% jupyter={"source_hidden": true}
 late = [{"id": 45, "s_at": 17, "stock": 2, "shelf": None, "p_at": None, "price": None}]
 second = [{"id": 45, "s_at": 21, "stock": 7, "shelf": None, "p_at": 3, "price": 10}]
 first = [{"id": 45, "s_at": 12, "stock": 5, "shelf": "B4", "p_at": 8, "price": 12}]
@@ -136,7 +136,7 @@ stock
 answer = None  # which stock?
 stock.check(answer)
 
-# %%
+# %% jupyter={"source_hidden": true}
 shelf = course.task(
     "null in a group",
     "And **shelf**? It is null in the two newer runs and `B4` in the oldest one.",
@@ -151,7 +151,7 @@ shelf
 answer = None  # "B4" or "null"
 shelf.check(answer)
 
-# %%
+# %% jupyter={"source_hidden": true}
 price = course.task(
     "the old price",
     "`p_at` guards `price`: 3 with price 10 in the middle run, 8 with price 12 in the **oldest** run, null "
@@ -182,7 +182,7 @@ clocks
 # What if a sale is cancelled? A −D does not delete the row: it **takes its value back**. Some functions can
 # do that, some cannot.
 
-# %%
+# %% jupyter={"source_hidden": true}
 sales = [
     [{"product": 1, "sold": 4, "best": 90, "rowkind": "-D"}],
     [{"product": 1, "sold": 6, "best": 70, "rowkind": "+I"}],
@@ -206,7 +206,7 @@ sold
 answer = None  # which sum?
 sold.check(answer)
 
-# %%
+# %% jupyter={"source_hidden": true}
 best = course.task(
     "a maximum taken back",
     "`best` is a **max**: 80, then 90, then 70; the sale with 90 is the one that was cancelled. "

@@ -86,7 +86,7 @@ key = rows // 3
 query = f"order_id = {key}"
 print(f"{slow.inspect.state().num_rows} files, {rows:,} rows; where {query}")
 
-# %%
+# %% jupyter={"source_hidden": true}
 first = course.task(
     "files for one order",
     f"The {writes} files are {writes} sorted runs, each with keys from everywhere. How many files must be "
@@ -119,7 +119,7 @@ assert explainer.model.read.files == explainer.model.whole.files == writes
 #
 # Compaction sorts all runs into one. Its files follow each other: each holds a part of the keys and no other.
 
-# %%
+# %% jupyter={"source_hidden": true}
 slow.with_options({"target-file-size": "100 kb"}).compact(full=True)  # small files, to see several
 many = slow.inspect.state().num_rows
 sorted_files = course.task(
@@ -160,7 +160,7 @@ assert sum(groups["kept"].to_pylist()) < groups.num_rows
 # Files keep the smallest and largest value of *every* column. In our data a later order has a later `month`.
 # So a condition on `month`, which is no key, can skip files as well.
 
-# %%
+# %% jupyter={"source_hidden": true}
 by_month = "month = 6"
 stats = course.task(
     "files for one month",
@@ -184,7 +184,7 @@ explainer
 # Now the trap. A few late changes arrive: orders of the first months get another status. They lie in a new
 # run at level 0, over the whole range of keys.
 
-# %%
+# %% jupyter={"source_hidden": true}
 late = course.updates(60, among=rows * 5 // 6, seed=seed)
 late = late.append_column("month", pa.array(1 + (late["order_id"].to_numpy() - 1) * 6 // rows, pa.int32()))
 slow.write(late)
@@ -224,7 +224,7 @@ kept_anyway[0]["note"]
 # What if every second query asks for a month? Then make it a **partition**: a folder of its own for each
 # month. A partition column must be part of the key.
 
-# %%
+# %% jupyter={"source_hidden": true}
 parted = create("shop.parted", key=("month", "order_id"), partition_by=("month",))
 for part in np.array_split(draw.permutation(few), writes):
     parted.write(sales(range(1, few + 1), of_all=few).take(pa.array(np.sort(part))))
@@ -257,7 +257,7 @@ assert whole == 6 * writes
 # Within a partition, rows are spread over **buckets** by the hash of their key. Who asks for one key needs
 # one bucket only, compacted or not.
 
-# %%
+# %% jupyter={"source_hidden": true}
 key = few // 3
 query = f"order_id = {key}"
 bucketed = create("shop.bucketed", bucket="4")
@@ -291,7 +291,7 @@ widgets.PruningExplainer(bucketed, where=query)
 # Smallest and largest say little about a column like `amount`: every file has small and large ones. An
 # **index** beside a file knows more. A *bitmap* index knows exactly which rows have a value.
 
-# %%
+# %% jupyter={"source_hidden": true}
 indexed = create(
     "shop.indexed", **{"file-index.bitmap.columns": "amount", "file-index.in-manifest-threshold": "1 mb"}
 )

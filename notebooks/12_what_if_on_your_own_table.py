@@ -91,7 +91,7 @@ assert today["why"], "what is estimated says why"
 # Paimon compacts when there are as many sorted runs as `num-sorted-run.compaction-trigger` says. Suppose it
 # waited for three more.
 
-# %%
+# %% jupyter={"source_hidden": true}
 later = own + 3
 what_if = table.what_if({TRIGGER: later})
 found = {difference.name: difference for difference in what_if.differences}
@@ -136,7 +136,7 @@ view = widgets.WhatIf(table, {TRIGGER: later})
 timeline.link(view)
 view
 
-# %%
+# %% jupyter={"source_hidden": true}
 view.wait()
 assert view.comparison.changed.rows == what_if.changed.rows, "the picture shows the same replay"
 counted = course.task(
@@ -152,7 +152,7 @@ counted
 answer = None  # how many?
 counted.check(answer)
 
-# %%
+# %% jupyter={"source_hidden": true}
 worst = course.task(
     "the worst moment of B",
     "Readers do not live in the mean. **How many sorted runs** does B hold at its worst commit?",
@@ -179,7 +179,7 @@ leveled = {STRATEGY: "leveled", BASE: f"{max(16 * flush // 1024, 4)} kb"}
 instead = what_if.under(leveled)
 print(instead.verdict("Leveled"))
 
-# %%
+# %% jupyter={"source_hidden": true}
 changes = {
     "write": instead.changed.write_amplification / instead.actual.write_amplification,
     "read": instead.changed.mean("runs") / instead.actual.mean("runs"),
@@ -232,7 +232,7 @@ if path is None:
 # come out of such a merge is estimated from the merges the table did make. The last line above says how
 # many.
 
-# %%
+# %% jupyter={"source_hidden": true}
 guessed = course.task(
     "estimated merges",
     "How many of B's merges (trigger) rest on an **estimate** of what came out?",

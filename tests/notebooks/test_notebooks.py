@@ -32,3 +32,10 @@ def test_the_notebook_checks_its_environment_and_leaves_answers_to_the_learner(p
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "answer":
                 assert ast.unparse(node.value) == "None", f"an answer is given away: {source}"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_cells_that_pose_a_task_are_folded_as_they_hold_its_answer(path: Path) -> None:
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "code" and "course.task(" in cell.source:
+            assert cell.metadata.get("jupyter", {}).get("source_hidden"), cell.source
