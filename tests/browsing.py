@@ -80,7 +80,7 @@ class Page:
         self.page = page
         self.complaints: list[str] = []
         self.requests: list[str] = []
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(30_000)
         page.on(
             "console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None
         )
