@@ -46,6 +46,7 @@ class Occasion:
     identifier: int = 0
     changelog_bytes: int = 0
     everything: bool = False  # an overwrite of all the bucket held
+    left_alone: bool = False  # a rule would have fired after its flush, and none did
 
     @property
     def kind(self) -> str:

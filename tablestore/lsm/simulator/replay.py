@@ -33,7 +33,7 @@ _ROLL_ROWS, _FOREIGN_ROLL_ROWS = 65_536, 1_000
 class History:
     """A table's events, understood: how each commit compacted, and what its merges gave.
 
-    `schema_of` gives the options at the time; `options` those of now, in force where a schema has none else.
+    `options` are those of now, which are taken to have been in force all the time.
     """
 
     def __init__(
@@ -148,6 +148,7 @@ class History:
             if _agree(bucket, start, occasion, goal):
                 _learn(known, bucket, occasion, goal)
                 quiet = occasion.compaction is None and not bucket.done and bool(occasion.flushes)
+                occasion.left_alone = quiet and way is not Way.SETTLE
                 return None if quiet else way
         if occasion.compaction is None:
             return Way.NEVER
@@ -231,15 +232,21 @@ def _after(real: Levels, occasion: Occasion) -> Levels:
 
 def _settle_doubts(found: Sequence[Occasion], default: Way) -> None:
     """A commit that had nothing to compact is like the commits before it, else like those after."""
-    known = default
-    later = next((o.way for o in found if o.flushes and o.way is not None), None)
-    if later is not None:
-        known = later
+    habit = next((h for h in map(_habit, found) if h is not None), default)
     for occasion in found:
         if occasion.way is None:
-            occasion.way = known
-        elif occasion.flushes and occasion.way is not Way.GIVEN:
-            known = Way.SETTLE if occasion.way is Way.FULLY else occasion.way
+            left = occasion.left_alone and habit is not Way.EARLIER
+            occasion.way = Way.NEVER if left else habit
+        else:
+            habit = _habit(occasion) or habit
+
+
+def _habit(occasion: Occasion) -> Way | None:
+    """What a commit tells of those beside it, None if nothing. A full compaction is no habit: it comes every
+    few commits, and those between settle."""
+    if not occasion.flushes or occasion.way is Way.GIVEN:
+        return None
+    return Way.SETTLE if occasion.way is Way.FULLY else occasion.way
 
 
 def _agree(bucket: ReplayBucket, start: Levels, occasion: Occasion, goal: Levels) -> bool:

@@ -204,6 +204,34 @@ def test_writers_that_only_write_do_so_under_other_options(tmp_path: Path) -> No
     assert ways == {Way.NEVER}
 
 
+def test_commits_before_the_first_full_compaction_did_not_compact(tmp_path: Path) -> None:
+    """Every fifth commit compacts fully; the four before it settled, and there was nothing to do."""
+    table = make(tmp_path, TABLES["full-compaction"] | {TRIGGER: 6})
+    rows = np.random.default_rng(1)
+    for _ in range(5):
+        table.write(some_rows(rows, deletes=False), row_kind_column="_kind")
+    history = history_of(table)
+    assert [o.way for o in history.places["", 0]] == [Way.SETTLE] * 4 + [Way.FULLY]
+    replay = history.replay()
+    assert [r.compactions for r in replay.rows] == [0, 0, 0, 0, 1]
+    assert replay.write_amplification == real_amplification(table)
+
+
+def test_commits_that_only_write_at_the_end_stay_uncompacted(tmp_path: Path) -> None:
+    """The last of them makes as many runs as start a compaction, and none was made."""
+    table = live(make(tmp_path, TABLES["universal"]), 4)
+    table.compact(full=True)
+    only = table.with_options({"write-only": True})
+    for seed in range(4):
+        only.write(some_rows(np.random.default_rng(seed), deletes=False), row_kind_column="_kind")
+    history = history_of(table)
+    last = history.places["", 0][-1]
+    assert (last.left_alone, last.way) == (True, Way.NEVER)
+    assert history.unexplained == []
+    require_same(history, history.replay())
+    assert table.what_if({TRIGGER: 6}).reproduced
+
+
 def test_what_no_rule_did_is_told(tmp_path: Path) -> None:
     """A table that was compacted under options that nobody stored."""
     table = make(tmp_path, {TRIGGER: 9})
