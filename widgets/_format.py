@@ -7,6 +7,10 @@ Called by every model and figure.
 import re
 from datetime import datetime
 
+from widgets._svg import plain
+
+MAX_VALUE = 160
+"""Characters of a value of the data that are shown."""
 ABSENT = "–"
 MINUS = "−"
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -59,6 +63,11 @@ def short_count(value: float | None) -> str:
 def plus(value: int) -> str:
     """`+652,692`, `−14`, `+0`."""
     return f"{MINUS if value < 0 else '+'}{abs(value):,}"
+
+
+def plus_rows(value: int) -> str:
+    """`+652,692 rows`, `+1 row`, `−14 rows`."""
+    return f"{plus(value)} {'row' if abs(value) == 1 else 'rows'}"
 
 
 def percent(part: float, whole: float) -> str:
@@ -130,3 +139,17 @@ def file_name(name: str, *, keep: int = 26) -> str:
 def plural(number: int, noun: str) -> str:
     """`1 file`, `2 files`, `1,200 files`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def value(given: object) -> str | None:
+    """A value of the data on one line, cut to `MAX_VALUE`; None for NULL."""
+    if given is None:
+        return None
+    if isinstance(given, bool):
+        return "true" if given else "false"
+    if isinstance(given, bytes):
+        given = f"0x{given.hex()}"
+    said = plain(given)
+    if isinstance(given, int | float):
+        said = said.replace("-", MINUS)
+    return said if len(said) <= MAX_VALUE else f"{said[: MAX_VALUE - 1]}…"

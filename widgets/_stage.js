@@ -49,6 +49,12 @@ function lwSet(model, values) {
 function lwStill() {
   return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
+// Gives a stage's hatches ids of its own: in a document the first of equal ids counts, even where it is hidden.
+// The count is the page's, as each view comes with its own copy of this file. Data cannot match: its quotes are escaped.
+function lwOwnIds() {
+  const own = window.lwStages = (window.lwStages || 0) + 1;
+  return (svg) => svg.replaceAll(/ (id="|fill="url\(#)(lw-[a-z]+)/g, ` $1$2-${own}`);
+}
 function lwStage(model, el, name) {
   const title = lwEl("h3", {}), sub = lwEl("span", { class: "lw-sub" }), tools = lwEl("span", { class: "lw-tools" });
   const head = lwEl("div", { class: "lw-head" }, title, sub, lwEl("span", { class: "lw-gap" }), tools);
@@ -65,11 +71,12 @@ function lwStage(model, el, name) {
   el.replaceChildren(root);
   const offs = [];
   const on = (event, fn) => { model.on(event, fn); offs.push(() => model.off(event, fn)); };
+  const owned = lwOwnIds();
   let version = 0;
   const stage = {
     root, head, title, sub, tools, body, foot, error, on,
     say: (text) => { if (says.textContent !== text) says.textContent = text; },
-    picture: (host, svg) => { host.innerHTML = svg; root.dataset.ver = String(++version); return host.querySelector("svg"); },
+    picture: (host, svg) => { host.innerHTML = owned(svg); root.dataset.ver = String(++version); return host.querySelector("svg"); },
     words: (frame) => {
       title.textContent = frame.title || ""; sub.textContent = frame.subtitle || "";
       sub.title = frame.subtitle || "";
@@ -101,7 +108,7 @@ function lwCard(stage) {
     hide: () => { card.hidden = true; },
     show: (event, heading, rows) => {
       const pair = ([k, v]) => lwEl("div", {}, lwEl("span", {}, k), lwEl("span", {}, v));
-      card.replaceChildren(lwEl("code", {}, heading), ...rows.map(pair));
+      card.replaceChildren(...(heading ? [lwEl("code", {}, heading)] : []), ...rows.map(pair));
       card.hidden = false;
       const box = stage.body.getBoundingClientRect(), wide = card.offsetWidth, tall = card.offsetHeight;
       const x = event.clientX - box.left, y = event.clientY - box.top;
@@ -109,6 +116,23 @@ function lwCard(stage) {
       card.style.top = (y - tall - 12 > 0 ? y - tall - 12 : y + 18) + "px";
     },
   };
+}
+// Travel by pointer: press and drag goes to what is under the pointer, `over` hears what it rests on (null: nothing).
+function lwScrub(host, { at, go, over }) {
+  let dragging = false;
+  host.addEventListener("pointerdown", (event) => {
+    const i = at(event);
+    if (i == null) return;
+    host.focus({ preventScroll: true });
+    dragging = true; host.setPointerCapture(event.pointerId); go(i); event.preventDefault();
+  });
+  host.addEventListener("pointermove", (event) => {
+    const i = at(event);
+    if (i != null && dragging) go(i);
+    else over(i, event);
+  });
+  host.addEventListener("pointerup", () => { dragging = false; });
+  host.addEventListener("pointerleave", (event) => over(null, event));
 }
 function lwKeys(node, table) {
   node.addEventListener("keydown", (event) => {

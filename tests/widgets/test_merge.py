@@ -7,8 +7,9 @@ import pytest
 
 import tablestore as ts
 import widgets
+from widgets import _format as fmt
 from widgets.merge.figure import merge_figure, shown_columns
-from widgets.merge.model import MAX_RUNS, merge_model, text_form, value_text
+from widgets.merge.model import MAX_RUNS, merge_model, text_form
 
 XSS = "<img src=x onerror=\"document.title='owned'\">"
 LATE = [{"k": 45, "g": 17, "a": None, "b": "mango", "total": 4, "free": None}]
@@ -194,12 +195,12 @@ def test_text_from_data_is_escaped_everywhere(tmp_path) -> None:
 
 
 def test_values_are_one_short_line() -> None:
-    assert value_text(None) is None
-    assert value_text(-3) == "−3"
-    assert value_text(True) == "true"
-    assert value_text(b"\x01\xff") == "0x01ff"
-    assert len(value_text("x" * 1000)) == 160
-    assert "\n" not in value_text("a\nb")
+    assert fmt.value(None) is None
+    assert fmt.value(-3) == "−3"
+    assert fmt.value(True) == "true"
+    assert fmt.value(b"\x01\xff") == "0x01ff"
+    assert len(fmt.value("x" * 1000)) == 160
+    assert "\n" not in fmt.value("a\nb")
 
 
 def test_the_text_form_and_the_data_say_the_same(orders) -> None:

@@ -6,7 +6,7 @@ function renderAmplification({ model, el }) {
   const said = lwEl("div", { class: "lw-hint lw-note" });
   stage.body.append(host, said);
   const card = lwCard(stage);
-  let svg = null, dragging = false, pointer = null;
+  let svg = null, pointer = null;
   const frame = () => model.get("frame"), charts = () => (frame().meta || {}).charts || [];
   const count = () => (frame().meta || {}).count || 0, index = () => model.get("index");
 
@@ -70,22 +70,16 @@ function renderAmplification({ model, el }) {
     if (model.get("hovered")) lwSet(model, { hovered: "" });
     peek();
   }
-  host.addEventListener("pointerdown", (event) => {
-    const i = svg && at(event);
-    if (i == null) return;
-    host.focus({ preventScroll: true });
-    dragging = true; host.setPointerCapture(event.pointerId); go(i); event.preventDefault();
+  lwScrub(host, {
+    at: (event) => svg && at(event),
+    go,
+    over: (i, event) => {
+      if (i == null) return leave();
+      pointer = event;
+      if (model.get("hovered") !== String(i)) lwSet(model, { hovered: String(i) });
+      else peek();
+    },
   });
-  host.addEventListener("pointermove", (event) => {
-    const i = svg && at(event);
-    if (i == null) return leave();
-    if (dragging) return go(i);
-    pointer = event;
-    if (model.get("hovered") !== String(i)) lwSet(model, { hovered: String(i) });
-    else peek();
-  });
-  host.addEventListener("pointerup", () => { dragging = false; });
-  host.addEventListener("pointerleave", leave);
   const by = (n) => (event) => go(index() + n * (event.shiftKey ? 10 : 1));
   lwKeys(host, { ArrowLeft: by(-1), ArrowRight: by(1), Home: () => go(0), End: () => go(count() - 1), Escape: leave });
   stage.on("change:frame", draw);

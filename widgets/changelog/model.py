@@ -13,11 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from widgets import _format as fmt
-from widgets._svg import plain
 
 KINDS = ("+I", "−U", "+U", "−D")
 SIGNS = {"+I": "+I", "-U": "−U", "+U": "+U", "-D": "−D"}
-MAX_KEYS, PER_CELL, MAX_TEXT = 200, 12, 160
+MAX_KEYS, PER_CELL = 200, 12
 SNAPSHOT, KIND = "snapshot_id", "rowkind"
 SUMS = {"right": "✓", "late": "▲", "wrong": "✕"}
 
@@ -90,20 +89,6 @@ class ChangelogModel:
         return max(sum(commit.id <= snapshot for commit in self.commits) - 1, 0)
 
 
-def value_text(value: object) -> str | None:
-    """A value on one line, cut to `MAX_TEXT`; None for NULL."""
-    if value is None:
-        return None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, bytes):
-        value = f"0x{value.hex()}"
-    said = plain(value)
-    if isinstance(value, int | float):
-        said = said.replace("-", fmt.MINUS)
-    return said if len(said) <= MAX_TEXT else f"{said[: MAX_TEXT - 1]}…"
-
-
 def changelog_model(
     changes: pa.Table,
     commits: Sequence[tuple[int, str]],
@@ -151,12 +136,12 @@ def _key_rows(changes: pa.Table, keys: Sequence[str]) -> list[KeyRow]:
     order = pc.sort_indices(changes.select(keys), [(k, "ascending") for k in keys]).to_pylist()
     ranks: dict[str, int] = {}
     rows = changes.to_pylist()
-    texts = [", ".join(value_text(row[k]) or "null" for k in keys) for row in rows]
+    texts = [", ".join(fmt.value(row[k]) or "null" for k in keys) for row in rows]
     for at in order:
         ranks.setdefault(texts[at], len(ranks))
     cells: dict[str, dict[int, list[Change]]] = {text: {} for text in ranks}
     for text, row in zip(texts, rows, strict=True):
-        values = {n: value_text(v) for n, v in row.items() if n not in (SNAPSHOT, KIND) and n not in keys}
+        values = {n: fmt.value(v) for n, v in row.items() if n not in (SNAPSHOT, KIND) and n not in keys}
         mine = cells[text].setdefault(row[SNAPSHOT], [])
         if len(mine) < PER_CELL:
             mine.append(Change(row[SNAPSHOT], SIGNS[row[KIND]], values))

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import tablestore as ts
+from widgets import _format as fmt
 from widgets.changelog.model import (
     KIND,
     SNAPSHOT,
@@ -20,7 +21,6 @@ from widgets.changelog.model import (
     ProducersModel,
     Total,
     changelog_model,
-    value_text,
 )
 
 PRODUCERS = {
@@ -153,7 +153,7 @@ def _total(table: ts.Table, changes: pa.Table, measure: str) -> Total:
     kept, truth = plus - minus, _sum(table, measure)
     newest = max(table.inspect.snapshots()["snapshot_id"].to_pylist(), default=0)
     last = max(changes[SNAPSHOT].to_pylist(), default=0)
-    shown = [value_text(v) or "0" for v in (kept, truth)]
+    shown = [fmt.value(v) or "0" for v in (kept, truth)]
     if kept == truth:
         return Total(measure, shown[0], shown[1], "right", f"the table says {shown[1]} too")
     if last < newest and kept == (_sum(table.at(snapshot=last), measure) if last else 0):

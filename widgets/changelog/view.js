@@ -2,7 +2,7 @@
 function renderChangelog({ model, el }) {
   const stage = lwStage(model, el, "changelog");
   const host = lwEl("div", { class: "lw-pic", role: "grid", "aria-label": "changelog", tabindex: 0 });
-  const card = lwEl("div", { class: "lw-card", hidden: true });
+  const card = lwCard(stage);
   const field = lwEl("input", { type: "text", placeholder: "all", "aria-label": "keys that begin with", size: 8 });
   const label = lwEl("span", { class: "lw-sub" }, "key");
   const kinds = lwEl("span", { class: "lw-seg", role: "group", "aria-label": "row kinds" });
@@ -14,7 +14,7 @@ function renderChangelog({ model, el }) {
   const columns = lwEl("span", { class: "lw-tools lw-columns", role: "group", "aria-label": "column on the chips" });
   const keys = lwEl("span", { class: "lw-tools lw-columns", role: "group", "aria-label": "key" });
   stage.tools.append(label, field, kinds);
-  stage.body.append(host, card);
+  stage.body.append(host);
   stage.foot.append(before, after, shown, raw, keys, columns);
   let svg = null;
   const frame = () => model.get("frame"), meta = () => frame().meta || {};
@@ -55,12 +55,8 @@ function renderChangelog({ model, el }) {
   function hover(cell, event) {
     const rows = cell && (meta().cards || {})[cell.dataset.cell], name = cell ? cell.dataset.cell : "";
     if (name !== model.get("hovered")) lwSet(model, { hovered: name });
-    card.hidden = !rows;
-    if (!rows) return;
-    card.replaceChildren(...rows.map(([k, v]) => lwEl("div", {}, lwEl("span", {}, k), lwEl("span", {}, v))));
-    const box = stage.body.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
-    card.style.left = Math.max(4, Math.min(x + 14, box.width - card.offsetWidth - 4)) + "px";
-    card.style.top = (y - card.offsetHeight - 12 > 0 ? y - card.offsetHeight - 12 : y + 18) + "px";
+    if (rows) card.show(event, "", rows);
+    else card.hide();
   }
   // The keys of the selected snapshot from top to bottom: all columns of a change are shown and spoken.
   function walk(by) {
@@ -90,7 +86,7 @@ function renderChangelog({ model, el }) {
     chips(keys, "key", f.keys, model.get("key"), (name) => lwSet(model, { key: name }));
     if (document.activeElement !== field && !both) field.value = model.get("key");
     stage.root.dataset.n = String(svg ? svg.querySelectorAll(".chip").length : 0);
-    card.hidden = true;
+    card.hide();
     sift();
     if (meta().says) stage.say(meta().says);
   }

@@ -1,7 +1,7 @@
 """A window of keys as a merge takes it: runs newest first, one step a key, and what came of each.
 
 Invariants: who won, what came out and why are the engine's (`inspect.merging`, `ts.merging`); here values
-become texts and rows find their places. Bounded: at most 10 keys, `MAX_RUNS` runs and `MAX_TEXT` characters
+become texts and rows find their places. Bounded: at most 10 keys, `MAX_RUNS` runs and 160 characters
 a value. Pure: from the Arrow tables of a `Merging`. Called by the figures and by the widget.
 """
 
@@ -12,9 +12,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from widgets import _format as fmt
-from widgets._svg import plain
 
-KEYS, MAX_RUNS, MAX_TEXT = 10, 12, 160
+KEYS, MAX_RUNS = 10, 12
 COMPUTING = ("partial-update", "aggregation")
 MARKS = {"kept": "*", "added": "+", "taken back": "−"}
 SIGNS = {"+I": "+I", "-U": "−U", "+U": "+U", "-D": "−D"}
@@ -133,20 +132,6 @@ class MergeModel:
         return next((names for names, guarded in self.groups if column in (*names.split(", "), *guarded)), "")
 
 
-def value_text(value: object) -> str | None:
-    """A value on one line, cut to `MAX_TEXT`; None for NULL."""
-    if value is None:
-        return None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, bytes):
-        value = f"0x{value.hex()}"
-    said = plain(value)
-    if isinstance(value, int | float):
-        said = said.replace("-", fmt.MINUS)
-    return said if len(said) <= MAX_TEXT else f"{said[: MAX_TEXT - 1]}…"
-
-
 def merge_model(found: Merging) -> MergeModel:
     """The model of a merge; its first `KEYS` keys."""
     keys = found.primary_key
@@ -197,13 +182,13 @@ def _steps(found: Merging, keys: Sequence[str], columns: Sequence[str]) -> list[
     rows: dict[int, dict[int, Input]] = {}
     names: dict[int, str] = {}
     for at, (row, given) in enumerate(zip(inputs, values, strict=True)):
-        names.setdefault(row["step"], ", ".join(value_text(given[k]) or "null" for k in keys))
+        names.setdefault(row["step"], ", ".join(fmt.value(given[k]) or "null" for k in keys))
         rows.setdefault(row["step"], {})[row["run"]] = Input(
             row["run"],
             row["sequence"],
             SIGNS[row["row_kind"]],
             row["part"],
-            {c: value_text(given[c]) for c in columns},
+            {c: fmt.value(given[c]) for c in columns},
             parts.get(at, {}),
         )
     origins: dict[int, dict[str, Origin]] = {}
@@ -221,7 +206,7 @@ def _steps(found: Merging, keys: Sequence[str], columns: Sequence[str]) -> list[
                 out["sequence"],
                 out["run"],
                 out["why"],
-                {c: value_text(given[c]) for c in columns},
+                {c: fmt.value(given[c]) for c in columns},
                 origins.get(number, {}),
             )
         )

@@ -2,7 +2,7 @@
 function renderMerge({ model, el }) {
   const stage = lwStage(model, el, "merge");
   const host = lwEl("div", { class: "lw-pic", role: "grid", "aria-label": "merge", tabindex: 0 });
-  const card = lwEl("div", { class: "lw-card", hidden: true });
+  const card = lwCard(stage);
   const engines = lwEl("span", { class: "lw-engines" });
   const at = lwEl("span", { class: "lw-sub lw-at" });
   const mode = lwSegments("show", [["keys", "keys"], ["columns", "columns"]], (v) => lwSet(model, { mode: v }));
@@ -11,7 +11,7 @@ function renderMerge({ model, el }) {
   const later = lwButton("next", "later keys", () => model.send({ verb: "later" }), { text: "Later" });
   const chips = lwEl("span", { class: "lw-tools lw-columns", role: "group", "aria-label": "columns" });
   stage.tools.append(mode, lwButton("first", "before the merge", () => go(-1)), play, lwButton("last", "last key", () => go(count() - 1)), at);
-  stage.body.append(engines, host, card);
+  stage.body.append(engines, host);
   stage.foot.append(earlier, later, chips);
   let svg = null, timer = null, shownEngines = "";
   const frame = () => model.get("frame"), meta = () => frame().meta || {};
@@ -62,15 +62,10 @@ function renderMerge({ model, el }) {
     chips.replaceChildren(...(names.length > 1 ? [lwEl("span", { class: "lw-sub" }, "columns"), ...buttons] : []));
   }
   function hover(cell, event) {
-    const rows = cell && (meta().cards || {})[cell.dataset.cell];
-    card.hidden = !rows;
-    const name = cell ? cell.dataset.cell : "";
+    const rows = cell && (meta().cards || {})[cell.dataset.cell], name = cell ? cell.dataset.cell : "";
     if (name !== model.get("hovered")) lwSet(model, { hovered: name });
-    if (!rows) return;
-    card.replaceChildren(...rows.map(([k, v]) => lwEl("div", {}, lwEl("span", {}, k), lwEl("span", {}, v))));
-    const box = stage.body.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
-    card.style.left = Math.max(4, Math.min(x + 14, box.width - card.offsetWidth - 4)) + "px";
-    card.style.top = (y - card.offsetHeight - 12 > 0 ? y - card.offsetHeight - 12 : y + 18) + "px";
+    if (rows) card.show(event, "", rows);
+    else card.hide();
   }
   // The boxes of the current key from top to bottom: what one says whole is shown and spoken.
   function walk(by) {
@@ -94,7 +89,7 @@ function renderMerge({ model, el }) {
     choose(); showColumns();
     stage.root.dataset.n = String(count());
     stage.root.dataset.cursor = String(cursor());
-    card.hidden = true;
+    card.hide();
     if (meta().says) stage.say(meta().says);
   }
   host.addEventListener("click", (event) => {

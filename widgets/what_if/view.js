@@ -15,7 +15,7 @@ function renderWhatIf({ model, el }) {
   const fields = lwWhatIfFields(model);
   stage.body.append(levels, fields.node, host, band);
   const card = lwCard(stage);
-  let svg = null, timer = null, pace = 1, dragging = false, pointer = null;
+  let svg = null, timer = null, pace = 1, pointer = null;
   const frame = () => model.get("frame"), charts = () => (frame().meta || {}).charts || [];
   const count = () => (frame().meta || {}).count || 0, index = () => model.get("index");
 
@@ -105,22 +105,16 @@ function renderWhatIf({ model, el }) {
     const hit = charts().find((c) => x >= c.x - 10 && x <= c.x + c.w + 10 && y >= c.top - 28 && y <= c.bottom + 20);
     return hit && count() ? Math.min(Math.max(Math.floor(((x - hit.x) / hit.w) * count()), 0), count() - 1) : null;
   }
-  host.addEventListener("pointerdown", (event) => {
-    const i = svg && at(event);
-    if (i == null) return;
-    host.focus({ preventScroll: true });
-    dragging = true; host.setPointerCapture(event.pointerId); go(i); event.preventDefault();
+  lwScrub(host, {
+    at: (event) => svg && at(event),
+    go,
+    over: (i, event) => {
+      if (i == null) return leave();
+      pointer = event;
+      if (model.get("hovered") !== String(i)) lwSet(model, { hovered: String(i) });
+      else peek();
+    },
   });
-  host.addEventListener("pointermove", (event) => {
-    const i = svg && at(event);
-    if (i == null) return leave();
-    if (dragging) return go(i);
-    pointer = event;
-    if (model.get("hovered") !== String(i)) lwSet(model, { hovered: String(i) });
-    else peek();
-  });
-  host.addEventListener("pointerup", () => { dragging = false; });
-  host.addEventListener("pointerleave", leave);
   const by = (n) => (event) => go(index() + n * (event.shiftKey ? 10 : 1));
   lwKeys(host, { ArrowLeft: by(-1), ArrowRight: by(1), Home: () => go(0), End: () => go(count() - 1), " ": toggle });
   stage.on("change:frame", draw);
