@@ -5,8 +5,7 @@ Made by `table.compaction` and by simulators, one a bucket; `Compaction` (`compa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -53,16 +52,50 @@ FILES = pa.schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
 class Pick:
     """What one bucket's compaction is or would be. `partition` as text; `forecast` is there where something
-    would be done, `record` where it was done."""
+    would be done, `record` where it was done. A forecast is made when it is asked for, from what was known
+    when the bucket was planned."""
 
-    partition: str
-    bucket: int
-    decision: Decision
-    forecast: Forecast | None = None
-    record: CompactionRecord | None = None
+    __slots__ = ("_forecast", "_made", "bucket", "decision", "partition", "record")
+
+    def __init__(
+        self,
+        partition: str,
+        bucket: int,
+        decision: Decision,
+        forecast: Forecast | Callable[[], Forecast | None] | None = None,
+        record: CompactionRecord | None = None,
+    ) -> None:
+        self.partition, self.bucket, self.decision, self.record = partition, bucket, decision, record
+        self._forecast: Forecast | None = None
+        self._made: Callable[[], Forecast | None] | None = None
+        if forecast is None or isinstance(forecast, Forecast):
+            self._forecast = forecast
+        else:
+            self._made = forecast
+
+    @property
+    def forecast(self) -> Forecast | None:
+        """What carrying it out would read, move and write; None where nothing is done, or it was done."""
+        if self._made is not None:
+            self._forecast, self._made = self._made(), None
+        return self._forecast
+
+    def _values(self) -> tuple[Any, ...]:
+        return self.partition, self.bucket, self.decision, self.forecast, self.record
+
+    def __eq__(self, other: object) -> bool:
+        return self._values() == other._values() if isinstance(other, Pick) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.partition, self.bucket, self.decision))
+
+    def __repr__(self) -> str:
+        return f"Pick({self.text})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Pick, self._values()
 
     @property
     def place(self) -> str:

@@ -24,6 +24,8 @@ from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.snapshots import SnapshotStore
 from tablestore.options import TableOptions
 
+_MOST_TEXTS = 50_000
+
 
 @dataclass(frozen=True)
 class Store:
@@ -101,8 +103,21 @@ class Store:
             pairs.append((f.name, self.options.partition_default_name if blank else to_text(value, f.type)))
         return pairs
 
+    @cached_property
+    def _texts(self) -> dict[bytes, str]:
+        """Partitions as text, each worked out once; emptied at `_MOST_TEXTS`."""
+        return {}
+
     def partition_text(self, partition: bytes) -> str:
         """`l_year=1995/l_month=6`; empty for an unpartitioned table."""
+        known = self._texts.get(partition)
+        if known is None:
+            if len(self._texts) >= _MOST_TEXTS:
+                self._texts.clear()
+            known = self._texts[partition] = self._partition_text(partition)
+        return known
+
+    def _partition_text(self, partition: bytes) -> str:
         values = self.partition_values(partition)
         fields = self.schema.partition_fields
         return "/".join(

@@ -26,6 +26,7 @@ from tablestore.lsm.inspect_tables import COMMITS, SNAPSHOTS, made, required
 from tablestore.lsm.merge.validate import validate
 from tablestore.lsm.merging import Merging
 from tablestore.meta import consumers, refs, statistics
+from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.read import (
     inspect_amplification,
@@ -298,12 +299,19 @@ class Inspect:
         """
         _require_place(partition, bucket)
         found = self._snapshot(snapshot)
-        live = self._store.manifests.live_entries(found)
+        live = self._chosen(found, partition, bucket)
         origins = self._origins(found, {e.file.file_name for e in live if e.file.level == 0})
         masked = inspect_files.masked_rows(self._store.manifests.index_entries(found))
-        return inspect_files.levels(
-            self._store, live, partition=partition, bucket=bucket, origins=origins, masked=masked
-        )
+        return inspect_files.levels(self._store, live, origins=origins, masked=masked)
+
+    def _chosen(self, snapshot: Snapshot | None, partition: str | None, bucket: int | None) -> Entries:
+        """Live files of a partition, of a bucket, or all: objects are made of those alone."""
+        live = self._store.manifests.live_entries(snapshot)
+        if bucket is not None:
+            live = live.filter(live.numbers("bucket") == bucket)
+        if partition is not None:
+            live = live.of_partitions(lambda p: self._store.partition_text(p) == partition)
+        return live
 
     def _origins(self, snapshot: Snapshot | None, names: set[str]) -> dict[str, int]:
         """The snapshot that added each of these files; walks back over deltas until all are found.

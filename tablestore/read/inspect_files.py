@@ -204,20 +204,15 @@ def levels(
     store: Store,
     entries: Iterable[ManifestEntry],
     *,
-    partition: str | None,
-    bucket: int | None,
     origins: Mapping[str, int],
     masked: Mapping[str, int | None],
 ) -> pa.Table:
     """One row a live file with its run and its place on the key axis of its bucket; `origins` are the
     snapshots in which files came, `masked` the rows that deletion vectors take away, both by file name."""
-    chosen = (e for e in entries if bucket is None or e.bucket == bucket)
     rows: list[tuple[Any, ...]] = []
-    for (key, number), some in by_bucket(store, chosen):
-        text = store.partition_text(key)
-        if partition is None or text == partition:
-            found = _bucket_levels(store, text, number, some)
-            rows += [(*row, origins.get(row[4]), masked.get(row[4])) for row in found]
+    for (key, number), some in by_bucket(store, entries):
+        found = _bucket_levels(store, store.partition_text(key), number, some)
+        rows += [(*row, origins.get(row[4]), masked.get(row[4])) for row in found]
     return made(LEVELS, rows)
 
 

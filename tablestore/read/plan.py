@@ -191,7 +191,7 @@ class Explanation:
         """Where the keys asked for lie on the key axis of a bucket, as `inspect.levels` has it; None where
         no part of it is asked for. `partition` is a text such as "l_year=1995"."""
         store = self.plan.store
-        here = [v.entry for v in self.plan.verdicts if v.entry.bucket == bucket]
+        here = (v.entry for v in self.plan.verdicts if v.entry.bucket == bucket)
         entries = [e for e in here if store.partition_text(e.partition) == partition]
         return decisions.asked_keys(store, self.plan.where, entries)
 

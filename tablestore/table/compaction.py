@@ -74,7 +74,13 @@ def _deletions(store: Store, task: CommitMessage) -> BucketDeletions | None:
     return BucketDeletions(store.env, store.io, path, task.new_index, store.options.bitmap64)
 
 
-def _decide(store: Store, task: CommitMessage, full: bool) -> Decision:
+def _decide(
+    store: Store,
+    task: CommitMessage,
+    full: bool,
+    deletions: BucketDeletions | None,
+    expired: frozenset[str],
+) -> Decision:
     """The pick in a bucket; costs no I/O."""
     return compact_task.decide(
         store.schema,
@@ -82,9 +88,14 @@ def _decide(store: Store, task: CommitMessage, full: bool) -> Decision:
         task.new_files,
         full=full,
         now_ms=store.env.local_now_ms(),
-        deletions=_deletions(store, task),
-        expired=expired_files(store.env, store.schema_of, store.schema, store.options, task.new_files),
+        deletions=deletions,
+        expired=expired,
     )
+
+
+def _expired(store: Store, task: CommitMessage) -> frozenset[str]:
+    """Files of a task that hold rows past their time."""
+    return expired_files(store.env, store.schema_of, store.schema, store.options, task.new_files)
 
 
 def _run(store: Store, task: CommitMessage, full: bool) -> tuple[Decision, CommitMessage | None]:
@@ -228,17 +239,20 @@ def _foretold(store: Store, tasks: list[CommitMessage], full: bool) -> Iterator[
                 coming = None if unit is None else append_compaction.preview(store, unit)
                 yield Pick(*place, decision, coming)
             continue
-        decision = _decide(store, task, full)
-        coming = compact_task.preview(
+        expired, deletions = _expired(store, task), _deletions(store, task)
+        decision = _decide(store, task, full, deletions, expired)
+        coming = partial(
+            compact_task.preview,
             store.schema,
             store.options,
             task.new_files,
             decision,
-            deletions=_deletions(store, task),
-            expired=expired_files(store.env, store.schema_of, store.schema, store.options, task.new_files),
+            deletions=deletions,
+            expired=expired,
             model=model,
         )
-        yield Pick(*place, decision, coming)
+        later = decision.unit is not None and deletions is None  # vectors are read before they can expire
+        yield Pick(*place, decision, coming if later else coming())
 
 
 def _learned(store: Store) -> SizeModel:
@@ -310,7 +324,8 @@ def tasks(
     found, seen = [], store.snapshots.latest_id() or 0
     for task in _buckets(store, BucketChoice.of(store, partition, bucket, where)):
         if store.schema.primary_keys:
-            found += [task] if _decide(store, task, full).unit is not None else []
+            decision = _decide(store, task, full, _deletions(store, task), _expired(store, task))
+            found += [task] if decision.unit is not None else []
         else:
             units = append_compaction.decide(store, task, task.new_index, full=full)
             found += [unit for _, unit in units if unit is not None]
