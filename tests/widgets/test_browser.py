@@ -73,6 +73,24 @@ def test_the_picture_does_not_jump_while_stepping(page: Page, cockpit_file: Path
     assert len(heights) == 1
 
 
+def test_a_hatch_does_not_go_with_the_picture_above_that_is_hidden(page: Page, tmp_path: Path) -> None:
+    """As JupyterLab hides cells out of sight: the first of equal ids counts in a document, even if hidden."""
+    views = [widgets.LsmLevels(frames.FakeTable(appends=2)) for _ in range(2)]
+    file = tmp_path / "two.html"
+    file.write_text(widgets.page("two", views), encoding="utf-8")
+    page.open(file)
+    ids = page.page.locator("pattern").evaluate_all("all => all.map((p) => p.id)")
+    assert len(set(ids)) == len(ids) == 4
+    hatched = page.page.locator('[data-view="1"] [fill^="url(#lw-minus"]').last.element_handle()
+    first = page.page.locator('[data-view="0"]')
+    first.evaluate("node => { node.style.display = 'none'; }")
+    hidden = hatched.screenshot()
+    first.evaluate("node => node.remove()")
+    assert hidden == hatched.screenshot()
+    hatched.evaluate("node => node.setAttribute('fill', 'none')")
+    assert hidden != hatched.screenshot()
+
+
 def test_a_click_selects_a_file_and_arrows_walk_on(page: Page, cockpit_file: Path) -> None:
     page.open(cockpit_file)
     page.page.locator('.file[data-name^="base--0-1"]').click()
