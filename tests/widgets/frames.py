@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 START = datetime(2026, 11, 20, 12, 0, 0)
 KEYS = 1_500_000
@@ -250,12 +251,17 @@ class FakeInspect:
         """One row a commit."""
         return pa.Table.from_pylist(self._table.log, schema=COMMITS)
 
-    def levels(self, *, snapshot: int | None = None) -> pa.Table:
-        """The live files of a snapshot."""
+    def levels(
+        self, *, snapshot: int | None = None, partition: str | None = None, bucket: int | None = None
+    ) -> pa.Table:
+        """The live files of a snapshot, of a place or of all."""
         states = self._table.states
         if snapshot is not None and snapshot not in states:
             raise LookupError(f"no snapshot {snapshot}; have 1..{max(states)}")
-        return files(states[snapshot if snapshot is not None else max(states)])
+        found = files(states[snapshot if snapshot is not None else max(states)])
+        for name, wanted in (("partition", partition), ("bucket", bucket)):
+            found = found if wanted is None else found.filter(pc.equal(found[name], wanted))
+        return found
 
 
 class FakeTable:

@@ -6,7 +6,9 @@ the engine; what is not known before the rewrite is marked as a prediction by th
 and widget.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -113,13 +115,58 @@ class RunSummary:
     taken: int = 0
 
 
+class Picks(Sequence[Pick]):
+    """The picks of a dry run, those with work first, larger first; the engine's order otherwise. What the
+    engine says of a bucket is put into words when that one is looked at. Immutable."""
+
+    def __init__(self, planned: Iterable[Any] = ()) -> None:
+        sized = [(_work(pick), pick) for pick in planned]
+        sized.sort(key=lambda one: (one[0] is None, -(one[0] or 0)))
+        self._planned = [pick for _, pick in sized]
+        self._made: dict[int, Pick] = {}
+        self.waiting = sum(1 for size, _ in sized if size is not None)
+
+    def __len__(self) -> int:
+        return len(self._planned)
+
+    @overload
+    def __getitem__(self, at: int) -> Pick: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Pick, ...]: ...
+    def __getitem__(self, at: int | slice) -> Pick | tuple[Pick, ...]:
+        if isinstance(at, slice):
+            return tuple(self[i] for i in range(len(self))[at])
+        at = range(len(self))[at]
+        if at not in self._made:
+            self._made[at] = _pick(self._planned[at])
+        return self._made[at]
+
+    def find(self, partition: str | None, bucket: int | None) -> int | None:
+        """The position of the first pick of a partition and bucket (None: any)."""
+        for at, pick in enumerate(self._planned):
+            here = partition is None or str(pick.partition or "") == partition
+            if here and (bucket is None or int(pick.bucket) == bucket):
+                return at
+        return None
+
+    def partitions(self) -> tuple[str, ...]:
+        """The partitions with something to compact, in order."""
+        return tuple(dict.fromkeys(str(pick.partition or "") for pick in self._planned[: self.waiting]))
+
+
+def _work(pick: Any) -> int | None:
+    """The bytes a pick would take; None if it would do nothing."""
+    unit = pick.decision.unit
+    return sum(int(file.file_size) for file in unit.files) if unit is not None and unit.files else None
+
+
 @dataclass(frozen=True, slots=True)
 class ControlsModel:
     """The panel: one pick in focus out of all, the runs of its bucket, the settings it was planned under."""
 
     title: str
     settings: ts.CompactionSettings | None = None
-    picks: tuple[Pick, ...] = ()
+    picks: Picks = Picks()
     focus: int = -1
     runs: tuple[RunSummary, ...] = ()
     refused: str = ""
@@ -137,7 +184,7 @@ class ControlsModel:
     @property
     def waiting(self) -> int:
         """How many buckets have something to compact."""
-        return sum(1 for pick in self.picks if pick.fires)
+        return self.picks.waiting
 
     @property
     def num_levels(self) -> int:
@@ -171,10 +218,9 @@ class ControlsModel:
         return replace(self, done=(*self.done, *lines)[-KEPT_LINES:])
 
 
-def picks_of(result: object) -> tuple[Pick, ...]:
-    """The picks of a dry run, those with work first, larger first; the engine's order otherwise."""
-    picks = [_pick(pick) for pick in getattr(result, "picks", ())]
-    return tuple(sorted(picks, key=lambda pick: (not pick.fires, -pick.bytes)))
+def picks_of(result: object) -> Picks:
+    """The picks of a dry run."""
+    return Picks(getattr(result, "picks", ()))
 
 
 def _pick(pick: object) -> Pick:
@@ -244,12 +290,10 @@ def runs_of(files: pa.Table, pick: Pick | None) -> tuple[RunSummary, ...]:
     )
 
 
-def focus_on(picks: tuple[Pick, ...], partition: str | None, bucket: int | None) -> int:
+def focus_on(picks: Picks, partition: str | None, bucket: int | None) -> int:
     """The position of the wanted bucket's pick, else the first one."""
-    for at, pick in enumerate(picks):
-        if (partition is None or pick.partition == partition) and (bucket is None or pick.bucket == bucket):
-            return at
-    return 0 if picks else -1
+    at = picks.find(partition, bucket)
+    return at if at is not None else 0 if picks else -1
 
 
 def text_form(model: ControlsModel) -> str:

@@ -21,7 +21,16 @@ from widgets._svg import Figure
 from widgets._view import Source, View, module, option_map, title_of
 from widgets.controls import settings
 from widgets.controls.figure import controls_figure
-from widgets.controls.model import ControlsModel, Pick, focus_on, picks_of, runs_of, text_form
+from widgets.controls.model import (
+    ControlsModel,
+    Pick,
+    Picks,
+    RunSummary,
+    focus_on,
+    picks_of,
+    runs_of,
+    text_form,
+)
 from widgets.controls.work import Work
 
 MAX_ROUNDS = 100
@@ -67,7 +76,7 @@ class CompactionControls(View):
         self._source = self._table = source
         self._partition, self._bucket = partition, bucket
         self._model = ControlsModel(title or title_of(source))
-        self._files: Any = None
+        self._runs: dict[int, tuple[RunSummary, ...]] = {}  # by position of a pick of this plan
         self._work = Work()
         self._refusal, self._settling = "", False
         self.done: tuple[object, ...] = ()
@@ -120,10 +129,10 @@ class CompactionControls(View):
         try:
             picks = picks_of(self._planner().compact(dry_run=True, full=self.full, **self._scope()))
         except ts.Unsupported as refused:
-            self._model = replace(self._model, refused=str(refused), picks=(), focus=-1)
+            self._model = replace(self._model, refused=str(refused), picks=Picks(), focus=-1)
             self._show()
             return
-        self._files = self._table.inspect.levels()
+        self._runs = {}
         focus = focus_on(picks, held.partition, held.bucket) if held and not self._quiet(picks, held) else 0
         self._model = replace(self._model, picks=picks, focus=focus if picks else -1)
         self._focus(self._model.focus)
@@ -142,10 +151,10 @@ class CompactionControls(View):
         return ts.compaction_settings({**option_map(self._table), **self.asked})
 
     @staticmethod
-    def _quiet(picks: tuple[Pick, ...], held: Pick) -> bool:
+    def _quiet(picks: Picks, held: Pick) -> bool:
         """Whether the bucket in focus has nothing left to do while another one has."""
         at = focus_on(picks, held.partition, held.bucket)
-        return at < 0 or not picks[at].fires
+        return at < 0 or at >= picks.waiting
 
     def _scope(self, pick: Pick | None = None) -> dict[str, object]:
         """The keyword arguments that name the whole scope, or one pick's bucket."""
@@ -156,20 +165,35 @@ class CompactionControls(View):
 
     def _focus(self, focus: int) -> None:
         pick = self._model.picks[focus] if 0 <= focus < len(self._model.picks) else None
-        runs = runs_of(self._files, pick) if self._files is not None else ()
-        self._model = replace(self._model, focus=focus, runs=runs)
+        self._model = replace(self._model, focus=focus, runs=self._runs_of(focus, pick))
         self.index = max(focus, 0)
         self._show()
+
+    def _runs_of(self, at: int, pick: Pick | None) -> tuple[RunSummary, ...]:
+        """The sorted runs of a bucket, read when it is looked at."""
+        if pick is None:
+            return ()
+        if at not in self._runs:
+            place: dict[str, Any] = {"bucket": pick.bucket} if pick.bucket >= 0 else {}
+            files = self._table.inspect.levels(partition=pick.partition, **place)
+            self._runs[at] = runs_of(files, pick)
+        return self._runs[at]
+
+    def _turn_to(self, focus: int) -> None:
+        """Look at another bucket of the plan."""
+        what, step = "The bucket could not be read.", "Check the table, then Dry run."
+        self.guarded(lambda: self._focus(focus), what=what, next_step=step)
 
     def _on_focus(self, change: Mapping[str, Any]) -> None:
         wanted = min(max(int(change["new"]), 0), len(self._model.picks) - 1)
         if wanted != self._model.focus and wanted >= 0:
-            self._focus(wanted)
+            self._turn_to(wanted)
 
     def _on_opened(self, change: Mapping[str, Any]) -> None:
-        ids = [pick.id for pick in self._model.picks]
-        if change["new"] in ids and ids.index(change["new"]) != self._model.focus:
-            self._focus(ids.index(change["new"]))
+        partition, _, number = str(change["new"]).rpartition("/")
+        at = self._model.picks.find(partition, int(number)) if number.lstrip("-").isdecimal() else None
+        if at is not None and at != self._model.focus:
+            self._turn_to(at)
 
     def _show(self) -> None:
         pick = self._model.pick
@@ -301,9 +325,8 @@ class CompactionControls(View):
     def _forever(self) -> None:
         """What is due, step by step: a compaction if a rule fires, else a flush (a table is read again)."""
         while True:
-            due = next((pick for pick in self._model.picks if pick.fires), None)
-            if due is not None:
-                self._compact(due)
+            if self._model.waiting:
+                self._compact(self._model.picks[0])
             elif self.simulated:
                 self._flush()
             else:
@@ -313,7 +336,7 @@ class CompactionControls(View):
     def _rounds(self) -> None:
         """One commit a partition and round, the largest first, so that Pause loses little."""
         for _ in range(1 if self.full else MAX_ROUNDS):
-            waiting = dict.fromkeys(pick.partition for pick in self._model.picks if pick.fires)
+            waiting = self._model.picks.partitions()
             for partition in waiting:
                 self._work.check()
                 self._compact(None, {"partition": partition} if partition else {})
@@ -389,7 +412,7 @@ class CompactionControls(View):
             "title": "Next compaction",
             "subtitle": known.strategy if known and width >= 500 else "",
             "place": pick.place if pick else "",
-            "waits": f"{model.waiting:,} of {len(model.picks):,} due",
+            "waits": f"{model.waiting:,} of {fmt.plural(len(model.picks), 'bucket')} due",
             "strategy": known.strategy if known else "",
             "inputs": settings.inputs_of(known) if known else [],
             "refusal": self._refusal,
@@ -418,7 +441,7 @@ class CompactionControls(View):
         """The plan and its reasons in a terminal."""
         return text_form(self._model)
 
-    def data(self) -> tuple[Pick, ...]:
+    def data(self) -> Picks:
         """The picks, those with work first."""
         return self._model.picks
 
