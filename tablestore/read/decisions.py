@@ -119,7 +119,7 @@ def _reason(store: Store, where: Predicate | None, rule: str, verdicts: Sequence
 
 def _partition_reason(store: Store, filters: Filters, verdicts: Sequence[FileVerdict]) -> str:
     if not store.schema.partition_keys:
-        return "the table has no partitions"
+        return "the table has no partitions" if filters.partition == TRUE else "no row meets FALSE"
     if filters.partition == TRUE:
         return f"no condition on {_listed(store.schema.partition_keys)} alone"
     every = {v.entry.partition for v in verdicts}

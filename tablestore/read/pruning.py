@@ -85,6 +85,8 @@ def selected_partitions(
     distinct = list(dict.fromkeys(partitions))
     if where == TRUE or not distinct:
         return dict.fromkeys(distinct, True)
+    if not schema.partition_keys:  # what is left then without a column is FALSE
+        return dict.fromkeys(distinct, False)
     columns = zip(*(decode(p) for p in distinct), strict=True)
     arrays = [
         literal.array(values, f.type) for values, f in zip(columns, schema.partition_fields, strict=True)

@@ -222,3 +222,18 @@ def test_random_conditions_are_read_as_told(
                 scan.to_arrow()
             read = {name: sorted(set(groups)) for name, groups in seen.items() if groups}
             assert read == told(scan.explain()), text
+
+
+@pytest.mark.parametrize("partitioned", [True, False])
+def test_a_condition_that_is_never_true_reads_nothing_and_says_why(lake: ts.Lake, partitioned: bool) -> None:
+    by = ["m"] if partitioned else []
+    table = lake.create_table(
+        "a.b", schema={"m": ts.INT, "k": ts.INT}, primary_key=["m", "k"], partition_by=by
+    )
+    table.write({"m": [1, 2], "k": [1, 2]})
+    for where in ("FALSE", "k = 1 AND FALSE"):
+        scan = table.scan(where=ts.where(where))
+        assert scan.count() == scan.to_arrow().num_rows == 0
+        steps = scan.explain().steps().to_pylist()
+        assert steps[-1]["files"] == 0
+        assert "FALSE" in steps[1]["reason"]
