@@ -3,6 +3,7 @@
 Pure. Called by every widget and by the head of the workbench.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -43,3 +44,8 @@ def title_of(source: object) -> str:
         if isinstance(value, str):
             return value
     return ""
+
+
+def is_bucket(text: str) -> bool:
+    """Whether it is a bucket's id: `l_year=1995/1`, or `/1` without partitions."""
+    return re.fullmatch(r"(?s:.*)/-?[0-9]{1,9}", text) is not None

@@ -16,11 +16,12 @@ import traitlets
 
 from widgets import _format as fmt
 from widgets import _kit, _page, _static, _svg
-from widgets._source import Inspect, Source, option_map, title_of
+from widgets._source import Inspect, Source, is_bucket, option_map, title_of
 from widgets._svg import Figure
 from widgets._theme import Theme
 
 HERE = Path(__file__).parent
+LEAST_WIDTH = 240
 LINKED = ("snapshot", "key_range", "opened", "plan")
 __all__ = ["LINKED", "Inspect", "Source", "View", "module", "option_map", "title_of"]
 
@@ -58,6 +59,19 @@ class View(anywidget.AnyWidget):
     @traitlets.default("kit")
     def _default_kit(self) -> _kit.Kit:
         return _kit.kit()
+
+    @traitlets.validate("width")
+    def _with_room(self, proposal: Mapping[str, Any]) -> int:
+        return max(int(proposal["value"]), LEAST_WIDTH)
+
+    @traitlets.validate("opened")
+    def _bucket_id(self, proposal: Mapping[str, Any]) -> str:
+        opened = str(proposal["value"])
+        if opened and not is_bucket(opened):
+            raise traitlets.TraitError(
+                f"{opened[:80]!r} is no bucket; give its id, such as 'day=mon/0' or '/0'"
+            )
+        return opened
 
     @traitlets.validate("frame")
     def _with_code(self, proposal: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+import traitlets
 
 import tablestore as ts
 import widgets
@@ -169,3 +170,53 @@ def test_linked_views_of_a_page_are_one_group():
     one, two, three, alone = (Linked() for _ in range(4))
     one.linked, three.linked = (two,), (one,)
     assert _page.linked_groups([one, two, alone, three]) == [0, 0, 2, 0]
+
+
+def test_a_page_of_a_table_whose_first_snapshots_expired(tmp_path):
+    table = made(tmp_path, writes=8)
+    table.tags.create("kept", 2)
+    table.expire_snapshots(keep=3)
+    bench = widgets.Workbench(table).show("what_if")
+    bench.parts["what_if"].wait(20)
+    levels = bench.levels.export(widths=(1040,))
+    assert {int(name.partition("|")[0]) for name in levels["frames"]["1040"]["base"]} == {
+        2,
+        *table.store.snapshots.ids(),
+    }
+    assert bench.to_html(tmp_path / "page.html").stat().st_size > 10_000
+
+
+def test_every_further_view_can_be_shown_at_a_snapshot_that_only_a_tag_keeps(tmp_path):
+    table = made(tmp_path, writes=8)
+    table.tags.create("kept", 2)
+    table.expire_snapshots(keep=3)
+    bench = widgets.Workbench(table)
+    for name, _, _ in bench.tools:
+        bench.show(name)
+    bench.timeline.snapshot = 2
+    assert {name: view.frame.get("error") for name, view in bench.parts.items()} == dict.fromkeys(bench.parts)
+    pruning = bench.parts["pruning"]
+    assert pruning.model.whole.files == table.inspect.levels(2).num_rows
+    assert pruning.code == "table.at(tag='kept').scan().explain()"
+
+
+def test_what_if_begins_with_options_that_the_table_can_have(tmp_path):
+    table = made(tmp_path, writes=4, changelog_producer="full-compaction")
+    view = widgets.Workbench(table).show("what_if").parts["what_if"].wait(20)
+    assert view.frame.get("error") is None
+    assert view.options == {"num-sorted-run.compaction-trigger": "10"}
+
+
+def test_no_room_and_no_bucket_are_refused_or_mended_in_every_view(tmp_path):
+    bench = widgets.Workbench(made(tmp_path, bucket=2))
+    for name, _, _ in bench.tools:
+        bench.show(name)
+    for view in bench.views:
+        view.width = 0
+        assert view.width == 240
+        ET.fromstring(view.to_svg(width=240))
+        if view.has_trait("opened"):
+            for wrong in ("nope", "/", "p/x", "/99999999999999999999"):
+                with pytest.raises(traitlets.TraitError, match="is no bucket"):
+                    view.opened = wrong
+    assert {view.frame.get("error") for view in bench.views} == {None}

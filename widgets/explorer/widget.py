@@ -14,6 +14,7 @@ import traitlets
 
 from widgets import _format as fmt
 from widgets import _svg
+from widgets._source import is_bucket
 from widgets._svg import Figure
 from widgets._view import LINKED, View, module, option_map, title_of
 from widgets.explorer import figure as draw
@@ -157,7 +158,7 @@ class FileExplorer(View):
             return
         kind, _, rest = self.path.partition("/")
         self._set(page=0, search="", sort="")
-        if kind == "files" and rest:
+        if kind == "files" and is_bucket(rest):
             self._set(opened=rest)
         self._again()
 

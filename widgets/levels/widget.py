@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import traitlets
 
+import tablestore as ts
 from widgets import _format as fmt
 from widgets import _static, _svg
 from widgets._svg import Figure
@@ -243,7 +244,7 @@ class LsmLevels(View):
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """Frames of the opened bucket for linked snapshots, and of every bucket at the present one."""
-        histories = {snapshot: self._files_at(snapshot) for snapshot in self._export_snapshots()}
+        histories = self._histories()
         self._slots = max(
             self._slots, *(min(_most_level0_runs(files), self._stop) for files in histories.values())
         )
@@ -259,6 +260,16 @@ class LsmLevels(View):
         state |= {"selected": self.selected, "hovered": "", "key_range": [], "width": widths[0], "frame": {}}
         spec = {"kind": "levels", "reply": "levels", "widths": list(widths), "frames": frames, "state": state}
         return spec | {"limits": self._limits(len(histories))}
+
+    def _histories(self) -> dict[int | None, pa.Table]:
+        """The files of each snapshot that is still there: linked views may know more than a table keeps."""
+        found = {}
+        for snapshot in self._export_snapshots():
+            try:
+                found[snapshot] = self._files_at(snapshot)
+            except ts.NotFound:
+                continue
+        return found
 
     def _limits(self, snapshots: int) -> str:
         """What a page leaves out; empty if it holds everything."""

@@ -96,7 +96,8 @@ class PruningExplainer(View):
     @property
     def code(self) -> str:
         """The scan that is explained."""
-        table = "table" if self.snapshot is None else f"table.at(snapshot={self.snapshot})"
+        moment = ", ".join(f"{name}={value!r}" for name, value in self._moment().items())
+        table = f"table.at({moment})" if moment else "table"
         where = f"where=ts.where({self._good!r})" if self._good else ""
         return f"{table}.scan({where}).explain()"
 
@@ -114,8 +115,26 @@ class PruningExplainer(View):
         self._problem = {"text": str(error), "start": start, "length": len(part)}
         self.frame = {**self.frame, "problem": self._problem} if self.frame else self._whole()
 
+    def _moment(self) -> dict[str, Any]:
+        """What `table.at` is asked for: the snapshot; if it expired, by the name of a tag that keeps it."""
+        if self.snapshot is None:
+            return {}
+        tags = self._table.inspect.tags() if hasattr(self._table.inspect, "tags") else ()
+        kept = tags.filter(pc.equal(tags["snapshot_id"], self.snapshot)) if len(tags) else tags
+        if len(kept) and not self._is_there():
+            return {"tag": kept["tag_name"][0].as_py()}
+        return {"snapshot": self.snapshot}
+
+    def _is_there(self) -> bool:
+        try:
+            self._table.at(snapshot=self.snapshot)  # type: ignore[arg-type]
+        except ts.NotFound:
+            return False
+        return True
+
     def _pinned(self) -> Any:
-        return self._table if self.snapshot is None else self._table.at(snapshot=self.snapshot)
+        moment = self._moment()
+        return self._table.at(**moment) if moment else self._table
 
     def _load(self) -> None:
         table = self._pinned()
