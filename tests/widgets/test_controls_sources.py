@@ -314,3 +314,12 @@ def test_hundreds_of_runs_stay_a_small_picture():
     assert len(controls.model.runs) == 300
     assert len(controls.frame["svg"]) < 12_000
     assert ">300 runs<" in controls.frame["svg"]
+
+
+def test_a_panel_that_is_closed_leaves_the_table_alone(orders):
+    panel = CompactionControls(orders, every_ms=50)
+    panel.auto = True
+    panel.close()
+    panel.wait(20)
+    assert not panel.auto
+    assert not panel.busy

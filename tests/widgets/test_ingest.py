@@ -357,3 +357,25 @@ def test_six_hundred_chunks_stay_a_small_picture():
         len(ingest_figure(replace(progress, facts=facts[:4], chunk_count=4, chunks={}), width=1040).body)
         < 6_000
     )
+
+
+@pytest.mark.filterwarnings("ignore:a view could not be refreshed:RuntimeWarning")
+def test_a_view_that_fails_stops_neither_the_job_nor_the_other_views():
+    class Broken:
+        def refresh(self):
+            raise ValueError("gone")
+
+    class Counted:
+        times = 0
+
+        def refresh(self):
+            self.times += 1
+
+    progress, counted = IngestProgress("load"), Counted()
+    progress.link(Broken())
+    progress.link(counted)
+    progress.run(lambda job: job.update(rows=1, commit=1)).wait(10)
+    assert progress._over.wait(10)
+    assert progress.progress.state == "done"
+    assert progress.frame["state"] == "done"
+    assert counted.times == 1

@@ -187,3 +187,24 @@ def test_a_page_holds_a_bounded_number_of_levels(tmp_path: Path) -> None:
     spec = view.export(widths=(660,))
     assert (spec["first"], len(spec["levels"]["660"])) == (30, 120)
     assert "newest 120 commits" in spec["frames"]["660"]["subtitle"]
+
+
+def test_a_history_that_cannot_be_read_again_leaves_the_last_picture(tmp_path: Path) -> None:
+    class Source:
+        lost = False
+
+        def what_if(self, options: Any, **more: Any) -> Any:
+            if self.lost:
+                raise ts.NotFound("the table is gone")
+            return ts.what_if(WORKLOAD, options, flushes=10, **more)
+
+    source = Source()
+    view = WhatIf(source, {TRIGGER: 8}).wait(60)
+    before = view.figure(width=1040).body
+    source.lost = True
+    view.refresh().wait(60)
+    assert "the table is gone" in view.frame["error"]["text"]
+    assert view.figure(width=1040).body == before
+    source.lost = False
+    view.refresh().wait(60)
+    assert view.frame.get("error") is None

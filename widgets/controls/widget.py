@@ -311,6 +311,11 @@ class CompactionControls(View):
             self.progress = "stopping …"
         return self
 
+    def close(self) -> None:
+        """Stop at once, as `pause` does, and leave the page."""
+        self.pause()
+        super().close()
+
     def wait(self, timeout: float | None = None) -> Self:
         """Block until the work in the background is over, and raise what it raised."""
         self._work.wait(timeout)

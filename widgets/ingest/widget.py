@@ -8,6 +8,7 @@ in the clock's thread, so the job never waits for them. State is one frozen `Pro
 
 import threading
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, Self
@@ -161,7 +162,10 @@ class IngestProgress(View):
         if commits != self._shown_commits:
             self._shown_commits = commits
             for follower in self._followers:
-                follower.refresh()
+                try:
+                    follower.refresh()
+                except Exception as error:  # the job goes on, the others follow
+                    warnings.warn(f"a view could not be refreshed: {error!r}", RuntimeWarning, stacklevel=2)
 
     def update(
         self,

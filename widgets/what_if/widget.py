@@ -55,6 +55,7 @@ class WhatIf(View):
         self._baseline = dict(baseline) if baseline is not None else None
         self._title = title or title_of(source)
         self._found: Any = None
+        self._afresh = False
         self._model: WhatIfModel | None = None
         self._worker, self._settling = Worker("what-if"), False
         super().__init__(opened=opened, **own)
@@ -96,7 +97,7 @@ class WhatIf(View):
 
     def refresh(self) -> Self:
         """Read the history again and replay both sides, in the background."""
-        self._found = None
+        self._afresh = True
         return self._replay()
 
     def replay(self, options: Mapping[str, Any]) -> Self:
@@ -121,11 +122,12 @@ class WhatIf(View):
         return self
 
     def _work(self, job: Job) -> None:
-        before = self._found
+        before = None if self._afresh else self._found
         failure: dict[str, str] | None = None
         try:
             found = self._compared(before, job)
             job.check()
+            self._afresh = False
             self._take(found)
         except Cancelled:
             pass
