@@ -84,7 +84,9 @@ class Levels:
         count = max(num_levels, max(by_level, default=0) + 1)
         upper = []
         for level in range(1, count):
-            found = sorted(by_level.get(level, ()), key=lambda f: key(f.min_key))
+            found = by_level.get(level, [])
+            if len(found) > 1:
+                found = sorted(found, key=lambda f: key(f.min_key))
             upper.append(SortedRun(tuple(found), level))
         return cls(tuple(sorted(by_level.get(0, ()), key=newest_first)), tuple(upper), key)
 

@@ -67,7 +67,7 @@ def full(
         unit = CompactUnit(levels.max_level, files, file_by_file=True) if files else None
         numbers += (("worn", len(files)),)
     trial = RuleTrial("full", "no" if unit is None else "fired", numbers, unit=unit)
-    return Decision(unit, Reason(trial.rule, trial.text, (trial,)))
+    return Decision(unit, lambda: Reason(trial.rule, trial.text, (trial,)), trial.rule)
 
 
 def explain(levels: Levels, options: CompactionOptions, at: PickContext) -> Reason:
