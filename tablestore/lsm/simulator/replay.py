@@ -271,15 +271,15 @@ def _learn(known: Known, bucket: ReplayBucket, occasion: Occasion, goal: Levels)
     """Remember the real outputs of merges that the replay made as the table did."""
     if occasion.compaction is None:
         return
-    left = {f.file_name for f in bucket.levels.files}
+    left = {f.file_name: f.level for f in bucket.levels.files}
     key = interval.key_order(bucket.types)
     for done in bucket.done:
         for merge in done.merges:
-            if merge.known or not any(f.file_name in left for f in merge.outputs):
+            levels = {left[f.file_name] for f in merge.outputs if f.file_name in left}  # moved on, maybe
+            if merge.known or not levels:
                 continue
-            level = merge.outputs[0].level
             low, high = min(key(f.min_key) for f in merge.inputs), max(key(f.max_key) for f in merge.inputs)
-            made = (f for f in occasion.compaction.written if f.level == level)
+            made = (f for f in occasion.compaction.written if f.level in levels)
             known.learn(merge.content, tuple(f for f in made if low <= key(f.min_key) <= high))
     real = {f.file_name for f in goal.files}
     for f in bucket.levels.files:  # moved by the plan, rewritten by the engine

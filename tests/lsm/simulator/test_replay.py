@@ -217,6 +217,17 @@ def test_commits_before_the_first_full_compaction_did_not_compact(tmp_path: Path
     assert replay.write_amplification == real_amplification(table)
 
 
+def test_what_one_commit_wrote_and_moved_on_comes_out_again(tmp_path: Path) -> None:
+    """Level 0 was merged into level 1, which was then too large, and its one file went to level 2."""
+    table = live(make(tmp_path, LEVELED), 780928)
+    moves = [[r.bytes_written > 0 for r in e.records] for e in events(table.store) if len(e.records) > 1]
+    assert moves == [[True, False]]
+    history = history_of(table)
+    replay = history.replay()
+    require_same(history, replay)
+    assert replay.write_amplification == real_amplification(table)
+
+
 def test_commits_that_only_write_at_the_end_stay_uncompacted(tmp_path: Path) -> None:
     """The last of them makes as many runs as start a compaction, and none was made."""
     table = live(make(tmp_path, TABLES["universal"]), 4)
