@@ -2,11 +2,13 @@
 
 import re
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from tests.widgets import frames
 from widgets import LsmLevels, SnapshotTimeline
+from widgets.levels.axis import key_axis
 from widgets.levels.buckets import bucket_cells, natural, worst
 from widgets.levels.figure import levels_figure
 from widgets.levels.model import Plan, lsm_model
@@ -73,6 +75,25 @@ def test_overlap_counts_the_runs_that_hold_each_key():
     ]
     model = lsm_model(frames.files(rows))
     assert model.overlap == ((0.0, 2), (0.2, 3), (0.5, 2), (0.8, 1), (1.0, 0))
+
+
+def test_a_file_of_a_single_key_is_a_run_to_read_there():
+    rows = [
+        frames.file(0, 0, 0, mib=1, name="a", minute=2),
+        frames.file(0, 100, 100, mib=1, name="b", minute=1),
+        frames.file(5, 0, 100, mib=9, name="c"),
+        frames.file(5, 100, 100, mib=9, name="d"),
+    ]
+    model = lsm_model(frames.files(rows))
+    assert [count for _, count in model.overlap] == [2, 1, 2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("last", "labels"), [(2, ["0", "1", "2"]), (250, ["0", "50", "100"]), (400_000, ["0", "50 k", "100 k"])]
+)
+def test_ticks_of_whole_keys_are_whole(last, labels):
+    axis = key_axis(np.array([0.0]), np.array([1.0]), pa.array(["0"]), pa.array([str(last)]))
+    assert [label for _, label in axis.ticks()][:3] == labels
 
 
 def test_ticks_are_round_numbers_only_if_positions_follow_the_key():

@@ -8,6 +8,7 @@ import pytest
 
 from tests.widgets import frames
 from widgets import SnapshotTimeline
+from widgets import _format as fmt
 from widgets.timeline.figure import is_dense, timeline_figure
 from widgets.timeline.model import APPEND, COMPACT, PAGE, bins, timeline_model
 from widgets.timeline.strip import glyph
@@ -175,3 +176,12 @@ def test_the_text_form_marks_the_selected_commit():
     timeline = SnapshotTimeline(frames.FakeTable(appends=3))
     timeline.index = 1
     assert repr(timeline).splitlines()[1] == "#1 ●[●]● #3"
+
+
+def test_one_row_is_a_row():
+    assert [fmt.plus_rows(number) for number in (-1, 0, 1, 2_000)] == [
+        "−1 row",
+        "+0 rows",
+        "+1 row",
+        "+2,000 rows",
+    ]

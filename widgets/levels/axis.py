@@ -25,6 +25,7 @@ class KeyAxis:
     start: float = 0.0
     slope: float = 0.0
     ends: tuple[Tick, ...] = ()
+    whole: bool = False
 
     def ticks(self, view: tuple[float, float] = (0.0, 1.0)) -> tuple[Tick, ...]:
         """Labels of the shown part: round numbers, or the ends that are in view."""
@@ -32,7 +33,8 @@ class KeyAxis:
         if not self.slope:
             return tuple((x, label) for x, label in self.ends if low - 1e-9 <= x <= high + 1e-9)
         first, last = (self.start + self.slope * x for x in view)
-        return tuple(((value - self.start) / self.slope, label) for value, label in _round_ticks(first, last))
+        ticks = _round_ticks(first, last, whole=self.whole)
+        return tuple(((value - self.start) / self.slope, label) for value, label in ticks)
 
     def key_at(self, x: float) -> str | None:
         """The key at a position, if positions follow keys."""
@@ -55,20 +57,24 @@ def key_axis(lo: np.ndarray, hi: np.ndarray, low_keys: pa.Array, high_keys: pa.A
     slope, start = np.polyfit(xs, values, 1)
     if slope <= 0 or np.abs(start + slope * xs - values).max() > 0.005 * slope:
         return KeyAxis(ends=ends)
-    return KeyAxis(float(start), float(slope), ends)
+    return KeyAxis(float(start), float(slope), ends, whole=bool((values == np.round(values)).all()))
 
 
-def _round_ticks(low: float, high: float) -> Iterator[Tick]:
-    """Four to eight round values between two keys."""
+def _round_ticks(low: float, high: float, *, whole: bool) -> Iterator[Tick]:
+    """Four to eight round values between two keys; no fractions where all keys are whole."""
     span = high - low
     power = 10.0 ** np.floor(np.log10(span))
     step = next(s * power for s in (0.1, 0.2, 0.5, 1.0, 2.0) if span / (s * power) <= 8)
-    for value in np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step:
-        yield float(value), _tick(float(value) + 0.0, step)
+    step = max(step, 1.0) if whole else step
+    near = 1e-6 * span  # the ends of the axis come from a fit
+    largest = max(abs(low), abs(high))
+    for value in np.arange(np.ceil((low - near) / step), np.floor((high + near) / step) + 1) * step:
+        yield float(value), _tick(float(value) + 0.0, step, largest)
 
 
-def _tick(value: float, step: float) -> str:
-    for unit, scale in (("M", 1e6), ("k", 1e3)):
-        if step >= 0.05 * scale and value:
+def _tick(value: float, step: float, largest: float) -> str:
+    """One unit for all labels: millions or thousands only where the axis reaches them."""
+    for unit, scale, needed in (("M", 1e6, 1e6), ("k", 1e3, 1e4)):
+        if largest >= needed and step >= 0.05 * scale and value:
             return f"{value / scale:.10g} {unit}".replace("-", fmt.MINUS)
-    return f"{value:.10g}".replace("-", fmt.MINUS)
+    return f"{value:,.10g}".replace("-", fmt.MINUS)

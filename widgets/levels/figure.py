@@ -166,7 +166,7 @@ def _strip(model: LsmModel, frame: Frame, top: float) -> str:
     scale = (STRIP - 16) / max(model.stop_trigger, int(runs.max()))
     area, edge, numbers = [], [], []
     for x, end, count in segments:
-        tall, wide = count * scale, end - x
+        tall, wide = count * scale, max(end - x, 2.0)
         area.append(f"M{num(x)} {num(bottom)}v{num(-tall)}h{num(wide)}v{num(tall)}z")
         edge.append(f"M{num(x)} {num(bottom - tall)}h{num(wide)}")
         if wide >= 26:

@@ -18,6 +18,7 @@ from widgets.levels.axis import KeyAxis, key_axis
 
 MAX_LEVEL0 = 18
 """More level-0 runs than this do not get a row each."""
+SLIVER = 1e-6
 SIZES = ((128 << 20, "≥ 128 MiB"), (16 << 20, "16–128 MiB"), (1 << 20, "1–16 MiB"), (0, "< 1 MiB"))
 """The rows of a table without keys: its files by size."""
 
@@ -248,7 +249,7 @@ def lsm_model(
         num_levels=max(num_levels, int(held.level.max(initial=0)) + 1),
         lanes=tuple(lanes),
         held=held,
-        steps=_steps(held.lo, held.hi) if keyed else (np.zeros(0), np.zeros(0, np.int64)),
+        steps=_steps(held.lo, held.hi, held.run) if keyed else (np.zeros(0), np.zeros(0, np.int64)),
         axis=_axis(held) if keyed else KeyAxis(),
         stop_trigger=stop_trigger,
         plan=plan or Plan(),
@@ -374,16 +375,34 @@ def _size_lanes(held: Files) -> list[Lane]:
     return lanes
 
 
-def _steps(lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _steps(lo: np.ndarray, hi: np.ndarray, run: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """How many runs hold each key. Files of one run are disjoint, so each file adds one over its range."""
     if not len(lo):
         return np.zeros(0), np.zeros(0, np.int64)
+    lo, hi = _widened(lo, hi, run)
     xs, inverse = np.unique(np.concatenate([lo, hi]), return_inverse=True)
     change = np.zeros(len(xs), dtype=np.int64)
     np.add.at(change, inverse, np.repeat([1, -1], len(lo)))
     heights = np.cumsum(change)
     keep = np.r_[True, heights[1:] != heights[:-1]]
     return xs[keep], heights[keep]
+
+
+def _widened(lo: np.ndarray, hi: np.ndarray, run: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The ranges, those of a single key a sliver wide; points of one run at one place count once."""
+    points = np.flatnonzero(hi <= lo)
+    wide = np.flatnonzero(hi > lo)
+    _, first = np.unique(np.stack([run[points], lo[points]]), axis=1, return_index=True)
+    points = points[first]
+    hidden = np.zeros(len(points), dtype=bool)
+    for each in np.intersect1d(run[points], run[wide]):
+        ranges = wide[run[wide] == each]
+        ranges = ranges[np.argsort(lo[ranges])]
+        own = run[points] == each
+        before = np.searchsorted(lo[ranges], lo[points[own]], side="right") - 1
+        hidden[own] = (before >= 0) & (hi[ranges[before]] >= lo[points[own]])
+    at = lo[points[~hidden]]
+    return np.r_[lo[wide], np.maximum(at - SLIVER, 0.0)], np.r_[hi[wide], np.minimum(at + SLIVER, 1.0)]
 
 
 def text_form(model: LsmModel, *, width: int = 40) -> str:

@@ -77,7 +77,7 @@ class TimelineModel:
             parts.append(fmt.stamp(moment, today=self.time(len(self) - 1)))
         if index < self.kept:
             return " · ".join([*parts, f"expired, kept by tag {self._tag_of(index)}"])
-        parts.append(f"{fmt.plus(int(self.rows[index]))} rows")
+        parts.append(fmt.plus_rows(int(self.rows[index])))
         if self.kinds[index] == COMPACT:
             parts.append(
                 f"{fmt.plural(int(self.files_removed[index]), 'file')} → {self.files_added[index]:,}"
@@ -89,7 +89,7 @@ class TimelineModel:
 
     def spoken(self, index: int) -> str:
         """What a screen reader says: `412, APPEND, 652,692 rows`."""
-        return f"{self.ids[index]}, {self.kind(index)}, {int(self.rows[index]):,} rows"
+        return f"{self.ids[index]}, {self.kind(index)}, {fmt.plural(int(self.rows[index]), 'row')}"
 
     def find(self, text: str) -> int | None:
         """The position of an id (`412`, `#412`), a tag's name, or a time (`12:47`, `2026-11-20 12:47`)."""
