@@ -1,7 +1,7 @@
 """One small chart: a number over commits as a line, or two of them, with what is foretold at its right.
 
-Invariants: the y axis starts at the floor the number cannot fall below; labels are floor, top and threshold
-only; a line of more commits than pixels is drawn as the span from least to most of each pixel, two lines as
+Invariants: the y axis starts at the floor, or below an estimate that is lower; labels are its ends and the
+threshold only; a line of more commits than pixels is drawn as the span from least to most of each pixel, two lines as
 means of a few pixels; gaps stay gaps. Pure: values → SVG text. Used by the figures of AmplificationChart and
 WhatIf.
 """
@@ -81,8 +81,12 @@ def plot_of(panel: Panel, *, left: float, width: float, right_room: float) -> Pl
     known += [float(np.nanmax(one.values)) for one in panel.lines if _some(one.values)]
     known += [value for value in (panel.threshold, panel.forecast) if value is not None]
     count = max((len(one.values) for one in panel.lines), default=0)
-    top = _round_up(max(known), panel.floor, whole=panel.step)
-    return Plot(left + LABELS, left + width - right_room, panel.floor, top, count)
+    least = [float(np.nanmin(one.values)) for one in panel.lines if _some(one.values)]
+    least += [panel.forecast] if panel.forecast is not None else []
+    low = min(least, default=panel.floor)
+    floor = panel.floor if low >= panel.floor - 0.005 else max(float(np.floor(10 * low)) / 10, 0.0)
+    top = _round_up(max(known), floor, whole=panel.step)
+    return Plot(left + LABELS, left + width - right_room, floor, top, count)
 
 
 def _some(values: np.ndarray) -> bool:

@@ -38,12 +38,12 @@ def controls_figure(model: ControlsModel, *, width: float, inputs: bool = False)
         outcome, left = _outcome(model, pick, MARGIN, y + 6, column)
         words, left = _words(model, MARGIN, left + 2, column)
         rules, right = rules_block(
-            pick, width / 2 + 10, 0, width / 2 - MARGIN - 10, runs=taken, strategy=strategy
+            pick, width / 2 + 10, 0, width / 2 - MARGIN - 10, runs=taken, strategy=strategy, still=inputs
         )
         y = max(left + (0 if inputs else BUTTONS), right)
         words += line(width / 2 - 8, 4, width / 2 - 8, y)
     else:
-        rules, y = rules_block(pick, MARGIN, y + 6, column, runs=taken, strategy=strategy)
+        rules, y = rules_block(pick, MARGIN, y + 6, column, runs=taken, strategy=strategy, still=inputs)
         outcome, y = _outcome(model, pick, MARGIN, y + 4, column)
         words, y = _words(model, MARGIN, y + 2, column)
     body = plan + rules + outcome + words
@@ -71,7 +71,7 @@ def _empty(model: ControlsModel, width: float) -> Figure:
         body += "".join(code(MARGIN + 12, 56 + 14 * at, row) for at, row in enumerate(rows))
         return Figure(width, tall + 12, body, f"No compaction from here: {model.refused}", {"waiting": 0})
     body = text(MARGIN, 20, "Nothing to plan yet.", fill="ink", weight=600)
-    body += text(MARGIN, 38, "The first commit appears here by itself.")
+    body += text(MARGIN, 38, "The first commit appears after refresh().")
     words, y = _words(model, MARGIN, 44, room)
     return Figure(width, y + 6, body + words, "Next compaction: nothing to plan", {"waiting": 0})
 

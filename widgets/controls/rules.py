@@ -19,9 +19,10 @@ _VERDICTS = ("take", "stop", "leave")
 
 
 def rules_block(
-    pick: Pick, x: float, y: float, width: float, *, runs: int, strategy: str
+    pick: Pick, x: float, y: float, width: float, *, runs: int, strategy: str, still: bool = False
 ) -> tuple[str, float]:
-    """Every rule below `y`, and where the block ends; `runs`: how many the pick takes."""
+    """Every rule below `y`, and where the block ends; `runs`: how many the pick takes. What is `still` needs
+    no room for other sums."""
     parts, start = [], y
     for trial in _in_place(pick.trials):
         body, tall = _rule(trial, x, y, width, runs=runs)
@@ -30,7 +31,7 @@ def rules_block(
             parts.append(rect(x - 6, y, 3, tall, fill=var("compact")))
         parts.append(body)
         y += tall + 2
-    return "".join(parts), max(y, start + _reserved(len(pick.trials), strategy))
+    return "".join(parts), y if still else max(y, start + _reserved(len(pick.trials), strategy))
 
 
 def _reserved(rules: int, strategy: str) -> int:

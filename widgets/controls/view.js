@@ -84,6 +84,7 @@ function renderControls({ model, el }) {
     strategy.show(f.strategy);
     for (const choice of strategy.children) choice.disabled = shut || !!f.disabled;
     where.hidden = !f.place;
+    where.classList.toggle("lw-many", f.picks > 1);
     place.textContent = place.title = f.place || "";
     waits.textContent = f.picks > 1 ? f.waits : "";
     waits.title = "buckets in which a rule fires";

@@ -3,7 +3,7 @@ const SHADES = [["runs", "runs"], ["files", "files"], ["bytes", "bytes"], ["dele
 function renderLevels({ model, el }) {
   const stage = lwStage(model, el, "levels");
   const over = lwEl("div", { class: "lw-over", role: "grid", "aria-label": "buckets of the table", tabindex: 0 });
-  const worst = lwEl("span", { class: "lw-tools" }), opened = lwEl("div", { class: "lw-opened" });
+  const worst = lwEl("span", { class: "lw-tools lw-worst" }), opened = lwEl("div", { class: "lw-opened" });
   const host = lwEl("div", { class: "lw-pic", role: "grid", "aria-label": "levels", tabindex: 0 });
   const strip = lwEl("div", { class: "lw-strip" });
   const mode = lwSegments("x axis", [["keys", "keys"], ["bytes", "bytes"]], (v) => lwSet(model, { mode: v }));
@@ -85,7 +85,7 @@ function renderLevels({ model, el }) {
     over.innerHTML = f.overview;
     open();
     const chips = (f.worst || []).map(([id, words, runs]) => lwEl("button", {
-      type: "button", class: "lw-chip", "aria-pressed": String(id === model.get("opened")), onclick: () => lwSet(model, { opened: id }) }, words + " ", lwEl("b", {}, runs)));
+      type: "button", class: "lw-chip", "aria-pressed": String(id === model.get("opened")), title: words, onclick: () => lwSet(model, { opened: id }) }, lwEl("span", {}, words), " ", lwEl("b", {}, runs)));
     worst.replaceChildren(lwEl("span", { class: "lw-sub lw-wide" }, "worst first"), ...chips);
     opened.textContent = f.opened || "";
   }

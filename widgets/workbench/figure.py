@@ -4,7 +4,7 @@ Pure. Called by `widget`; the live head is made of text by `view.js`.
 """
 
 from widgets import _static, _svg
-from widgets._svg import Figure, fit, group, line, num, rect, text, text_width
+from widgets._svg import Figure, fit, group, line, num, rect, text, text_width, wrap
 from widgets._theme import var
 from widgets.workbench.model import Able, Head
 
@@ -29,7 +29,12 @@ def head_figure(head: Head, *, width: float) -> Figure:
 def able_figure(head: Head, *, width: float) -> Figure:
     """What works ✓ and what does not –, with the engine's reasons."""
     warns = any(not able.works for able in head.able)
-    height = STRIP + 8 + REASON * len(head.reasons)
+    reasons = [
+        row
+        for able in head.reasons
+        for row in wrap(f"{able.verb}: {able.why}", width - 32, size=11, monospace=True, lines=3)
+    ]
+    height = STRIP + 8 + REASON * len(reasons)
     body = rect(0, 0, width, height, fill=var("warn-tint")) if warns else ""
     body += text(
         16, 20, fit(_marked(head), width * 0.62), size=12, fill="warn" if warns else "ink2", weight=600
@@ -40,9 +45,7 @@ def able_figure(head: Head, *, width: float) -> Figure:
         x -= wide
         body += group(chip, transform=f"translate({num(x)} 6)")
         x -= 8
-    for at, able in enumerate(head.reasons):
-        why = fit(f"{able.verb}: {able.why}", width - 32, size=11, monospace=True)
-        body += _svg.code(16, STRIP + 12 + REASON * at, why)
+    body += "".join(_svg.code(16, STRIP + 12 + REASON * at, row) for at, row in enumerate(reasons))
     return Figure(width, height, body + line(0, height, width, height), head.warning)
 
 
