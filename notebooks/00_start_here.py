@@ -66,7 +66,7 @@ for _minute in range(3):
     tree.flush()
 runs = tree.inspect.levels().num_rows
 assert runs == 4, "every minute left a run of its own"
-levels.refresh()
+widgets.LsmLevels(tree)
 
 # %% [markdown]
 # Four runs, the newest on top. An order that was paid in minute three may lie in run #3, its older version
@@ -123,7 +123,7 @@ tree.compact()
 after = tree.inspect.levels().to_pylist()
 assert [file["level"] for file in after] == [5], "one run is left, at the last level"
 print(f"{held:,} rows in five runs became {after[0]['rows']:,} in one: the others were old versions.")
-levels.refresh()
+widgets.LsmLevels(tree)
 
 # %% [markdown]
 # The new run sits at the deepest level, where the oldest rows rest. A reader asks one run instead of five.

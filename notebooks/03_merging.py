@@ -94,12 +94,14 @@ answer = None  # which sequence number?
 winner.check(answer)
 
 # %%
-view.cursor = asked
 newest = max(rows_of[asked], key=lambda row: row["sequence"])
 assert newest["part"] == "kept", "the newest row is kept"
 assert all(row["part"] == "superseded" for row in rows_of[asked] if row is not newest)
 assert status[asked] == table.get({"order_id": key})["status"], "a reader gets the same row"
 print(f"key {key}: {steps[asked]['why']}")
+view_of_key = widgets.MergeView(table, columns=["status"])
+view_of_key.cursor = asked
+view_of_key
 
 # %% [markdown]
 # ## What happens to a delete
@@ -127,10 +129,13 @@ answer = None  # "kept", "dropped" or "older"
 fate.check(answer)
 
 # %%
-view.cursor = next(step for step in range(keys) if steps[step]["fate"] == "dropped")
+lost = next(step for step in range(keys) if steps[step]["fate"] == "dropped")
 assert [step["fate"] for step in steps].count("dropped") == 1
 assert gone not in merged.rows["order_id"].to_pylist()
-print(steps[view.cursor]["why"])
+print(steps[lost]["why"])
+view_of_delete = widgets.MergeView(table, columns=["status"])
+view_of_delete.cursor = lost
+view_of_delete
 
 # %% [markdown]
 # Now only part of the runs: the three of level 0, while L5 is left alone. That is what most compactions
@@ -184,8 +189,7 @@ table.compact(full=True)
 after = table.scan().to_arrow().sort_by("order_id")
 assert after.equals(merged.rows.cast(after.schema)), "the steps gave what compaction wrote"
 assert [file["level"] for file in table.inspect.levels().to_pylist()] == [5]
-view.refresh()  # one run is left, and there is nothing to merge
-view
+widgets.MergeView(table, columns=["status"])  # one run is left, and there is nothing to merge
 
 # %% [markdown]
 # ## When arrival is not the truth

@@ -182,7 +182,7 @@ difference = table.inspect.diff(3, 4)
 counts = {change: difference["change"].to_pylist().count(change) for change in ("removed", "added", "kept")}
 assert counts == {"removed": 3, "added": 1, "kept": 0}
 assert table.scan().to_arrow().sort_by("order_id").equals(rows_before)
-explorer.against, explorer.snapshot = 3, 4
+explorer = widgets.FileExplorer(table, snapshot=4, against=3)
 explorer
 
 # %% [markdown]

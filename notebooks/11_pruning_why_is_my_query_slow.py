@@ -136,7 +136,7 @@ answer = None  # how many files?
 sorted_files.check(answer)
 
 # %%
-explainer.refresh()
+explainer = widgets.PruningExplainer(slow, where=query)
 explainer
 
 # %%
@@ -177,7 +177,7 @@ stats.check(answer)
 
 # %%
 assert read_files(slow, "amount > 450") == many, "amounts have nothing to do with the key: no file is skipped"
-explainer.where = by_month
+explainer = widgets.PruningExplainer(slow, where=by_month)
 explainer
 
 # %% [markdown]
@@ -208,7 +208,7 @@ answer = None  # "yes" or "no"?
 trap.check(answer)
 
 # %%
-explainer.refresh()
+explainer = widgets.PruningExplainer(slow, where=by_month)
 explainer.selected = (explainer.model.files[0].name,)
 explainer
 

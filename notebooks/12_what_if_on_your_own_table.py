@@ -211,9 +211,9 @@ price.check(answer)
 # is, so nothing about it is computed again. *Copy options of B* gives what an `ALTER TABLE` would set.
 
 # %%
-view.replay(leveled).wait()
-assert view.model.verdict == instead.verdict("B")
-view
+other = widgets.WhatIf(table, leveled).wait()
+assert other.model.verdict == instead.verdict("B")
+other
 
 # %% [markdown]
 # ## Is it true?

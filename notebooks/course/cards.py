@@ -1,7 +1,7 @@
 """Cards of the course, as HTML that follows JupyterLab's theme and as text: a task, a verdict, a table.
 
 Invariants: every text is escaped; of markup only `code` between backticks and bold between double stars is
-known, and both are made here; colours are tokens of `widgets._theme`; without its style sheet (a code host,
+known, and slanted between single ones; all are made here; colours are tokens of `widgets._theme`; without its style sheet (a code host,
 an untrusted notebook) a card is still plain readable HTML. Pure. Called by `Task` and by `Health`.
 """
 
@@ -20,6 +20,7 @@ from widgets import _svg, _theme
 STYLE = Path(__file__).with_name("cards.css")
 USED = ("panel", "line", "line2", "ink3", "ink2", "ink", "sel-tint", "ok", "warn", "err", "err-tint")
 _CODE, _BOLD = re.compile(r"`([^`]+)`"), re.compile(r"\*\*([^*]+)\*\*")
+_SLANT = re.compile(r"(?<![*\w])\*([^*\s]|[^*\s][^*]*[^*\s])\*(?![*\w])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +55,15 @@ def _variables(theme: _theme.Theme) -> str:
 
 
 def rich(text: object) -> str:
-    """Text with `code` and **bold**, everything else escaped."""
+    """Text with `code`, **bold** and *slanted*, everything else escaped."""
     safe = escape(_svg.plain(text))
-    return _BOLD.sub(r"<strong>\1</strong>", _CODE.sub(r"<code>\1</code>", safe))
+    marked = _BOLD.sub(r"<strong>\1</strong>", _CODE.sub(r"<code>\1</code>", safe))
+    return _SLANT.sub(r"<em>\1</em>", marked)
 
 
 def bare(text: object) -> str:
-    """The same text for a terminal: without the marks of bold."""
-    return _BOLD.sub(r"\1", _svg.plain(text))
+    """The same text for a terminal: without the marks of bold and slanted."""
+    return _SLANT.sub(r"\1", _BOLD.sub(r"\1", _svg.plain(text)))
 
 
 def paragraphs(text: str) -> list[str]:

@@ -206,6 +206,8 @@ def test_text_from_data_is_shown_as_text() -> None:
 def test_code_and_bold_are_the_only_markup() -> None:
     assert cards.rich("`a < b` is **so**") == "<code>a &lt; b</code> is <strong>so</strong>"
     assert cards.bare("`a` is **so**") == "`a` is so"
+    assert cards.rich("*so* and 2 * 3 * 4") == "<em>so</em> and 2 * 3 * 4"
+    assert cards.bare("its *base* list") == "its base list"
 
 
 def test_a_card_has_both_themes_and_asks_the_network_for_nothing() -> None:
