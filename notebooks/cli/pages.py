@@ -39,8 +39,10 @@ p code, li code, td code { background: #f6f7f9; border-radius: 3px; padding: 1px
 .highlight pre { margin: 0; padding: 10px 12px; }
 .output_area, .jp-OutputArea-output { margin: 8px 0 20px; overflow-x: auto; } .output_area pre { margin: 0; }
 img { display: block; border: 1px solid #e2e5e9; border-radius: 6px; }
-table { border-collapse: collapse; font-size: 13px; line-height: 18px; font-variant-numeric: tabular-nums; }
-th, td { padding: 4px 12px 4px 0; text-align: left; border-bottom: 1px solid #e2e5e9; vertical-align: top; }
+table { border-collapse: collapse; font-size: 13px; line-height: 18px; border: 0;
+  font-variant-numeric: tabular-nums; }
+th, td { padding: 4px 12px 4px 0; text-align: left; vertical-align: top; border: 0;
+  border-bottom: 1px solid #e2e5e9; }
 td.number, th.number { text-align: right; padding-right: 20px; white-space: nowrap; }
 .problem { color: #b3261e; } .quiet, td.quiet { color: #57606a; }
 nav { font-size: 13px; margin-bottom: 8px; }
