@@ -156,6 +156,27 @@ def test_a_large_commit_is_cut_and_says_so(tmp_path, monkeypatch) -> None:
     assert "rows as written" in later.frame["subtitle"]
 
 
+def test_of_very_many_files_the_first_are_read_as_written(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("widgets.changelog.widget.MOST_FILES", 6)
+    table = ts.connect(str(tmp_path)).create_table(
+        "t.many",
+        schema={**COLUMNS, "day": ts.INT},
+        primary_key=["o_orderkey", "day"],
+        partition_by=["day"],
+        options={"bucket": "1", "write-only": True},
+    )
+    for first in (0, 10):
+        rows = range(first, first + 10)
+        table.write([{"o_orderkey": k, "status": "new", "amount": k, "day": k} for k in rows])
+    view = widgets.ChangelogView(table)
+    assert view.mode == "raw", "20 files would be read to tell before and after"
+    assert [commit.changes for commit in view.model.commits] == [3, 3]
+    assert "first 3 changes of #1 · first 3 changes of #2" in view.frame["subtitle"]
+    view.mode = "changes"
+    assert view.model.changes == 20
+    assert "first" not in view.frame["subtitle"]
+
+
 def test_every_kind_is_written_and_has_its_own_outline(tmp_path) -> None:
     svg = widgets.ChangelogView(table_of(tmp_path, "input")).frame["svg"]
     for sign in KINDS:

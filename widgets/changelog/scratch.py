@@ -102,7 +102,7 @@ def _producer(
 
 
 def _told(table: ts.Table, name: str, keys: tuple[str, ...], measure: str | None) -> Producer:
-    changes = told(table, start="earliest", until=None, normalize=False)
+    changes, _ = told(table, start="earliest", until=None, normalize=False)
     commits = table.inspect.commits()
     pairs = list(zip(commits["snapshot_id"].to_pylist(), commits["commit_kind"].to_pylist(), strict=True))
     files = table.inspect.storage().files
@@ -123,26 +123,44 @@ def _told(table: ts.Table, name: str, keys: tuple[str, ...], measure: str | None
 
 
 def told(
-    table: ts.Table, *, start: int | str, until: int | None, normalize: bool | None, most: int | None = None
-) -> pa.Table:
-    """Changes of each snapshot with its id in front, at most `most` rows a snapshot."""
-    parts = []
+    table: ts.Table,
+    *,
+    start: int | str,
+    until: int | None,
+    normalize: bool | None,
+    most: int | None = None,
+    batches: int | None = None,
+) -> tuple[pa.Table, tuple[int, ...]]:
+    """Changes of each snapshot with its id in front, at most `most` rows a snapshot out of `batches` of it;
+    and the snapshots of which there may be more. A batch is of one file, or of a part of it."""
+    parts, cut = [], []
     for step in table.stream(start=start, until=until, follow=False, normalize=normalize):
         if step.full:
             continue
-        batches, left = [], most
-        for batch in step.batches:
-            batches.append(batch if left is None else batch.slice(0, left))
-            left = None if left is None else left - batch.num_rows
-            if left is not None and left <= 0:
-                break
-        rows = pa.Table.from_batches(batches, step.schema)
+        rows, whole = _first_rows(step, most, batches)
+        cut += [] if whole else [step.snapshot]
         ids = pa.array([step.snapshot] * rows.num_rows, pa.int64())
         parts.append(rows.add_column(0, SNAPSHOT, ids))
     if parts:
-        return pa.concat_tables(parts)
+        return pa.concat_tables(parts), tuple(cut)
     shape = [pa.field(SNAPSHOT, pa.int64()), pa.field(KIND, pa.string()), *table.schema]
-    return pa.schema(shape).empty_table()
+    return pa.schema(shape).empty_table(), ()
+
+
+def _first_rows(step: Any, most: int | None, batches: int | None) -> tuple[pa.Table, bool]:
+    """The first rows of a step, and whether they are all; what is not asked for is not read."""
+    found: list[pa.RecordBatch] = []
+    left, whole = most, True
+    for batch in step.batches:
+        if (left is not None and left <= 0) or len(found) == batches:
+            whole = False
+            break
+        found.append(batch if left is None else batch.slice(0, left))
+        whole = found[-1].num_rows == batch.num_rows
+        left = None if left is None else left - batch.num_rows
+        if not whole:
+            break
+    return pa.Table.from_batches(found, step.schema), whole
 
 
 def _total(table: ts.Table, changes: pa.Table, measure: str) -> Total:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import traitlets
 
 import tablestore as ts
@@ -31,6 +32,8 @@ from widgets.changelog.scratch import through_producers, told
 SNAPSHOTS, MAX_ROWS, MAX_CHIPS = 24, 20_000, 12
 MOST_BEFORE = 200_000
 """Rows that are read without being asked for, to know what the first changes were before."""
+MOST_FILES = 600
+"""Files of changes that are read without being asked for; of more, each snapshot's first ones as written."""
 
 
 class ChangelogView(View):
@@ -55,10 +58,11 @@ class ChangelogView(View):
         self._table, self._since, self._until = table, since, until
         self._title, self._note = title_of(table), ""
         self._changes = pa.table({})
+        self._cut: tuple[int, ...] = ()  # snapshots of which the first changes are read
         self._model: ChangelogModel = ChangelogModel()
         self._producers: ProducersModel | None = None
         super().__init__(kinds=KINDS, columns=tuple(columns), **kwargs)
-        if "mode" not in kwargs and self._rows_before() > MOST_BEFORE:
+        if "mode" not in kwargs and (self._rows_before() > MOST_BEFORE or self._files() > MOST_FILES):
             self.mode = "raw"
         self.refresh()
         self._watch()
@@ -78,7 +82,7 @@ class ChangelogView(View):
         made = cls.__new__(cls)
         made._table, made._since, made._until = None, None, None
         made._title, made._note = title, ""
-        made._model, made._changes = ChangelogModel(), pa.table({})
+        made._model, made._changes, made._cut = ChangelogModel(), pa.table({}), ()
         made._producers = through_producers(
             batches, primary_key=primary_key, options=options, measure=measure
         )
@@ -133,7 +137,7 @@ class ChangelogView(View):
         since, until = self._bounds()
         commits = table.inspect.snapshots().select(["snapshot_id", "commit_kind"]).to_pylist()
         pairs = [(c["snapshot_id"], c["commit_kind"]) for c in commits if since < c["snapshot_id"] <= until]
-        self._changes, normalized = self._read(table, since, until)
+        normalized = self._read(table, since, until, commits=len(pairs))
         self._model = changelog_model(
             self._changes,
             pairs,
@@ -154,16 +158,29 @@ class ChangelogView(View):
         rows = table.inspect.snapshots().select(["snapshot_id", "total_record_count"]).to_pylist()
         return next((row["total_record_count"] or 0 for row in rows if row["snapshot_id"] == since), 0)
 
-    def _read(self, table: ts.Table, since: int, until: int) -> tuple[pa.Table, bool]:
-        """The changes, and whether they are normalised; as written where a table's rows cannot be."""
+    def _files(self) -> int:
+        """The files of changes that a reader who is told before and after must read."""
+        table = self._table
+        if table is None or str(option_map(table).get("changelog-producer", "none")) != "none":
+            return 0
+        since, until = self._bounds()
+        lists = table.inspect.snapshots().select(["snapshot_id", "delta_manifest_list"]).to_pylist()
+        names = [row["delta_manifest_list"] for row in lists if since < row["snapshot_id"] <= until]
+        return sum(pc.sum(table.inspect.list_manifests(n)["files_added"]).as_py() or 0 for n in names)
+
+    def _read(self, table: ts.Table, since: int, until: int, *, commits: int) -> bool:
+        """Read the changes; whether they are normalised: as written where a table's rows cannot be."""
         asked = {"start": since + 1, "until": until, "most": MAX_ROWS}
         self._note = ""
         if self.mode == "changes":
             try:
-                return told(table, normalize=None, **asked), True
+                self._changes, self._cut = told(table, normalize=None, **asked)
+                return True
             except ts.Unsupported as error:
                 self._note = f"as written: {error}"
-        return told(table, normalize=False, **asked), False
+        batches = max(MOST_FILES // max(commits, 1), 1) if self._files() > MOST_FILES else None
+        self._changes, self._cut = told(table, normalize=False, batches=batches, **asked)
+        return False
 
     def _on_snapshot(self, change: Mapping[str, Any]) -> None:
         wanted = change["new"]
@@ -232,8 +249,8 @@ class ChangelogView(View):
             f"{fmt.plural(model.changes, 'change')} of {fmt.plural(model.all_keys, 'key')}",
         ]
         parts += [self._note] if self._note else []
-        cut = [fmt.snapshot_id(c.id) for c in model.commits if c.changes >= MAX_ROWS]
-        parts += [f"first {MAX_ROWS:,} changes of {', '.join(cut[:3])}"] if cut else []
+        cut = [c for c in model.commits if c.id in self._cut]
+        parts += [f"first {c.changes:,} changes of {fmt.snapshot_id(c.id)}" for c in cut[:3]]
         keys = len(window.keys)
         shown = (
             f"keys {window.key_from + 1}–{window.key_from + keys} of {window.matching:,}"
