@@ -21,7 +21,7 @@ from tablestore.format.predicate import Predicate
 from tablestore.format.snapshot import APPEND, OVERWRITE, Snapshot
 from tablestore.lsm import counted
 from tablestore.meta import changelogs
-from tablestore.meta.entries import Entries
+from tablestore.meta.entries import EMPTY, Entries
 from tablestore.meta.store import Store
 from tablestore.options import ChangelogProducer
 from tablestore.read.file_read import read_file
@@ -95,17 +95,17 @@ def snapshots_between(store: Store, since: int, until: int | None = None) -> Ite
         yield changelogs.snapshot_or_changelog(store, snapshot_id)
 
 
-def changed_entries(store: Store, snapshot: Snapshot, *, mode: str = AUTO) -> list[ManifestEntry]:
+def changed_entries(store: Store, snapshot: Snapshot, *, mode: str = AUTO) -> Entries:
     """The files that hold the changes of one snapshot, in the order of their manifests."""
     keyed = bool(store.schema.primary_keys)
     if mode == AUTO:
         has = keyed and store.options.changelog_producer is not ChangelogProducer.NONE
         mode = CHANGELOG if has else DELTA
     if mode == CHANGELOG:
-        entries = [] if snapshot.commit_kind == OVERWRITE else store.manifests.changelog_entries(snapshot)
+        entries = EMPTY if snapshot.commit_kind == OVERWRITE else store.manifests.changelog_entries(snapshot)
     else:
-        entries = store.manifests.delta_entries(snapshot) if snapshot.commit_kind == APPEND else []
-    return [e for e in entries if e.kind == ADD]
+        entries = store.manifests.delta_entries(snapshot) if snapshot.commit_kind == APPEND else EMPTY
+    return entries.filter(entries.numbers("kind") == ADD)
 
 
 def snapshot_changes(
@@ -185,7 +185,7 @@ def _file_changes(
             yield _with_kinds(kept, names, schema)
 
 
-def _kept(store: Store, entries: list[ManifestEntry], filters: Filters) -> list[ManifestEntry]:
+def _kept(store: Store, entries: Sequence[ManifestEntry], filters: Filters) -> list[ManifestEntry]:
     """Entries that may hold rows of the filter: a change stands for itself, so each file is judged alone."""
     pruner = Pruner(store.schema, store.options, filters, store.partition_values, store.schema_of, alone=True)
     return [v.entry for v in pruner.prune(entries) if v.kept]
