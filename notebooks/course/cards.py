@@ -1,8 +1,9 @@
 """Cards of the course, as HTML that follows JupyterLab's theme and as text: a task, a verdict, a table.
 
 Invariants: every text is escaped; of markup only `code` between backticks and bold between double stars is
-known, and slanted between single ones; all are made here; colours are tokens of `widgets._theme`; without its style sheet (a code host,
-an untrusted notebook) a card is still plain readable HTML. Pure. Called by `Task` and by `Health`.
+known, and slanted between single ones; all are made here; colours are tokens of `widgets._theme`; without
+its style sheet (a code host, an untrusted notebook) a card is still plain readable HTML. Pure. Called by
+`Task` and by `Health`.
 """
 
 from __future__ import annotations

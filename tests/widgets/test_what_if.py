@@ -42,6 +42,19 @@ def test_rows_stay_where_they_are_at_every_commit_on_both_sides() -> None:
     assert len(lanes) == len(heights) == 1
 
 
+def test_levels_without_a_row_are_named(table: ts.Table) -> None:
+    found = table.what_if({TRIGGER: 8})
+    model = what_if_model(found)
+    pair = levels_pair(model, found, len(model) - 1)
+    shown = {lane.level for lane in pair[0].lanes}
+    unused = [level for level in range(model.b.num_levels) if level not in shown]
+    assert unused, "nine levels are more than three commits fill"
+    figure = levels_part(model, pair, width=1040)
+    assert f"not drawn: L{unused[0]}" in figure.body
+    missing = {lane.note for lane in pair[0].lanes if lane.level >= model.a.num_levels}
+    assert missing <= {"not in A"}
+
+
 def test_the_model_says_the_engines_numbers(table: ts.Table) -> None:
     found = table.what_if({TRIGGER: 8})
     model = what_if_model(found, title="d.t")

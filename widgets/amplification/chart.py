@@ -1,9 +1,9 @@
 """One small chart: a number over commits as a line, or two of them, with what is foretold at its right.
 
 Invariants: the y axis starts at the floor, or below an estimate that is lower; labels are its ends and the
-threshold only; a line of more commits than pixels is drawn as the span from least to most of each pixel, two lines as
-means of a few pixels; gaps stay gaps. Pure: values → SVG text. Used by the figures of AmplificationChart and
-WhatIf.
+threshold only; a line of more commits than pixels is drawn as the span from least to most of each pixel,
+two lines as means of a few pixels; gaps stay gaps. Pure: values → SVG text. Used by the figures of
+AmplificationChart and WhatIf.
 """
 
 from collections.abc import Sequence
@@ -84,7 +84,7 @@ def plot_of(panel: Panel, *, left: float, width: float, right_room: float) -> Pl
     least = [float(np.nanmin(one.values)) for one in panel.lines if _some(one.values)]
     least += [panel.forecast] if panel.forecast is not None else []
     low = min(least, default=panel.floor)
-    floor = panel.floor if low >= panel.floor - 0.005 else max(float(np.floor(10 * low)) / 10, 0.0)
+    floor = panel.floor if low >= panel.floor - 0.05 else max(float(np.floor(10 * low)) / 10, 0.0)
     top = _round_up(max(known), floor, whole=panel.step)
     return Plot(left + LABELS, left + width - right_room, floor, top, count)
 

@@ -143,7 +143,8 @@ def _outcome(model: ControlsModel, pick: Pick, x: float, y: float, width: float)
     """Before → after as small boxes, bytes in and out, what becomes of deletes."""
     parts, end = [line(x, y, x + width, y)], y + OUTCOME
     if not pick.fires:
-        rows = wrap(pick.reason, width, size=12, lines=3)
+        rows = wrap(pick.reason, width, size=12, lines=4)
+        rows = ["No rule fires: the sums are above."] if len(rows) > 3 and pick.trials else rows
         parts += [text(x, y + 20 + at * 16, row) for at, row in enumerate(rows)]
         return "".join(parts), end
     before, at = _boxes(model.runs, x, y + 10, model.num_levels, dashed=True, room=width * 0.42)

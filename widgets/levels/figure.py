@@ -161,12 +161,12 @@ def _strip(model: LsmModel, frame: Frame, top: float) -> str:
     xs, runs = model.steps
     if not len(xs):
         return "".join(parts) + line(frame.left, bottom, frame.right, bottom, stroke="line2")
-    segments = _segments(xs, runs, frame)
+    segments = _peaks_seen(_segments(xs, runs, frame))
     seen = max((count for _, _, count in segments), default=0)
     scale = (STRIP - 16) / max(model.stop_trigger, int(runs.max()))
     area, edge, numbers = [], [], []
     for x, end, count in segments:
-        tall, wide = count * scale, max(end - x, 2.0)
+        tall, wide = count * scale, end - x
         area.append(f"M{num(x)} {num(bottom)}v{num(-tall)}h{num(wide)}v{num(tall)}z")
         edge.append(f"M{num(x)} {num(bottom - tall)}h{num(wide)}")
         if wide >= 26:
@@ -202,6 +202,15 @@ def _segments(xs: np.ndarray, runs: np.ndarray, frame: Frame) -> list[tuple[floa
         else:
             found.append((x, end, count))
     return found
+
+
+def _peaks_seen(segments: list[tuple[float, float, int]]) -> list[tuple[float, float, int]]:
+    """The steps with every peak at least 2 px wide: a file of a single key is one."""
+    counts = [0, *(count for _, _, count in segments), 0]
+    return [
+        (x, max(end, x + 2.0) if counts[at] < count > counts[at + 2] else end, count)
+        for at, (x, end, count) in enumerate(segments)
+    ]
 
 
 def _by_pixel(

@@ -32,7 +32,7 @@ from widgets.levels.figure import levels_figure
 from widgets.levels.model import LsmModel
 from widgets.timeline.figure import glyph
 from widgets.timeline.model import KINDS
-from widgets.what_if.model import Chip, Side, WhatIfModel
+from widgets.what_if.model import Chip, Side, WhatIfModel, unused_levels
 
 MARGIN, HEAD, LANES, GAP = 16.0, 44.0, 76.0, 24.0
 GUTTER = 28.0
@@ -55,11 +55,22 @@ def levels_part(model: WhatIfModel, pair: tuple[LsmModel, LsmModel], *, width: f
     label = "; ".join(f"{s.letter}: {f.label}" for s, f in zip(model.sides, figures, strict=True))
     if many == 1:
         both = stack(figures)
-        return Figure(width, both.height, hatch() + both.body, label)
+        return _noted(model, Figure(width, both.height, hatch() + both.body, label))
     height = max(figure.height for figure in figures)
     body = hatch() + figures[0].body + line(wide + 0.5, 4, wide + 0.5, height - 4)
     body += group(figures[1].body, transform=f"translate({num(wide)} 0)")
-    return Figure(width, height, body, label)
+    return _noted(model, Figure(width, height, body, label))
+
+
+def _noted(model: WhatIfModel, levels: Figure) -> Figure:
+    """The level pictures, and which levels have no row because nothing ever lay there."""
+    if not (unused := unused_levels(model)):
+        return levels
+    words = fit(
+        f"not drawn: {unused}, empty on both sides at every commit", levels.width - 2 * MARGIN, size=11
+    )
+    body = levels.body + text(MARGIN, levels.height + 4, words, size=11)
+    return Figure(levels.width, levels.height + 16, body, levels.label)
 
 
 def _side_head(side: Side, drawn: LsmModel, wide: float) -> Figure:

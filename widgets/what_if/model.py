@@ -212,9 +212,29 @@ def levels_pair(model: WhatIfModel, found: Any, index: int) -> tuple[LsmModel, L
             snapshot=int(model.ids[index]),
             l0_slots=model.slots,
         )
-        lanes = tuple(lane for lane in drawn.lanes if lane.level == 0 or lane.level in model.used)
+        lanes = tuple(
+            lane if lane.level < max(side.num_levels, 2) else replace(lane, note=f"not in {side.letter}")
+            for lane in drawn.lanes
+            if lane.level == 0 or lane.level in model.used
+        )
         pair.append(replace(drawn, lanes=lanes, num_levels=max(side.num_levels, 2), axis=axis))
     return pair[0], pair[1]
+
+
+def unused_levels(model: WhatIfModel) -> str:
+    """`L1, L4 … L7`: levels that no commit of either side used, which have no row; empty if all have."""
+    count = max(side.num_levels for side in model.sides)
+    free = [level for level in range(1, count) if level not in model.used]
+    spans: list[list[int]] = []
+    for level in free:
+        if spans and spans[-1][-1] == level - 1:
+            spans[-1].append(level)
+        else:
+            spans.append([level])
+    named = [
+        ", ".join(f"L{n}" for n in span) if len(span) < 3 else f"L{span[0]} … L{span[-1]}" for span in spans
+    ]
+    return ", ".join(named)
 
 
 def text_form(model: WhatIfModel, found: Any, index: int) -> str:
