@@ -99,8 +99,8 @@ assert newest["part"] == "kept", "the newest row is kept"
 assert all(row["part"] == "superseded" for row in rows_of[asked] if row is not newest)
 assert status[asked] == table.get({"order_id": key})["status"], "a reader gets the same row"
 print(f"key {key}: {steps[asked]['why']}")
-view_of_key = widgets.MergeView(table, columns=["status"])
-view_of_key.cursor = asked
+view_of_key = widgets.MergeView(table, columns=["status"], where=f"order_id = {key}")
+view_of_key.cursor = 0
 view_of_key
 
 # %% [markdown]
