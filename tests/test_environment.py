@@ -28,7 +28,7 @@ MODULE_OF = {
     "nbmake": "",
 }
 BROWSER_ONLY = {"playwright"}
-ELSEWHERE = {"pypaimon_driver.py", "_pypaimon.py", "_delta.py", "_duckdb.py"}  # in environments of their own
+ELSEWHERE = {"pypaimon_driver.py", "by_pypaimon.py", "_pypaimon.py", "_delta.py", "_duckdb.py"}  # in environments of their own
 
 
 def declared(*extras: str) -> list[Requirement]:
@@ -131,6 +131,8 @@ def test_every_import_of_the_project_is_declared():
         "yaml",
         "packaging",
         "tqdm",
+        "pygments",
+        "jupyter_client",
     } | BROWSER_ONLY  # of declared packages
     strangers = {}
     for package in ("tablestore", "widgets", "datasets", "notebooks", "tests"):
