@@ -28,7 +28,14 @@ MODULE_OF = {
     "nbmake": "",
 }
 BROWSER_ONLY = {"playwright"}
-ELSEWHERE = {"pypaimon_driver.py", "by_pypaimon.py", "_pypaimon.py", "_delta.py", "_duckdb.py"}  # in environments of their own
+ELSEWHERE = {
+    "pypaimon_driver.py",
+    "by_pypaimon.py",
+    "_pypaimon.py",
+    "_delta.py",
+    "_duckdb.py",
+}
+"""Programs that run in environments of their own."""
 
 
 def declared(*extras: str) -> list[Requirement]:
