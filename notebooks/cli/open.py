@@ -1,12 +1,14 @@
 """`open`: the cockpit of any Paimon table, from the shell: live in JupyterLab, as a page, or as text.
 
 A warehouse's tables are listed to choose from. Names and paths never become code: what goes into the notebook
-is a Python literal. Nothing is written to the table. What cannot be opened is one line and exit code 1.
+is a Python literal, and options, which may be secret, reach it by the environment. Nothing is written to the
+table. What cannot be opened is one line and exit code 1.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shlex
 import sys
@@ -16,6 +18,9 @@ from pathlib import Path
 import tablestore as ts
 import widgets
 from notebooks.cli.live import show_live
+
+OPTIONS = "WORKBENCH_OPEN_OPTIONS"
+"""The environment variable in which the options go to the kernel."""
 
 
 class NotOpened(Exception):
@@ -117,7 +122,9 @@ def _plain(location: str) -> str:
 def shown(table: ts.Table, asked: argparse.Namespace, options: Mapping[str, str]) -> int:
     """Text, a page, both, or JupyterLab."""
     if not asked.text and asked.to is None:
-        return show_live(cells_for(table, options), name="workbench.ipynb", browser=not asked.no_browser)
+        os.environ[OPTIONS] = json.dumps(options)
+        cells = cells_for(table, with_options=bool(options))
+        return show_live(cells, name="workbench.ipynb", browser=not asked.no_browser)
     bench = widgets.Workbench(table)
     if asked.text:
         print(bench.text())
@@ -126,8 +133,16 @@ def shown(table: ts.Table, asked: argparse.Namespace, options: Mapping[str, str]
     return 0
 
 
-def cells_for(table: ts.Table, options: Mapping[str, str]) -> list[str]:
-    """The cells of the notebook: the path and the options are literals."""
-    reached = f", options={dict(options)!r}" if options else ""
-    opening = f"table = ts.open({_plain(table.location)!r}{reached})"
-    return [f"import tablestore as ts\nimport widgets\n\n{opening}", "widgets.Workbench(table)"]
+def cells_for(table: ts.Table, *, with_options: bool) -> list[str]:
+    """The cells of the notebook: the path is a literal, options are read from the environment."""
+    path = repr(_plain(table.location))
+    if not with_options:
+        return [
+            f"import tablestore as ts\nimport widgets\n\ntable = ts.open({path})",
+            "widgets.Workbench(table)",
+        ]
+    opening = f'table = ts.open({path}, options=json.loads(os.environ["{OPTIONS}"]))'
+    return [
+        f"import json\nimport os\n\nimport tablestore as ts\nimport widgets\n\n{opening}",
+        "widgets.Workbench(table)",
+    ]

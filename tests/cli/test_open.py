@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -82,12 +83,29 @@ def test_what_cannot_be_opened_is_one_line(warehouse: Path, tmp_path: Path, monk
 
 def test_a_path_in_the_notebook_is_a_literal(warehouse: Path):
     table = ts.open(str(warehouse / "shop.db" / "orders"))
-    first, second = open_verb.cells_for(table, {"s3.endpoint": "x'); import os; ('"})
-    call = ast.parse(first).body[-1].value
-    assert ast.unparse(call.func) == "ts.open"
-    assert ast.literal_eval(call.args[0]) == str(warehouse / "shop.db" / "orders")
-    assert ast.literal_eval(call.keywords[0].value) == {"s3.endpoint": "x'); import os; ('"}
-    assert second == "widgets.Workbench(table)"
+    for with_options in (False, True):
+        first, second = open_verb.cells_for(table, with_options=with_options)
+        call = ast.parse(first).body[-1].value
+        assert ast.unparse(call.func) == "ts.open"
+        assert ast.literal_eval(call.args[0]) == str(warehouse / "shop.db" / "orders")
+        assert second == "widgets.Workbench(table)"
+
+
+def test_options_reach_the_kernel_but_no_notebook(warehouse: Path, monkeypatch, capsys):
+    monkeypatch.setenv(open_verb.OPTIONS, "")
+    seen: dict[str, object] = {}
+
+    def live(cells: list[str], **_: object) -> int:
+        exec(cells[0], seen)
+        seen["cells"] = cells
+        return 0
+
+    monkeypatch.setattr(open_verb, "show_live", live)
+    code, _, _ = opened(capsys, warehouse / "shop.db" / "orders", "--option", "s3.secret-key=hush")
+    assert code == 0
+    assert "hush" not in str(seen["cells"])
+    assert seen["table"].location.endswith("orders")
+    assert "hush" in os.environ[open_verb.OPTIONS]
 
 
 def test_without_a_page_or_text_a_live_notebook_is_shown(warehouse: Path, monkeypatch, capsys):
