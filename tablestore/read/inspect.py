@@ -11,6 +11,7 @@ import functools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import compress
 from numbers import Integral
 from typing import Any
 
@@ -44,6 +45,7 @@ from tablestore.read.merging import Window, merging
 from tablestore.read.storage import Storage, stored
 from tablestore.read.time_travel import local_ms
 
+_AT_ONCE = 500  # commits whose manifests are decoded together
 _MS = pa.timestamp("ms")
 SCHEMAS = required(
     pa.schema(
@@ -201,7 +203,9 @@ class Inspect:
     @_naming_rows
     def commits(self) -> pa.Table:
         """What each snapshot changed: rows, files and bytes added and removed, oldest snapshot first."""
-        return made(COMMITS, (self._commit_row(s) for s in self._store.snapshots.all()))
+        snapshots = list(self._store.snapshots.all())
+        self._add_up([s for s in snapshots if s.delta_manifest_list not in self._deltas])
+        return made(COMMITS, (self._commit_row(s) for s in snapshots))
 
     @_naming_rows
     def files(self, snapshot: int | Snapshot | None = None) -> pa.Table:
@@ -487,10 +491,18 @@ class Inspect:
         columns = stats.decode(known, types, 0) if types else []
         return braced([c.min for c in columns], types), braced([c.max for c in columns], types)
 
+    def _add_up(self, snapshots: Sequence[Snapshot]) -> None:
+        """Count what these snapshots changed; the manifests of `_AT_ONCE` are read and decoded together."""
+        manifests = self._store.manifests
+        for at in range(0, len(snapshots), _AT_ONCE):
+            names = [s.delta_manifest_list for s in snapshots[at : at + _AT_ONCE]]
+            lists = [manifests.read_list(name) for name in names]
+            found = iter(manifests.each([m for some in lists for m in some]))
+            for name, some in zip(names, lists, strict=True):
+                counts = [_sums(next(found)) for _ in some] or [(0,) * 6]
+                self._deltas[name] = tuple(map(sum, zip(*counts, strict=True)))
+
     def _commit_row(self, s: Snapshot) -> tuple[Any, ...]:
-        if s.delta_manifest_list not in self._deltas:
-            entries = self._store.manifests.delta_entries(s)
-            self._deltas[s.delta_manifest_list] = _sums(entries)
         properties = json.dumps(dict(s.properties or {}), ensure_ascii=False, sort_keys=True)
         counts = self._deltas[s.delta_manifest_list]
         times = (s.changelog_record_count, s.watermark, s.commit_user, s.commit_identifier, properties)
@@ -533,13 +545,12 @@ def _snapshot_row(s: Snapshot) -> tuple[Any, ...]:
     )
 
 
-def _sums(entries: Sequence[ManifestEntry]) -> tuple[int, ...]:
+def _sums(entries: Entries) -> tuple[int, ...]:
     """Rows, files, bytes: each added, then removed."""
-    added = [e.file for e in entries if e.kind == ADD]
-    removed = [e.file for e in entries if e.kind != ADD]
-    rows = [sum(f.row_count for f in some) for some in (added, removed)]
-    sizes = [sum(f.file_size for f in some) for some in (added, removed)]
-    return *rows, len(added), len(removed), *sizes
+    kinds, rows, sizes = (entries.table.column(n).to_pylist() for n in ("kind", "row_count", "file_size"))
+    added, removed = [k == ADD for k in kinds], [k != ADD for k in kinds]
+    both = [sum(compress(values, some)) for values in (rows, sizes) for some in (added, removed)]
+    return *both[:2], sum(added), sum(removed), *both[2:]
 
 
 def _json(data: bytes, path: str) -> dict[str, Any]:
