@@ -111,7 +111,11 @@ def _require_optional(values: Mapping[str, Any], path: str) -> None:
 
 def _is_text(value: str) -> bool:
     """Whether it can be encoded: JSON may spell halves of characters."""
-    return not any("\ud800" <= c <= "\udfff" for c in value)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def from_json(data: bytes, path: str) -> Snapshot:
