@@ -92,14 +92,15 @@ def text(
     weight: int = 400,
     **attributes: object,
 ) -> str:
-    """A line of text; `fill` is a token or a whole CSS colour; y is the base line; no text, no element."""
+    """A line of text; `fill` is a token, a whole CSS colour, or empty for that of the group around it; y is
+    the base line; no text, no element."""
     if content == "":
         return ""
     known = {
         "x": float(x),
         "y": float(y),
         "font_size": size if size != 12 else None,
-        "fill": var(fill) if "(" not in fill else fill,
+        "fill": None if not fill else fill if "(" in fill else var(fill),
         "font_weight": weight if weight != 400 else None,
     }
     return tag("text", esc(content), **(known | attributes))

@@ -4,7 +4,7 @@ A value counts: filled by its level. It lost: dashed and struck. NULL: faint. Ta
 Called by the figure.
 """
 
-from widgets._svg import code, fit, num, path, rect, text, text_width
+from widgets._svg import code, fit, group, num, path, rect, text, text_width
 from widgets._theme import level_fill, level_text, var
 from widgets.merge.model import MergeModel
 
@@ -45,11 +45,12 @@ def box(
     else:
         fill = level_fill(level, levels)
         body = rect(x + 0.5, y + 0.5, wide - 1, BOX - 1, rx=3, fill=fill, stroke=var("edge"), class_="box")
-    body += text(
-        x + 9, y + 16, shown, fill=ink, weight=600 if bold else 400,
+    said = text(
+        x + 9, y + 16, shown, fill="", weight=600 if bold else 400,
         text_decoration="line-through" if struck else None,
     )  # fmt: skip
-    return body + (code(x + wide - 7, y + 16, mark, fill=ink, text_anchor="end") if mark else "")
+    said += code(x + wide - 7, y + 16, mark, fill="", text_anchor="end") if mark else ""
+    return body + group(said, fill=var(ink) if "(" not in ink else ink)
 
 
 def gone_box(x: float, y: float, wide: float, fate: str) -> str:
