@@ -253,3 +253,15 @@ def test_first_row_tables_say_that_readers_pass_over_level_0(tmp_path) -> None:
     )
     table.write([{"k": 1, "v": 1}])
     assert "Readers pass over level 0" in widgets.MergeView(table).to_svg()
+
+
+def test_columns_of_the_partition_are_left_to_the_title(tmp_path):
+    schema = {"day": ts.STRING, "id": ts.INT, "v": ts.STRING}
+    table = ts.connect(tmp_path).create_table(
+        "shop.days", schema=schema, primary_key=["day", "id"], partition_by=["day"], options={"bucket": 1}
+    )
+    for v in ("old", "new"):
+        table.write([{"day": "mon", "id": n, "v": v} for n in (1, 2)])
+    model = merge_model(table.inspect.merging(partition="day=mon"))
+    assert (model.key_names, [step.key for step in model.steps]) == (("id",), ["1", "2"])
+    assert "day=mon" in model.place

@@ -136,6 +136,7 @@ def merge_model(found: Merging) -> MergeModel:
     """The model of a merge; its first `KEYS` keys."""
     keys = found.primary_key
     columns = tuple(n for n in found.input_rows.column_names if n not in keys)
+    keys = _beside_partition(found, keys)
     steps = tuple(_steps(found, keys, columns))
     everyone = [RunRow(r["run"], r["name"], r["level"], r["rows"]) for r in found.runs.to_pylist()]
     shown = _drawn(everyone, steps)
@@ -172,6 +173,14 @@ def _place(partition: str, bucket: int | None) -> str:
     if bucket is None:
         return ""
     return f"{partition} · bucket {bucket}" if partition else f"bucket {bucket}"
+
+
+def _beside_partition(found: Merging, keys: Sequence[str]) -> tuple[str, ...]:
+    """The key columns without those of the partition, which is in the title and the same in every row."""
+    partition = getattr(getattr(found, "place", None), "partition", "") or ""
+    named = {part.partition("=")[0] for part in partition.split("/")}
+    told = {key for key in keys if key in named and len(found.input_rows[key].unique()) == 1}
+    return tuple(key for key in keys if key not in told) or tuple(keys)
 
 
 def _steps(found: Merging, keys: Sequence[str], columns: Sequence[str]) -> list[Step]:

@@ -2,7 +2,7 @@
 function renderPruning({ model, el }) {
   const stage = lwStage(model, el, "pruning");
   const box = lwEl("input", { type: "text", class: "lw-where", spellcheck: "false", autocomplete: "off",
-    "aria-label": "condition", placeholder: "amount > 10 AND day = '2026-01-31'" });
+    "aria-label": "condition" });
   const said = lwEl("div", { class: "lw-problem", role: "status", "aria-live": "polite" });
   const ask = lwEl("div", { class: "lw-ask" }, lwEl("span", { class: "lw-sub" }, "where"), box);
   const mode = lwSegments("bar length", [["files", "files"], ["bytes", "bytes"]], (v) => lwSet(model, { mode: v }));
@@ -41,6 +41,7 @@ function renderPruning({ model, el }) {
     if (model.get("static")) return said.replaceChildren("a page without a kernel: the condition is as it was when this was made");
     const names = (frame().columns || []).map(([name, type, note]) => lwEl("button", { type: "button", class: "lw-chip",
       title: type + (note ? ", " + note : ""), onclick: () => insert(name) }, name));
+    box.placeholder = names.length ? `all rows; a condition on columns, such as ${names[0].textContent} IS NOT NULL` : "";
     said.replaceChildren(lwEl("span", { class: "lw-sub" }, "columns"), ...names);
   }
   function ring() {
