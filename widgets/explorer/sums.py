@@ -44,7 +44,7 @@ def key_figures(files: pa.Table, *, compared: bool, only_compacted: bool) -> tup
             _arrow(f"{old['masked']:,}", f"{now['masked']:,}"),
             f"{_signed(now['masked'] - old['masked'])} in deletion vectors"
             if old["masked"] or now["masked"]
-            else "no deletion vectors",
+            else "no vectors",
         ),
     )
 
@@ -72,7 +72,7 @@ def _buckets_figure(state: pa.Table) -> KeyFigure:
 def _state_figures(after: pa.Table, now: Mapping[str, int]) -> tuple[KeyFigure, ...]:
     buckets = after.group_by(["partition", "bucket"]).aggregate([]).num_rows if after.num_rows else 0
     vectors = pc.sum(pc.greater(pc.fill_null(after["masked"], 0), 0)).as_py() or 0
-    deletes = f"{now['deletes']:,} of them deletes" if now["deletes"] else "no deletes among them"
+    deletes = f"{now['deletes']:,} of them deletes" if now["deletes"] else "no deletes"
     each = f"{fmt.bytes_text(now['bytes'] // now['files'])} a file" if now["files"] else ""
     per = f"{now['runs'] / buckets:.1f} a bucket" if buckets else ""
     keyed = after["min_key"].null_count < after.num_rows
@@ -84,7 +84,7 @@ def _state_figures(after: pa.Table, now: Mapping[str, int]) -> tuple[KeyFigure, 
         KeyFigure(
             "masked rows",
             f"{now['masked']:,}",
-            fmt.plural(vectors, "deletion vector") if vectors else "no deletion vectors",
+            fmt.plural(vectors, "deletion vector") if vectors else "no vectors",
         ),
     )
 

@@ -79,7 +79,7 @@ function renderExplorer({ model, el }) {
     name();
     const ids = f.snapshots || [], versusNow = model.get("against");
     const all = versusNow != null && !ids.includes(versusNow) ? [versusNow, ...ids] : ids;
-    versus.replaceChildren(lwEl("option", { value: "" }, "none"), ...all.map((i) => lwEl("option", { value: i, selected: i === versusNow }, "#" + i)));
+    versus.replaceChildren(lwEl("option", { value: "" }, "no other"), ...all.map((i) => lwEl("option", { value: i, selected: i === versusNow }, "#" + i)));
     versus.value = versusNow == null ? "" : String(versusNow);
     versus.disabled = fixed;
     mode.style.visibility = versusNow == null ? "hidden" : "visible";
