@@ -8,6 +8,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import traitlets
 
 import tablestore as ts
 from tablestore.lsm.simulator import Workload, simulate
@@ -221,3 +222,29 @@ def test_a_history_that_cannot_be_read_again_leaves_the_last_picture(tmp_path: P
     source.lost = False
     view.refresh().wait(60)
     assert view.frame.get("error") is None
+
+
+def test_a_table_without_rows_has_nothing_to_replay(tmp_path: Path) -> None:
+    table = ts.connect(tmp_path).create_table("d.t", schema={"k": ts.INT}, primary_key=["k"])
+    view = WhatIf(table, {TRIGGER: 8}).wait(60)
+    assert view.frame["error"]["text"] == "NotFound: nothing was written yet, so there is nothing to replay"
+    assert "not replayed" in view.text()
+
+
+def test_a_linked_view_that_moves_meanwhile_is_no_failure(
+    table: ts.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = WhatIf(table, {TRIGGER: 8}).wait(60)
+    take, broken = view._take, [1]
+
+    def moved_once(found: Any) -> None:
+        if broken:
+            broken.pop()
+            raise traitlets.TraitError("Broken link: the target value changed while updating the source")
+        take(found)
+
+    monkeypatch.setattr(view, "_take", moved_once)
+    view.replay({TRIGGER: 6}).wait(60)
+    assert broken == []
+    assert view.frame.get("error") is None
+    assert view.comparison.to_arrow().num_rows == view.data().num_rows

@@ -29,8 +29,10 @@ def shown_columns(model: MergeModel, wanted: tuple[str, ...], *, width: float) -
     order = {names_: at for at, (names_, _) in enumerate(model.groups)}
     grouped = sorted(names, key=lambda n: order.get(model.group_of(n), len(order)))
     room = width - 2 * MARGIN - _gutter(width) - NUMBERS
-    for count in range(len(grouped), 1, -1):
-        if _column_width(model, grouped[:count], width) >= (ROOMY if room > 700 else LEAST):
+    least = ROOMY if room > 700 else LEAST
+    most = min(int(room / (least + 7)) + 1, len(grouped))  # without any gap there is room for no more
+    for count in range(most, 1, -1):
+        if _column_width(model, grouped[:count], width) >= least:
             return tuple(grouped[:count])
     return tuple(grouped[:1])
 

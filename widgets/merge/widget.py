@@ -259,11 +259,9 @@ class MergeView(View):
         if self._found is None:
             return pa.table({})
         outputs, rows = self._found.outputs, self._found.output_rows
-        for name in rows.column_names:
-            outputs = outputs.append_column(
-                name if name not in outputs.column_names else f"{name}_", rows[name]
-            )
-        return outputs
+        taken = set(outputs.column_names)
+        names = [f"{name}_" if name in taken else name for name in rows.column_names]
+        return pa.table([*outputs.columns, *rows.columns], names=[*outputs.column_names, *names])
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """A frame for each step, both modes, at each width."""

@@ -128,7 +128,10 @@ class WhatIf(View):
             found = self._compared(before, job)
             job.check()
             self._afresh = False
-            self._take(found)
+            try:
+                self._take(found)
+            except traitlets.TraitError:  # a linked view moved on meanwhile: take it from where that is
+                self._take(found)
         except Cancelled:
             pass
         except Exception as error:
@@ -168,6 +171,8 @@ class WhatIf(View):
         return tell
 
     def _take(self, found: Any) -> None:
+        if not found.places:
+            raise ts.NotFound("nothing was written yet, so there is nothing to replay")
         held = self._model.ids[self.index] if self._model is not None and self.index >= 0 else self.snapshot
         self._found = found
         self._model = what_if_model(found, place=_place(self.opened), title=self._title)
