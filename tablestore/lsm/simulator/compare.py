@@ -196,23 +196,12 @@ class _Side:
         """How the bucket stands after a flush and what followed it."""
         self.steps.add(number, self.levels)
         bucket = self._bucket
-        account, reads = bucket.account, bucket.account.reads
-        return ReplayRow(
-            number,
-            bucket.now_ms,
-            *self.place,
-            runs=account.runs,
-            files=account.live_files,
-            live_bytes=account.live_bytes,
-            bytes_ingested=account.ingested,
-            bytes_compacted=account.compacted,
-            bytes_moved=account.moved,
-            compactions=account.compactions,
+        return ReplayRow.of(
+            bucket.account,
+            self.place,
+            snapshot=number,
+            time_ms=bucket.now_ms,
             stalls=self.stalls,
-            write_amplification=account.write_amplification,
-            point_files=reads.point_files,
-            point_bytes=reads.point_bytes,
-            range_bytes=reads.range_bytes,
             compacted_bytes=bucket.compacted_bytes() if measured else None,
             space_exact=measured and self._weight == 1,
         )

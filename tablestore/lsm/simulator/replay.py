@@ -103,7 +103,8 @@ class History:
                 stalls += sum(d.stalled for d in bucket.done)
                 done += ((occasion.last_snapshot, place, d) for d in bucket.done)
                 bucket.done = []
-                rows.append(_row(bucket, occasion, place, stalls))
+                at = {"snapshot": occasion.last_snapshot, "time_ms": occasion.now_ms, "kind": occasion.kind}
+                rows.append(ReplayRow.of(bucket.account, place, stalls=stalls, **at))
                 steps[place].add(occasion.last_snapshot, bucket.levels)
             levels[place] = bucket.levels
         rows.sort(key=lambda r: r.snapshot)
@@ -309,28 +310,6 @@ def _learn_between(known: Known, bucket: ReplayBucket, occasion: Occasion) -> bo
             known.learn(merge.content, made)
             return True
     return False
-
-
-def _row(bucket: ReplayBucket, occasion: Occasion, place: Place, stalls: int) -> ReplayRow:
-    account, reads = bucket.account, bucket.account.reads
-    return ReplayRow(
-        occasion.last_snapshot,
-        occasion.now_ms,
-        *place,
-        runs=account.runs,
-        files=account.live_files,
-        live_bytes=account.live_bytes,
-        bytes_ingested=account.ingested,
-        bytes_compacted=account.compacted,
-        bytes_moved=account.moved,
-        compactions=account.compactions,
-        stalls=stalls,
-        write_amplification=account.write_amplification,
-        point_files=reads.point_files,
-        point_bytes=reads.point_bytes,
-        range_bytes=reads.range_bytes,
-        kind=occasion.kind,
-    )
 
 
 def _merges(events: Iterable[BucketEvent]) -> Iterator[tuple[Files, Files]]:

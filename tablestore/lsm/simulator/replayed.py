@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
 from tablestore.errors import NotFound
 from tablestore.format.types import DataType
-from tablestore.lsm.accounting import Space
+from tablestore.lsm.accounting import Account, Space
 from tablestore.lsm.amplification_sums import schema
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.estimate import UNKNOWN, SizeModel, merged
@@ -56,6 +57,31 @@ class ReplayRow:
     kind: str = "APPEND"
     compacted_bytes: int | None = None  # of a fully compacted copy, where it was measured
     space_exact: bool = False  # whether it was measured on all rows
+
+    @classmethod
+    def of(
+        cls, account: Account, place: Place, *, snapshot: int, time_ms: int, stalls: int, **more: Any
+    ) -> ReplayRow:
+        """The row of a bucket's account as it stands; `more` are the fields that have a default."""
+        reads = account.reads
+        return cls(
+            snapshot,
+            time_ms,
+            *place,
+            runs=account.runs,
+            files=account.live_files,
+            live_bytes=account.live_bytes,
+            bytes_ingested=account.ingested,
+            bytes_compacted=account.compacted,
+            bytes_moved=account.moved,
+            compactions=account.compactions,
+            stalls=stalls,
+            write_amplification=account.write_amplification,
+            point_files=reads.point_files,
+            point_bytes=reads.point_bytes,
+            range_bytes=reads.range_bytes,
+            **more,
+        )
 
     @property
     def place(self) -> Place:
