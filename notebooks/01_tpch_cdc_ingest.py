@@ -107,6 +107,12 @@ assert progress.progress.lag_bytes == 0, "everything up to the log's head is in 
 commits.select(["snapshot_id", "commit_kind", "rows_added", "files_added", "changelog_rows"]).to_pandas()
 
 # %% [markdown]
+# How the ingest ended:
+
+# %%
+progress
+
+# %% [markdown]
 # ## What is in the table
 #
 # The table is partitioned by month, and each partition has two buckets. Every bucket is an LSM tree of its
