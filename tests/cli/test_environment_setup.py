@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import shutil
 import subprocess
 import sys
@@ -100,7 +101,8 @@ def test_sources_of_the_checkout_are_importable(root: Path):
         "-c",
         "import pyspark_tablestore as p; print(p.name)",
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd="/")
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd="/", env=bare)
     assert done.stdout == "ours\n"
 
 

@@ -48,6 +48,8 @@ progress.run(job)
 progress
 """
 
+PLACE = "node => node.querySelector('svg').getBoundingClientRect().toJSON()"
+
 
 def test_a_running_job_is_watched_paused_stopped_and_retried(lab: Lab) -> None:
     notebook = lab.open([JOB, SHOW, "timeline"])
@@ -61,7 +63,7 @@ def test_a_running_job_is_watched_paused_stopped_and_retried(lab: Lab) -> None:
     view.get_by_role("button", name="resume").click()
     notebook.expect("progress.progress.state", "running")
 
-    place = picture.locator("svg").bounding_box()
+    place = picture.evaluate(PLACE)  # asked at once: the job goes on, and each report draws anew
     grid = notebook.kernel("progress.frame['meta']['grid']")
     scale = place["width"] / notebook.kernel("progress.width")
     x, y = place["x"] + (grid["x"] + 4.5 * grid["pitch"]) * scale, place["y"] + (grid["y"] + 12) * scale
