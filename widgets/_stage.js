@@ -117,9 +117,15 @@ function lwCard(stage) {
     },
   };
 }
-// Travel by pointer: press and drag goes to what is under the pointer, `over` hears what it rests on (null: nothing).
-function lwScrub(host, { at, go, over }) {
+// Travel by pointer: press and drag goes to what is under it; what it rests on becomes `hovered`, shown by `peek`.
+function lwScrub(host, model, { at, go, peek }) {
+  const scrub = { pointer: null, leave };
   let dragging = false;
+  function leave() {
+    scrub.pointer = null;
+    if (model.get("hovered")) lwSet(model, { hovered: "" });
+    peek();
+  }
   host.addEventListener("pointerdown", (event) => {
     const i = at(event);
     if (i == null) return;
@@ -128,11 +134,15 @@ function lwScrub(host, { at, go, over }) {
   });
   host.addEventListener("pointermove", (event) => {
     const i = at(event);
-    if (i != null && dragging) go(i);
-    else over(i, event);
+    if (i == null) return leave();
+    if (dragging) return go(i);
+    scrub.pointer = event;
+    if (model.get("hovered") !== String(i)) lwSet(model, { hovered: String(i) });
+    else peek();
   });
   host.addEventListener("pointerup", () => { dragging = false; });
-  host.addEventListener("pointerleave", (event) => over(null, event));
+  host.addEventListener("pointerleave", leave);
+  return scrub;
 }
 function lwKeys(node, table) {
   node.addEventListener("keydown", (event) => {

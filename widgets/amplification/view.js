@@ -6,7 +6,7 @@ function renderAmplification({ model, el }) {
   const said = lwEl("div", { class: "lw-hint lw-note" });
   stage.body.append(host, said);
   const card = lwCard(stage);
-  let svg = null, pointer = null;
+  let svg = null;
   const frame = () => model.get("frame"), charts = () => (frame().meta || {}).charts || [];
   const count = () => (frame().meta || {}).count || 0, index = () => model.get("index");
 
@@ -44,9 +44,9 @@ function renderAmplification({ model, el }) {
     if (!svg) return;
     svg.querySelectorAll(".peek").forEach((g) => g.remove());
     const at = model.get("peek") || {};
-    if (at.index == null || !model.get("hovered") || !pointer) return card.hide();
+    if (at.index == null || !model.get("hovered") || !scrub.pointer) return card.hide();
     svg.append(marks(at, true));
-    card.show(pointer, at.head, (frame().names || []).map((name, k) => [name, at.values[k]]));
+    card.show(scrub.pointer, at.head, (frame().names || []).map((name, k) => [name, at.values[k]]));
   }
   function draw() {
     const f = frame();
@@ -65,23 +65,9 @@ function renderAmplification({ model, el }) {
     const i = Math.min(Math.max(to, 0), count() - 1);
     if (i >= 0 && i !== index()) lwSet(model, { index: i });
   }
-  function leave() {
-    pointer = null;
-    if (model.get("hovered")) lwSet(model, { hovered: "" });
-    peek();
-  }
-  lwScrub(host, {
-    at: (event) => svg && at(event),
-    go,
-    over: (i, event) => {
-      if (i == null) return leave();
-      pointer = event;
-      if (model.get("hovered") !== String(i)) lwSet(model, { hovered: String(i) });
-      else peek();
-    },
-  });
+  const scrub = lwScrub(host, model, { at: (event) => svg && at(event), go, peek });
   const by = (n) => (event) => go(index() + n * (event.shiftKey ? 10 : 1));
-  lwKeys(host, { ArrowLeft: by(-1), ArrowRight: by(1), Home: () => go(0), End: () => go(count() - 1), Escape: leave });
+  lwKeys(host, { ArrowLeft: by(-1), ArrowRight: by(1), Home: () => go(0), End: () => go(count() - 1), Escape: scrub.leave });
   stage.on("change:frame", draw);
   stage.on("change:now", cursor);
   stage.on("change:peek", peek);

@@ -277,7 +277,7 @@ def _outlook_of(source: Any, opened: str, rows: pa.Table) -> Outlook | None:
     scope = {name: value for name, value in _scope(opened).items() if value != ""}
     try:
         planned = source.compact(dry_run=True, **scope)
-        found = planned.outlook(source.inspect.levels(), rows)
+        found = planned.outlook(source.inspect.levels(**scope), rows)
     except Exception:  # a prediction is no reason to show nothing: the panel beside says what is wrong
         return None
     one = len({(pick.partition, pick.bucket) for pick in planned.picks}) == 1

@@ -15,7 +15,7 @@ function renderWhatIf({ model, el }) {
   const fields = lwWhatIfFields(model);
   stage.body.append(levels, fields.node, host, band);
   const card = lwCard(stage);
-  let svg = null, timer = null, pace = 1, pointer = null;
+  let svg = null, timer = null, pace = 1;
   const frame = () => model.get("frame"), charts = () => (frame().meta || {}).charts || [];
   const count = () => (frame().meta || {}).count || 0, index = () => model.get("index");
 
@@ -68,19 +68,14 @@ function renderWhatIf({ model, el }) {
     if (!svg) return;
     svg.querySelectorAll(".peek").forEach((g) => g.remove());
     const at = model.get("peek") || {};
-    if (at.index == null || !pointer || !count()) return card.hide();
+    if (at.index == null || !scrub.pointer || !count()) return card.hide();
     const g = lwMark("g", { class: "peek" });
     for (const c of charts()) {
       const x = c.x + ((at.index + 0.5) * c.w) / count();
       g.append(lwMark("path", { d: `M${x} ${c.top}V${c.bottom}`, stroke: "var(--lw-ink)", "stroke-width": 1 }));
     }
     svg.append(g);
-    card.show(pointer, at.head, at.rows);
-  }
-  function leave() {
-    pointer = null;
-    if (model.get("hovered")) lwSet(model, { hovered: "" });
-    peek();
+    card.show(scrub.pointer, at.head, at.rows);
   }
   function show() {
     const now = model.get("now") || {};
@@ -105,16 +100,7 @@ function renderWhatIf({ model, el }) {
     const hit = charts().find((c) => x >= c.x - 10 && x <= c.x + c.w + 10 && y >= c.top - 28 && y <= c.bottom + 20);
     return hit && count() ? Math.min(Math.max(Math.floor(((x - hit.x) / hit.w) * count()), 0), count() - 1) : null;
   }
-  lwScrub(host, {
-    at: (event) => svg && at(event),
-    go,
-    over: (i, event) => {
-      if (i == null) return leave();
-      pointer = event;
-      if (model.get("hovered") !== String(i)) lwSet(model, { hovered: String(i) });
-      else peek();
-    },
-  });
+  const scrub = lwScrub(host, model, { at: (event) => svg && at(event), go, peek });
   const by = (n) => (event) => go(index() + n * (event.shiftKey ? 10 : 1));
   lwKeys(host, { ArrowLeft: by(-1), ArrowRight: by(1), Home: () => go(0), End: () => go(count() - 1), " ": toggle });
   stage.on("change:frame", draw);
