@@ -19,8 +19,8 @@ from tablestore.errors import (
     Unavailable,
     Unsupported,
 )
-from tablestore.format.predicate import col
-from tablestore.format.predicate_text import parse as where
+from tablestore.format.predicates.predicate import col
+from tablestore.format.predicates.predicate_text import parse as where
 from tablestore.format.schema_change import (
     add,
     comment,
@@ -34,7 +34,7 @@ from tablestore.format.schema_change import (
     retype,
     set_options,
 )
-from tablestore.format.types import (
+from tablestore.format.types.arrow_types import (
     ARRAY,
     BIGINT,
     BINARY,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tablestore.catalog.catalog import table_properties
 from tablestore.errors import Unsupported
 from tablestore.format.schema import TableSchema
-from tablestore.format.types import DataField, DataType
+from tablestore.format.types.arrow_types import DataField, DataType
 
 INPUT_FORMAT = "org.apache.paimon.hive.mapred.PaimonInputFormat"
 OUTPUT_FORMAT = "org.apache.paimon.hive.mapred.PaimonOutputFormat"

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.errors import Corrupt, Unsupported
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 
 Raw = int | float | bool | str | bytes | None
 _FIXED = {

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import fastavro
 
 from tablestore.errors import InvalidRequest
-from tablestore.format import compaction_record, index_manifest
+from tablestore.format import compaction_record
 from tablestore.format.compaction_record import CompactionRecord
-from tablestore.format.index_manifest import IndexFileMeta
-from tablestore.format.manifest import DataFileMeta, file_of, file_record, file_schema
+from tablestore.format.manifests import index_manifest
+from tablestore.format.manifests.index_manifest import IndexFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta, file_of, file_record, file_schema
 
 VERSION = 4
 _LISTS = ("new_files", "changelog_files", "compact_before", "compact_after", "compact_changelog")

@@ -19,7 +19,7 @@ from typing import Any
 from backports import zstd
 
 from tablestore.errors import Corrupt
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 
 PROPERTY = "tablestore.compactions"
 MOST_BYTES = 64 << 10  # of the property with all sums; a snapshot is read by everybody

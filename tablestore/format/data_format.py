@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tablestore.errors import Corrupt, InvalidOption, SchemaMismatch, TablestoreError, Unavailable
 from tablestore.format.stats import ColumnStats
-from tablestore.format.types import DataField
+from tablestore.format.types.arrow_types import DataField
 
 
 class Encoder(Protocol):

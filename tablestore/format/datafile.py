@@ -18,16 +18,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablestore.errors import Corrupt, Unsupported
-from tablestore.format import avro_data, binary_row, file_stats, orc_data, parquet_data, rowkind
-from tablestore.format.avro_data import AvroEncoder
+from tablestore.format import binary_row, file_stats, rowkind
+from tablestore.format.avro import data as avro_data
+from tablestore.format.avro.data import AvroEncoder
 from tablestore.format.data_format import Encoder, chosen, complaints, plain
 from tablestore.format.file_index.writing import FileIndexes, index_specs
 from tablestore.format.file_spec import FORMATS, FileSpec, file_format
-from tablestore.format.manifest import EMPTY_ROW, SimpleStats
-from tablestore.format.orc_data import OrcEncoder
-from tablestore.format.parquet_data import FooterSummary, ParquetEncoder, RowGroup, row_groups
-from tablestore.format.parquet_pages import Layout
-from tablestore.format.parquet_schema import (
+from tablestore.format.manifests.manifest import EMPTY_ROW, SimpleStats
+from tablestore.format.orc import data as orc_data
+from tablestore.format.orc.data import OrcEncoder
+from tablestore.format.parquet import data as parquet_data
+from tablestore.format.parquet.data import FooterSummary, ParquetEncoder, RowGroup, row_groups
+from tablestore.format.parquet.pages import Layout
+from tablestore.format.parquet.schema import (
     KEY_PREFIX,
     KIND,
     SEQUENCE,
@@ -35,9 +38,9 @@ from tablestore.format.parquet_schema import (
     append_columns,
     keyed_columns,
 )
-from tablestore.format.predicate import Predicate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.schema import TableSchema
-from tablestore.format.types import DataField
+from tablestore.format.types.arrow_types import DataField
 from tablestore.io.fileio import FileIO
 from tablestore.options import TableOptions
 

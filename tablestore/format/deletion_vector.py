@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from tablestore.errors import Corrupt, InvalidRequest
 from tablestore.format import roaring
-from tablestore.format.index_manifest import DELETION_VECTORS, DvRange, IndexFileMeta
+from tablestore.format.manifests.index_manifest import DELETION_VECTORS, DvRange, IndexFileMeta
 from tablestore.io.fileio import FileIO
 
 VERSION = 1

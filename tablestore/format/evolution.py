@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from tablestore.errors import CommitConflict, SchemaMismatch, Unsupported
-from tablestore.format import casts
-from tablestore.format.nested import joined, lists, struct_nulls, struct_of
-from tablestore.format.parquet_schema import SYSTEM_FIELDS
-from tablestore.format.predicate import Always, IsNull, Leaf, Predicate, transform
+from tablestore.format.parquet.schema import SYSTEM_FIELDS
+from tablestore.format.predicates.predicate import Always, IsNull, Leaf, Predicate, transform
 from tablestore.format.schema import TableSchema
-from tablestore.format.types import DataField, DataType, to_arrow
+from tablestore.format.types import casts
+from tablestore.format.types.arrow_types import DataField, DataType, to_arrow
+from tablestore.format.types.nested import joined, lists, struct_nulls, struct_of
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 

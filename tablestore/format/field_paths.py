@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tablestore.errors import InvalidRequest, NotFound
-from tablestore.format.data_type import DataField, DataType
+from tablestore.format.types.data_type import DataField, DataType
 
 Name = str | tuple[str, ...]
 Fields = tuple[DataField, ...]

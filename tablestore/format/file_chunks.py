@@ -16,13 +16,14 @@ import pyarrow.parquet as pq
 import pyorc
 
 from tablestore.errors import Unsupported
-from tablestore.format import avro_blocks, file_stats
+from tablestore.format import file_stats
+from tablestore.format.avro import blocks as avro_blocks
 from tablestore.format.data_format import complaints
 from tablestore.format.file_spec import file_format
-from tablestore.format.parquet_schema import KEY_PREFIX, SYSTEM_COLUMNS
+from tablestore.format.parquet.schema import KEY_PREFIX, SYSTEM_COLUMNS
 from tablestore.format.schema import TableSchema
 from tablestore.format.text import cast_text
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 from tablestore.io.fileio import FileIO
 
 CHUNKS = pa.schema(

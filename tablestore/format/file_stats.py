@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 
 from tablestore.format import binary_row, stats
 from tablestore.format.file_index import values
-from tablestore.format.manifest import SimpleStats
-from tablestore.format.parquet_schema import KEY_PREFIX, SYSTEM_COLUMNS
+from tablestore.format.manifests.manifest import SimpleStats
+from tablestore.format.parquet.schema import KEY_PREFIX, SYSTEM_COLUMNS
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats, StatsMode
-from tablestore.format.types import DataField, DataType
+from tablestore.format.types.arrow_types import DataField, DataType
 from tablestore.options import TableOptions
 
 _KEY_MODE = StatsMode(counts=True, bounds=True, length=128)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from tablestore.errors import InvalidOption, Unsupported
 from tablestore.format import binary_row
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 
 _CHUNK = 32_768  # rows whose words stay in the cache
 _C1, _C2 = np.uint32(0xCC9E2D51), np.uint32(0x1B873593)

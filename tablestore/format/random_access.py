@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.errors import Corrupt
-from tablestore.format import datafile, file_stats, parquet_data
+from tablestore.format import datafile, file_stats
 from tablestore.format.file_spec import file_format
+from tablestore.format.parquet import data as parquet_data
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
 from tablestore.io.fileio import FileIO

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.format import parquet_int96
+from tablestore.format.parquet import int96 as parquet_int96
 
 _EXACT = decimal.Context(prec=76)
 

@@ -17,9 +17,9 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.errors import Corrupt, InvalidRequest, SchemaMismatch, TablestoreError
-from tablestore.format.data_type import DataField, highest_id, renumbered
-from tablestore.format.type_text import parse_field
-from tablestore.format.types import arrow_schema
+from tablestore.format.types.arrow_types import arrow_schema
+from tablestore.format.types.data_type import DataField, highest_id, renumbered
+from tablestore.format.types.type_text import parse_field
 
 VERSION = 3
 ROW_COUNT_OPTION = "tablestore.row-count-field"

@@ -24,8 +24,6 @@ from tablestore.errors import (
     SchemaMismatch,
     Unsupported,
 )
-from tablestore.format import casts
-from tablestore.format.data_type import DataField, DataType, renumbered
 from tablestore.format.field_paths import (
     Fields,
     Name,
@@ -41,7 +39,9 @@ from tablestore.format.field_paths import (
 )
 from tablestore.format.option_columns import require_columns_exist, with_renamed_column
 from tablestore.format.schema import TableSchema, require_sound
-from tablestore.format.types import STRING, as_type
+from tablestore.format.types import casts
+from tablestore.format.types.arrow_types import STRING, as_type
+from tablestore.format.types.data_type import DataField, DataType, renumbered
 from tablestore.option_names import FIXED_WITH_DATA
 from tablestore.options import TableOptions, as_text, current_names, refuse_near_misses
 

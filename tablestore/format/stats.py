@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from tablestore.errors import InvalidOption
 from tablestore.format import binary_row
 from tablestore.format.binary_row import Raw
-from tablestore.format.manifest import SimpleStats
-from tablestore.format.types import DataType
+from tablestore.format.manifests.manifest import SimpleStats
+from tablestore.format.types.arrow_types import DataType
 
 _TRUNCATE = re.compile(r"truncate\((\d+)\)")
 

@@ -8,7 +8,7 @@ import struct
 from datetime import date, timedelta
 from typing import Any
 
-from tablestore.format.types import DataType, time_unit
+from tablestore.format.types.arrow_types import DataType, time_unit
 
 _EPOCH = date(1970, 1, 1)
 _PER_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}

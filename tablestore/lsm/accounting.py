@@ -17,9 +17,9 @@ from dataclasses import dataclass, fields
 import pyarrow as pa
 
 from tablestore.errors import Corrupt
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.snapshot import COMPACT
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 from tablestore.lsm.estimate import UNKNOWN, Estimate, SizeModel, merged
 from tablestore.lsm.history import BucketEvent
 

@@ -1,5 +1,5 @@
 """The numbers of amplification: bytes that moved, what is live, what a compacted copy would take; the columns
-of the views of `inspect.amplification`. Sums that are added to; used by `read/inspect_amplification.py` and
+of the views of `inspect.amplification`. Sums that are added to; used by `read/inspect/amplification.py` and
 by the journal of a simulation.
 """
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.format.deletion_vector import DeletionVector, surviving
-from tablestore.format.manifest import COMPACT_SOURCE, DataFileMeta
-from tablestore.format.parquet_schema import ROW_TRACKING, SEQUENCE
+from tablestore.format.manifests.manifest import COMPACT_SOURCE, DataFileMeta
+from tablestore.format.parquet.schema import ROW_TRACKING, SEQUENCE
 from tablestore.lsm.bucket_files import BucketFiles, RollingWriter, write_all
 
 

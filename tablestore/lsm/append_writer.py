@@ -18,7 +18,7 @@ from tablestore.errors import InvalidRequest
 from tablestore.format import rowkind
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.compaction_record import CompactionRecord
-from tablestore.format.manifest import APPEND_SOURCE, DataFileMeta
+from tablestore.format.manifests.manifest import APPEND_SOURCE, DataFileMeta
 from tablestore.lsm import append_compaction
 from tablestore.lsm.append_compaction import AppendCompaction
 from tablestore.lsm.append_rewriter import combine

@@ -20,7 +20,7 @@ from tablestore.format import datafile, evolution
 from tablestore.format.data_format import counted
 from tablestore.format.datafile import INDEX_SUFFIX, DataFileWriter, WrittenFile
 from tablestore.format.file_spec import FileSpec
-from tablestore.format.manifest import APPEND_SOURCE, DataFileMeta
+from tablestore.format.manifests.manifest import APPEND_SOURCE, DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.io import external_paths
 from tablestore.io.external_paths import ExternalPaths

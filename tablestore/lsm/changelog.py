@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.format import rowkind
-from tablestore.format.parquet_schema import KIND
+from tablestore.format.parquet.schema import KIND
 from tablestore.format.schema import TableSchema
-from tablestore.format.types import DataField
+from tablestore.format.types.arrow_types import DataField
 from tablestore.lsm import keys as key_columns
 from tablestore.lsm.equality import equal_rows
 from tablestore.lsm.keys import Component

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tablestore.env import Env
 from tablestore.format.commit_message import CommitMessage
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.io.fileio import FileIO
 from tablestore.lsm import interval

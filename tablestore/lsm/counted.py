@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from tablestore.errors import InvalidOption, SchemaMismatch
 from tablestore.format import rowkind
-from tablestore.format.parquet_schema import KIND
+from tablestore.format.parquet.schema import KIND
 from tablestore.format.schema import ROW_COUNT_OPTION, TableSchema
-from tablestore.format.types import BIGINT, DataField
+from tablestore.format.types.arrow_types import BIGINT, DataField
 from tablestore.lsm.merge.aggregation import Aggregation
 from tablestore.lsm.merge.groups import Groups, SequenceOrder
 from tablestore.options import ChangelogProducer, MergeEngine, TableOptions

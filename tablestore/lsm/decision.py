@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tablestore.format.compaction_record import Shape, inputs_of
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm import quantities
 
 State = Literal["fired", "no", "not reached", "off"]

@@ -17,7 +17,7 @@ from tablestore.env import Env
 from tablestore.errors import TablestoreError
 from tablestore.format import deletion_vector
 from tablestore.format.deletion_vector import DeletionFile, DeletionVector
-from tablestore.format.index_manifest import DELETION_VECTORS, IndexFileMeta
+from tablestore.format.manifests.index_manifest import DELETION_VECTORS, IndexFileMeta
 from tablestore.io.fileio import FileIO
 
 log = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from tablestore.format.manifest import DataFileMeta
-from tablestore.format.types import DataType
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.types.arrow_types import DataType
 from tablestore.lsm.key_axis import key_axis, whole_keys
 from tablestore.lsm.sorted_run import newest_first
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tablestore.format.manifest import DataFileMeta
-from tablestore.format.types import DataType
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.types.arrow_types import DataType
 from tablestore.lsm import interval, quantities
 from tablestore.lsm.compaction import CompactionOptions
 from tablestore.lsm.decision import CompactUnit

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tablestore.format.compaction_record import CompactionRecord
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.snapshot import COMPACT
 
 BASE = "BASE"  # kind of the event that gives what was live before the first snapshot looked at

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore.format import binary_row
-from tablestore.format.manifest import DataFileMeta
-from tablestore.format.types import DataType
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.types.arrow_types import DataType
 from tablestore.lsm.sorted_run import MIXED, SortedRun, newest_first
 
 Section = tuple[SortedRun, ...]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from tablestore.format import binary_row
 from tablestore.format.binary_row import Raw
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 
 _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DATE", "TIME")
 

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tablestore.format import binary_row, evolution, literal
+from tablestore.format import binary_row, evolution
 from tablestore.format.evolution import Projection
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.predicates import literal
 from tablestore.format.random_access import RandomFile
 from tablestore.format.schema import TableSchema
-from tablestore.format.types import DataField
+from tablestore.format.types.arrow_types import DataField
 from tablestore.io.fileio import FileIO
 from tablestore.lsm import keys as key_columns
 from tablestore.lsm.keys import Component

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from tablestore.errors import SchemaMismatch, Unsupported
 from tablestore.format import binary_row
-from tablestore.format.types import DataField, DataType
+from tablestore.format.types.arrow_types import DataField, DataType
 
 Component = np.ndarray | pa.Array
 _SIGN = np.int64(-(2**63))

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tablestore.format import binary_row
 from tablestore.format.text import cast_text
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 from tablestore.lsm.key_axis import key_axis
 from tablestore.lsm.sorted_run import Levels
 

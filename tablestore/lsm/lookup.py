@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm import keys as key_columns
 from tablestore.lsm.bucket_files import BucketFiles
 from tablestore.lsm.deletions import BucketDeletions

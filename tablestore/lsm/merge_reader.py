@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.format import rowkind
-from tablestore.format.types import DataField
+from tablestore.format.types.arrow_types import DataField
 from tablestore.lsm import keys as key_columns
 from tablestore.lsm.keys import Component, Key
 from tablestore.lsm.merge_function import (

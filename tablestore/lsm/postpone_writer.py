@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from tablestore.format.binary_row import is_timestamp
 from tablestore.format.commit_message import CommitMessage
-from tablestore.format.manifest import APPEND_SOURCE
-from tablestore.format.parquet_schema import kv_schema
+from tablestore.format.manifests.manifest import APPEND_SOURCE
+from tablestore.format.parquet.schema import kv_schema
 from tablestore.format.schema import TableSchema
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.bucket_files import BucketFiles, FileNames, RollingWriter
 from tablestore.lsm.memory import MemoryPool

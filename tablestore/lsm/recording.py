@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from tablestore.format.compaction_record import CompactionRecord, Shape, Trial, counts_of
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm.decision import (
     CompactUnit,
     Decision,

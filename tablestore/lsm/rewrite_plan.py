@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm import interval
 from tablestore.lsm.decision import CompactUnit
 from tablestore.lsm.interval import Section

@@ -21,7 +21,7 @@ import pyarrow as pa
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.deletion_vector import surviving
 from tablestore.format.file_spec import FileSpec
-from tablestore.format.manifest import APPEND_SOURCE, COMPACT_SOURCE, DataFileMeta
+from tablestore.format.manifests.manifest import APPEND_SOURCE, COMPACT_SOURCE, DataFileMeta
 from tablestore.lsm import interval, merge_reader
 from tablestore.lsm import keys as key_columns
 from tablestore.lsm.bucket_files import BucketFiles, FileNames, RollingWriter, write_all

@@ -16,7 +16,7 @@ from functools import partial
 import pyarrow as pa
 
 from tablestore.errors import Unavailable
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm.bucket_files import RollingWriter
 from tablestore.lsm.memory import MemoryPool
 from tablestore.lsm.workers import Workers

@@ -14,7 +14,7 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 
-from tablestore.format.types import DataField
+from tablestore.format.types.arrow_types import DataField
 from tablestore.lsm import keys as key_columns
 from tablestore.lsm.merge_function import (
     ARRIVAL,

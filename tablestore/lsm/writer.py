@@ -22,8 +22,8 @@ import pyarrow as pa
 from tablestore.env import Env
 from tablestore.errors import SchemaMismatch, Unavailable
 from tablestore.format.commit_message import CommitMessage
-from tablestore.format.manifest import APPEND_SOURCE, DataFileMeta
-from tablestore.format.parquet_schema import kv_schema
+from tablestore.format.manifests.manifest import APPEND_SOURCE, DataFileMeta
+from tablestore.format.parquet.schema import kv_schema
 from tablestore.format.schema import TableSchema
 from tablestore.io.fileio import FileIO
 from tablestore.lsm import interval

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from tablestore.errors import Corrupt, NotFound, TablestoreError
 from tablestore.format import compaction_record
 from tablestore.format.compaction_record import PROPERTY, CompactionRecord
-from tablestore.format.manifest import ADD, DataFileMeta
+from tablestore.format.manifests.manifest import ADD, DataFileMeta
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.io.paths import join
 from tablestore.meta.entries import EMPTY, Entries

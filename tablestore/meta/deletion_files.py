@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from tablestore.errors import Corrupt
 from tablestore.format.deletion_vector import DeletionFile
-from tablestore.format.index_manifest import DELETION_VECTORS, IndexEntry
+from tablestore.format.manifests.index_manifest import DELETION_VECTORS, IndexEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
 

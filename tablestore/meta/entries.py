@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.format import manifest_columns
-from tablestore.format.manifest import ADD, DELETE, ManifestEntry
+from tablestore.format.manifests import manifest_columns
+from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
 
 PartitionFilter = Callable[[bytes], bool]
 BucketFilter = Callable[[int, int], bool]

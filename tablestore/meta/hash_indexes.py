@@ -9,7 +9,7 @@ import numpy as np
 
 from tablestore.errors import Corrupt
 from tablestore.format import hash_index
-from tablestore.format.index_manifest import IndexEntry
+from tablestore.format.manifests.index_manifest import IndexEntry
 from tablestore.meta.store import Store
 
 

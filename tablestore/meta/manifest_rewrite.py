@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tablestore.errors import Corrupt
-from tablestore.format import avro_blocks
-from tablestore.format.avro_blocks import Block
-from tablestore.format.manifest import ManifestFileMeta
+from tablestore.format.avro import blocks as avro_blocks
+from tablestore.format.avro.blocks import Block
+from tablestore.format.manifests.manifest import ManifestFileMeta
 from tablestore.meta.entries import Entries
 from tablestore.meta.manifests import ManifestStore, ManifestWriter
 

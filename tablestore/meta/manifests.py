@@ -18,19 +18,19 @@ import pyarrow.compute as pc
 
 from tablestore.env import Env
 from tablestore.errors import Corrupt
-from tablestore.format import index_manifest, manifest_columns
-from tablestore.format import manifest as manifest_format
 from tablestore.format.binary_row import DamagedRow
-from tablestore.format.index_manifest import IndexEntry
-from tablestore.format.manifest import (
+from tablestore.format.manifests import index_manifest, manifest_columns
+from tablestore.format.manifests import manifest as manifest_format
+from tablestore.format.manifests.index_manifest import IndexEntry
+from tablestore.format.manifests.manifest import (
     ADD,
     EMPTY_STATS,
     ManifestEntry,
     ManifestFileMeta,
 )
-from tablestore.format.partition_stats import partition_stats
+from tablestore.format.manifests.partition_stats import partition_stats
 from tablestore.format.snapshot import Snapshot
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 from tablestore.io.fileio import FileIO, LocalFileIO
 from tablestore.io.paths import TablePaths, join
 from tablestore.meta.entries import EMPTY, BucketFilter, Entries, PartitionFilter, concatenated

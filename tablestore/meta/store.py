@@ -10,11 +10,11 @@ from tablestore.env import SYSTEM, Env
 from tablestore.errors import Corrupt, NotFound
 from tablestore.format import binary_row
 from tablestore.format.binary_row import Raw
-from tablestore.format.index_manifest import IndexFileMeta
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.index_manifest import IndexFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.format.text import cast_text, legacy_text
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 from tablestore.io import external_paths
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, inside, join

@@ -14,15 +14,15 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.errors import Unsupported
-from tablestore.format import predicate
-from tablestore.format.predicate import Predicate
+from tablestore.format.predicates import predicate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.merge_function import joined
 from tablestore.meta.store import Store
 from tablestore.read import scan_mode, time_travel
 from tablestore.read.diff import plan_diff, read_diff
 from tablestore.read.incremental import Range, plan_range, read_changes
-from tablestore.read.plan import plan
+from tablestore.read.planning.plan import plan
 from tablestore.read.scan_mode import BatchStart, Diff
 from tablestore.read.split_read import ROWKIND, read_split
 

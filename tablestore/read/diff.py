@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import InvalidRequest, Unsupported
-from tablestore.format import predicate
 from tablestore.format.deletion_vector import DeletionFile
-from tablestore.format.manifest import ManifestEntry
-from tablestore.format.predicate import Predicate
+from tablestore.format.manifests.manifest import ManifestEntry
+from tablestore.format.predicates import predicate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm import interval, merge_reader
 from tablestore.lsm import keys as key_columns
@@ -29,9 +29,9 @@ from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.read.incremental import change_schema
-from tablestore.read.plan import Plan
-from tablestore.read.pruning import Filters, Pruner, selected_partitions
-from tablestore.read.split import DataSplit
+from tablestore.read.planning.plan import Plan
+from tablestore.read.planning.pruning import Filters, Pruner, selected_partitions
+from tablestore.read.planning.split import DataSplit
 from tablestore.read.split_read import ROWKIND, read_split
 from tablestore.read.support import require_readable, require_readable_files
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from tablestore.errors import Corrupt
 from tablestore.format.datafile import INDEX_SUFFIX
 from tablestore.format.file_index.reading import Selection, select
-from tablestore.format.manifest import DataFileMeta
-from tablestore.format.predicate import Predicate
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.schema import TableSchema
 from tablestore.io.paths import inside, join
 from tablestore.meta.store import Store

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from tablestore.format import datafile, evolution
 from tablestore.format.data_format import counted
-from tablestore.format.manifest import DataFileMeta
-from tablestore.format.predicate import Predicate
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.meta.store import Store
 from tablestore.read import file_index
 from tablestore.read.support import require_readable_file

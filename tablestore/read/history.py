@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tablestore.errors import InvalidRequest, NotFound
 from tablestore.format.compaction_record import CompactionRecord
-from tablestore.format.manifest import ADD, DataFileMeta
+from tablestore.format.manifests.manifest import ADD, DataFileMeta
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.lsm.history import BASE, BucketEvent
 from tablestore.meta import compaction_history

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tablestore.errors import InvalidRequest, NotFound
-from tablestore.format import predicate, rowkind
-from tablestore.format.manifest import ADD, DELETE, ManifestEntry
-from tablestore.format.parquet_schema import KIND
-from tablestore.format.predicate import Predicate
+from tablestore.format import rowkind
+from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
+from tablestore.format.parquet.schema import KIND
+from tablestore.format.predicates import predicate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import APPEND, OVERWRITE, Snapshot
 from tablestore.lsm import counted
 from tablestore.meta import changelogs
@@ -25,9 +26,9 @@ from tablestore.meta.entries import EMPTY, Entries
 from tablestore.meta.store import Store
 from tablestore.options import ChangelogProducer
 from tablestore.read.file_read import read_file
-from tablestore.read.plan import Plan
-from tablestore.read.pruning import TRUE, Filters, Pruner
-from tablestore.read.split import DataSplit, splits
+from tablestore.read.planning.plan import Plan
+from tablestore.read.planning.pruning import TRUE, Filters, Pruner
+from tablestore.read.planning.split import DataSplit, splits
 from tablestore.read.split_read import ROWKIND, read_split
 from tablestore.read.support import require_readable, require_readable_file
 from tablestore.read.time_travel import expiring

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from tablestore.errors import InvalidRequest, NotFound, Unsupported
-from tablestore.format import binary_row, deletion_vector, predicate
+from tablestore.format import binary_row, deletion_vector
 from tablestore.format.deletion_vector import DeletionFile
-from tablestore.format.manifest import DataFileMeta, ManifestEntry
-from tablestore.format.parquet_schema import kv_schema
-from tablestore.format.predicate import Predicate
+from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
+from tablestore.format.parquet.schema import kv_schema
+from tablestore.format.predicates import predicate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.key_axis import key_axis
@@ -28,8 +29,8 @@ from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.read.file_read import read_file
-from tablestore.read.inspect_files import by_bucket
-from tablestore.read.pruning import TRUE, Filters, Pruner
+from tablestore.read.inspect.files import by_bucket
+from tablestore.read.planning.pruning import TRUE, Filters, Pruner
 from tablestore.read.support import require_readable
 
 MOST_KEYS = 1_000

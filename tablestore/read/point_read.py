@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from tablestore.format import deletion_vector, evolution, predicate
+from tablestore.format import deletion_vector, evolution
 from tablestore.format.deletion_vector import DeletionFile
-from tablestore.format.predicate import Predicate, all_of, col
+from tablestore.format.predicates import predicate
+from tablestore.format.predicates.predicate import Predicate, all_of, col
 from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
@@ -42,8 +43,8 @@ from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.read import file_index
-from tablestore.read.pruning import TRUE, Filters, Pruner
-from tablestore.read.split import DataSplit, splits
+from tablestore.read.planning.pruning import TRUE, Filters, Pruner
+from tablestore.read.planning.split import DataSplit, splits
 from tablestore.read.support import require_readable, require_readable_file
 from tablestore.read.time_travel import expiring
 

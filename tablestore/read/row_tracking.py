@@ -14,12 +14,12 @@ import pyarrow as pa
 from tablestore.errors import InvalidRequest
 from tablestore.format import deletion_vector
 from tablestore.format.deletion_vector import surviving
-from tablestore.format.parquet_schema import ROW_TRACKING
+from tablestore.format.parquet.schema import ROW_TRACKING
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.append_rewriter import with_row_ids
 from tablestore.lsm.bucket_files import BucketFiles
 from tablestore.meta.store import Store
-from tablestore.read.plan import plan
+from tablestore.read.planning.plan import plan
 from tablestore.read.time_travel import expiring
 
 

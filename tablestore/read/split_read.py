@@ -14,19 +14,20 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from tablestore.format import deletion_vector, predicate, rowkind
+from tablestore.format import deletion_vector, rowkind
 from tablestore.format.deletion_vector import DeletionFile
-from tablestore.format.manifest import DataFileMeta
-from tablestore.format.parquet_schema import KIND
-from tablestore.format.predicate import Predicate
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.parquet.schema import KIND
+from tablestore.format.predicates import predicate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.lsm import counted, interval, merge_reader
 from tablestore.lsm.changelog import LowestLevel, by_level, with_level
 from tablestore.lsm.merge_function import in_table, merge_function, plain, without_retracts
 from tablestore.lsm.sorted_run import SortedRun, old_to_new
 from tablestore.meta.store import Store
 from tablestore.read.file_read import read_file
-from tablestore.read.pruning import TRUE, Filters
-from tablestore.read.split import DataSplit
+from tablestore.read.planning.pruning import TRUE, Filters
+from tablestore.read.planning.split import DataSplit
 from tablestore.read.support import require_readable
 from tablestore.read.time_travel import expiring
 

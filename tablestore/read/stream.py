@@ -16,15 +16,16 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.errors import InvalidOption, InvalidRequest, NotFound, Unsupported
-from tablestore.format import predicate, rowkind
-from tablestore.format.predicate import Predicate
+from tablestore.format import rowkind
+from tablestore.format.predicates import predicate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import changelogs, consumers
 from tablestore.meta.store import Store
 from tablestore.options import ChangelogProducer, MergeEngine
 from tablestore.read import scan_mode, time_travel
 from tablestore.read.incremental import change_schema, changed_entries, snapshot_changes, tells_overwrite
-from tablestore.read.plan import plan
+from tablestore.read.planning.plan import plan
 from tablestore.read.split_read import read_split
 from tablestore.read.support import require_readable
 

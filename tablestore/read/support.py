@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from tablestore.errors import Unsupported
 from tablestore.format.file_spec import FORMATS, file_format
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
-from tablestore.format.types import to_arrow
+from tablestore.format.types.arrow_types import to_arrow
 from tablestore.lsm.counted import require_counts
 from tablestore.meta.entries import Entries
 from tablestore.options import TableOptions

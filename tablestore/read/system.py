@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tablestore.errors import NotFound
-from tablestore.format.predicate import Predicate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
 from tablestore.read import audit, row_tracking, scan_mode
-from tablestore.read.inspect import Inspect
-from tablestore.read.plan import plan
+from tablestore.read.inspect.inspect import Inspect
+from tablestore.read.planning.plan import plan
 from tablestore.read.split_read import read_split
 
 Batches = Callable[[Store, Predicate | None], Iterator[pa.RecordBatch]]

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tablestore.format import commit_message
-from tablestore.format.predicate import Predicate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.table.bucket_choice import Buckets, PartitionChoice
 from tablestore.table.catalog import open_table
 from tablestore.table.engine import compact_bucket

@@ -32,9 +32,9 @@ from pyspark.sql.types import StringType, StructType
 
 from tablestore.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format import rowkind
-from tablestore.format.predicate import Predicate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.io.s3_options import is_s3_key
-from tablestore.read.split import DataSplit, apart
+from tablestore.read.planning.split import DataSplit, apart
 from tablestore.spark.exchange import arrow_schema, for_spark, predicate_of, spark_schema
 from tablestore.spark.frames import written
 from tablestore.spark.ingest import SEQUENCE_SPAN

@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from tablestore.errors import InvalidRequest, SchemaMismatch, Unsupported
-from tablestore.format.predicate import (
+from tablestore.format.predicates.predicate import (
     Always,
     And,
     Compare,
@@ -30,7 +30,7 @@ from tablestore.format.predicate import (
     col,
 )
 from tablestore.format.schema import TableSchema
-from tablestore.format.types import DataType, to_arrow
+from tablestore.format.types.arrow_types import DataType, to_arrow
 
 _WIDE = Context(prec=76)
 _EXACT = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_string, pa.types.is_date, pa.types.is_boolean)

@@ -19,12 +19,12 @@ from pyspark.sql.types import StructType
 
 from tablestore.errors import NotFound
 from tablestore.format import rowkind
-from tablestore.format.parquet_schema import KIND
-from tablestore.format.predicate import Predicate, bind
+from tablestore.format.parquet.schema import KIND
+from tablestore.format.predicates.predicate import Predicate, bind
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import is_object_location
 from tablestore.io.routed import reach_of
-from tablestore.read.split import DataSplit, apart
+from tablestore.read.planning.split import DataSplit, apart
 from tablestore.spark.exchange import spark_condition, spark_schema
 from tablestore.spark.ingest import SEQUENCE_SPAN
 from tablestore.table.catalog import open_table

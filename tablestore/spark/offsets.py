@@ -18,11 +18,11 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidRequest, NotFound
 from tablestore.format import rowkind
-from tablestore.format.predicate import Predicate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.io.paths import location
 from tablestore.meta.store import Store
 from tablestore.read.incremental import changed_entries, snapshot_changes, snapshots_between
-from tablestore.read.split import DataSplit
+from tablestore.read.planning.split import DataSplit
 from tablestore.read.split_read import read_split
 from tablestore.read.stream import require_streamable
 from tablestore.spark.ingest import FULL_PHASE, PHASE

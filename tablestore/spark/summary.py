@@ -25,7 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tablestore.errors import InvalidRequest
 from tablestore.format import rowkind
-from tablestore.format.predicate import Predicate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.spark.checkpoint import origin_of
 from tablestore.spark.feed_source import decode_piece
 from tablestore.table.catalog import open_table

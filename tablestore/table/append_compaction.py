@@ -13,7 +13,7 @@ from functools import partial
 
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.deletion_vector import DeletionVector
-from tablestore.format.index_manifest import DELETION_VECTORS, IndexFileMeta
+from tablestore.format.manifests.index_manifest import DELETION_VECTORS, IndexFileMeta
 from tablestore.lsm import append_compaction
 from tablestore.lsm.append_compaction import AppendCompaction
 from tablestore.lsm.append_rewriter import combine

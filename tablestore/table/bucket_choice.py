@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from tablestore.errors import InvalidRequest
-from tablestore.format import predicate
-from tablestore.format.predicate import Predicate
+from tablestore.format.predicates import predicate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
-from tablestore.read import sections
-from tablestore.read.pruning import Filters, Pruner, selected_partitions
+from tablestore.read.planning import sections
+from tablestore.read.planning.pruning import Filters, Pruner, selected_partitions
 
 PartitionChoice = Mapping[str, Any] | str | None
 Buckets = int | Iterable[int] | None

@@ -19,7 +19,7 @@ from tablestore.env import SYSTEM, Env
 from tablestore.errors import AlreadyExists, InvalidRequest, NotFound, SchemaMismatch, Unsupported
 from tablestore.format.option_columns import require_columns_exist
 from tablestore.format.schema import TableSchema, create_schema
-from tablestore.format.types import DataField, DataType, as_type, from_arrow
+from tablestore.format.types.arrow_types import DataField, DataType, as_type, from_arrow
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import checked_name, location
 from tablestore.io.routed import file_io_for

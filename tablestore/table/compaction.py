@@ -19,9 +19,9 @@ from tablestore.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format import commit_message
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.compaction_record import counts_of
-from tablestore.format.index_manifest import IndexFileMeta
-from tablestore.format.manifest import ADD, DataFileMeta
-from tablestore.format.predicate import Predicate
+from tablestore.format.manifests.index_manifest import IndexFileMeta
+from tablestore.format.manifests.manifest import ADD, DataFileMeta
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import COMPACT
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm import compact_task

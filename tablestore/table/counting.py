@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tablestore.format.predicate import Predicate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.lsm import counted
 from tablestore.meta.store import Store
-from tablestore.read.plan import plan
+from tablestore.read.planning.plan import plan
 from tablestore.read.split_read import read_split
 from tablestore.table.deleting import again
 from tablestore.write.commit import CommitRequest, Committed, Committer

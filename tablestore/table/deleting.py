@@ -17,16 +17,17 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.errors import CommitConflict
-from tablestore.format import deletion_vector, predicate
+from tablestore.format import deletion_vector
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.deletion_vector import DeletionVector
-from tablestore.format.manifest import DataFileMeta
-from tablestore.format.predicate import Predicate
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.predicates import predicate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.meta.store import Store
 from tablestore.read.file_read import read_file
-from tablestore.read.plan import Plan, plan
-from tablestore.read.pruning import TRUE, Filters
-from tablestore.read.split import DataSplit
+from tablestore.read.planning.plan import Plan, plan
+from tablestore.read.planning.pruning import TRUE, Filters
+from tablestore.read.planning.split import DataSplit
 from tablestore.table.bucket_choice import partition_filter
 from tablestore.write.commit import Committed, Committer
 from tablestore.write.delete import DeletionMarks, require_deletable, with_values

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from tablestore.meta.store import Store
-from tablestore.read.plan import plan
+from tablestore.read.planning.plan import plan
 from tablestore.read.split_read import read_split
 
 

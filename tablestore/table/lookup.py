@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import SchemaMismatch
-from tablestore.format import literal, predicate
-from tablestore.format.predicate import Compare, Predicate, all_of, col
+from tablestore.format.predicates import literal, predicate
+from tablestore.format.predicates.predicate import Compare, Predicate, all_of, col
 from tablestore.format.snapshot import Snapshot
-from tablestore.format.types import arrow_schema
+from tablestore.format.types.arrow_types import arrow_schema
 from tablestore.lsm import keys as key_columns
 from tablestore.meta.store import Store
 from tablestore.read.point_read import PointReader

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from tablestore.errors import InvalidRequest
 from tablestore.format import rowkind
-from tablestore.format.parquet_schema import KIND, SEQUENCE
+from tablestore.format.parquet.schema import KIND, SEQUENCE
 from tablestore.format.schema import TableSchema, create_schema
-from tablestore.format.types import DataField, from_arrow
+from tablestore.format.types.arrow_types import DataField, from_arrow
 from tablestore.lsm import keys as key_columns
 from tablestore.lsm.merge.validate import validate
 from tablestore.lsm.merging import Merging, Run, merged_steps

@@ -25,9 +25,10 @@ import pyarrow as pa
 
 from tablestore.env import SYSTEM
 from tablestore.errors import InvalidRequest, NotFound, Unsupported
-from tablestore.format import predicate, rowkind
-from tablestore.format.manifest import ADD
-from tablestore.format.predicate import Predicate
+from tablestore.format import rowkind
+from tablestore.format.manifests.manifest import ADD
+from tablestore.format.predicates import predicate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.schema import create_schema
 from tablestore.format.snapshot import APPEND
 from tablestore.io.fileio import LocalFileIO
@@ -42,9 +43,9 @@ from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.store import Store
 from tablestore.options import ChangelogProducer, MergeEngine
 from tablestore.read.incremental import change_schema, snapshot_changes
-from tablestore.read.plan import plan
-from tablestore.read.pruning import TRUE, Filters, Pruner
-from tablestore.read.split import splits
+from tablestore.read.planning.plan import plan
+from tablestore.read.planning.pruning import TRUE, Filters, Pruner
+from tablestore.read.planning.split import splits
 from tablestore.read.split_read import read_split
 from tablestore.read.stream import Change, Start, StateSize, require_streamable, stream, with_level_0
 from tablestore.table import overwriting

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable
 
 from tablestore.errors import Corrupt, InvalidRequest
 from tablestore.format.commit_message import CommitMessage
-from tablestore.format.manifest import DataFileMeta, ManifestEntry
-from tablestore.format.parquet_schema import KIND
+from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
+from tablestore.format.parquet.schema import KIND
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm import quantities
 from tablestore.lsm.bucket_files import BucketFiles

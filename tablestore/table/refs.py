@@ -15,7 +15,7 @@ from tablestore.meta import consumers, refs
 from tablestore.meta.refs import Tag
 from tablestore.meta.store import Store
 from tablestore.options import duration_ms
-from tablestore.read.inspect import Inspect
+from tablestore.read.inspect.inspect import Inspect
 from tablestore.write import branches, tags
 from tablestore.write.tags import Removed
 

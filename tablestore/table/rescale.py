@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tablestore.errors import InvalidRequest
-from tablestore.format.predicate import Predicate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.meta.store import Store
-from tablestore.read.plan import plan
+from tablestore.read.planning.plan import plan
 from tablestore.read.split_read import read_split
 from tablestore.table.overwriting import Chooser, overwrite
 from tablestore.write.bucket_mode import BucketMode

@@ -13,18 +13,18 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.errors import InvalidRequest, NotFound
-from tablestore.format.predicate import Predicate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
-from tablestore.format.types import arrow_schema
+from tablestore.format.types.arrow_types import arrow_schema
 from tablestore.lsm import counted
 from tablestore.meta.store import Store
 from tablestore.read import parallel, time_travel
-from tablestore.read import plan as planning
 from tablestore.read.diff import DiffSplit, plan_diff, read_diff
 from tablestore.read.incremental import ChangeSplit, Range, plan_range, read_changes
-from tablestore.read.plan import Explanation, Plan
+from tablestore.read.planning import plan as planning
+from tablestore.read.planning.plan import Explanation, Plan
+from tablestore.read.planning.split import DataSplit
 from tablestore.read.scan_mode import BatchStart, Diff
-from tablestore.read.split import DataSplit
 from tablestore.read.split_read import read_split
 from tablestore.table.lazy_read import LazyRead
 

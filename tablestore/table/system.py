@@ -14,15 +14,15 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.errors import InvalidRequest, NotFound
-from tablestore.format import predicate
-from tablestore.format.predicate import Predicate
+from tablestore.format.predicates import predicate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import Snapshot
-from tablestore.format.types import DataField, from_arrow
+from tablestore.format.types.arrow_types import DataField, from_arrow
 from tablestore.meta.store import Store
 from tablestore.read import system
-from tablestore.read.inspect_files import made
-from tablestore.read.inspect_partitions import PARTITIONS, partitions
+from tablestore.read.inspect.files import made
+from tablestore.read.inspect.partitions import PARTITIONS, partitions
 from tablestore.read.system import Source
 from tablestore.table.lazy_read import LazyRead
 from tablestore.table.scan import column_names

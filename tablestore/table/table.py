@@ -24,7 +24,7 @@ from tablestore.errors import (
     UnsupportedAttribute,
 )
 from tablestore.format import commit_message, rowkind, schema_change
-from tablestore.format.predicate import Predicate, all_of, col
+from tablestore.format.predicates.predicate import Predicate, all_of, col
 from tablestore.format.schema import ROW_COUNT_OPTION
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.lsm.merge.validate import require_deletable, update_kinds
@@ -35,9 +35,9 @@ from tablestore.meta.refs import MAIN
 from tablestore.meta.store import Store
 from tablestore.options import as_text, current_names, refuse_near_misses
 from tablestore.read import scan_mode, time_travel
-from tablestore.read.check import Violation, check
-from tablestore.read.inspect import Inspect
-from tablestore.read.split import DataSplit
+from tablestore.read.check.check import Violation, check
+from tablestore.read.inspect.inspect import Inspect
+from tablestore.read.planning.split import DataSplit
 from tablestore.read.stream import Change, with_level_0
 from tablestore.table import (
     change_log,

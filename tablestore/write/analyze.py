@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from tablestore.format import binary_row, hashing
 from tablestore.format.text import cast_text
-from tablestore.format.types import DataField, DataType
+from tablestore.format.types.arrow_types import DataField, DataType
 from tablestore.meta.statistics import ColumnStatistics
 
 EXACT_DISTINCT = 65_536

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from tablestore.format import binary_row, hashing
 from tablestore.format.schema import TableSchema
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 from tablestore.options import TableOptions
 
 BATCH_ROWS = 262_144

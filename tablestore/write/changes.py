@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.compaction_record import CompactionRecord
-from tablestore.format.index_manifest import DELETION_VECTORS, IndexEntry, IndexFileMeta
-from tablestore.format.manifest import ADD, APPEND_SOURCE, DELETE, DataFileMeta, ManifestEntry
+from tablestore.format.manifests.index_manifest import DELETION_VECTORS, IndexEntry, IndexFileMeta
+from tablestore.format.manifests.manifest import ADD, APPEND_SOURCE, DELETE, DataFileMeta, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.meta.manifests import ManifestStore

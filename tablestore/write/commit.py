@@ -15,8 +15,8 @@ from dataclasses import replace
 
 from tablestore.errors import CommitConflict, CommitUnknown, Corrupt, NotFound, TablestoreError
 from tablestore.format.commit_message import CommitMessage
-from tablestore.format.index_manifest import DELETION_VECTORS
-from tablestore.format.manifest import ADD, DELETE, ManifestEntry
+from tablestore.format.manifests.index_manifest import DELETION_VECTORS
+from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
 from tablestore.format.snapshot import ANALYZE, APPEND, COMPACT, OVERWRITE, Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm import stalls

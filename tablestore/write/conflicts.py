@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from tablestore.format.index_manifest import IndexEntry
-from tablestore.format.manifest import ADD, DELETE, ManifestEntry
+from tablestore.format.manifests.index_manifest import IndexEntry
+from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
 from tablestore.io.paths import POSTPONE_BUCKET
 
 

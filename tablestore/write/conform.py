@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import SchemaMismatch, Unsupported
-from tablestore.format import casts
-from tablestore.format.nested import Lists, joined, lists, struct_nulls, struct_of
 from tablestore.format.schema import TableSchema
-from tablestore.format.types import MAX_LENGTH, STRING, DataField, DataType, to_arrow
+from tablestore.format.types import casts
+from tablestore.format.types.arrow_types import MAX_LENGTH, STRING, DataField, DataType, to_arrow
+from tablestore.format.types.nested import Lists, joined, lists, struct_nulls, struct_of
 
 _NOTHING = "; nothing was written"
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from tablestore.errors import InvalidRequest
 from tablestore.format import rowkind
-from tablestore.format.parquet_schema import KIND
+from tablestore.format.parquet.schema import KIND
 from tablestore.io.scratch import Scratch
 from tablestore.lsm import keys as key_columns
 from tablestore.meta.store import Store

@@ -21,7 +21,7 @@ from tablestore.errors import InvalidRequest, SchemaMismatch, TablestoreError
 from tablestore.format import deletion_vector
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.deletion_vector import DeletionFile, DeletionVector
-from tablestore.format.index_manifest import DELETION_VECTORS, DvRange, IndexEntry, IndexFileMeta
+from tablestore.format.manifests.index_manifest import DELETION_VECTORS, DvRange, IndexEntry, IndexFileMeta
 from tablestore.meta.store import Store
 
 log = logging.getLogger(__name__)

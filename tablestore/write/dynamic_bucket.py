@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidRequest
 from tablestore.format import hash_index, hashing
-from tablestore.format.index_manifest import HASH, IndexEntry, IndexFileMeta
-from tablestore.format.manifest import ADD
+from tablestore.format.manifests.index_manifest import HASH, IndexEntry, IndexFileMeta
+from tablestore.format.manifests.manifest import ADD
 from tablestore.meta.hash_indexes import read_hashes
 from tablestore.meta.store import Store
 from tablestore.options import TableOptions

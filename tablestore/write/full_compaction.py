@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tablestore.errors import NotFound
-from tablestore.format.manifest import ADD
+from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.meta.store import Store
 from tablestore.options import ChangelogProducer, TableOptions

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tablestore.errors import Unsupported
 from tablestore.format import hashing
-from tablestore.format.types import DataField
+from tablestore.format.types.arrow_types import DataField
 from tablestore.io.scratch import Scratch
 from tablestore.lsm import keys as key_columns
 

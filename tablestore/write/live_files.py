@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.meta.entries import Entries

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tablestore.format.manifest import ADD, ManifestFileMeta
+from tablestore.format.manifests.manifest import ADD, ManifestFileMeta
 from tablestore.meta.manifest_rewrite import rewritten
 from tablestore.meta.manifests import ManifestStore, ManifestWriter
 from tablestore.options import TableOptions

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tablestore.errors import InvalidRequest
-from tablestore.format import compaction_record, index_manifest
-from tablestore.format.manifest import ADD, ManifestEntry, ManifestFileMeta
+from tablestore.format import compaction_record
+from tablestore.format.manifests import index_manifest
+from tablestore.format.manifests.manifest import ADD, ManifestEntry, ManifestFileMeta
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import positions
 from tablestore.meta.manifests import ManifestWriter

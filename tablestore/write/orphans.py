@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tablestore.errors import InvalidRequest, TablestoreError
-from tablestore.format.manifest import ManifestEntry, ManifestFileMeta
+from tablestore.format.manifests.manifest import ManifestEntry, ManifestFileMeta
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.fileio import FileStatus
 from tablestore.io.paths import join

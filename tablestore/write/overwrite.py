@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from tablestore.format.commit_message import CommitMessage
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 
 KeyOrder = Callable[[bytes], Any]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tablestore.errors import Corrupt
-from tablestore.format.manifest import ADD, ManifestEntry
+from tablestore.format.manifests.manifest import ADD, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import inside
 from tablestore.meta.store import Store

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 
 from tablestore.errors import NotFound, TablestoreError
-from tablestore.format.manifest import ADD, ManifestFileMeta
+from tablestore.format.manifests.manifest import ADD, ManifestFileMeta
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from tablestore.format.index_manifest import IndexFileMeta
+from tablestore.format.manifests.index_manifest import IndexFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.options import TableOptions

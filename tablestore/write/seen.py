@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from tablestore.format.commit_message import CommitMessage
-from tablestore.format.manifest import ADD
+from tablestore.format.manifests.manifest import ADD
 from tablestore.meta.store import Store
 
 Place = tuple[bytes, int]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tablestore.errors import InvalidOption, Unsupported
 from tablestore.format.datafile import require_storable
 from tablestore.format.schema import TableSchema
-from tablestore.format.types import to_arrow
+from tablestore.format.types.arrow_types import to_arrow
 from tablestore.io.external_paths import ExternalPaths
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.changelog_rules import require_changelog

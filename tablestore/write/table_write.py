@@ -24,8 +24,8 @@ import pyarrow as pa
 from tablestore.errors import CommitConflict, SchemaMismatch, Unavailable
 from tablestore.format import rowkind
 from tablestore.format.commit_message import CommitMessage
-from tablestore.format.index_manifest import IndexFileMeta
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.index_manifest import IndexFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.io.paths import POSTPONE_BUCKET, inside, join
 from tablestore.lsm.append_writer import AppendWriter, require_inserts

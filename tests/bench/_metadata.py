@@ -12,8 +12,8 @@ from pathlib import Path
 import tablestore as ts
 from tablestore.format import binary_row
 from tablestore.format.commit_message import CommitMessage
-from tablestore.format.manifest import DataFileMeta, SimpleStats
-from tablestore.format.types import BIGINT, INT, STRING, DataType
+from tablestore.format.manifests.manifest import DataFileMeta, SimpleStats
+from tablestore.format.types.arrow_types import BIGINT, INT, STRING, DataType
 from tablestore.write.commit import CommitRequest, Committer
 
 FOREVER = {"snapshot.num-retained.min": 10_000_000, "write-only": True}

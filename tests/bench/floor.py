@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import tablestore as ts
-from tablestore.format import encodings
 from tablestore.format.datafile import DataFileWriter
+from tablestore.format.parquet import encodings
 from tablestore.lsm.write_buffer import SortedRows, WriteBuffer
 from tablestore.write import bucketing, table_write
 from tablestore.write.commit import Committer

@@ -21,10 +21,10 @@ import numpy as np
 import polars
 import pyarrow as pa
 
-from tablestore.format.parquet_schema import kv_schema
+from tablestore.format.parquet.schema import kv_schema
 from tablestore.format.schema import TableSchema
-from tablestore.format.type_text import parse_type
-from tablestore.format.types import DataField, to_arrow
+from tablestore.format.types.arrow_types import DataField, to_arrow
+from tablestore.format.types.type_text import parse_type
 from tablestore.lsm.merge_function import grouped, merge_function
 from tablestore.options import TableOptions
 from tests.bench import _report

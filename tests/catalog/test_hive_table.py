@@ -7,7 +7,7 @@ import pytest
 from tablestore.catalog import hive_table
 from tablestore.errors import Unsupported
 from tablestore.format.schema import TableSchema, create_schema
-from tablestore.format.types import DataField, parse_type
+from tablestore.format.types.arrow_types import DataField, parse_type
 
 
 def schema_of(columns: dict[str, str], **more: object) -> TableSchema:

@@ -7,7 +7,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
-from tablestore.format.types import DataType, parse_type, to_arrow
+from tablestore.format.types.arrow_types import DataType, parse_type, to_arrow
 
 DAY_MS = 86_400_000
 PRIMITIVES = {

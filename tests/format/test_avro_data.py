@@ -14,10 +14,12 @@ import pyarrow as pa
 import pytest
 
 from tablestore.errors import Corrupt, InvalidOption
-from tablestore.format import avro_data, avro_encode, avro_schema
-from tablestore.format.avro_data import AvroEncoder
+from tablestore.format.avro import data as avro_data
+from tablestore.format.avro import encode as avro_encode
+from tablestore.format.avro import schema as avro_schema
+from tablestore.format.avro.data import AvroEncoder
 from tablestore.format.file_spec import FileSpec
-from tablestore.format.types import BIGINT, STRING, DataField, DataType, parse_type
+from tablestore.format.types.arrow_types import BIGINT, STRING, DataField, DataType, parse_type
 from tablestore.io.fileio import LocalFileIO
 from tablestore.options import TableOptions
 from tests.format import samples

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tablestore.errors import Corrupt
 from tablestore.format import binary_row, hashing
-from tablestore.format.types import parse_type, to_arrow
+from tablestore.format.types.arrow_types import parse_type, to_arrow
 
 BYTES10 = bytes(range(10))
 STAMP = dt.datetime(2024, 1, 2, 3, 4, 5, 678901)

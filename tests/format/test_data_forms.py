@@ -15,10 +15,10 @@ from tablestore.errors import InvalidOption, SchemaMismatch, Unsupported
 from tablestore.format import datafile
 from tablestore.format.datafile import DataFileWriter, WrittenFile
 from tablestore.format.file_spec import FileSpec, file_format
-from tablestore.format.parquet_schema import KIND, ROW_ID, ROW_TRACKING, SEQUENCE
-from tablestore.format.predicate import bind, col
+from tablestore.format.parquet.schema import KIND, ROW_ID, ROW_TRACKING, SEQUENCE
+from tablestore.format.predicates.predicate import bind, col
 from tablestore.format.schema import TableSchema, create_schema
-from tablestore.format.types import BIGINT, INT, STRING, DataField, DataType, parse_type
+from tablestore.format.types.arrow_types import BIGINT, INT, STRING, DataField, DataType, parse_type
 from tablestore.io.fileio import LocalFileIO
 from tablestore.options import TableOptions
 from tests.format import samples

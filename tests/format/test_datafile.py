@@ -14,13 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from tablestore.errors import Corrupt, InvalidOption, SchemaMismatch, Unavailable
-from tablestore.format import binary_row, datafile, literal, manifest, stats
-from tablestore.format import types as t
+from tablestore.format import binary_row, datafile, stats
 from tablestore.format.datafile import DataFileWriter, WrittenFile
-from tablestore.format.parquet_schema import KIND, SEQUENCE, kv_schema
-from tablestore.format.predicate import bind, col
+from tablestore.format.manifests import manifest
+from tablestore.format.parquet.schema import KIND, SEQUENCE, kv_schema
+from tablestore.format.predicates import literal
+from tablestore.format.predicates.predicate import bind, col
 from tablestore.format.schema import TableSchema, create_schema, from_json
-from tablestore.format.types import DataField
+from tablestore.format.types import arrow_types as t
+from tablestore.format.types.arrow_types import DataField
 from tablestore.io.fileio import LocalFileIO
 from tablestore.options import TableOptions
 

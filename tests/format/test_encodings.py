@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tablestore.format import encodings
+from tablestore.format.parquet import encodings
 
 
 def columns(rows: int) -> pa.Table:

@@ -10,14 +10,16 @@ import pyarrow as pa
 import pytest
 
 from tablestore.errors import SchemaMismatch, Unsupported
-from tablestore.format import datafile, literal, manifest
-from tablestore.format import types as t
+from tablestore.format import datafile
 from tablestore.format.evolution import evolve, evolve_predicate, projection
-from tablestore.format.parquet_schema import kv_schema
-from tablestore.format.predicate import Always, bind, col, may_match
+from tablestore.format.manifests import manifest
+from tablestore.format.parquet.schema import kv_schema
+from tablestore.format.predicates import literal
+from tablestore.format.predicates.predicate import Always, bind, col, may_match
 from tablestore.format.schema import TableSchema, from_json
 from tablestore.format.stats import ColumnStats
-from tablestore.format.types import DataField, DataType
+from tablestore.format.types import arrow_types as t
+from tablestore.format.types.arrow_types import DataField, DataType
 from tablestore.io.fileio import LocalFileIO
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "paimon" / "warehouse" / "g.db" / "schema_evolution"

@@ -13,13 +13,14 @@ import pyarrow as pa
 import pytest
 
 from tablestore.errors import Corrupt, InvalidOption, SchemaMismatch, Unsupported
-from tablestore.format import datafile, predicate
+from tablestore.format import datafile
 from tablestore.format.file_index import bitmap, bloom, bsi, container, hashes, range_bitmap, reading
 from tablestore.format.file_index.container import Container
 from tablestore.format.file_index.writing import KINDS, FileIndexes, index_specs
-from tablestore.format.predicate import col
+from tablestore.format.predicates import predicate
+from tablestore.format.predicates.predicate import col
 from tablestore.format.schema import TableSchema, create_schema, from_json
-from tablestore.format.types import DataField, DataType
+from tablestore.format.types.arrow_types import DataField, DataType
 from tablestore.io.fileio import LocalFileIO
 from tests.format import samples
 

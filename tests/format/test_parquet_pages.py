@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tablestore.format import thrift_compact as thrift
-from tablestore.format.parquet_pages import Layout, _indexed, _walked
+from tablestore.format.parquet import thrift_compact as thrift
+from tablestore.format.parquet.pages import Layout, _indexed, _walked
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ROWS = 5_000

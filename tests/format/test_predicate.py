@@ -18,12 +18,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore.errors import InvalidRequest, NotFound, SchemaMismatch
-from tablestore.format import literal
-from tablestore.format import predicate as pr
-from tablestore.format import types as t
-from tablestore.format.predicate import Always, In, IsNull, Predicate, bind, col, conjuncts, mask, may_match
+from tablestore.format.predicates import literal
+from tablestore.format.predicates import predicate as pr
+from tablestore.format.predicates.predicate import (
+    Always,
+    In,
+    IsNull,
+    Predicate,
+    bind,
+    col,
+    conjuncts,
+    mask,
+    may_match,
+)
 from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.stats import ColumnStats
+from tablestore.format.types import arrow_types as t
 
 COLUMNS = {
     "i": t.INT,

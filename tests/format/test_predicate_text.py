@@ -8,11 +8,11 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import NotFound, SchemaMismatch
-from tablestore.format import predicate
-from tablestore.format.predicate import Always, Predicate, all_of, any_of, col
-from tablestore.format.predicate_text import SyntaxProblem, parse
+from tablestore.format.predicates import predicate
+from tablestore.format.predicates.predicate import Always, Predicate, all_of, any_of, col
+from tablestore.format.predicates.predicate_text import SyntaxProblem, parse
 from tablestore.format.schema import TableSchema
-from tablestore.format.types import DataField
+from tablestore.format.types.arrow_types import DataField
 
 TYPES = {"k": ts.BIGINT, "d": ts.DATE, "t": ts.TIMESTAMP(6), "s": ts.STRING, "f": ts.DOUBLE, "b": ts.BOOLEAN}
 TYPES["m"] = ts.DECIMAL(12, 2)

@@ -10,7 +10,7 @@ import pytest
 import tablestore as ts
 from tablestore.errors import Corrupt
 from tablestore.format.schema import TableSchema, create_schema, from_json, to_json
-from tablestore.format.types import DataField, DataType
+from tablestore.format.types.arrow_types import DataField, DataType
 
 GOLDEN = sorted(Path(__file__).parents[1].glob("golden/paimon-java/**/schema/schema-*"))
 

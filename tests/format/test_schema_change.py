@@ -10,7 +10,7 @@ import tablestore as ts
 from tablestore.errors import AlreadyExists, InvalidOption, InvalidRequest, NotFound, SchemaMismatch
 from tablestore.format import schema_change as sc
 from tablestore.format.schema import TableSchema, create_schema
-from tablestore.format.types import DataField, DataType
+from tablestore.format.types.arrow_types import DataField, DataType
 
 COLUMNS = {
     "k": ts.INT,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tablestore as ts
 from tablestore.errors import InvalidRequest, Unsupported
-from tablestore.format.types import DataField, from_arrow, parse_type, to_arrow
+from tablestore.format.types.arrow_types import DataField, from_arrow, parse_type, to_arrow
 
 SAME = [
     "BOOLEAN",

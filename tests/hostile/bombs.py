@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tablestore.errors import Corrupt
-from tablestore.format import manifest, manifest_columns
+from tablestore.format.manifests import manifest, manifest_columns
 
 MEMORY = 5 << 30
 SECONDS = 30

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
-from tablestore.format import index_manifest, manifest
-from tablestore.format.index_manifest import DvRange, IndexFileMeta
-from tablestore.format.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta, SimpleStats
+from tablestore.format.manifests import index_manifest, manifest
+from tablestore.format.manifests.index_manifest import DvRange, IndexFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta, SimpleStats
 
 HUGE_VARINTS = (
     b"\xfe" + b"\xff" * 8 + b"\x01",

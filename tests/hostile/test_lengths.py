@@ -17,10 +17,12 @@ import fastavro
 import pytest
 
 from tablestore.errors import Corrupt
-from tablestore.format import avro, commit_message, deletion_vector, hash_index, index_manifest, manifest
+from tablestore.format import commit_message, deletion_vector, hash_index
 from tablestore.format import schema as schema_format
 from tablestore.format import snapshot as snapshot_format
+from tablestore.format.avro import container as avro
 from tablestore.format.deletion_vector import DeletionFile
+from tablestore.format.manifests import index_manifest, manifest
 from tablestore.io.fileio import LocalFileIO
 from tests.hostile.bombs import BOMBS, container
 

@@ -22,7 +22,7 @@ from typing import Any
 import tablestore as ts
 from tablestore.errors import Corrupt, TablestoreError, Unsupported
 from tablestore.meta import manifest_cache
-from tablestore.read.check import examine
+from tablestore.read.check.check import examine
 from tests.hostile.damage import hostile
 
 MEMORY = 6 << 30  # address space; Arrow and Polars reserve a good part of it

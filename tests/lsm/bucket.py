@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from tablestore.env import Env
 from tablestore.format.commit_message import CommitMessage
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema, create_schema
-from tablestore.format.types import BIGINT, STRING, DataField
+from tablestore.format.types.arrow_types import BIGINT, STRING, DataField
 from tablestore.io.fileio import LocalFileIO
 from tablestore.lsm import interval
 from tablestore.lsm.bucket_files import BucketFiles

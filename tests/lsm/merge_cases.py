@@ -26,7 +26,7 @@ from typing import Any
 import pyarrow as pa
 
 import tablestore as ts
-from tablestore.format.type_text import parse_type
+from tablestore.format.types.type_text import parse_type
 
 FILE = Path(__file__).parent / "merge_engines.txt"
 KINDS = {"I": "+I", "U": "+U", "B": "-U", "D": "-D"}

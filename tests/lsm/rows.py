@@ -12,8 +12,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from tablestore.format import binary_row
-from tablestore.format.parquet_schema import KIND, SEQUENCE
-from tablestore.format.types import (
+from tablestore.format.parquet.schema import KIND, SEQUENCE
+from tablestore.format.types.arrow_types import (
     BIGINT,
     BOOLEAN,
     BYTES,

@@ -13,9 +13,9 @@ import pytest
 
 from tablestore.env import Env
 from tablestore.errors import Corrupt, InvalidOption, TablestoreError, Unsupported
-from tablestore.format.manifest import COMPACT_SOURCE
+from tablestore.format.manifests.manifest import COMPACT_SOURCE
 from tablestore.format.schema import create_schema
-from tablestore.format.types import BIGINT, STRING, DataField
+from tablestore.format.types.arrow_types import BIGINT, STRING, DataField
 from tablestore.io import external_paths
 from tablestore.io.external_paths import ExternalPaths
 from tablestore.io.fileio import LocalFileIO

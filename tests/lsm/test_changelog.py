@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore.format.schema import create_schema
-from tablestore.format.types import BIGINT, INT, DataField
+from tablestore.format.types.arrow_types import BIGINT, INT, DataField
 from tablestore.lsm import changelog
 from tablestore.lsm import keys as key_columns
 from tablestore.lsm.changelog import Telling, Window, with_level

@@ -9,7 +9,7 @@ import pytest
 
 from tablestore.env import Env
 from tablestore.errors import Unavailable
-from tablestore.format.index_manifest import HASH, IndexFileMeta
+from tablestore.format.manifests.index_manifest import HASH, IndexFileMeta
 from tablestore.io.fileio import LocalFileIO
 from tablestore.lsm.deletions import BucketDeletions
 from tests.faults import FaultyIO

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablestore.format.types import BIGINT
+from tablestore.format.types.arrow_types import BIGINT
 from tablestore.lsm.interval import key_order, partition
 from tests.lsm.trees import KEY, data_file
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tablestore.errors import SchemaMismatch, Unsupported
 from tablestore.format import binary_row
-from tablestore.format.types import BIGINT, DOUBLE, INT, STRING, DataType, parse_type
+from tablestore.format.types.arrow_types import BIGINT, DOUBLE, INT, STRING, DataType, parse_type
 from tablestore.lsm import keys
 from tests.lsm.rows import RAW, array_of
 

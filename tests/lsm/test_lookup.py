@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tablestore.format.types import BIGINT, INT, STRING, DataField
+from tablestore.format.types.arrow_types import BIGINT, INT, STRING, DataField
 from tablestore.lsm import keys as key_columns
 from tablestore.lsm.bucket_files import FileNames, RollingWriter, write_all
 from tablestore.lsm.deletions import BucketDeletions

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pytest
 
 from tablestore.errors import CannotMerge
-from tablestore.format.parquet_schema import kv_schema
+from tablestore.format.parquet.schema import kv_schema
 from tablestore.format.schema import TableSchema
-from tablestore.format.type_text import parse_type
-from tablestore.format.types import DataField
+from tablestore.format.types.arrow_types import DataField
+from tablestore.format.types.type_text import parse_type
 from tablestore.lsm import keys
 from tablestore.lsm.merge_function import grouped, merge_function
 from tablestore.options import TableOptions

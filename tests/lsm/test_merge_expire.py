@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 from tests.faults import SimEnv
 
 DAY = 86_400

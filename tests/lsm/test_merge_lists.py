@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tablestore.format.type_text import parse_type
-from tablestore.format.types import DataField, to_arrow
+from tablestore.format.types.arrow_types import DataField, to_arrow
+from tablestore.format.types.type_text import parse_type
 from tablestore.lsm.merge import lists, tables
 from tablestore.lsm.merge.functions import aggregator
 from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Failures, Walk

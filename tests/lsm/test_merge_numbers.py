@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tablestore.format.type_text import parse_type
-from tablestore.format.types import to_arrow
+from tablestore.format.types.arrow_types import to_arrow
+from tablestore.format.types.type_text import parse_type
 from tablestore.lsm.merge import numbers
 from tablestore.lsm.merge.numbers import Product
 from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Failures, Walk

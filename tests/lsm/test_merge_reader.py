@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore.format import rowkind
-from tablestore.format.types import BIGINT, INT
+from tablestore.format.types.arrow_types import BIGINT, INT
 from tablestore.lsm import merge_reader
 from tablestore.lsm.merge_function import ARRIVAL, Deduplicate, take
 from tablestore.lsm.merge_reader import merge

@@ -10,7 +10,7 @@ import pytest
 import tablestore as ts
 from tablestore import col
 from tablestore.errors import CannotMerge, InvalidRequest
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 
 
 def make(path: Path, columns: dict[str, DataType], **options: str) -> ts.Table:

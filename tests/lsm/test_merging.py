@@ -11,7 +11,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import CannotMerge, InvalidOption, InvalidRequest, TablestoreError
-from tablestore.format.parquet_schema import KIND, SEQUENCE
+from tablestore.format.parquet.schema import KIND, SEQUENCE
 from tablestore.lsm import keys
 from tablestore.lsm.merge_function import grouped, merge_function
 from tablestore.lsm.merging import Run, merged_steps

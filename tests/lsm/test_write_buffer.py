@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablestore.format.types import BIGINT, STRING, DataField
+from tablestore.format.types.arrow_types import BIGINT, STRING, DataField
 from tablestore.lsm import write_buffer
 from tablestore.lsm.merge_function import Deduplicate, SequenceOrder
 from tablestore.lsm.write_buffer import WriteBuffer

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore.errors import SchemaMismatch
-from tablestore.format.types import BIGINT, DECIMAL, DOUBLE, STRING, DataField
+from tablestore.format.types.arrow_types import BIGINT, DECIMAL, DOUBLE, STRING, DataField
 from tablestore.lsm import compact_task
 from tablestore.lsm.memory import MemoryPool
 from tests.lsm.bucket import Bucket

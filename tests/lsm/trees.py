@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from tablestore.format import binary_row
-from tablestore.format.manifest import EMPTY_STATS, DataFileMeta
-from tablestore.format.types import BIGINT
+from tablestore.format.manifests.manifest import EMPTY_STATS, DataFileMeta
+from tablestore.format.types.arrow_types import BIGINT
 from tablestore.options import memory_size
 
 KEY = (BIGINT.not_null(),)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 
 DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.format import roaring, roaring_tree
-from tablestore.format.type_text import parse_type
-from tablestore.format.types import DataType, to_arrow
+from tablestore.format.types.arrow_types import DataType, to_arrow
+from tablestore.format.types.type_text import parse_type
 from tests.peers import values
 
 Pool = Callable[[random.Random, DataType], list[Any]]

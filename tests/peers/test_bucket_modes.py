@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.format.types import parse_type
+from tablestore.format.types.arrow_types import parse_type
 from tablestore.read.row_tracking import row_tracking
 from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaPaimon

@@ -15,8 +15,8 @@ import tablestore as ts
 from tablestore.errors import Unsupported
 from tablestore.format.file_index import container
 from tablestore.format.file_index.container import Container
-from tablestore.format.manifest import DataFileMeta
-from tablestore.read.file_stats import own_stats
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.read.planning.file_stats import own_stats
 from tests.format import samples
 from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaPaimon

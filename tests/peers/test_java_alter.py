@@ -12,8 +12,8 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import TablestoreError
-from tablestore.format import casts
-from tablestore.format.types import parse_type
+from tablestore.format.types import casts
+from tablestore.format.types.arrow_types import parse_type
 from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaError, JavaPaimon
 

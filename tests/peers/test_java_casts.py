@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from tablestore.errors import SchemaMismatch, Unsupported
-from tablestore.format import casts
-from tablestore.format.types import STRING, DataType, parse_type, to_arrow
+from tablestore.format.types import casts
+from tablestore.format.types.arrow_types import STRING, DataType, parse_type, to_arrow
 from tests.peers.java_env import Missing, class_path
 
 TYPES = [

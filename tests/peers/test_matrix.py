@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 from tests.peers import values
 from tests.peers.cells import cells, in_order
 from tests.peers.pypaimon import PeerError, PyPaimon

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.format.types import DataType, from_arrow
+from tablestore.format.types.arrow_types import DataType, from_arrow
 from tablestore.read.system import DATA, METADATA
 from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaPaimon

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.format.types import DataType, to_arrow
+from tablestore.format.types.arrow_types import DataType, to_arrow
 
 TEXTS = ["", " ", "a", "seven77", "eight888", "é中", "😀 nine characters", "tab\tand\nline", "x" * 40, "%/=:"]
 DAY = 86_400

@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.format import literal
-from tablestore.format.predicate import Predicate
+from tablestore.format.predicates import literal
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 from tablestore.meta.store import Store
 from tablestore.read import time_travel
-from tablestore.read.plan import Plan, plan
+from tablestore.read.planning.plan import Plan, plan
 from tablestore.read.split_read import read_split
 from tests.peers.cells import cells, column, in_order
 

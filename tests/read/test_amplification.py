@@ -13,10 +13,10 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import InvalidRequest
-from tablestore.format.manifest import ADD
+from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import COMPACT
-from tablestore.read import inspect_amplification
-from tablestore.read.inspect import Inspect
+from tablestore.read.inspect import amplification as inspect_amplification
+from tablestore.read.inspect.inspect import Inspect
 from tests.read import golden
 from tests.write.lives import born, lived
 

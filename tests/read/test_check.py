@@ -15,10 +15,10 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import Corrupt, InvalidOption, NotFound
-from tablestore.format import manifest as manifest_format
-from tablestore.format.manifest import ADD, DELETE, ManifestEntry
-from tablestore.read.check import check, examine
-from tablestore.read.check_data import ascending
+from tablestore.format.manifests import manifest as manifest_format
+from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
+from tablestore.read.check.check import check, examine
+from tablestore.read.check.data import ascending
 from tablestore.table.table import Table
 
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.format import index_manifest
-from tablestore.format import manifest as manifest_format
-from tablestore.format.index_manifest import IndexEntry, IndexFileMeta
+from tablestore.format.manifests import index_manifest
+from tablestore.format.manifests import manifest as manifest_format
+from tablestore.format.manifests.index_manifest import IndexEntry, IndexFileMeta
 from tests.read import golden
 
 

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablestore as ts
-from tablestore.format import parquet_data, predicate
+from tablestore.format.parquet import data as parquet_data
+from tablestore.format.predicates import predicate
 from tablestore.io.fileio import LocalFileIO
 
 

@@ -15,7 +15,7 @@ import pytest
 import tablestore as ts
 from tablestore import col
 from tablestore.read.doctor import RULES, Diagnosis, Finding
-from tablestore.read.inspect import Inspect
+from tablestore.read.inspect.inspect import Inspect
 from tablestore.table.table import Table
 from tablestore.write.bucket_advice import BucketAdvice
 from tests.read import golden

@@ -9,7 +9,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import Corrupt
-from tablestore.read.plan import plan
+from tablestore.read.planning.plan import plan
 
 BLOOM = {"file-index.bloom-filter.columns": "s", "file-index.bloom-filter.s.items": "200"}
 BITMAP = {"file-index.bitmap.columns": "s"}

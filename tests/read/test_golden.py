@@ -13,12 +13,13 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import NotFound, Unsupported
-from tablestore.format import predicate, stats
-from tablestore.format.predicate import col
+from tablestore.format import stats
+from tablestore.format.predicates import predicate
+from tablestore.format.predicates.predicate import col
 from tablestore.meta.entries import Entries
 from tablestore.read import time_travel
-from tablestore.read.check import examine
-from tablestore.read.inspect import Inspect
+from tablestore.read.check.check import examine
+from tablestore.read.inspect.inspect import Inspect
 from tablestore.read.stream import parse_cursor, stream
 from tablestore.read.support import require_readable_files
 from tests.read import golden

@@ -12,12 +12,12 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.format import predicate
-from tablestore.format.predicate import Predicate
-from tablestore.format.types import DataField, parse_type
+from tablestore.format.predicates import predicate
+from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.types.arrow_types import DataField, parse_type
 from tablestore.meta.store import Store
-from tablestore.read import pruning
-from tablestore.read.plan import plan
+from tablestore.read.planning import pruning
+from tablestore.read.planning.plan import plan
 from tablestore.table.table import Table
 from tests.read import golden
 

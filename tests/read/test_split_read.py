@@ -13,7 +13,7 @@ import tablestore as ts
 from tablestore import col
 from tablestore.errors import Corrupt, NotFound
 from tablestore.read.incremental import snapshot_changes
-from tablestore.read.plan import plan
+from tablestore.read.planning.plan import plan
 from tablestore.read.split_read import read_split
 from tablestore.table.table import Table
 from tests.read import golden

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.format.manifest import ADD
+from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.fileio import FileStatus, LocalFileIO
 from tablestore.meta import refs

@@ -15,7 +15,7 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.format.predicate import Predicate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.lsm import merge_reader
 from tablestore.read import split_read
 

@@ -16,7 +16,7 @@ import tablestore as ts
 from tablestore.catalog import hive_table
 from tablestore.catalog.metastore import types
 from tablestore.errors import AlreadyExists, InvalidRequest, Unavailable
-from tablestore.format.types import DataField
+from tablestore.format.types.arrow_types import DataField
 from tests.peers import require
 from tests.servers.hive import JARS
 from tests.servers.java_catalog import JavaCatalog

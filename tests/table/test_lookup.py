@@ -15,7 +15,7 @@ import pytest
 import tablestore as ts
 from tablestore import col
 from tablestore.errors import Corrupt, NotFound, SchemaMismatch
-from tablestore.format.parquet_pages import Layout
+from tablestore.format.parquet.pages import Layout
 from tablestore.lsm.lookup_cache import LOCAL
 from tablestore.table.table import Table
 from tests.faults import FaultyIO

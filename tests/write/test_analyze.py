@@ -13,7 +13,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import NotFound
-from tablestore.format.types import DataField, parse_type
+from tablestore.format.types.arrow_types import DataField, parse_type
 from tablestore.meta import statistics
 from tablestore.write.analyze import Distinct, analyze
 from tests.faults import FaultyIO, Killed

@@ -10,7 +10,7 @@ import pytest
 
 from tablestore.errors import InvalidOption, Unsupported
 from tablestore.format import hashing
-from tablestore.format.types import parse_type
+from tablestore.format.types.arrow_types import parse_type
 from tablestore.write import bucketing
 
 

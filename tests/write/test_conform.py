@@ -13,7 +13,7 @@ import pytest
 import tablestore as ts
 from tablestore.errors import SchemaMismatch, Unsupported
 from tablestore.format.schema import TableSchema, create_schema
-from tablestore.format.types import DataField, DataType, parse_type, to_arrow
+from tablestore.format.types.arrow_types import DataField, DataType, parse_type, to_arrow
 from tablestore.write.conform import as_batches, conform
 
 

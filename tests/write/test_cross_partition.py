@@ -11,7 +11,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import Unsupported
-from tablestore.format.types import DataField, parse_type
+from tablestore.format.types.arrow_types import DataField, parse_type
 from tablestore.io.scratch import Scratch
 from tablestore.write import cross_partition, key_index
 from tablestore.write.cross_partition import BucketRooms

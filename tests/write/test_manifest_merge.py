@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import tablestore as ts
-from tablestore.format.manifest import EMPTY_STATS, ManifestFileMeta
+from tablestore.format.manifests.manifest import EMPTY_STATS, ManifestFileMeta
 from tablestore.options import TableOptions
 from tablestore.write import manifest_merge
 

@@ -20,7 +20,7 @@ import numpy as np
 from tablestore.format import roaring
 from tablestore.format.file_index import values
 from tablestore.format.file_index.values import Cells, Gathered
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 from tablestore.option_values import memory_size
 
 KIND = "bitmap"

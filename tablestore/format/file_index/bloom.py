@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tablestore.format.file_index import hashes, values
 from tablestore.format.file_index.values import Cells
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 
 KIND = "bloom-filter"
 _ITEMS, _FPP = 1_000_000, 0.1

@@ -16,7 +16,7 @@ import numpy as np
 
 from tablestore.format import roaring
 from tablestore.format.file_index.values import Cells, Gathered
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 
 KIND = "bsi"
 _TYPES = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ")

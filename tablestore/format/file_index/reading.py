@@ -17,9 +17,9 @@ import numpy as np
 
 from tablestore.errors import Corrupt
 from tablestore.format.file_index import bitmap, bloom, bsi, container, range_bitmap, values
-from tablestore.format.predicate import Always, And, Compare, In, IsNull, Leaf, Predicate
+from tablestore.format.predicates.predicate import Always, And, Compare, In, IsNull, Leaf, Predicate
 from tablestore.format.schema import TableSchema
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 
 Selection = np.ndarray | bool  # a mask of rows; True: any row may be selected, False: none is
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {

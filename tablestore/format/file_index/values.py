@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.format.rebuild import decimal_low_words
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 
 _WIDTHS = {
     "BOOLEAN": ">i1",

@@ -21,7 +21,7 @@ from tablestore.format.data_format import plain
 from tablestore.format.file_index import bitmap, bloom, bsi, container, range_bitmap, values
 from tablestore.format.file_index.container import Container
 from tablestore.format.schema import TableSchema
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 
 KINDS: dict[str, Any] = {m.KIND: m for m in (bloom, bitmap, bsi, range_bitmap)}
 _PREFIX, _COLUMNS = "file-index.", ".columns"

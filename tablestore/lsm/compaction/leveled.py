@@ -20,7 +20,7 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.decision import CompactUnit, Decision, OverlapStep, Reason, RuleTrial, State
 from tablestore.lsm.rewrite_plan import waiting_above

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.compaction.strategy import pick
 from tablestore.lsm.compaction.universal import full

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tablestore.format.manifest import EMPTY_STATS, DataFileMeta
+from tablestore.format.manifests.manifest import EMPTY_STATS, DataFileMeta
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.compaction.universal import pick
 from tablestore.lsm.sorted_run import Levels, SortedRun

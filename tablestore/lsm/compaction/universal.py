@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.decision import CompactUnit, Decision, RatioStep, Reason, RuleTrial, State, joins
 from tablestore.lsm.sorted_run import Levels

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 from tablestore.lsm import keys
 from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, Walk
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 from tablestore.env import Env
 from tablestore.errors import InvalidOption
 from tablestore.format import stats
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
-from tablestore.format.types import DataField, DataType
+from tablestore.format.types.arrow_types import DataField, DataType
 from tablestore.options import TableOptions
 
 _MILLIS_FROM = 1_000_000_000_000

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.errors import InvalidOption
-from tablestore.format.types import MAX_LENGTH, DataField, DataType
+from tablestore.format.types.arrow_types import MAX_LENGTH, DataField, DataType
 from tablestore.lsm.merge import sketches
 from tablestore.lsm.merge.choose import Extreme, FirstNonNullValue, FirstValue, LastNonNullValue, LastValue
 from tablestore.lsm.merge.lists import Collect, MergeMap, MergeMapWithKeyTime

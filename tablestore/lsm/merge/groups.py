@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.format import rowkind
-from tablestore.format.parquet_schema import KIND, SEQUENCE
-from tablestore.format.types import DataField
+from tablestore.format.parquet.schema import KIND, SEQUENCE
+from tablestore.format.types.arrow_types import DataField
 from tablestore.lsm import keys as key_columns
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 from tablestore.lsm import keys
 from tablestore.lsm.merge.flat import Flat, combined
 from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Failures, Walk

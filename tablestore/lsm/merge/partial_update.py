@@ -23,9 +23,9 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidOption
 from tablestore.format import rowkind
-from tablestore.format.parquet_schema import SEQUENCE
+from tablestore.format.parquet.schema import SEQUENCE
 from tablestore.format.schema import TableSchema
-from tablestore.format.types import DataField
+from tablestore.format.types.arrow_types import DataField
 from tablestore.lsm import keys
 from tablestore.lsm.merge.choose import LastNonNullValue, LastValue, present
 from tablestore.lsm.merge.functions import LAST_NON_NULL, Aggregator, aggregator, function_name

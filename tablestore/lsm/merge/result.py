@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.errors import CannotMerge
-from tablestore.format.parquet_schema import KIND, SEQUENCE
+from tablestore.format.parquet.schema import KIND, SEQUENCE
 from tablestore.format.schema import TableSchema
-from tablestore.format.types import DataField
+from tablestore.format.types.arrow_types import DataField
 from tablestore.lsm.merge.functions import Aggregator, Chooser
 from tablestore.lsm.merge.groups import Groups, take
 from tablestore.lsm.merge.walk import Failures, Walk

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tablestore.errors import Unsupported
 from tablestore.format import roaring, roaring_tree
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 from tablestore.lsm.merge.walk import OLDER, SET, SKIP, Failures, Walk
 
 try:

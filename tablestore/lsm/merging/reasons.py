@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.format import binary_row, rowkind
-from tablestore.format.parquet_schema import KIND, SEQUENCE
+from tablestore.format.parquet.schema import KIND, SEQUENCE
 from tablestore.format.text import cast_text
-from tablestore.format.types import DataField, DataType
+from tablestore.format.types.arrow_types import DataField, DataType
 from tablestore.lsm.changelog import LowestLevel
 from tablestore.lsm.counted import Counting
 from tablestore.lsm.merge.aggregation import Aggregation

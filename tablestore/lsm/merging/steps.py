@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.format import rowkind
-from tablestore.format.parquet_schema import SEQUENCE
+from tablestore.format.parquet.schema import SEQUENCE
 from tablestore.format.schema import TableSchema
 from tablestore.lsm import keys as key_columns
 from tablestore.lsm.changelog import LowestLevel, by_level

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tablestore.format import binary_row
-from tablestore.format.manifest import APPEND_SOURCE, COMPACT_SOURCE, EMPTY_STATS, DataFileMeta
-from tablestore.format.types import BIGINT
+from tablestore.format.manifests.manifest import APPEND_SOURCE, COMPACT_SOURCE, EMPTY_STATS, DataFileMeta
+from tablestore.format.types.arrow_types import BIGINT
 from tablestore.lsm import interval
 from tablestore.lsm.accounting import Account
 from tablestore.lsm.compaction.loop import CompactionLoop

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore.errors import InvalidRequest
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm import interval, quantities
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.simulator.bucket import KEY, Bucket

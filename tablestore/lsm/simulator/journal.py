@@ -18,7 +18,7 @@ import numpy as np
 
 from tablestore.errors import NotFound
 from tablestore.format.compaction_record import CompactionRecord
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.snapshot import APPEND, COMPACT
 from tablestore.lsm import interval
 from tablestore.lsm.accounting import Account, Space

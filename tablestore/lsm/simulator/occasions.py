@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from tablestore.format.manifest import DataFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.snapshot import APPEND, COMPACT, OVERWRITE
 from tablestore.lsm.history import BASE, BucketEvent, flushes
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tablestore.format.compaction_record import CompactionRecord
-from tablestore.format.manifest import COMPACT_SOURCE, DataFileMeta
-from tablestore.format.types import DataType
+from tablestore.format.manifests.manifest import COMPACT_SOURCE, DataFileMeta
+from tablestore.format.types.arrow_types import DataType
 from tablestore.lsm import interval
 from tablestore.lsm.accounting import Account
 from tablestore.lsm.compaction.loop import CompactionLoop

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.errors import NotFound
-from tablestore.format.types import DataType
+from tablestore.format.types.arrow_types import DataType
 from tablestore.lsm.accounting import Account, Space
 from tablestore.lsm.amplification_sums import schema
 from tablestore.lsm.compaction.options import CompactionOptions

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from tablestore.format.manifest import ADD
+from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import COMPACT
 from tablestore.meta.entries import Entries
 from tablestore.options import ChangelogProducer, MergeEngine
-from tablestore.read import sections
 from tablestore.read.doctor.facts import Facts
 from tablestore.read.doctor.finding import Finding, Outcome, Severity
 from tablestore.read.doctor.words import count, set_call
+from tablestore.read.planning import sections
 
 _COMPUTING = (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
 _TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ", "DATE", "BIGINT", "INT")

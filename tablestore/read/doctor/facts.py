@@ -16,7 +16,7 @@ import numpy as np
 from tablestore.errors import NotFound
 from tablestore.format import compaction_record
 from tablestore.format.compaction_record import CompactionRecord
-from tablestore.format.manifest import ADD, ManifestFileMeta
+from tablestore.format.manifests.manifest import ADD, ManifestFileMeta
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm import compact_task
@@ -26,7 +26,7 @@ from tablestore.meta import consumers, refs, retention
 from tablestore.meta.entries import EMPTY, Entries
 from tablestore.meta.retention import Bound
 from tablestore.meta.store import Store
-from tablestore.read import sections
+from tablestore.read.planning import sections
 
 MIB, GIB = 1 << 20, 1 << 30
 

@@ -13,10 +13,10 @@ from tablestore.lsm import append_compaction, stalls
 from tablestore.lsm.append_compaction import AppendCompaction
 from tablestore.lsm.decision import Decision
 from tablestore.options import MergeEngine
-from tablestore.read import sections
 from tablestore.read.doctor.facts import Facts, added
 from tablestore.read.doctor.finding import Finding, Outcome, Severity
 from tablestore.read.doctor.words import compact_call, count, set_call, size, where
+from tablestore.read.planning import sections
 
 
 def sorted_runs(facts: Facts) -> Outcome:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from tablestore.format.file_spec import file_format
-from tablestore.format.index_manifest import DELETION_VECTORS
+from tablestore.format.manifests.index_manifest import DELETION_VECTORS
 from tablestore.lsm import quantities
 from tablestore.lsm.merge.expire import RecordExpire
 from tablestore.options import MergeEngine

@@ -1,0 +1,1 @@
+"""Avro: object containers, and data files of rows in columns."""

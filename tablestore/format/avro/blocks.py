@@ -1,0 +1,198 @@
+"""Avro object containers taken apart: header and decompressed blocks, several files joined into one.
+
+Blocks of files with one schema can follow each other in one container, so many small files are decoded at
+once. Every length is checked against the bytes that are there before anything is allocated.
+"""
+
+from __future__ import annotations
+
+import bz2
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+from backports import zstd
+
+from tablestore.errors import Corrupt
+from tablestore.format.avro import guard as avro_guard
+
+_MAGIC = b"Obj\x01"
+_MOST_BYTES = 1 << 29  # of the decompressed blocks of a file
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a container says of itself; `data` are its bytes up to and with the sync marker."""
+
+    data: bytes
+    codec: str
+    schema: bytes
+    sync: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """`rows` records; `data` as the file has them, compressed by its codec, or plain."""
+
+    rows: int
+    data: bytes
+
+
+class Reader:
+    """Takes containers apart. Remembers headers: files of one writer begin with the same bytes but for the
+    sync marker."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[bytes, str, bytes]] = []
+
+    def plain(self, data: bytes, path: str) -> tuple[Header, list[Block]]:
+        """Header and decompressed blocks; raises Corrupt naming `path`."""
+        header, blocks = self.take_apart(data, path)
+        made, size = [], 0
+        for block in blocks:
+            made.append(plain_block(block, header.codec, path))
+            size += len(made[-1].data)
+            if size > _MOST_BYTES:
+                raise Corrupt(path, f"its blocks decompress to more than {_MOST_BYTES:,} bytes")
+        return header, made
+
+    def take_apart(self, data: bytes, path: str) -> tuple[Header, list[Block]]:
+        """Header and blocks as they lie in the file; raises Corrupt naming `path` and the byte."""
+        header = self._header(data, path)
+        at, blocks = len(header.data), []
+        while at < len(data):
+            rows, at = read_long(data, at, path)
+            size, at = read_long(data, at, path)
+            end = at + size
+            if rows < 0 or size < 0 or end + 16 > len(data):
+                raise Corrupt(path, f"byte {at}: a block of {size} bytes does not fit the file")
+            if data[end : end + 16] != header.sync:
+                raise Corrupt(path, f"byte {end}: no sync marker after a block")
+            blocks.append(Block(rows, data[at:end]))
+            at = end + 16
+        return header, blocks
+
+    def _header(self, data: bytes, path: str) -> Header:
+        for prefix, codec, schema in self._known:
+            end = len(prefix)
+            if data.startswith(prefix) and len(data) >= end + 16:
+                return Header(data[: end + 16], codec, schema, data[end : end + 16])
+        if not data.startswith(_MAGIC):
+            raise Corrupt(path, "not an Avro file" if data else "the file is empty")
+        meta, at = _meta(data, path)
+        if at + 16 > len(data):
+            raise Corrupt(path, "the file ends inside its header")
+        codec, schema = meta.get("avro.codec", b"null").decode("latin-1"), meta.get("avro.schema", b"")
+        avro_guard.require_sound(schema, path)
+        self._known = [*self._known[-7:], (data[:at], codec, schema)]
+        return Header(data[: at + 16], codec, schema, data[at : at + 16])
+
+
+def joined(schema: bytes, blocks: Iterable[Block]) -> bytes:
+    """One uncompressed container of these plain blocks."""
+    head = _MAGIC + _zigzag(2) + _bytes(b"avro.schema") + _bytes(schema)
+    return container(head + _bytes(b"avro.codec") + _bytes(b"null") + _zigzag(0) + bytes(16), blocks)
+
+
+def container(header: bytes, blocks: Iterable[Block]) -> bytes:
+    """A container of blocks that are as `header` (with its sync marker) says."""
+    sync, parts = header[-16:], [header]
+    for block in blocks:
+        parts += (_zigzag(block.rows), _zigzag(len(block.data)), block.data, sync)
+    return b"".join(parts)
+
+
+def plain_block(block: Block, codec: str, path: str) -> Block:
+    """The block decompressed; raises Corrupt naming `path`."""
+    data = _decompressed(block.data, codec, path)
+    if block.rows > len(data):
+        raise Corrupt(path, f"a block of {block.rows} records has {len(data)} bytes")
+    return Block(block.rows, data)
+
+
+def _decompressed(data: bytes, codec: str, path: str) -> bytes:
+    try:
+        if codec == "null":
+            return data
+        if codec == "zstandard":
+            return _bounded(zstd.ZstdDecompressor().decompress(data, _MOST_BYTES), path)
+        if codec == "deflate":
+            return _bounded(zlib.decompressobj(-15).decompress(data, _MOST_BYTES), path)
+        if codec == "bzip2":
+            return _bounded(bz2.BZ2Decompressor().decompress(data, _MOST_BYTES), path)
+        if codec == "snappy":
+            return _snappy(data, path)
+    except (zstd.ZstdError, zlib.error, OSError, ValueError) as e:
+        raise Corrupt(path, f"a block cannot be decompressed: {e}") from e
+    raise Corrupt(path, f"codec {codec!r} is not known here")
+
+
+def _snappy(data: bytes, path: str) -> bytes:
+    """Snappy's raw form: its size first, as a varint; Avro puts a CRC32 of the plain bytes behind it."""
+    size, shift, at = 0, 0, 0
+    while at < len(data) and shift < 35:
+        size |= (data[at] & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if data[at - 1] < 0x80:
+            break
+    if size >= _MOST_BYTES or size > 64 * len(data):
+        raise Corrupt(path, f"{len(data)} bytes of snappy that stand for {size:,}")
+    plain = pa.Codec("snappy").decompress(data[:-4], decompressed_size=size, asbytes=True)
+    if zlib.crc32(plain) != int.from_bytes(data[-4:], "big"):
+        raise Corrupt(path, "the checksum of a block is wrong")
+    return plain
+
+
+def _bounded(data: bytes, path: str) -> bytes:
+    if len(data) >= _MOST_BYTES:
+        raise Corrupt(path, f"a block decompresses to {_MOST_BYTES:,} bytes or more")
+    return data
+
+
+def _meta(data: bytes, path: str) -> tuple[dict[str, bytes], int]:
+    found: dict[str, bytes] = {}
+    at = len(_MAGIC)
+    while True:
+        count, at = read_long(data, at, path)
+        if count == 0:
+            return found, at
+        if count < 0:
+            count, (_, at) = -count, read_long(data, at, path)
+        for _ in range(count):
+            key, at = _text(data, at, path)
+            found[key.decode("latin-1")], at = _text(data, at, path)
+
+
+def _text(data: bytes, at: int, path: str) -> tuple[bytes, int]:
+    size, at = read_long(data, at, path)
+    if size < 0 or at + size > len(data):
+        raise Corrupt(path, f"byte {at}: a text of {size} bytes does not fit the file")
+    return data[at : at + size], at + size
+
+
+def read_long(data: bytes, at: int, path: str) -> tuple[int, int]:
+    """(the zigzag varint at a place, where the next begins)."""
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise Corrupt(path, f"byte {at}: a number does not end")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at
+        shift += 7
+
+
+def _zigzag(value: int) -> bytes:
+    value, out = (value << 1) ^ (value >> 63), bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _bytes(data: bytes) -> bytes:
+    return _zigzag(len(data)) + data

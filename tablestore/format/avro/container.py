@@ -1,0 +1,54 @@
+"""Avro object containers through fastavro: bytes ⇄ records, with one clear error for damaged files."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import fastavro
+
+from tablestore.errors import Corrupt, InvalidOption
+from tablestore.format.avro import blocks as avro_blocks
+
+_CONTAINERS = avro_blocks.Reader()
+_CODECS = {
+    "zstd": "zstandard",
+    "zstandard": "zstandard",
+    "none": "null",
+    "null": "null",
+    "deflate": "deflate",
+}
+
+
+def encode(schema: Any, records: Iterable[dict[str, Any]], codec: str) -> bytes:
+    """A whole container file. `codec` is an option value: zstd, none, deflate."""
+    if codec not in _CODECS:
+        raise InvalidOption(
+            f"option 'manifest.compression' is {codec!r}; it must be one of {', '.join(_CODECS)}"
+        )
+    out = io.BytesIO()
+    fastavro.writer(out, schema, records, codec=_CODECS[codec], codec_compression_level=1)
+    return out.getvalue()
+
+
+def decode(data: bytes, path: str) -> list[dict[str, Any]]:
+    """All records of a container; raises Corrupt naming `path`."""
+    header, blocks = _CONTAINERS.plain(data, path)
+    plain = avro_blocks.joined(header.schema, blocks)
+    try:
+        return list(fastavro.reader(io.BytesIO(plain)))
+    except Exception as e:  # any damage of the bytes surfaces as whatever the decoder trips over
+        raise Corrupt(path, f"not a readable Avro file: {e!r}") from e
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def millis(value: Any) -> int | None:
+    """Milliseconds of a timestamp-millis field, which fastavro hands out as a datetime."""
+    if isinstance(value, datetime):
+        since = value - _EPOCH
+        return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
+    return None if value is None else int(value)

@@ -1,0 +1,171 @@
+"""Avro data files: an encoder, and batches in the exact types of the table schema (format facts 3).
+
+Writing encodes whole columns (`avro_encode`), one block some thousand rows; reading is `avro_read`'s. Memory
+holds one batch of rows. Used by `datafile`.
+"""
+
+from __future__ import annotations
+
+import bz2
+import contextlib
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.format.avro import encode as avro_encode
+from tablestore.format.avro import read as avro_read
+from tablestore.format.avro.schema import file_schema
+from tablestore.format.data_format import (
+    codec,
+    complaints,
+    plain,
+    require_filled,
+    require_size,
+    unavailable,
+)
+from tablestore.format.file_spec import FileSpec
+from tablestore.format.file_stats import Collector
+from tablestore.format.stats import ColumnStats
+from tablestore.format.types.arrow_types import DataField
+from tablestore.io.fileio import FileIO
+
+_CODECS = {
+    "zstd": "zstandard",
+    "zstandard": "zstandard",
+    "none": "null",
+    "null": "null",
+    "uncompressed": "null",
+    "deflate": "deflate",
+    "gzip": "deflate",
+    "bzip2": "bzip2",
+    "snappy": "snappy",
+}
+_BLOCK_ROWS = 8192
+_MAGIC = b"Obj\x01"
+
+
+class AvroEncoder:
+    """Writes a block for some thousand rows at once."""
+
+    def __init__(self, io: FileIO, path: str, columns: Sequence[DataField], spec: FileSpec) -> None:
+        self._io, self._path = io, path
+        self._columns = tuple(columns)
+        self._codec = codec(spec.compression, _CODECS, form="Avro")
+        self._compress = _compressor(self._codec, spec.zstd_level)
+        self._schema = file_schema(columns)
+        self._sync = hashlib.blake2b(path.encode(), digest_size=16).digest()  # its name is unique
+        self._stats = Collector(columns, form="avro")
+        self._sink: Any = None
+
+    @staticmethod
+    def require(columns: Sequence[DataField], spec: FileSpec) -> None:
+        """Raise Unsupported or InvalidOption for what cannot be written."""
+        codec(spec.compression, _CODECS, form="Avro")
+        file_schema(columns)
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes of the file so far."""
+        return self._sink.tell() if self._sink is not None else 0
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append rows of the physical columns."""
+        rows = pa.RecordBatch.from_arrays([plain(c) for c in rows.columns], names=rows.schema.names)
+        require_filled(rows, self._columns)
+        self._stats.update(rows)
+        try:
+            if self._sink is None:
+                self._sink = self._io.open_output(self._path)
+                self._sink.write(_header(self._schema, self._codec, self._sync))
+            for start in range(0, rows.num_rows, _BLOCK_ROWS):
+                self._block(rows.slice(start, _BLOCK_ROWS))
+        except OSError as e:
+            raise unavailable(self._path, e) from e
+
+    def _block(self, rows: pa.RecordBatch) -> None:
+        data = self._compress(avro_encode.records(rows, self._columns))
+        self._sink.write(_long(rows.num_rows) + _long(len(data)))
+        self._sink.write(data)
+        self._sink.write(self._sync)
+
+    def flush(self) -> None:
+        """Nothing: rows are written as they come."""
+
+    def close(self) -> int:
+        """Finish the file; its size in bytes."""
+        assert self._sink is not None, "a data file holds at least one row"
+        try:
+            size = self._sink.tell()
+            self._sink.close()
+        except OSError as e:
+            raise unavailable(self._path, e) from e
+        return size
+
+    def column_stats(self) -> Mapping[str, ColumnStats | None]:
+        """What was seen of each column."""
+        return self._stats.found()
+
+    def abort(self) -> None:
+        """Let go of the file."""
+        if self._sink is not None:
+            with contextlib.suppress(OSError):
+                self._sink.close()
+
+
+def _header(schema: Any, name: str, sync: bytes) -> bytes:
+    meta = {"avro.schema": json.dumps(schema, ensure_ascii=False).encode(), "avro.codec": name.encode()}
+    body = b"".join(_text(k.encode()) + _text(v) for k, v in meta.items())
+    return _MAGIC + _long(len(meta)) + body + _long(0) + sync
+
+
+def _text(data: bytes) -> bytes:
+    return _long(len(data)) + data
+
+
+def _long(value: int) -> bytes:
+    zigzag = value << 1
+    made = bytearray()
+    while zigzag > 0x7F:
+        made.append(zigzag & 0x7F | 0x80)
+        zigzag >>= 7
+    return bytes((*made, zigzag))
+
+
+def _compressor(name: str, level: int) -> Callable[[bytes], bytes]:
+    if name == "null":
+        return bytes
+    if name == "deflate":
+        return lambda data: zlib.compress(data, wbits=-15)
+    if name == "bzip2":
+        return bz2.compress
+    made = pa.Codec("zstd", compression_level=level) if name == "zstandard" else pa.Codec("snappy")
+    if name == "zstandard":
+        return lambda data: made.compress(data, asbytes=True)
+    return lambda data: made.compress(data, asbytes=True) + zlib.crc32(data).to_bytes(4, "big")
+
+
+def read(
+    io: FileIO,
+    path: str,
+    columns: Sequence[DataField],
+    *,
+    file_size: int | None = None,
+    batch_rows: int,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of some columns of a file."""
+    with complaints(path, "Avro"):
+        source = io.open_input(path)
+    with contextlib.closing(source):
+        with complaints(path, "Avro"):
+            require_size(source.size(), file_size, path)
+        batches = avro_read.batches(source, columns, batch_rows=batch_rows, path=path)
+        while True:
+            with complaints(path, "Avro"):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch

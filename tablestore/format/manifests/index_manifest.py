@@ -1,0 +1,199 @@
+"""Index manifests: the full list of live index files of a snapshot ⇄ Avro bytes (format facts section 8).
+
+An index file is a HASH index (the key hashes of a dynamic bucket) or a container of deletion vectors. The
+list is no delta: each commit that changes an index writes it anew. Entries of kinds that this engine does
+not know (global indexes) pass through unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import fastavro
+
+from tablestore.errors import Corrupt
+from tablestore.format.avro import container as avro
+from tablestore.format.manifests.manifest import ADD, DELETE, EMPTY_ROW, MOST
+from tablestore.io.paths import is_plain
+
+HASH, DELETION_VECTORS = "HASH", "DELETION_VECTORS"
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DvRange:
+    """Where one data file's deletion vector lies in its container; `cardinality` rows are deleted."""
+
+    data_file: str
+    offset: int
+    length: int
+    cardinality: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFileMeta:
+    """One file under `index/`. `row_count`: hashes of a HASH index, vectors of a container."""
+
+    index_type: str
+    file_name: str
+    file_size: int
+    row_count: int
+    dv_ranges: tuple[DvRange, ...] | None = None
+    external_path: str | None = None
+    global_index: Mapping[str, Any] | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """An index file of (partition, bucket); `kind` is ADD in manifests, DELETE only inside a commit."""
+
+    kind: int
+    partition: bytes
+    bucket: int
+    file: IndexFileMeta
+
+    @property
+    def place(self) -> tuple[bytes, int, str]:
+        """What has one index file at a time where buckets are real."""
+        return self.partition, self.bucket, self.file.index_type
+
+
+def _nullable(kind: Any) -> dict[str, Any]:
+    return {"type": ["null", kind], "default": None}
+
+
+_RANGE = {
+    "type": "record",
+    "name": "record__DELETIONS_VECTORS_RANGES",
+    "fields": [
+        {"name": "f0", "type": "string"},
+        {"name": "f1", "type": "int"},
+        {"name": "f2", "type": "int"},
+        {"name": "_CARDINALITY", **_nullable("long")},
+    ],
+}
+_GLOBAL = {
+    "type": "record",
+    "name": "record__GLOBAL_INDEX",
+    "fields": [
+        {"name": "_ROW_RANGE_START", "type": "long"},
+        {"name": "_ROW_RANGE_END", "type": "long"},
+        {"name": "_INDEX_FIELD_ID", "type": "int"},
+        {"name": "_EXTRA_FIELD_IDS", **_nullable({"type": "array", "items": "int"})},
+        {"name": "_INDEX_META", **_nullable("bytes")},
+        {"name": "_SOURCE_META", **_nullable("bytes")},
+    ],
+}
+
+
+def file_fields() -> list[dict[str, Any]]:
+    """Avro fields of an IndexFileMeta."""
+    return [
+        {"name": "_INDEX_TYPE", "type": "string"},
+        {"name": "_FILE_NAME", "type": "string"},
+        {"name": "_FILE_SIZE", "type": "long"},
+        {"name": "_ROW_COUNT", "type": "long"},
+        {"name": "_DELETIONS_VECTORS_RANGES", **_nullable({"type": "array", "items": ["null", _RANGE]})},
+        {"name": "_EXTERNAL_PATH", **_nullable("string")},
+        {"name": "_GLOBAL_INDEX", **_nullable(_GLOBAL)},
+    ]
+
+
+_SCHEMA = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "record",
+        "namespace": "org.apache.paimon.avro.generated",
+        "fields": [
+            {"name": "_VERSION", "type": "int"},
+            {"name": "_KIND", "type": "int"},
+            {"name": "_PARTITION", "type": "bytes"},
+            {"name": "_BUCKET", "type": "int"},
+            *file_fields(),
+        ],
+    }
+)
+
+
+def file_record(f: IndexFileMeta) -> dict[str, Any]:
+    """An IndexFileMeta as an Avro record."""
+    ranges = None
+    if f.dv_ranges is not None:
+        ranges = [
+            {"f0": r.data_file, "f1": r.offset, "f2": r.length, "_CARDINALITY": r.cardinality}
+            for r in f.dv_ranges
+        ]
+    return {
+        "_INDEX_TYPE": f.index_type,
+        "_FILE_NAME": f.file_name,
+        "_FILE_SIZE": f.file_size,
+        "_ROW_COUNT": f.row_count,
+        "_DELETIONS_VECTORS_RANGES": ranges,
+        "_EXTERNAL_PATH": f.external_path,
+        "_GLOBAL_INDEX": f.global_index,
+    }
+
+
+def file_of(r: Mapping[str, Any]) -> IndexFileMeta:
+    """The IndexFileMeta of an Avro record of any release."""
+    ranges = r.get("_DELETIONS_VECTORS_RANGES")
+    if ranges is not None:
+        ranges = tuple(DvRange(v["f0"], v["f1"], v["f2"], v.get("_CARDINALITY")) for v in ranges if v)
+    return IndexFileMeta(
+        index_type=r["_INDEX_TYPE"],
+        file_name=r["_FILE_NAME"],
+        file_size=r["_FILE_SIZE"],
+        row_count=r["_ROW_COUNT"],
+        dv_ranges=ranges,
+        external_path=r.get("_EXTERNAL_PATH"),
+        global_index=r.get("_GLOBAL_INDEX"),
+    )
+
+
+def encode(entries: Iterable[IndexEntry], codec: str) -> bytes:
+    """The bytes of an index manifest."""
+    records = (
+        {
+            "_VERSION": _VERSION,
+            "_KIND": e.kind,
+            "_PARTITION": e.partition,
+            "_BUCKET": e.bucket,
+            **file_record(e.file),
+        }
+        for e in entries
+    )
+    return avro.encode(_SCHEMA, records, codec)
+
+
+def decode(data: bytes, path: str) -> list[IndexEntry]:
+    """The live index files; raises Corrupt naming `path` and the entry."""
+    found: list[IndexEntry] = []
+    for r in avro.decode(data, path):
+        try:
+            if r["_VERSION"] != _VERSION or r["_KIND"] != ADD:
+                text = f"version {r['_VERSION']}, kind {r['_KIND']}; expected {_VERSION} and {ADD}"
+                raise Corrupt(path, f"entry {len(found)}: {text}")
+            file = _sound(file_of(r), f"entry {len(found)}", path)
+            found.append(IndexEntry(ADD, r["_PARTITION"] or EMPTY_ROW, r["_BUCKET"], file))
+        except (KeyError, TypeError, AttributeError) as e:
+            raise Corrupt(path, f"entry {len(found)} is no index file: {e!r}") from e
+    return found
+
+
+def _sound(f: IndexFileMeta, where: str, path: str) -> IndexFileMeta:
+    """The file, if its names stay in their directories and its numbers can be meant."""
+    for name in (f.file_name, *(r.data_file for r in f.dv_ranges or ())):
+        if not is_plain(name):
+            raise Corrupt(path, f"{where}: the file name {name!r} points outside its directory")
+    if not (0 <= f.file_size <= MOST and 0 <= f.row_count <= MOST):
+        raise Corrupt(path, f"{where}: {f.file_name} has {f.file_size} bytes, {f.row_count} rows")
+    return f
+
+
+def combined(before: Sequence[IndexEntry], changes: Sequence[IndexEntry]) -> list[IndexEntry]:
+    """The list after `changes`: deletions by file name, then additions, order kept. Pure."""
+    gone = {e.file.file_name for e in changes if e.kind == DELETE}
+    kept = [e for e in before if e.file.file_name not in gone]
+    return kept + [e for e in changes if e.kind == ADD]

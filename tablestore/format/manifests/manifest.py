@@ -1,0 +1,380 @@
+"""Manifest lists and manifests: values ⇄ Avro bytes (format facts section 8).
+
+`DataFileMeta` describes one data file, `ManifestEntry` its adding or deleting, `ManifestFileMeta` one
+manifest in a list.
+Field order and names are the format's; what an older writer left out reads as None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import fastavro
+
+from tablestore.errors import Corrupt, TablestoreError
+from tablestore.format.avro import container as avro
+from tablestore.io.paths import is_plain
+
+ADD, DELETE = 0, 1
+APPEND_SOURCE, COMPACT_SOURCE = 0, 1
+ENTRY_VERSION = 2
+EMPTY_ROW = bytes(12)
+MOST = 1 << 50  # bytes or rows of one file
+MOST_LEVEL = 1 << 16
+LEAST_BUCKET = -2
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleStats:
+    """Minimum, maximum (serialized BinaryRows) and null counts, one position a column."""
+
+    min_values: bytes = EMPTY_ROW
+    max_values: bytes = EMPTY_ROW
+    null_counts: tuple[int | None, ...] | None = ()
+
+
+EMPTY_STATS = SimpleStats()
+
+
+@dataclass(frozen=True, slots=True)
+class DataFileMeta:
+    """One data file. `min_key`, `max_key`: serialized BinaryRow of the trimmed primary key, exact."""
+
+    file_name: str
+    file_size: int
+    row_count: int
+    min_key: bytes
+    max_key: bytes
+    key_stats: SimpleStats
+    value_stats: SimpleStats
+    min_sequence: int
+    max_sequence: int
+    schema_id: int
+    level: int
+    extra_files: tuple[str, ...] = ()
+    creation_time_ms: int | None = None
+    delete_count: int | None = None
+    embedded_index: bytes | None = None
+    file_source: int | None = None
+    value_stats_cols: tuple[str, ...] | None = None
+    external_path: str | None = None
+    first_row_id: int | None = None
+    write_cols: tuple[str, ...] | None = None
+
+    def upgraded(self, level: int) -> DataFileMeta:
+        """The same file at another level: no byte of it changes."""
+        return replace(self, level=level)
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestEntry:
+    """A file added to or deleted from (partition, bucket). `partition` is a serialized BinaryRow."""
+
+    kind: int
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    file: DataFileMeta
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What a DELETE must match; an upgrade changes only the level, so the level is part of it."""
+        f = self.file
+        return (
+            self.partition,
+            self.bucket,
+            f.level,
+            f.file_name,
+            f.extra_files,
+            f.embedded_index,
+            f.external_path,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFileMeta:
+    """One manifest as its list names it."""
+
+    file_name: str
+    file_size: int
+    num_added: int
+    num_deleted: int
+    partition_stats: SimpleStats
+    schema_id: int
+    min_bucket: int | None = None
+    max_bucket: int | None = None
+    min_level: int | None = None
+    max_level: int | None = None
+
+
+def _nullable(kind: Any) -> dict[str, Any]:
+    return {"type": ["null", kind], "default": None}
+
+
+def _stats_schema(name: str) -> dict[str, Any]:
+    counts = {"type": "array", "items": ["null", "long"]}
+    return {
+        "type": "record",
+        "name": name,
+        "fields": [
+            {"name": "_MIN_VALUES", "type": "bytes"},
+            {"name": "_MAX_VALUES", "type": "bytes"},
+            {"name": "_NULL_COUNTS", **_nullable(counts)},
+        ],
+    }
+
+
+def file_schema(name: str = "record__FILE") -> dict[str, Any]:
+    """The Avro record of a DataFileMeta."""
+    strings = {"type": "array", "items": "string"}
+    return {
+        "type": "record",
+        "name": name,
+        "fields": [
+            {"name": "_FILE_NAME", "type": "string"},
+            {"name": "_FILE_SIZE", "type": "long"},
+            {"name": "_ROW_COUNT", "type": "long"},
+            {"name": "_MIN_KEY", "type": "bytes"},
+            {"name": "_MAX_KEY", "type": "bytes"},
+            {"name": "_KEY_STATS", "type": _stats_schema(f"{name}__KEY_STATS")},
+            {"name": "_VALUE_STATS", "type": _stats_schema(f"{name}__VALUE_STATS")},
+            {"name": "_MIN_SEQUENCE_NUMBER", "type": "long"},
+            {"name": "_MAX_SEQUENCE_NUMBER", "type": "long"},
+            {"name": "_SCHEMA_ID", "type": "long"},
+            {"name": "_LEVEL", "type": "int"},
+            {"name": "_EXTRA_FILES", "type": strings},
+            {"name": "_CREATION_TIME", **_nullable({"type": "long", "logicalType": "timestamp-millis"})},
+            {"name": "_DELETE_ROW_COUNT", **_nullable("long")},
+            {"name": "_EMBEDDED_FILE_INDEX", **_nullable("bytes")},
+            {"name": "_FILE_SOURCE", **_nullable("int")},
+            {"name": "_VALUE_STATS_COLS", **_nullable(strings)},
+            {"name": "_EXTERNAL_PATH", **_nullable("string")},
+            {"name": "_FIRST_ROW_ID", **_nullable("long")},
+            {"name": "_WRITE_COLS", **_nullable(strings)},
+        ],
+    }
+
+
+_NAMESPACE = "org.apache.paimon.avro.generated"
+ENTRY_SCHEMA = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "record",
+        "namespace": _NAMESPACE,
+        "fields": [
+            {"name": "_VERSION", "type": "int"},
+            {"name": "_KIND", "type": "int"},
+            {"name": "_PARTITION", "type": "bytes"},
+            {"name": "_BUCKET", "type": "int"},
+            {"name": "_TOTAL_BUCKETS", "type": "int"},
+            {"name": "_FILE", "type": file_schema()},
+        ],
+    }
+)
+LIST_SCHEMA = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "record",
+        "namespace": _NAMESPACE,
+        "fields": [
+            {"name": "_VERSION", "type": "int"},
+            {"name": "_FILE_NAME", "type": "string"},
+            {"name": "_FILE_SIZE", "type": "long"},
+            {"name": "_NUM_ADDED_FILES", "type": "long"},
+            {"name": "_NUM_DELETED_FILES", "type": "long"},
+            {"name": "_PARTITION_STATS", "type": _stats_schema("record__PARTITION_STATS")},
+            {"name": "_SCHEMA_ID", "type": "long"},
+            {"name": "_MIN_BUCKET", **_nullable("int")},
+            {"name": "_MAX_BUCKET", **_nullable("int")},
+            {"name": "_MIN_LEVEL", **_nullable("int")},
+            {"name": "_MAX_LEVEL", **_nullable("int")},
+            {"name": "_MIN_ROW_ID", **_nullable("long")},
+            {"name": "_MAX_ROW_ID", **_nullable("long")},
+        ],
+    }
+)
+
+
+def stats_record(stats: SimpleStats) -> dict[str, Any]:
+    """SimpleStats as an Avro record."""
+    counts = None if stats.null_counts is None else list(stats.null_counts)
+    return {"_MIN_VALUES": stats.min_values, "_MAX_VALUES": stats.max_values, "_NULL_COUNTS": counts}
+
+
+def _stats(record: Mapping[str, Any]) -> SimpleStats:
+    counts = record.get("_NULL_COUNTS")
+    return SimpleStats(
+        record["_MIN_VALUES"] or EMPTY_ROW,
+        record["_MAX_VALUES"] or EMPTY_ROW,
+        None if counts is None else tuple(counts),
+    )
+
+
+def _strings(value: Any) -> tuple[str, ...] | None:
+    return None if value is None else tuple(value)
+
+
+def file_record(f: DataFileMeta) -> dict[str, Any]:
+    """A DataFileMeta as an Avro record."""
+    return {
+        "_FILE_NAME": f.file_name,
+        "_FILE_SIZE": f.file_size,
+        "_ROW_COUNT": f.row_count,
+        "_MIN_KEY": f.min_key,
+        "_MAX_KEY": f.max_key,
+        "_KEY_STATS": stats_record(f.key_stats),
+        "_VALUE_STATS": stats_record(f.value_stats),
+        "_MIN_SEQUENCE_NUMBER": f.min_sequence,
+        "_MAX_SEQUENCE_NUMBER": f.max_sequence,
+        "_SCHEMA_ID": f.schema_id,
+        "_LEVEL": f.level,
+        "_EXTRA_FILES": list(f.extra_files),
+        "_CREATION_TIME": f.creation_time_ms,
+        "_DELETE_ROW_COUNT": f.delete_count,
+        "_EMBEDDED_FILE_INDEX": f.embedded_index,
+        "_FILE_SOURCE": f.file_source,
+        "_VALUE_STATS_COLS": None if f.value_stats_cols is None else list(f.value_stats_cols),
+        "_EXTERNAL_PATH": f.external_path,
+        "_FIRST_ROW_ID": f.first_row_id,
+        "_WRITE_COLS": None if f.write_cols is None else list(f.write_cols),
+    }
+
+
+def file_of(r: Mapping[str, Any]) -> DataFileMeta:
+    """The DataFileMeta of an Avro record of any release."""
+    get = r.get
+    return DataFileMeta(
+        file_name=r["_FILE_NAME"],
+        file_size=r["_FILE_SIZE"],
+        row_count=r["_ROW_COUNT"],
+        min_key=r["_MIN_KEY"] or EMPTY_ROW,
+        max_key=r["_MAX_KEY"] or EMPTY_ROW,
+        key_stats=_stats(r["_KEY_STATS"]),
+        value_stats=_stats(r["_VALUE_STATS"]),
+        min_sequence=r["_MIN_SEQUENCE_NUMBER"],
+        max_sequence=r["_MAX_SEQUENCE_NUMBER"],
+        schema_id=r["_SCHEMA_ID"],
+        level=r["_LEVEL"],
+        extra_files=_strings(get("_EXTRA_FILES")) or (),
+        creation_time_ms=avro.millis(get("_CREATION_TIME")),
+        delete_count=get("_DELETE_ROW_COUNT"),
+        embedded_index=get("_EMBEDDED_FILE_INDEX"),
+        file_source=get("_FILE_SOURCE"),
+        value_stats_cols=_strings(get("_VALUE_STATS_COLS")),
+        external_path=get("_EXTERNAL_PATH"),
+        first_row_id=get("_FIRST_ROW_ID"),
+        write_cols=_strings(get("_WRITE_COLS")),
+    )
+
+
+def encode_entries(entries: Iterable[ManifestEntry], codec: str) -> bytes:
+    """The bytes of a manifest."""
+    records = (
+        {
+            "_VERSION": ENTRY_VERSION,
+            "_KIND": e.kind,
+            "_PARTITION": e.partition,
+            "_BUCKET": e.bucket,
+            "_TOTAL_BUCKETS": e.total_buckets,
+            "_FILE": file_record(e.file),
+        }
+        for e in entries
+    )
+    return avro.encode(ENTRY_SCHEMA, records, codec)
+
+
+def decode_entries(data: bytes, path: str) -> list[ManifestEntry]:
+    """The entries of a manifest, in order; raises Corrupt naming `path` and the entry."""
+    found: list[ManifestEntry] = []
+    for r in avro.decode(data, path):
+        try:
+            if r["_VERSION"] != ENTRY_VERSION or r["_KIND"] not in (ADD, DELETE):
+                problem = (
+                    f"entry {len(found)}: version {r['_VERSION']}, kind {r['_KIND']}; expected 2 and 0 or 1"
+                )
+                raise Corrupt(path, problem)
+            file = _sound(file_of(r["_FILE"]), r["_BUCKET"], f"entry {len(found)}", path)
+            found.append(
+                ManifestEntry(
+                    r["_KIND"], r["_PARTITION"] or EMPTY_ROW, r["_BUCKET"], r["_TOTAL_BUCKETS"], file
+                )
+            )
+        except (KeyError, TypeError, AttributeError) as e:
+            raise Corrupt(path, f"entry {len(found)} is no manifest entry: {e!r}") from e
+    return found
+
+
+def _sound(f: DataFileMeta, bucket: int, where: str, path: str) -> DataFileMeta:
+    """The file, if its names stay in its bucket and its numbers can be meant."""
+    for name in (f.file_name, *f.extra_files):
+        if not is_plain(name):
+            raise Corrupt(path, f"{where}: the file name {name!r} points outside its directory")
+    counts = (f.file_size, f.row_count, f.delete_count or 0)
+    if not all(0 <= n <= MOST for n in counts) or not 0 <= f.level < MOST_LEVEL or bucket < LEAST_BUCKET:
+        text = f"{f.file_size} bytes, {f.row_count} rows, {f.delete_count} deletes, level {f.level}"
+        raise Corrupt(path, f"{where}: {f.file_name} in bucket {bucket} has {text}")
+    return f
+
+
+def encode_list(manifests: Iterable[ManifestFileMeta], codec: str) -> bytes:
+    """The bytes of a manifest list."""
+    records = (
+        {
+            "_VERSION": ENTRY_VERSION,
+            "_FILE_NAME": m.file_name,
+            "_FILE_SIZE": m.file_size,
+            "_NUM_ADDED_FILES": m.num_added,
+            "_NUM_DELETED_FILES": m.num_deleted,
+            "_PARTITION_STATS": stats_record(m.partition_stats),
+            "_SCHEMA_ID": m.schema_id,
+            "_MIN_BUCKET": m.min_bucket,
+            "_MAX_BUCKET": m.max_bucket,
+            "_MIN_LEVEL": m.min_level,
+            "_MAX_LEVEL": m.max_level,
+            "_MIN_ROW_ID": None,
+            "_MAX_ROW_ID": None,
+        }
+        for m in manifests
+    )
+    return avro.encode(LIST_SCHEMA, records, codec)
+
+
+def decode_list(data: bytes, path: str) -> list[ManifestFileMeta]:
+    """The manifests a list names, in order; raises Corrupt naming `path`."""
+    return manifests_of(avro.decode(data, path), path)
+
+
+def manifests_of(records: Iterable[Mapping[str, Any]], path: str) -> list[ManifestFileMeta]:
+    """The manifests of the records of a list; raises Corrupt naming `path` and the row."""
+    found = list[ManifestFileMeta]()
+    for r in records:
+        try:
+            if r["_VERSION"] != ENTRY_VERSION:
+                raise Corrupt(path, f"row {len(found)}: version {r['_VERSION']}, expected {ENTRY_VERSION}")
+            if not is_plain(r["_FILE_NAME"]):
+                problem = f"row {len(found)}: the file name {r['_FILE_NAME']!r} points outside its directory"
+                raise Corrupt(path, problem)
+            counts = (r["_FILE_SIZE"], r["_NUM_ADDED_FILES"], r["_NUM_DELETED_FILES"])
+            if not all(0 <= n <= MOST for n in counts):
+                raise Corrupt(path, f"row {len(found)}: bytes, files added, files deleted are {counts}")
+            found.append(
+                ManifestFileMeta(
+                    file_name=r["_FILE_NAME"],
+                    file_size=r["_FILE_SIZE"],
+                    num_added=r["_NUM_ADDED_FILES"],
+                    num_deleted=r["_NUM_DELETED_FILES"],
+                    partition_stats=_stats(r["_PARTITION_STATS"]),
+                    schema_id=r["_SCHEMA_ID"],
+                    min_bucket=r.get("_MIN_BUCKET"),
+                    max_bucket=r.get("_MAX_BUCKET"),
+                    min_level=r.get("_MIN_LEVEL"),
+                    max_level=r.get("_MAX_LEVEL"),
+                )
+            )
+        except (KeyError, TypeError, AttributeError, TablestoreError) as e:
+            if isinstance(e, Corrupt):
+                raise
+            raise Corrupt(path, f"row {len(found)} is no manifest: {e!r}") from e
+    return found

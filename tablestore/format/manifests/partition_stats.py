@@ -1,0 +1,26 @@
+"""Statistics over the partitions of a manifest's entries (`_PARTITION_STATS`, format facts section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tablestore.format import binary_row
+from tablestore.format.manifests.manifest import SimpleStats
+from tablestore.format.types.arrow_types import DataType
+
+
+def partition_stats(
+    partitions: Sequence[bytes], counts: Sequence[int], types: Sequence[DataType]
+) -> SimpleStats:
+    """Minimum, maximum and null count of each partition column over all entries: distinct partitions, each
+    with how many entries it has (a null counts once an entry)."""
+    rows = [binary_row.decode(p, types) for p in partitions]
+    lows, highs, nulls = [], [], []
+    for i, t in enumerate(types):
+        values = [r[i] for r in rows if r[i] is not None]
+        order = sorted(set(values), key=lambda v, t=t: binary_row.sort_key([v], [t]))
+        lows.append(order[0] if order else None)
+        highs.append(order[-1] if order else None)
+        nulls.append(sum(n for r, n in zip(rows, counts, strict=True) if r[i] is None))
+    nullable = [t.as_nullable() for t in types]
+    return SimpleStats(binary_row.encode(lows, nullable), binary_row.encode(highs, nullable), tuple(nulls))

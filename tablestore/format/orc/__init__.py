@@ -1,0 +1,1 @@
+"""ORC: data files, with timestamps that Arrow's ORC cannot do."""

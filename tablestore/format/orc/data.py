@@ -1,0 +1,301 @@
+"""ORC data files: an encoder, and batches in the exact types of the table schema (format facts 3).
+
+ORC keeps a TIME as an integer. Text of CHAR columns comes back without trailing blanks, as in Java. What
+Arrow does not do with timestamps is done row by row (`orc_rows`); what readers of ORC change is refused.
+Memory holds one stripe. Used by `datafile`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.orc as orc
+
+from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.format.data_format import (
+    codec,
+    complaints,
+    plain,
+    require_columns,
+    require_filled,
+    require_size,
+    unavailable,
+)
+from tablestore.format.file_spec import FileSpec
+from tablestore.format.file_stats import Collector
+from tablestore.format.orc.rows import RowWriter, read_stripes
+from tablestore.format.parquet.schema import SYSTEM_COLUMNS
+from tablestore.format.rebuild import rebuilt, timestamps
+from tablestore.format.schema import TableSchema
+from tablestore.format.stats import ColumnStats
+from tablestore.format.types.arrow_types import DataField, DataType
+from tablestore.io.fileio import FileIO
+
+_CODECS = {
+    "zstd": "zstd",
+    "snappy": "snappy",
+    "lz4": "lz4",
+    "zlib": "zlib",
+    "none": "uncompressed",
+    "uncompressed": "uncompressed",
+}
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_GREGORIAN = -12_219_292_800  # 1582-10-15, in seconds
+_STRIPE_BYTES = 64 << 20
+_FIRST_GUESS = 0.25  # encoded bytes per Arrow byte, until a stripe tells
+
+
+def require_storable(t: DataType) -> None:
+    """Raise Unsupported for what ORC files of Paimon do not hold."""
+    if t.root in ("VARIANT", "VECTOR", "BLOB"):
+        raise Unsupported(f"{t.root} columns in ORC files", "file.format = parquet holds them")
+    for f in t.children:
+        require_storable(f.type)
+
+
+class OrcEncoder:
+    """Hands rows to the ORC writer, which keeps one stripe in memory."""
+
+    def __init__(self, io: FileIO, path: str, columns: Sequence[DataField], spec: FileSpec) -> None:
+        for f in columns:
+            require_storable(f.type)
+        self._io, self._path = io, path
+        self._codec = codec(spec.compression, _CODECS, form="ORC")
+        self._stripe_bytes = spec.block_bytes or _STRIPE_BYTES
+        self._columns = tuple(columns)
+        self._physical = pa.schema([pa.field(f.name, _stored(f.arrow.type)) for f in columns])
+        self._stats = Collector(columns, form="orc")
+        self._sink: _Sink | None = None
+        self._writer: orc.ORCWriter | RowWriter | None = None
+        self._by_rows = any(_is_fine(f.type) for f in columns)
+        self._arrow_bytes = 0
+
+    @staticmethod
+    def require(columns: Sequence[DataField], spec: FileSpec) -> None:
+        """Raise Unsupported or InvalidOption for what cannot be written."""
+        codec(spec.compression, _CODECS, form="ORC")
+        for f in columns:
+            require_storable(f.type)
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes of the file so far; the stripe in memory is estimated."""
+        if self._sink is None:
+            return 0
+        encoded = self._sink.tell()
+        return int(max(encoded, _FIRST_GUESS * self._arrow_bytes))
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append rows of the physical columns."""
+        rows = pa.RecordBatch.from_arrays([plain(c) for c in rows.columns], names=rows.schema.names)
+        require_filled(rows, self._columns)
+        self._stats.update(rows)
+        for f, column in zip(self._columns, rows.columns, strict=True):
+            _require_kept(column, f)
+        self._arrow_bytes += rows.nbytes
+        try:
+            if self._writer is None:
+                self._open()
+            assert self._writer is not None
+            self._writer.write(rows if self._by_rows else self._stored(rows))
+            self._require_written()
+        except pa.ArrowInvalid as e:
+            raise SchemaMismatch(f"rows do not fit the table's columns: {e}") from e
+        except OSError as e:
+            raise unavailable(self._path, e) from e
+
+    def _open(self) -> None:
+        self._sink = _Sink(self._io.open_output(self._path))
+        if self._by_rows:
+            self._writer = RowWriter(
+                self._sink, self._columns, codec=self._codec, stripe_bytes=self._stripe_bytes
+            )
+            return
+        self._writer = orc.ORCWriter(
+            self._sink, compression=self._codec, stripe_size=self._stripe_bytes, file_version="0.12"
+        )
+
+    def _stored(self, rows: pa.RecordBatch) -> pa.Table:
+        arrays = [_whole(rebuilt(c, f.type)) for c, f in zip(rows.columns, self._physical, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=self._physical)
+
+    def flush(self) -> None:
+        """Nothing: a stripe is written when it is full."""
+
+    def close(self) -> int:
+        """Finish the file; its size in bytes."""
+        assert self._writer is not None, "a data file holds at least one row"
+        assert self._sink is not None
+        try:
+            self._writer.close()
+            self._require_written()
+            size = self._sink.tell()
+            self._sink.close()
+        except OSError as e:
+            raise unavailable(self._path, e) from e
+        return size
+
+    def _require_written(self) -> None:
+        if self._sink is not None and self._sink.error is not None:
+            raise self._sink.error
+
+    def column_stats(self) -> Mapping[str, ColumnStats | None]:
+        """What was seen of each column."""
+        return self._stats.found()
+
+    def abort(self) -> None:
+        """Let go of the file."""
+        if self._sink is None:
+            return
+        self._sink.error = self._sink.error or OSError("given up")  # what the writer still holds goes nowhere
+        if self._writer is not None:
+            with contextlib.suppress(OSError, pa.ArrowException):
+                self._writer.close()
+        with contextlib.suppress(OSError):
+            self._sink.close()
+        self._writer = None
+
+
+class _Sink:
+    """A file that keeps the first error to itself: Arrow's ORC writer ends the process when a write fails."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self._file, self._size = file, 0
+        self.error: BaseException | None = None
+
+    def write(self, data: Any) -> int:
+        """Take the bytes, wherever they go."""
+        if self.error is None:
+            try:
+                self._file.write(data)
+            except BaseException as e:  # raised again by whoever looks next
+                self.error = e
+        self._size += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """Bytes taken so far."""
+        return self._size
+
+    def flush(self) -> None:
+        """Nothing: the file does when it is closed."""
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _whole(array: pa.Array) -> pa.Array:
+    """The values in buffers of their own: Arrow's ORC writer forgets offsets inside nested slices."""
+    return pa.concat_arrays([array.slice(0, 0), array]) if pa.types.is_nested(array.type) else array
+
+
+def _stored(t: pa.DataType) -> pa.DataType:
+    """The Arrow type of a column as ORC files have it: a TIME is an integer."""
+    if pa.types.is_time(t):
+        return pa.int32()
+    if pa.types.is_list(t):
+        return pa.list_(pa.field("element", _stored(t.value_type)))
+    if pa.types.is_map(t):
+        return pa.map_(_stored(t.key_type), _stored(t.item_type))
+    if pa.types.is_struct(t):
+        return pa.struct([pa.field(f.name, _stored(f.type)) for f in t.fields])
+    return t
+
+
+def _require_kept(column: pa.Array, f: DataField) -> None:
+    """Raise Unsupported for timestamps that come back changed: from before the Gregorian calendar, and
+    fractions of the last second before 1970."""
+    for leaf in timestamps(column):
+        ticks, per_second = leaf.cast(pa.int64()), _PER_SECOND[leaf.type.unit]
+        least = pc.min(ticks).as_py()
+        refused = None
+        if least is not None and least < _GREGORIAN * per_second:
+            refused = "timestamps before 1582-10-15"
+        elif least is not None and leaf.type.unit != "ms":
+            last = pc.and_(pc.less(ticks, 0), pc.greater(ticks, -per_second))
+            refused = "fractions of the last second before 1970" if pc.any(last).as_py() else None
+        if refused is not None:
+            why = f"column {f.name!r}: readers change them; file.format = parquet or avro keeps them"
+            raise Unsupported(f"{refused} in ORC files", why)
+
+
+def _is_fine(t: DataType) -> bool:
+    """Whether the type holds timestamps above milliseconds: Java cannot read those before 1970 of Arrow."""
+    fine = t.root in ("TIMESTAMP", "TIMESTAMP_LTZ") and t.precision > 3
+    return fine or any(_is_fine(f.type) for f in t.children)
+
+
+def read(
+    io: FileIO,
+    path: str,
+    schema: TableSchema,
+    wanted: pa.Schema,
+    *,
+    file_size: int | None = None,
+    batch_rows: int,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of the columns `wanted` of a file written with `schema`, stripe by stripe."""
+    padded = {f.name for f in schema.fields if f.type.root == "CHAR"}
+    with complaints(path, "ORC"):
+        source = io.open_input(path)
+    with contextlib.closing(source):
+        with complaints(path, "ORC"):
+            require_size(source.size(), file_size, path)
+            file = orc.ORCFile(source)
+            require_columns(wanted.names, file.schema.names, path)
+        for i in range(file.nstripes):
+            with complaints(path, "ORC"):
+                rows = _stripe(file, i, wanted)
+            if rows is None:
+                yield from _by_rows(source, i, schema, wanted, padded, batch_rows=batch_rows, path=path)
+                return
+            with complaints(path, "ORC"):
+                rows = _typed(rows, wanted, padded)
+            for start in range(0, rows.num_rows, batch_rows):
+                yield rows.slice(start, batch_rows)
+
+
+def _stripe(file: orc.ORCFile, i: int, wanted: pa.Schema) -> pa.RecordBatch | None:
+    """The columns of a stripe; None if it holds times that Arrow's nanoseconds do not."""
+    try:
+        return file.read_stripe(i, columns=wanted.names)
+    except pa.ArrowInvalid as e:
+        if "out of range for nanosecond" in str(e):
+            return None
+        raise
+
+
+def _by_rows(
+    source: Any,
+    first: int,
+    schema: TableSchema,
+    wanted: pa.Schema,
+    padded: set[str],
+    *,
+    batch_rows: int,
+    path: str,
+) -> Iterator[pa.RecordBatch]:
+    known = {**SYSTEM_COLUMNS, **schema.by_name}
+    source.seek(0)
+    stripes = read_stripes(source, first, [known[n] for n in wanted.names], batch_rows)
+    while True:
+        with complaints(path, "ORC"):
+            arrays = next(stripes, None)
+            if arrays is None:
+                return
+            rows = _typed(pa.RecordBatch.from_arrays(arrays, schema=wanted), wanted, padded)
+        yield rows
+
+
+def _typed(rows: pa.RecordBatch, wanted: pa.Schema, padded: set[str]) -> pa.RecordBatch:
+    """The table's types. ORC pads CHAR columns (`padded`) and cannot tell blanks that were given."""
+    arrays = [rebuilt(rows.column(f.name), f.type) for f in wanted]
+    arrays = [pc.utf8_rtrim(a, " ") if f.name in padded else a for a, f in zip(arrays, wanted, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=wanted)

@@ -1,0 +1,1 @@
+"""Parquet: data files, their encodings, single pages, and the Thrift of footers."""

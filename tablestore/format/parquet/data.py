@@ -1,0 +1,404 @@
+"""Parquet data files: an encoder, and batches in the exact types of the table schema (format facts 3 and 9).
+
+One row group per so many bytes of Arrow data, so memory stays bounded whatever the file's size. Timestamps
+above microseconds are written as INT64 nanoseconds; INT96 ones are read too, and refused where 64 bits cannot
+hold them. Used by `datafile`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tablestore.errors import Corrupt, SchemaMismatch, Unsupported
+from tablestore.format import file_stats
+from tablestore.format.data_format import (
+    chosen,
+    codec,
+    complaints,
+    plain,
+    require_columns,
+    require_size,
+    unavailable,
+)
+from tablestore.format.file_spec import FileSpec
+from tablestore.format.parquet import encodings
+from tablestore.format.parquet.int96 import as_bytes, has_int96
+from tablestore.format.parquet.pages import Layout
+from tablestore.format.parquet.schema import KEY_PREFIX, arrow_with_ids
+from tablestore.format.predicates.predicate import Predicate, may_match
+from tablestore.format.rebuild import rebuilt
+from tablestore.format.schema import TableSchema
+from tablestore.format.stats import ColumnStats
+from tablestore.format.types.arrow_types import DataField
+from tablestore.format.types.nested import presentable
+from tablestore.io.fileio import FileIO
+
+_CODECS = {
+    "zstd": "zstd",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "lz4": "lz4",
+    "lz4_raw": "lz4",
+    "brotli": "brotli",
+    "none": "none",
+    "uncompressed": "none",
+}
+_ROW_GROUP_BYTES = 64 << 20
+_ROW_GROUP_ROWS = 1 << 20
+_PAGE_ROWS = 8_192  # what a lookup decodes of a column; half as many would make scans a tenth slower
+_FEW_ROWS = 2 * _PAGE_ROWS  # a row group of fewer is read as a whole
+_FIRST_GUESS = 0.2  # encoded bytes per Arrow byte, until the first row group tells
+
+
+class ParquetEncoder:
+    """Collects rows up to a row group, then encodes them."""
+
+    def __init__(self, io: FileIO, path: str, columns: Sequence[DataField], spec: FileSpec) -> None:
+        self._io, self._path, self._spec = io, path, spec
+        self._codec = codec(spec.compression, _CODECS, form="Parquet")
+        self._physical = arrow_with_ids(columns)
+        self._limit = spec.block_bytes or _ROW_GROUP_BYTES
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_bytes = self._pending_rows = self._flushed_bytes = 0
+        self._sink: Any = None
+        self._writer: pq.ParquetWriter | None = None
+        self._footers: list[pq.FileMetaData] = []
+        self._stats = file_stats.FooterStats(columns)
+
+    @staticmethod
+    def require(columns: Sequence[DataField], spec: FileSpec) -> None:
+        """Raise Unsupported or InvalidOption for what cannot be written."""
+        codec(spec.compression, _CODECS, form="Parquet")
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes of the file so far; what is not yet encoded is estimated."""
+        encoded = self._sink.tell() if self._sink is not None else 0
+        ratio = encoded / self._flushed_bytes if self._flushed_bytes else _FIRST_GUESS
+        return int(encoded + ratio * self._pending_bytes)
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append rows of the physical columns."""
+        self._stats.update(rows)
+        pieces = max(-(-_bytes(rows) // self._limit), -(-rows.num_rows // _ROW_GROUP_ROWS), 1)
+        step = -(-rows.num_rows // pieces)
+        for start in range(0, rows.num_rows, max(step, 1)):
+            self._append(rows.slice(start, step))
+
+    def _append(self, batch: pa.RecordBatch) -> None:
+        size = _bytes(batch)
+        full = (
+            self._pending_bytes + size > self._limit or self._pending_rows + batch.num_rows > _ROW_GROUP_ROWS
+        )
+        if self._pending and full:
+            self._flush()
+        self._pending.append(batch)
+        self._pending_bytes += size
+        self._pending_rows += batch.num_rows
+
+    def _flush(self) -> None:
+        """Encode what is pending as one row group."""
+        try:
+            rows = self._pending_table()
+            if self._writer is None:
+                self._writer = self._open(rows)
+            self._writer.write_table(rows, row_group_size=rows.num_rows)
+        except pa.ArrowInvalid as e:
+            raise SchemaMismatch(f"rows do not fit the table's columns: {e}") from e
+        except OSError as e:
+            raise unavailable(self._path, e) from e
+        self._flushed_bytes += self._pending_bytes
+        self._pending, self._pending_bytes, self._pending_rows = [], 0, 0
+
+    def _pending_table(self) -> pa.Table:
+        if self._writer is None:
+            texts = {f.name for f in self._pending[0].schema if pa.types.is_dictionary(f.type)}
+            kinds = [pa.dictionary(pa.int32(), f.type) if f.name in texts else f.type for f in self._physical]
+            self._physical = pa.schema([f.with_type(t) for f, t in zip(self._physical, kinds, strict=True)])
+        batches = [
+            pa.RecordBatch.from_arrays(
+                [_conform(c, f.type) for c, f in zip(b.columns, self._physical, strict=True)],
+                schema=self._physical,
+            )
+            for b in self._pending
+        ]
+        rows = pa.Table.from_batches(batches, schema=self._physical)
+        if any(pa.types.is_dictionary(f.type) for f in self._physical):
+            # one dictionary a row group, or Parquet falls back to plain text
+            rows = rows.unify_dictionaries()
+        return rows
+
+    def _open(self, first: pa.Table) -> pq.ParquetWriter:
+        chosen = encodings.choose(first)
+        self._sink = self._io.open_output(self._path)
+        return pq.ParquetWriter(
+            self._sink,
+            self._physical,
+            compression=self._codec,
+            compression_level=self._spec.zstd_level if self._codec == "zstd" else None,
+            use_dictionary=list(chosen.dictionary),
+            column_encoding=dict(chosen.other),
+            store_schema=False,
+            store_decimal_as_integer=True,
+            write_time_adjusted_to_utc=True,
+            metadata_collector=self._footers,
+            max_rows_per_page=_PAGE_ROWS,
+            write_page_index=False,  # Java Paimon 2.0.0 then loses rows of delta-encoded pages in filters
+        )
+
+    def flush(self) -> None:
+        """Encode what is pending as a row group."""
+        if self._pending:
+            self._flush()
+
+    def close(self) -> int:
+        """Finish the file; its size in bytes."""
+        if self._pending:
+            self._flush()
+        assert self._writer is not None, "a data file holds at least one row"
+        try:
+            self._writer.close()
+            size = self._sink.tell()
+            self._sink.close()
+        except OSError as e:
+            raise unavailable(self._path, e) from e
+        return size
+
+    def column_stats(self) -> Mapping[str, ColumnStats | None]:
+        """What the footer says."""
+        return self._stats.found(self._footers[0])
+
+    def abort(self) -> None:
+        """Let go of the file. May be called at any time, also after a failure."""
+        if self._writer is not None:
+            self._writer.is_open = False  # or it writes a footer when it is collected
+        self._pending, self._writer = [], None
+        if self._sink is not None:
+            with contextlib.suppress(OSError):  # what cannot be flushed is deleted next
+                self._sink.close()
+
+
+def _bytes(rows: pa.RecordBatch) -> int:
+    """Bytes of the rows in memory; key columns are the same buffers as the value columns."""
+    return sum(
+        c.nbytes for n, c in zip(rows.schema.names, rows.columns, strict=True) if not n.startswith(KEY_PREFIX)
+    )
+
+
+def _conform(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The array in the type its column has in this file; plain and dictionary forms of text may mix."""
+    if pa.types.is_nested(wanted):
+        return presentable(array if array.type == wanted else array.cast(wanted))
+    if array.type == wanted:
+        return array
+    if pa.types.is_dictionary(wanted):
+        return plain(array).cast(wanted.value_type).dictionary_encode()
+    return plain(array).cast(wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """One row group: rows, bytes in the file, bytes before compression."""
+
+    rows: int
+    bytes: int
+    raw_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FooterSummary:
+    """What a file's footer says of it as a whole."""
+
+    rows: int
+    created_by: str
+    columns: tuple[str, ...]
+    groups: tuple[RowGroup, ...]
+
+
+def row_groups(io: FileIO, path: str) -> FooterSummary:
+    """The footer of a Parquet data file; raises Corrupt."""
+    with complaints(path, "Parquet"), contextlib.closing(io.open_input(path)) as source:
+        footer = pq.ParquetFile(source).metadata
+        groups = []
+        for g in range(footer.num_row_groups):
+            part = footer.row_group(g)
+            size = sum(part.column(c).total_compressed_size for c in range(part.num_columns))
+            groups.append(RowGroup(part.num_rows, size, part.total_byte_size))
+        return FooterSummary(footer.num_rows, footer.created_by, tuple(footer.schema.names), tuple(groups))
+
+
+def read(
+    io: FileIO,
+    path: str,
+    schema: TableSchema,
+    wanted: pa.Schema,
+    *,
+    file_size: int | None = None,
+    batch_rows: int,
+    predicate: Predicate | None = None,
+    dictionary: bool = False,
+    rows: np.ndarray | None = None,
+    footer: pq.FileMetaData | None = None,
+    groups: Sequence[int] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of the columns `wanted` of a file written with `schema`, as `datafile.read` describes them; of
+    these row `groups` only, if given. Who knows the `footer` spares reading it."""
+    with complaints(path, "Parquet"):
+        source = io.open_input(path)
+    with contextlib.closing(source):
+        with complaints(path, "Parquet"):
+            require_size(source.size(), file_size, path)
+            first = pq.ParquetFile(source, metadata=footer)
+            footer = plain = first.metadata
+            require_columns(wanted.names, first.schema_arrow.names, path)
+            _refuse_shredded(first.schema_arrow, schema, wanted, path)
+            positions = file_stats.leaf_positions(footer)
+            groups = range(footer.num_row_groups) if groups is None else groups
+            if predicate is not None:
+                asked = predicate.columns
+                groups = [g for g in groups if may_match(predicate, group_stats(footer, g, schema, asked))]
+            if rows is not None:
+                groups, rows = _with_rows(footer, groups, rows, path)
+            texts = _dictionary_columns(footer, groups, positions, schema, wanted) if dictionary else []
+            if any(has_int96(footer, f.name) for f in wanted if _may_hold_times(f.type)):
+                footer = as_bytes(source)
+            same = not texts and footer is plain
+            file = first if same else pq.ParquetFile(source, metadata=footer, read_dictionary=texts)
+            batches = file.iter_batches(
+                batch_rows, row_groups=groups, columns=wanted.names, use_threads=False
+            )
+        if groups:
+            yield from chosen(_each(batches, wanted, path), rows, path)
+
+
+def layout(io: FileIO, path: str, *, file_size: int | None = None) -> Layout:
+    """Where a file's row groups and pages are; raises Corrupt."""
+    with complaints(path, "Parquet"), contextlib.closing(io.open_input(path)) as source:
+        require_size(source.size(), file_size, path)
+        return Layout(source)
+
+
+def read_rows(
+    io: FileIO,
+    path: str,
+    schema: TableSchema,
+    wanted: pa.Schema,
+    known: Layout,
+    group: int,
+    places: np.ndarray,
+    *,
+    dictionary: bool = False,
+) -> pa.RecordBatch | None:
+    """The rows of a row group at `places`, ascending; None where whole columns must be read for them, or
+    nearly so."""
+    if known.group_rows(group) < _FEW_ROWS:
+        return None
+    with complaints(path, "Parquet"), contextlib.closing(io.open_input(path)) as source:
+        if not known.reads(source, wanted.names):
+            return None
+        begins, ends = known.stretches(source, group, places, wanted.names)
+        if 2 * int((ends - begins).sum()) > known.group_rows(group):
+            return None
+        positions = file_stats.leaf_positions(known.footer)
+        texts = _dictionary_columns(known.footer, [group], positions, schema, wanted) if dictionary else []
+        last = int(places[-1] - begins[-1] + 1)
+        found = known.read(source, group, (begins, ends), wanted.names, dictionary=texts, last=last)
+        skipped = begins - np.concatenate([[0], np.cumsum(ends - begins)[:-1]])
+        at = places - skipped[np.searchsorted(begins, places, side="right") - 1]
+        return _typed(found.take(pa.array(at)), wanted, path)
+
+
+def _each(batches: Iterator[pa.RecordBatch], wanted: pa.Schema, path: str) -> Iterator[pa.RecordBatch]:
+    while True:
+        with complaints(path, "Parquet"):
+            batch = next(batches, None)
+            if batch is None:
+                return
+            batch = _typed(batch, wanted, path)
+        yield batch
+
+
+def _with_rows(
+    footer: pq.FileMetaData, groups: Sequence[int], rows: np.ndarray, path: str
+) -> tuple[list[int], np.ndarray]:
+    """The row groups in which `rows` wants something, and the part of it that is of them."""
+    counts = [footer.row_group(g).num_rows for g in range(footer.num_row_groups)]
+    ends = np.cumsum(counts)
+    if sum(counts) != len(rows):
+        raise Corrupt(path, f"it holds {sum(counts):,} rows, its manifest says {len(rows):,}")
+    parts = {g: rows[ends[g] - counts[g] : ends[g]] for g in groups}
+    kept = [g for g in groups if parts[g].any()]
+    return kept, np.concatenate([np.zeros(0, dtype=bool), *(parts[g] for g in kept)])
+
+
+def _refuse_shredded(there: pa.Schema, schema: TableSchema, wanted: pa.Schema, path: str) -> None:
+    for name in wanted.names:
+        field = schema.by_name.get(name)
+        if field is not None and field.type.root == "VARIANT":
+            kind = there.field(name).type
+            if pa.types.is_struct(kind) and kind.get_field_index("typed_value") >= 0:
+                raise Unsupported("shredded VARIANT columns", f"column {name!r} of {path}")
+
+
+def _may_hold_times(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) or pa.types.is_nested(kind)
+
+
+def group_stats(
+    footer: pq.FileMetaData, group: int, schema: TableSchema, columns: Iterable[str]
+) -> dict[str, ColumnStats]:
+    """What a row group's statistics say of these columns: what decides whether it is read."""
+    positions = file_stats.leaf_positions(footer)
+    return {
+        name: file_stats.of_column(footer, positions[name], schema.by_name[name].type, group=group)
+        for name in columns
+        if name in positions
+    }
+
+
+def _dictionary_columns(
+    footer: pq.FileMetaData,
+    groups: Sequence[int],
+    positions: dict[str, int],
+    schema: TableSchema,
+    wanted: pa.Schema,
+) -> list[str]:
+    """Text columns, keys apart, of which every row group has a dictionary."""
+
+    def held(position: int) -> bool:
+        return all(footer.row_group(g).column(position).has_dictionary_page for g in groups)
+
+    texts = [f.name for f in wanted if pa.types.is_string(f.type) and f.name not in schema.primary_keys]
+    return [name for name in texts if held(positions[name])]
+
+
+def _typed(batch: pa.RecordBatch, wanted: pa.Schema, path: str) -> pa.RecordBatch:
+    """The batch with the table's exact types: other writers store some of them otherwise."""
+    if batch.schema.equals(wanted):
+        return batch
+    columns, fields = [], []
+    for f in wanted:
+        array = batch.column(f.name)
+        kept = pa.types.is_dictionary(array.type) and array.type.value_type == f.type
+        if not kept and array.type != f.type:
+            try:
+                array = rebuilt(array, f.type) if _has_bytes(array.type) else array.cast(f.type)
+            except Unsupported as e:
+                raise Unsupported(e.feature, f"column {f.name!r} of {path}") from e
+            except pa.ArrowException as e:
+                raise Corrupt(path, f"column {f.name!r} holds {array.type}, not {f.type}: {e}") from e
+        columns.append(array)
+        fields.append(f.with_type(array.type) if kept else f)
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _has_bytes(t: pa.DataType) -> bool:
+    """Whether the type holds INT96 values as bytes, at any depth."""
+    return t == pa.binary(12) or any(_has_bytes(t.field(i).type) for i in range(t.num_fields))

@@ -1,0 +1,304 @@
+"""Rows of a Parquet file by their places: only the pages that hold them are read and decoded.
+
+    column chunk   [dictionary page] data page, data page, …      each a header, then compressed values
+
+A small Parquet file is put together in memory, out of those pages as they lie and a footer that knows no
+others, and decoded as any other file. Pages of the wanted columns must begin at the same rows somewhere, so
+what is decoded is a stretch between two such rows: 8,192 rows in our files, 20,000 in Java's. Pages
+are found by the offset index, or by walking the page headers, and remembered by the `Layout`. Columns
+that are nested or INT96 are not read so. Memory: the pages that are read. Used by `parquet_data` for lookups;
+`Layout`s are shared between threads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tablestore.format.parquet import thrift_compact as thrift
+from tablestore.format.parquet.thrift_compact import INT32, INT64, LIST, STRUCT, Struct
+
+_DATA, _INDEX, _DICTIONARY, _DATA_V2 = 0, 1, 2, 3
+_INT96, _REPEATED = 3, 2
+_HEADER_BYTES, _MOST_HEADER_BYTES = 512, 1 << 20
+# ColumnMetaData: fields that a chunk of other pages keeps, and some others
+_KEPT, _VALUES, _BYTES, _DATA_OFFSET, _DICTIONARY_OFFSET = (1, 2, 3, 4), 5, 7, 9, 11
+
+
+@dataclass(frozen=True, slots=True)
+class _Pages:
+    """The pages of one column chunk. `firsts` and `offsets` have one item more than there are data pages."""
+
+    meta: bytes  # the first fields of the chunk's ColumnMetaData, which others follow
+    dictionary: tuple[int, int] | None  # offset and bytes with the header
+    firsts: np.ndarray
+    offsets: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    meta: bytes
+    begin: int
+    end: int
+    rows: int
+    index: tuple[int, int] | None  # offset and bytes of the offset index
+
+
+@dataclass(frozen=True, slots=True)
+class _Footer:
+    """A footer as Thrift, and of its plain columns the schema elements and the places of their chunks."""
+
+    tree: Struct
+    elements: dict[str, bytes]
+    leaves: dict[str, int]
+
+
+class Layout:
+    """What a file's footer says, and where the pages of its plain columns are once somebody asked."""
+
+    def __init__(self, source: pa.NativeFile) -> None:
+        self.footer = pq.read_metadata(source)
+        counts = [self.footer.row_group(g).num_rows for g in range(self.footer.num_row_groups)]
+        self.starts = np.cumsum([0, *counts])
+        self._known: _Footer | None = None
+        self._pages: dict[tuple[int, str], _Pages] = {}
+        self._cuts: dict[tuple[int, tuple[str, ...]], np.ndarray] = {}
+        self._pages_lock = threading.Lock()
+
+    @property
+    def rows(self) -> int:
+        """Rows of the file."""
+        return int(self.starts[-1])
+
+    @property
+    def nbytes(self) -> int:
+        """About what this holds in memory, when everything was asked for."""
+        chunks = max(1, self.footer.num_row_groups) * self.footer.num_columns
+        return 4_096 + 2_048 * chunks + 16 * chunks * (self.rows // 8_192)
+
+    def group_rows(self, group: int) -> int:
+        """Rows of a row group."""
+        return int(self.starts[group + 1] - self.starts[group])
+
+    def reads(self, source: pa.NativeFile, names: Sequence[str]) -> bool:
+        """Whether `read` can read these columns."""
+        elements = self._footer(source).elements
+        return all(name in elements for name in names)
+
+    def _footer(self, source: pa.NativeFile) -> _Footer:
+        if self._known is None:
+            tree = thrift.parquet_footer(source)
+            self._known = _Footer(tree, *_plain_columns(thrift.field(tree, 2)[1]))
+        return self._known
+
+    def stretches(
+        self, source: pa.NativeFile, group: int, places: np.ndarray, names: Sequence[str]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(begins, ends) of the rows of a group that must be decoded to have those at `places`, ascending."""
+        cuts = self._cuts.get((group, tuple(names)))
+        if cuts is None:
+            firsts = [self._of(source, group, name).firsts for name in names]
+            first, several = firsts[0], [f for f in firsts[1:] if not np.array_equal(f, firsts[0])]
+            cuts = reduce(partial(np.intersect1d, assume_unique=True), several, first)
+            self._cuts[group, tuple(names)] = cuts
+        held = np.unique(np.searchsorted(cuts, places, side="right") - 1)
+        return cuts[held], cuts[held + 1]
+
+    def read(
+        self,
+        source: pa.NativeFile,
+        group: int,
+        stretches: tuple[np.ndarray, np.ndarray],
+        names: Sequence[str],
+        *,
+        dictionary: Sequence[str] = (),
+        last: int | None = None,
+    ) -> pa.RecordBatch:
+        """The rows of these stretches of a group, one after another; text of `dictionary` stays encoded.
+
+        Of the last stretch the first `last` rows only, if given.
+        """
+        begins, ends = stretches
+        rows = int((ends - begins).sum())
+        out = bytearray(thrift.MAGIC)
+        chunks = [self._copied(source, out, group, name, begins, ends) for name in names]
+        root = [(4, thrift.BINARY, b"schema"), (5, INT32, len(names))]
+        known = self._footer(source)
+        elements = [root, *(known.elements[name] for name in names)]
+        groups: Struct = [(1, LIST, (STRUCT, chunks)), (2, INT64, len(out)), (3, INT64, rows)]
+        footer: Struct = [
+            (1, INT32, thrift.value(known.tree, 1) or 1),
+            (2, LIST, (STRUCT, elements)),
+            (3, INT64, rows),
+            (4, LIST, (STRUCT, [groups])),
+            *(f for f in known.tree if f[0] == 6),  # who wrote it: decoders know the faults of some
+        ]
+        out += thrift.footer_bytes(footer)
+        found = pq.ParquetFile(pa.BufferReader(pa.py_buffer(out)), read_dictionary=list(dictionary))
+        asked = rows if last is None else rows - int(ends[-1] - begins[-1]) + last
+        return next(found.iter_batches(asked, use_threads=False))
+
+    def _copied(
+        self,
+        source: pa.NativeFile,
+        out: bytearray,
+        group: int,
+        name: str,
+        begins: np.ndarray,
+        ends: np.ndarray,
+    ) -> bytes:
+        """Append the pages of a column to `out`; the column chunk that they are there, as bytes.
+
+        0x26 start of the chunk   0x1c its metadata: type, encodings, path, codec as they were
+        0x16 values   0x16 bytes decoded (nobody asks)   0x16 bytes   0x26 first data page
+        0x26 dictionary page, if there is one   0x00   0x00
+        """
+        pages = self._of(source, group, name)
+        start = len(out)
+        if pages.dictionary is not None:
+            out += source.read_at(pages.dictionary[1], pages.dictionary[0])
+        data = len(out)
+        lows = pages.offsets[np.searchsorted(pages.firsts, begins)]
+        highs = pages.offsets[np.searchsorted(pages.firsts, ends)]
+        for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
+            out += source.read_at(high - low, low)
+        size = thrift.long_bytes(len(out) - start)
+        end = b"\x26" + thrift.long_bytes(start) if pages.dictionary is not None else b""
+        rows = thrift.long_bytes(int((ends - begins).sum()))
+        meta = b"".join(
+            (pages.meta, b"\x16", rows, b"\x16", size, b"\x16", size, b"\x26", thrift.long_bytes(data), end)
+        )
+        return b"\x26" + thrift.long_bytes(start) + b"\x1c" + meta + b"\0\0"
+
+    def _chunk(self, source: pa.NativeFile, group: int, name: str) -> _Chunk:
+        known = self._footer(source)
+        chunk = thrift.field(thrift.field(known.tree, 4)[1][group], 1)[1][known.leaves[name]]
+        meta = thrift.field(chunk, 3)
+        data, dictionary = thrift.field(meta, _DATA_OFFSET), thrift.value(meta, _DICTIONARY_OFFSET)
+        begin = min(data, dictionary) if dictionary else data
+        size, rows = thrift.field(meta, _BYTES), self.group_rows(group)
+        if thrift.field(meta, _VALUES) != rows:
+            raise ValueError(f"column {name!r} has {thrift.field(meta, _VALUES)} values in {rows} rows")
+        index = thrift.value(chunk, 4), thrift.value(chunk, 5)
+        kept = thrift.struct_bytes([f for f in meta if f[0] in _KEPT])[:-1]
+        return _Chunk(kept, begin, begin + size, rows, index if None not in index else None)
+
+    def _of(self, source: pa.NativeFile, group: int, name: str) -> _Pages:
+        with self._pages_lock:
+            found = self._pages.get((group, name))
+        if found is None:
+            chunk = self._chunk(source, group, name)
+            found = _indexed(source, chunk) or _walked(source, chunk)
+            with self._pages_lock:
+                self._pages[group, name] = found
+        return found
+
+
+def _plain_columns(elements: Sequence[Struct]) -> tuple[dict[str, bytes], dict[str, int]]:
+    """Schema elements of columns that are neither nested nor INT96, and where their chunks are."""
+    found: dict[str, bytes] = {}
+    leaves: dict[str, int] = {}
+    at = leaf = 0
+
+    def skip() -> None:
+        nonlocal at, leaf
+        children = thrift.value(elements[at], 5) or 0
+        at, leaf = at + 1, leaf + (not children)
+        for _ in range(children):
+            skip()
+
+    for _ in range(thrift.value(elements[0], 5) or 0):
+        at = max(at, 1)
+        element = elements[at]
+        name = thrift.field(element, 4).decode()
+        plain = not thrift.value(element, 5) and thrift.value(element, 3) != _REPEATED
+        if plain and thrift.value(element, 1) != _INT96:
+            found[name], leaves[name] = thrift.struct_bytes(element), leaf
+        skip()
+    return found, leaves
+
+
+# An item of an offset index: 0x16 offset, 0x15 bytes with the header, 0x16 first row, 0x00: field headers and
+# numbers alike are varints, so that all items are decoded at once.
+_ITEM = ((0, 0x16), (2, 0x15), (4, 0x16), (6, 0))
+
+
+def _indexed(source: pa.NativeFile, chunk: _Chunk) -> _Pages | None:
+    """The pages of a chunk by its offset index; None without one, or in another form than writers give it."""
+    if chunk.index is None:
+        return None
+    data = source.read_at(chunk.index[1], chunk.index[0])
+    if len(data) < 3 or data[0] != 0x19 or data[1] & 0x0F != STRUCT:
+        return None
+    count, at = (data[1] >> 4, 2) if data[1] >> 4 < 15 else thrift.read_varint(data, 2)
+    numbers = _varints(np.frombuffer(data, dtype=np.uint8, offset=at))
+    if not count or len(numbers) < 7 * count:
+        return None
+    items = numbers[: 7 * count].reshape(count, 7)
+    offsets, sizes, firsts = (items[:, i] >> 1 for i in (1, 3, 5))
+    ends = offsets + sizes
+    sound = all((items[:, i] == byte).all() for i, byte in _ITEM) and (ends[:-1] == offsets[1:]).all()
+    if not sound or firsts[0] or (np.diff(firsts) <= 0).any() or firsts[-1] >= chunk.rows:
+        return None
+    if offsets[0] < chunk.begin or ends[-1] > chunk.end:
+        return None
+    before = int(offsets[0]) - chunk.begin
+    dictionary = (chunk.begin, before) if before else None
+    return _Pages(chunk.meta, dictionary, np.append(firsts, chunk.rows), np.append(offsets, ends[-1]))
+
+
+def _varints(data: np.ndarray) -> np.ndarray:
+    """All numbers of a stream of varints; those above 63 bits come out wrong."""
+    ends = np.flatnonzero(data < 0x80)
+    data = data[: ends[-1] + 1] if len(ends) else data[:0]
+    starts = np.append(0, ends[:-1] + 1)[: len(ends)]
+    if not len(starts):
+        return np.zeros(0, dtype=np.int64)
+    place = np.arange(len(data)) - np.repeat(starts, ends - starts + 1)
+    return np.add.reduceat((data & 0x7F).astype(np.int64) << np.minimum(7 * place, 63), starts)
+
+
+def _walked(source: pa.NativeFile, chunk: _Chunk) -> _Pages:
+    """The pages of a chunk, by their headers; ValueError where they are none."""
+    at, rows = chunk.begin, 0
+    dictionary: tuple[int, int] | None = None
+    firsts, offsets = [], []
+    while rows < chunk.rows:
+        header, size = _header(source, at, chunk.end)
+        end = at + size + thrift.field(header, 3)
+        kind = thrift.field(header, 1)
+        if kind == _DICTIONARY:
+            dictionary = at, end - at
+        elif kind in (_DATA, _DATA_V2):
+            firsts.append(rows)
+            offsets.append(at)
+            rows += thrift.field(thrift.field(header, 5 if kind == _DATA else 8), 1)
+        elif kind != _INDEX:
+            raise ValueError(f"a page of type {kind} at byte {at}")
+        if end <= at or end > chunk.end:
+            raise ValueError(
+                f"a page of {end - at} bytes at byte {at}, where its column has {chunk.end - at}"
+            )
+        at = end
+    if rows != chunk.rows:
+        raise ValueError(f"pages of {rows} values for {chunk.rows} rows")
+    return _Pages(chunk.meta, dictionary, np.array([*firsts, rows]), np.array([*offsets, at]))
+
+
+def _header(source: pa.NativeFile, at: int, end: int) -> tuple[Struct, int]:
+    """The page header at a byte, and its length; more is read only for those with long statistics."""
+    length = _HEADER_BYTES
+    while True:
+        data = source.read_at(min(length, end - at), at)
+        try:
+            return thrift.read_struct(data)
+        except (IndexError, ValueError):
+            if length > _MOST_HEADER_BYTES or len(data) < length:
+                raise
+            length *= 16

@@ -1,0 +1,492 @@
+"""Predicates: what `col("x") > 1` builds, and the questions asked of them (rows, statistics, expressions).
+
+A predicate selects the rows for which it is true in SQL's logic: a comparison with NULL is never true,
+negated or not. Negation is pushed into the leaves when it is built, so no node is a NOT and "null means not
+selected" holds at every depth. DOUBLE and FLOAT are ordered as in Paimon and Spark: NaN equals itself and is
+greater than every number. `bind` gives the literals a column's type; `mask`, `to_arrow` and `may_match` want
+bound predicates. Used by read (pruning, filtering) and datafile (row groups).
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.errors import InvalidRequest, NotFound, SchemaMismatch
+from tablestore.format.predicates import literal
+from tablestore.format.schema import TableSchema
+from tablestore.format.stats import ColumnStats
+from tablestore.format.types.arrow_types import DataType
+
+_NEGATED = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+_ARROW = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+_FLOATS = ("FLOAT", "DOUBLE")
+
+
+class Predicate:
+    """A condition on rows. Combine with `&`, `|`, `~`; immutable and picklable."""
+
+    __slots__ = ()
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Names of the columns it looks at."""
+        raise NotImplementedError
+
+    def negated(self) -> Predicate:
+        """The predicate that is true where this one is false (not where it is unknown)."""
+        raise NotImplementedError
+
+    def __and__(self, other: Predicate) -> Predicate:
+        return all_of(self, _predicate(other))
+
+    def __or__(self, other: Predicate) -> Predicate:
+        return any_of(self, _predicate(other))
+
+    def __invert__(self) -> Predicate:
+        return self.negated()
+
+    def __bool__(self) -> bool:
+        raise InvalidRequest(
+            f"the truth of ({self!r}) is only known row by row: combine conditions with & | ~ and "
+            "parentheses instead of 'and', 'or', 'not' and chained comparisons"
+        )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Always(Predicate):
+    """True of every row, or of none."""
+
+    value: bool
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset()
+
+    def negated(self) -> Predicate:
+        return Always(not self.value)
+
+    def __repr__(self) -> str:
+        return "TRUE" if self.value else "FALSE"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Leaf(Predicate):
+    """A condition on one column. `type` is None until `bind`; then literals are raw values of that type."""
+
+    column: str
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    def _name(self) -> str:
+        return self.column if self.column.isidentifier() else "`" + self.column.replace("`", "``") + "`"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Compare(Leaf):
+    """`column op value`; op is one of = != < <= > >=."""
+
+    op: str
+    value: Any
+    type: DataType | None = None
+
+    def negated(self) -> Predicate:
+        return replace(self, op=_NEGATED[self.op])
+
+    def __repr__(self) -> str:
+        return f"{self._name()} {'<>' if self.op == '!=' else self.op} {literal.text(self.value, self.type)}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class In(Leaf):
+    """The value is one of `values` (or, `inverse`, one that is none of them). `bind` sorts them."""
+
+    values: tuple[Any, ...]
+    inverse: bool = False
+    type: DataType | None = None
+
+    def negated(self) -> Predicate:
+        return replace(self, inverse=not self.inverse)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(literal.text(v, self.type) for v in self.values[:20])
+        more = f", … {len(self.values) - 20:,} more" if len(self.values) > 20 else ""
+        return f"{self._name()} {'NOT IN' if self.inverse else 'IN'} ({shown}{more})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class IsNull(Leaf):
+    """The column is NULL (or, `inverse`, is not)."""
+
+    inverse: bool = False
+
+    def negated(self) -> Predicate:
+        return replace(self, inverse=not self.inverse)
+
+    def __repr__(self) -> str:
+        return f"{self._name()} IS {'NOT ' if self.inverse else ''}NULL"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StartsWith(Leaf):
+    """A string (or bytes) that begins with `prefix` (or, `inverse`, one that does not)."""
+
+    prefix: Any
+    inverse: bool = False
+    type: DataType | None = None
+
+    def negated(self) -> Predicate:
+        return replace(self, inverse=not self.inverse)
+
+    def __repr__(self) -> str:
+        shown = literal.text(self.prefix, self.type)
+        return f"{'NOT ' if self.inverse else ''}starts_with({self._name()}, {shown})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Junction(Predicate):
+    """Several terms joined by AND or OR; made by `all_of` and `any_of`, so at least two."""
+
+    terms: tuple[Predicate, ...]
+    word: ClassVar[str] = ""
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset().union(*(t.columns for t in self.terms))
+
+    def __repr__(self) -> str:
+        inner = (f"({t!r})" if isinstance(t, Junction) else repr(t) for t in self.terms)
+        return f" {self.word} ".join(inner)
+
+
+class And(Junction):
+    """All terms are true."""
+
+    __slots__ = ()
+    word = "AND"
+
+    def negated(self) -> Predicate:
+        return any_of(*(t.negated() for t in self.terms))
+
+
+class Or(Junction):
+    """At least one term is true."""
+
+    __slots__ = ()
+    word = "OR"
+
+    def negated(self) -> Predicate:
+        return all_of(*(t.negated() for t in self.terms))
+
+
+class Column:
+    """A column to compare with literals: `col("x") >= 3`, `col("s").startswith("a")`."""
+
+    __slots__ = ("name",)
+    __hash__ = None  # type: ignore[assignment]  # == builds a predicate, so a Column is no dictionary key
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __eq__(self, value: Any) -> Predicate:  # type: ignore[override]
+        return Compare(self.name, "=", _literal(value))
+
+    def __ne__(self, value: Any) -> Predicate:  # type: ignore[override]
+        return Compare(self.name, "!=", _literal(value))
+
+    def __lt__(self, value: Any) -> Predicate:
+        return Compare(self.name, "<", _literal(value))
+
+    def __le__(self, value: Any) -> Predicate:
+        return Compare(self.name, "<=", _literal(value))
+
+    def __gt__(self, value: Any) -> Predicate:
+        return Compare(self.name, ">", _literal(value))
+
+    def __ge__(self, value: Any) -> Predicate:
+        return Compare(self.name, ">=", _literal(value))
+
+    def is_in(self, values: Iterable[Any]) -> Predicate:
+        """Equal to one of the values. NULL is no value: add `| col(…).is_null()` for it."""
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise InvalidRequest(f"is_in() takes a list of values, not {values!r}")
+        return In(self.name, tuple(_literal(v) for v in values))
+
+    def is_null(self) -> Predicate:
+        """NULL."""
+        return IsNull(self.name)
+
+    def is_not_null(self) -> Predicate:
+        """Any value but NULL."""
+        return IsNull(self.name, inverse=True)
+
+    def startswith(self, prefix: str | bytes) -> Predicate:
+        """A string that begins with `prefix`."""
+        return StartsWith(self.name, _literal(prefix))
+
+    def between(self, low: Any, high: Any) -> Predicate:
+        """`low <= column <= high`."""
+        return (self >= low) & (self <= high)
+
+    def __repr__(self) -> str:
+        return f"col({self.name!r})"
+
+    def __bool__(self) -> bool:
+        raise InvalidRequest(
+            f"col({self.name!r}) alone is no condition; compare it: col({self.name!r}) == True"
+        )
+
+
+def col(name: str) -> Column:
+    """The column of that name, to build a predicate from."""
+    if not isinstance(name, str):
+        raise InvalidRequest(f"col() takes a column name, not {name!r}")
+    return Column(name)
+
+
+def _literal(value: Any) -> Any:
+    if value is None:
+        raise InvalidRequest("a comparison with None is never true; use .is_null() or .is_not_null()")
+    if isinstance(value, (Column, Predicate)):
+        raise InvalidRequest(f"{value!r} is no literal: a condition compares one column with values")
+    return literal.plain(value)
+
+
+def _predicate(value: Any) -> Predicate:
+    if not isinstance(value, Predicate):
+        raise InvalidRequest(
+            f"{value!r} is no condition; write each one in parentheses: (col('a') > 1) & (col('b') < 2)"
+        )
+    return value
+
+
+def all_of(*terms: Predicate) -> Predicate:
+    """The conjunction, flat; of nothing it is TRUE."""
+    flat = dict.fromkeys(t for term in terms for t in conjuncts(term) if t != Always(True))
+    if Always(False) in flat:
+        return Always(False)
+    return And(tuple(flat)) if len(flat) > 1 else next(iter(flat), Always(True))
+
+
+def any_of(*terms: Predicate) -> Predicate:
+    """The disjunction, flat; of nothing it is FALSE."""
+    parts = (t.terms if isinstance(t, Or) else (t,) for t in terms)
+    flat = dict.fromkeys(t for part in parts for t in part if t != Always(False))
+    if Always(True) in flat:
+        return Always(True)
+    return Or(tuple(flat)) if len(flat) > 1 else next(iter(flat), Always(False))
+
+
+def conjuncts(p: Predicate) -> tuple[Predicate, ...]:
+    """The terms of a top-level AND, or the predicate alone."""
+    return p.terms if isinstance(p, And) else (p,)
+
+
+def transform(p: Predicate, leaf: Callable[[Leaf], Predicate]) -> Predicate:
+    """The same tree with each leaf replaced; constants that arise are folded away."""
+    if isinstance(p, Junction):
+        join = all_of if isinstance(p, And) else any_of
+        return join(*(transform(t, leaf) for t in p.terms))
+    return leaf(p) if isinstance(p, Leaf) else p
+
+
+def bind(p: Predicate, schema: TableSchema) -> Predicate:
+    """The predicate with literals as raw values of their columns' types. Bound ones pass unchanged.
+
+    Raises NotFound for a name that is no column, SchemaMismatch for a literal that cannot be compared with
+    its column. A number between two values of the type becomes the same comparison with the value below it.
+    """
+    return transform(_predicate(p), lambda leaf: _bound(leaf, schema))
+
+
+def _bound(leaf: Leaf, schema: TableSchema) -> Predicate:
+    field = schema.shown.by_name.get(leaf.column)
+    if field is None:
+        raise NotFound.among("column", leaf.column, schema.shown.names)
+    if isinstance(leaf, IsNull) or leaf.type is not None:  # type: ignore[attr-defined]
+        return leaf
+    kind = field.type.as_nullable()
+    try:
+        if isinstance(leaf, Compare):
+            return _bound_compare(leaf, kind)
+        if isinstance(leaf, In):
+            found = {r.value for r in (literal.raw(v, kind) for v in leaf.values) if r.exact}
+            return replace(leaf, values=tuple(sorted(found, key=_nan_last)), type=kind)
+        if not (kind.is_string or kind.is_binary):
+            raise ValueError("startswith() needs a string column")
+        return replace(leaf, prefix=literal.raw(leaf.prefix, kind).value, type=kind)  # type: ignore[call-arg]
+    except ValueError as e:
+        raise SchemaMismatch(f"column {leaf.column!r} is {field.type}: {e}") from None
+
+
+def _bound_compare(leaf: Compare, kind: DataType) -> Predicate:
+    found = literal.raw(leaf.value, kind)
+    if found.exact:
+        return replace(leaf, value=found.value, type=kind)
+    if leaf.op == "=":
+        return In(leaf.column, (), type=kind)
+    if leaf.op == "!=":
+        return IsNull(leaf.column, inverse=True)
+    below = leaf.op in ("<", "<=")
+    if found.value is None:  # beyond the type's range, on the side `above` tells
+        return IsNull(leaf.column, inverse=True) if found.above == below else In(leaf.column, (), type=kind)
+    return replace(leaf, op="<=" if below else ">", value=found.value, type=kind)
+
+
+def to_arrow(p: Predicate) -> pc.Expression:
+    """The Arrow expression of a bound predicate, for datasets; rows where it is null are not selected."""
+    return _evaluate(p, pc.field, lambda value: pc.scalar(value))
+
+
+def mask(p: Predicate, batch: pa.RecordBatch | pa.Table) -> pa.BooleanArray | pa.ChunkedArray:
+    """Which rows a bound predicate selects; never null."""
+    found = _evaluate(p, batch.column, lambda value: pa.repeat(pa.scalar(value), batch.num_rows))
+    return pc.fill_null(found, False)
+
+
+def _evaluate(p: Predicate, column: Callable[[str], Any], constant: Callable[[bool], Any]) -> Any:
+    """The same calls on arrays or on field expressions; null where unknown."""
+    if isinstance(p, Always):
+        return constant(p.value)
+    if isinstance(p, Junction):
+        join = pc.and_kleene if isinstance(p, And) else pc.or_kleene
+        result = _evaluate(p.terms[0], column, constant)
+        for term in p.terms[1:]:
+            result = join(result, _evaluate(term, column, constant))
+        return result
+    assert isinstance(p, Leaf)
+    values = column(p.column)
+    if isinstance(p, IsNull):
+        return pc.is_valid(values) if p.inverse else pc.is_null(values)
+    assert p.type is not None, "bind the predicate first"  # type: ignore[attr-defined]
+    if isinstance(p, StartsWith):
+        return _starts(p, values)
+    if p.type.root in _FLOATS:  # type: ignore[attr-defined]
+        return _floats(p, values, constant)
+    if isinstance(p, Compare):
+        return _ARROW[p.op](values, literal.scalar(p.value, p.type))
+    assert isinstance(p, In)
+    return _in(p, values, p.values)
+
+
+def _in(p: In, values: Any, wanted: tuple[Any, ...]) -> Any:
+    found = pc.is_in(values, value_set=literal.array(wanted, p.type))
+    return pc.and_kleene(pc.invert(found), pc.is_valid(values)) if p.inverse else found
+
+
+def _starts(p: StartsWith, values: Any) -> Any:
+    if p.type is not None and p.type.is_string:
+        found = pc.starts_with(values, pattern=p.prefix)
+    else:  # Arrow matches prefixes of text only
+        found = pc.equal(pc.binary_slice(values, 0, len(p.prefix)), pa.scalar(p.prefix))
+    return pc.invert(found) if p.inverse else found
+
+
+def _floats(p: Leaf, values: Any, constant: Callable[[bool], Any]) -> Any:
+    """Comparisons in the order in which NaN equals itself and is above every number; Arrow's follow IEEE."""
+    nan = pc.is_nan(values)
+    if isinstance(p, In):
+        wanted = tuple(v for v in p.values if not math.isnan(v))
+        zeros = (
+            (0.0, -0.0) if 0.0 in wanted else ()
+        )  # Arrow's sets tell the two zeros apart, comparisons do not
+        positive = replace(p, inverse=False)
+        found = _in(positive, values, wanted + zeros)
+        found = pc.or_kleene(found, nan) if len(wanted) < len(p.values) else found
+        return pc.and_kleene(pc.invert(found), pc.is_valid(values)) if p.inverse else found
+    assert isinstance(p, Compare)
+    if math.isnan(p.value):
+        if p.op in ("=", ">="):
+            return nan
+        if p.op in ("!=", "<"):
+            return pc.invert(nan)
+        return pc.is_valid(values) if p.op == "<=" else constant(False)
+    found = _ARROW[p.op](values, literal.scalar(p.value, p.type))
+    return pc.or_kleene(found, nan) if p.op in (">", ">=") else found
+
+
+def may_match(p: Predicate, stats: Mapping[str, ColumnStats]) -> bool:
+    """False only if no row within these statistics can be selected; columns without any may hold anything."""
+    if isinstance(p, Always):
+        return p.value
+    if isinstance(p, And):
+        return all(may_match(t, stats) for t in p.terms)
+    if isinstance(p, Or):
+        return any(may_match(t, stats) for t in p.terms)
+    assert isinstance(p, Leaf)
+    known = stats.get(p.column, _UNKNOWN)
+    if isinstance(p, IsNull):
+        return not known.all_null if p.inverse else known.null_count != 0
+    if known.all_null or (isinstance(p, In) and not p.inverse and not p.values):
+        return False
+    low, high = _bound_or_none(known.min), _bound_or_none(known.max)
+    if isinstance(p, StartsWith):
+        return _may_start(p, low, high)
+    assert isinstance(p, (Compare, In))
+    assert p.type is not None, "bind the predicate first"
+    wide = p.type.root in _FLOATS  # NaN may be there though no bound says so
+    if isinstance(p, Compare):
+        return _may_compare(p.op, p.value, low, high, nan_possible=wide)
+    if p.inverse:
+        return wide or low is None or low != high or low not in p.values
+    return _may_hold_one(p.values, low, high)
+
+
+_UNKNOWN = ColumnStats(None, None, None, 0)
+
+
+def _nan_last(value: Any) -> Any:
+    return (value != value, value)
+
+
+def _bound_or_none(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _may_hold_one(values: tuple[Any, ...], low: Any, high: Any) -> bool:
+    """Whether one of the sorted values lies within the bounds (or is NaN, which no bound shows)."""
+    at = 0 if low is None else bisect_left(values, low)
+    return at < len(values) and (high is None or values[at] <= high or _bound_or_none(values[-1]) is None)
+
+
+def _may_compare(op: str, value: Any, low: Any, high: Any, *, nan_possible: bool) -> bool:
+    if isinstance(value, float) and math.isnan(value):
+        return op != ">"
+    if op == "!=":
+        return nan_possible or low is None or low != high or low != value
+    if op in ("<", "<="):
+        return low is None or _ORDER[op](low, value)
+    if op in (">", ">="):
+        return nan_possible or high is None or _ORDER[op](high, value)
+    return (low is None or low <= value) and (high is None or high >= value)
+
+
+_ORDER: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def _may_start(p: StartsWith, low: Any, high: Any) -> bool:
+    n = len(p.prefix)
+    if p.inverse:  # every string between two that share a prefix has it too
+        return low is None or high is None or low[:n] != p.prefix or high[:n] != p.prefix
+    return (low is None or low[:n] <= p.prefix) and (high is None or high >= p.prefix)

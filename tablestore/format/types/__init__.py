@@ -1,0 +1,1 @@
+"""Column types: what they are, their text, their Arrow forms, casts between them."""

@@ -1,0 +1,212 @@
+"""Paimon data types as users write them, and as Arrow has them (format facts 3).
+
+    ts.INT · ts.DECIMAL(15, 2) · ts.ARRAY(ts.STRING) · ts.MAP(ts.STRING, ts.INT) · ts.ROW(x=ts.INT, y=ts.DATE)
+
+The values are `DataType` (data_type.py); text and JSON are read by `parse_type` (type_text.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.format.types.data_type import (
+    MAX_LENGTH,
+    DataField,
+    DataType,
+    nested,
+    time_unit,
+    to_arrow,
+)
+from tablestore.format.types.type_text import PLAIN, parse_type, ranged, sized
+
+__all__ = [
+    "ARRAY",
+    "BIGINT",
+    "BINARY",
+    "BOOLEAN",
+    "BYTES",
+    "CHAR",
+    "DATE",
+    "DECIMAL",
+    "DOUBLE",
+    "FLOAT",
+    "INT",
+    "MAP",
+    "MAX_LENGTH",
+    "MULTISET",
+    "ROW",
+    "SMALLINT",
+    "STRING",
+    "TIME",
+    "TIMESTAMP",
+    "TIMESTAMP_LTZ",
+    "TINYINT",
+    "VARBINARY",
+    "VARCHAR",
+    "VARIANT",
+    "DataField",
+    "DataType",
+    "arrow_schema",
+    "as_type",
+    "from_arrow",
+    "parse_type",
+    "require_known",
+    "time_unit",
+    "to_arrow",
+]
+
+BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, VARIANT = (DataType(r) for r in PLAIN[:9])
+STRING = DataType("VARCHAR", precision=MAX_LENGTH)
+BYTES = DataType("VARBINARY", precision=MAX_LENGTH)
+TypeLike = DataType | str | pa.DataType
+
+
+def CHAR(n: int) -> DataType:
+    """Text of at most n characters (not padded)."""
+    return sized("CHAR", n)
+
+
+def VARCHAR(n: int) -> DataType:
+    """Text of at most n characters."""
+    return sized("VARCHAR", n)
+
+
+def BINARY(n: int) -> DataType:
+    """At most n bytes."""
+    return sized("BINARY", n)
+
+
+def VARBINARY(n: int) -> DataType:
+    """At most n bytes."""
+    return sized("VARBINARY", n)
+
+
+def DECIMAL(p: int = 10, s: int = 0) -> DataType:
+    """Exact number of p digits, s of them after the point; p ≤ 38."""
+    return ranged(DataType("DECIMAL", precision=p, scale=s), 1, 38)
+
+
+def TIME(p: int = 0) -> DataType:
+    """Time of day, kept in milliseconds whatever p."""
+    return ranged(DataType("TIME", precision=p), 0, 9)
+
+
+def TIMESTAMP(p: int = 6) -> DataType:
+    """Date and time without a zone, p fraction digits."""
+    return ranged(DataType("TIMESTAMP", precision=p), 0, 9)
+
+
+def TIMESTAMP_LTZ(p: int = 6) -> DataType:
+    """An instant, p fraction digits."""
+    return ranged(DataType("TIMESTAMP_LTZ", precision=p), 0, 9)
+
+
+def ARRAY(element: TypeLike) -> DataType:
+    """Many values of one type, in order."""
+    return nested("ARRAY", as_type(element, "ARRAY"))
+
+
+def MAP(key: TypeLike, value: TypeLike) -> DataType:
+    """Values by key; keys are never NULL and each is there once."""
+    return nested("MAP", as_type(key, "MAP"), as_type(value, "MAP"))
+
+
+def MULTISET(element: TypeLike) -> DataType:
+    """Values with how often each is there."""
+    return nested("MULTISET", as_type(element, "MULTISET"))
+
+
+def ROW(fields: Mapping[str, TypeLike] | None = None, /, **named: TypeLike) -> DataType:
+    """Named fields: `ROW(x=INT, y=STRING)` or `ROW({"a b": INT})`. Ids are given with the column's."""
+    pairs = {**(fields or {}), **named}
+    children = tuple(
+        DataField(i, n, as_type(t, f"ROW field {n!r}")) for i, (n, t) in enumerate(pairs.items())
+    )
+    return DataType("ROW", children=children)
+
+
+def as_type(t: Any, what: str) -> DataType:
+    """The type that a user means by a DataType, a text or an Arrow type; raises SchemaMismatch for others."""
+    if isinstance(t, pa.DataType):
+        return from_arrow(t)
+    if isinstance(t, str):
+        return parse_type(t)
+    if not isinstance(t, DataType):
+        raise SchemaMismatch(f"{what}: {t!r} is no type; write ts.INT, 'DECIMAL(15, 2)' or an Arrow type")
+    return t
+
+
+_FROM_ARROW = (
+    (pa.types.is_boolean, BOOLEAN),
+    (pa.types.is_int8, TINYINT),
+    (pa.types.is_int16, SMALLINT),
+    (pa.types.is_uint8, SMALLINT),
+    (pa.types.is_int32, INT),
+    (pa.types.is_uint16, INT),
+    (pa.types.is_int64, BIGINT),
+    (pa.types.is_uint32, BIGINT),
+    (pa.types.is_uint64, DataType("DECIMAL", precision=20)),
+    (pa.types.is_float16, FLOAT),
+    (pa.types.is_float32, FLOAT),
+    (pa.types.is_float64, DOUBLE),
+    (pa.types.is_string, STRING),
+    (pa.types.is_large_string, STRING),
+    (pa.types.is_string_view, STRING),
+    (pa.types.is_binary, BYTES),
+    (pa.types.is_large_binary, BYTES),
+    (pa.types.is_binary_view, BYTES),
+    (pa.types.is_date, DATE),
+    (pa.types.is_time, TIME(3)),
+)
+
+
+def from_arrow(t: pa.DataType, *, nullable: bool = True) -> DataType:
+    """The Paimon type for an Arrow type; raises Unsupported for types that have none here."""
+    if pa.types.is_dictionary(t):
+        return from_arrow(t.value_type, nullable=nullable)
+    found = next((p for test, p in _FROM_ARROW if test(t)), None)
+    if found is None and pa.types.is_decimal(t) and 0 <= t.scale <= t.precision <= 38:
+        found = DECIMAL(t.precision, t.scale)
+    if found is None and pa.types.is_timestamp(t):
+        precision = {"s": 0, "ms": 3, "us": 6, "ns": 9}[t.unit]
+        found = TIMESTAMP_LTZ(precision) if t.tz else TIMESTAMP(precision)
+    if found is None and pa.types.is_fixed_size_binary(t):
+        found = BINARY(t.byte_width)
+    if found is None and pa.types.is_nested(t):
+        found = _nested_from_arrow(t)
+    if found is None:
+        raise Unsupported(f"Arrow type {t} as a column")
+    return found if nullable else found.not_null()
+
+
+def _nested_from_arrow(t: pa.DataType) -> DataType | None:
+    """A struct is a ROW and a map a MAP: VARIANT and MULTISET have no Arrow type of their own."""
+    if pa.types.is_map(t):
+        key, item = t.key_field, t.item_field
+        return nested(
+            "MAP", from_arrow(key.type, nullable=False), from_arrow(item.type, nullable=item.nullable)
+        )
+    if pa.types.is_struct(t):
+        named = enumerate(t.field(i) for i in range(t.num_fields))
+        fields = (DataField(i, f.name, from_arrow(f.type, nullable=f.nullable)) for i, f in named)
+        return DataType("ROW", children=tuple(fields))
+    if isinstance(t, pa.ListType | pa.LargeListType | pa.FixedSizeListType):
+        return nested("ARRAY", from_arrow(t.value_type, nullable=t.value_field.nullable))
+    return None
+
+
+def arrow_schema(fields: tuple[DataField, ...]) -> pa.Schema:
+    """The Arrow schema in which rows of these columns travel."""
+    return pa.schema([f.arrow for f in fields])
+
+
+def require_known(names: list[str], fields: tuple[DataField, ...], what: str) -> None:
+    """Raise SchemaMismatch for a name that is no column, naming the nearest."""
+    from_fields = [f.name for f in fields]
+    for name in names:
+        if name not in from_fields:
+            raise SchemaMismatch(f"{what} {name!r} is not a column; columns: {', '.join(from_fields)}")

@@ -1,0 +1,316 @@
+"""Casts between column types, with the rules and the results of Paimon 2.0.0 (format facts section 22).
+
+`allowed` says which changes of a column's type a table takes: *implicit* ones widen, *explicit* ones may lose
+something. `cast` carries them out on whole columns when an older file is read:
+
+    integers wrap · floats to integers are cut and saturate · decimals are cut to integers, rounded half up to
+    decimals, NULL when too large · times to numbers are seconds · text is parsed, or cut, and CHAR filled
+
+Zones are UTC. A text that does not parse, or a time that Arrow cannot hold, is an error that shows the value.
+Pure; used by `evolution` and `schema_change`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.format.binary_row import decimal_words
+from tablestore.format.types import cast_text
+from tablestore.format.types.cast_text import refuse_where, rounded
+from tablestore.format.types.data_type import MAX_LENGTH, DataType, to_arrow
+
+INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+FLOATS = ("FLOAT", "DOUBLE")
+NUMBERS = (*INTEGERS, *FLOATS, "DECIMAL")
+TEXTS = ("CHAR", "VARCHAR")
+TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ")
+DATES = ("DATE", "TIME", *TIMES)
+_PREDEFINED = ("BOOLEAN", *NUMBERS, *TEXTS, "BINARY", "VARBINARY", *DATES)
+_MILLIS_A_DAY = 86_400_000
+
+# target: (sources of implicit casts, further sources of explicit ones)
+_RULES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "CHAR": (("CHAR",), (*_PREDEFINED, "ARRAY", "MAP", "ROW")),
+    "VARCHAR": (TEXTS, (*_PREDEFINED, "ARRAY", "MAP", "ROW")),
+    "BOOLEAN": ((), (*TEXTS, *INTEGERS)),
+    "BINARY": (("BINARY",), (*TEXTS, "VARBINARY")),
+    "VARBINARY": (("BINARY", "VARBINARY"), TEXTS),
+    "DECIMAL": (NUMBERS, (*TEXTS, "BOOLEAN")),
+    "TINYINT": (INTEGERS[:1], (*NUMBERS, *TEXTS, "BOOLEAN")),
+    "SMALLINT": (INTEGERS[:2], (*NUMBERS, *TEXTS, "BOOLEAN")),
+    "INT": (INTEGERS[:3], (*NUMBERS, *TEXTS, "BOOLEAN", *TIMES)),
+    "BIGINT": (INTEGERS, (*NUMBERS, *TEXTS, "BOOLEAN", *TIMES)),
+    "FLOAT": ((*INTEGERS, "FLOAT", "DECIMAL"), (*NUMBERS, *TEXTS, "BOOLEAN")),
+    "DOUBLE": (NUMBERS, (*TEXTS, "BOOLEAN")),
+    "DATE": (("TIMESTAMP",), (*TIMES, *TEXTS)),
+    "TIME": (("TIMESTAMP",), (*TIMES, *TEXTS)),
+    "TIMESTAMP": (TIMES, ("DATE", "TIME", *TEXTS, "INT", "BIGINT")),
+    "TIMESTAMP_LTZ": (TIMES, ("DATE", "TIME", *TEXTS, "INT", "BIGINT")),
+}
+
+
+def allowed(source: DataType, target: DataType, *, explicit: bool) -> bool:
+    """Whether a column of `source` may become `target`; `explicit` admits casts that may lose something."""
+    if source.as_nullable() == target.as_nullable():
+        return True
+    implicit, further = _RULES.get(target.root, ((), ()))
+    if source.root not in implicit and not (explicit and source.root in further):
+        return False
+    if source.root in DATES and target.is_string:  # such texts are never cut
+        return target.root == "VARCHAR" and target.precision == MAX_LENGTH and target.nullable
+    if source.is_nested:
+        return all(_has_text(f.type) for f in source.children)
+    return True
+
+
+def _has_text(t: DataType) -> bool:
+    string = DataType("VARCHAR", precision=MAX_LENGTH)
+    return t.as_nullable() == string or allowed(t, string, explicit=True)
+
+
+def cast(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
+    """The column as `target`, NULL where it was NULL or where the cast makes it so.
+
+    Raises SchemaMismatch for a value that cannot be cast, Unsupported for types that cannot.
+    """
+    if source.as_nullable() == target.as_nullable():
+        return array
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    found = _CASTS.get((_family(source), _family(target)))
+    if found is None or not allowed(source, target.as_nullable(), explicit=True):
+        raise Unsupported(f"reading {source} as {target}")
+    return found(array, source, target)
+
+
+def _family(t: DataType) -> str:
+    for name, roots in _FAMILIES.items():
+        if t.root in roots:
+            return name
+    return t.root
+
+
+_FAMILIES = {
+    "integer": INTEGERS,
+    "float": FLOATS,
+    "text": TEXTS,
+    "bytes": ("BINARY", "VARBINARY"),
+    "moment": TIMES,
+    "nested": ("ARRAY", "MAP", "ROW"),
+}
+
+
+def _wrapped(values: pa.Array, target: DataType) -> pa.Array:
+    """Integers in as many bits as the target has: what is beyond wraps."""
+    return values.cast(to_arrow(target), safe=False)
+
+
+def _float_to_integer(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
+    values = array.cast(pa.float64()).fill_null(0).to_numpy(zero_copy_only=False)
+    bits = 63 if target.root == "BIGINT" else 31  # narrower ones wrap from 32 bits
+    low, high = -float(1 << bits), float(1 << bits)
+    cut = np.trunc(np.where(np.isnan(values), 0, values))
+    inside = np.where((cut > low) & (cut < high), cut, 0).astype(np.int64)
+    held = np.where(cut >= high, (1 << bits) - 1, np.where(cut <= low, -(1 << bits), inside))
+    return _wrapped(pa.array(held, pa.int64(), mask=_nulls(array)), target)
+
+
+def _nulls(array: pa.Array) -> np.ndarray | None:
+    return array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+
+
+def _to_float(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
+    return array.cast(to_arrow(target), safe=False)
+
+
+def _decimal_to_float(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
+    if source.precision > 18:
+        found = array.cast(pa.string()).cast(pa.float64())
+    else:
+        unscaled = decimal_words(array)[0].view(np.int64)
+        values = unscaled.astype(np.float64) / np.float64(10**source.scale)
+        found = pa.array(values, pa.float64(), mask=_nulls(array))
+    return found.cast(to_arrow(target), safe=False)
+
+
+def _decimal_to_integer(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
+    whole = array.cast(pa.decimal128(38, 0), safe=False)
+    low = decimal_words(whole)[0].view(np.int64)
+    return _wrapped(pa.array(np.where(whole.is_valid(), low, 0), pa.int64(), mask=_nulls(array)), target)
+
+
+def _decimal_to_decimal(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
+    return rounded(array.cast(pa.decimal256(source.precision, source.scale)), target)
+
+
+def _integer_to_decimal(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
+    return rounded(array.cast(pa.int64()).cast(pa.decimal256(19, 0)), target)
+
+
+def _float_to_decimal(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
+    values = array.cast(pa.float64())
+    refuse_where(pc.invert(pc.is_finite(values)), array, target)
+    zero = pc.less(pc.abs(values), float(Decimal(1).scaleb(-target.scale - 2)))
+    huge = pc.greater_equal(pc.abs(values), float(10 ** (target.precision - target.scale)))
+    plain = pc.if_else(zero, pa.scalar(0.0), pc.if_else(huge, pa.scalar(None, pa.float64()), values))
+    return cast_text.to_decimal(cast_text.shortest(plain), target)
+
+
+def _from_boolean(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
+    ones = array.cast(pa.int8())
+    return _integer_to_decimal(ones, _, target) if target.root == "DECIMAL" else ones.cast(to_arrow(target))
+
+
+def _integer_to_boolean(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
+    return pc.not_equal(array, pa.scalar(0, array.type))
+
+
+def _bytes_to_bytes(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
+    n = target.precision
+    cut = pc.binary_slice(array, 0, n) if n < MAX_LENGTH else array
+    if target.root == "VARBINARY":
+        return cut
+    filled = pc.binary_join_element_wise(cut, pa.scalar(bytes(n), pa.binary()), pa.scalar(b"", pa.binary()))
+    return pc.binary_slice(filled, 0, n)
+
+
+def _text_to_bytes(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
+    return _bytes_to_bytes(array.cast(pa.binary()), source, target)
+
+
+def _bytes_to_text(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
+    try:
+        return array.cast(pa.string())
+    except pa.ArrowInvalid as e:
+        raise SchemaMismatch(f"bytes of an older file are no {target}: {e}") from None
+
+
+# times
+
+
+def _ticks(array: pa.Array, t: DataType) -> tuple[np.ndarray, int]:
+    """int64 values of a TIMESTAMP (0 where NULL) and how many make a millisecond."""
+    per_milli = {"ms": 1, "us": 1_000, "ns": 1_000_000}[to_arrow(t).unit]
+    return array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), per_milli
+
+
+def _millis(array: pa.Array, t: DataType) -> np.ndarray:
+    values, per_milli = _ticks(array, t)
+    return values // per_milli
+
+
+def _toward_zero(values: np.ndarray, by: int) -> np.ndarray:
+    return np.where(values < 0, -(-values // by), values // by)
+
+
+def _moment(millis: np.ndarray, array: pa.Array, target: DataType) -> pa.Array:
+    """Milliseconds as a TIMESTAMP; refused where Arrow's range ends."""
+    kind = to_arrow(target)
+    per_milli = {"ms": 1, "us": 1_000, "ns": 1_000_000}[kind.unit]
+    limit = np.iinfo(np.int64).max // per_milli
+    refuse_where(pa.array((millis > limit) | (millis < -limit)), array, target)
+    return pa.array(millis * per_milli, pa.int64(), mask=_nulls(array)).cast(kind)
+
+
+def _moment_to_moment(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
+    values, per_milli = _ticks(array, source)
+    millis, rest = values // per_milli, (values - values // per_milli * per_milli) * (1_000_000 // per_milli)
+    p = target.precision
+    if p < 3 and source.precision > p:
+        step = 10 ** (3 - p)  # as the original: towards zero below the millisecond's digits
+        fine = (values % (per_milli * step) != 0) if per_milli > 1 else millis % step != 0
+        millis, rest = np.where(fine, _toward_zero(millis, step) * step, millis), np.where(fine, 0, rest)
+    elif source.precision > p:
+        rest = rest // 10 ** (9 - p) * 10 ** (9 - p)
+    kind = to_arrow(target)
+    per = {"ms": 1, "us": 1_000, "ns": 1_000_000}[kind.unit]
+    limit = np.iinfo(np.int64).max // per - 1
+    refuse_where(pa.array((millis > limit) | (millis < -limit)) if per > per_milli else None, array, target)
+    ticks = millis * per + rest // (1_000_000 // per)
+    return pa.array(ticks, pa.int64(), mask=_nulls(array)).cast(kind)
+
+
+def _moment_to_date(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
+    millis = _millis(array, source)
+    local = source.root == "TIMESTAMP_LTZ"
+    days = millis // _MILLIS_A_DAY if local else _toward_zero(millis, _MILLIS_A_DAY)
+    return pa.array(days.astype(np.int32), pa.int32(), mask=_nulls(array)).cast(pa.date32())
+
+
+def _moment_to_time(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
+    millis = (_millis(array, source) % _MILLIS_A_DAY).astype(np.int32)
+    return pa.array(millis, pa.int32(), mask=_nulls(array)).cast(pa.time32("ms"))
+
+
+def _moment_to_integer(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
+    seconds = _toward_zero(_millis(array, source), 1000)
+    return _wrapped(pa.array(seconds, pa.int64(), mask=_nulls(array)), target)
+
+
+def _integer_to_moment(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
+    seconds = array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    limit = np.iinfo(np.int64).max // 1000
+    refuse_where(pa.array((seconds > limit) | (seconds < -limit)), array, target)
+    return _moment(seconds * 1000, array, target)
+
+
+def _date_to_moment(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
+    days = array.cast(pa.int32()).cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    return _moment(days * _MILLIS_A_DAY, array, target)
+
+
+def _time_to_moment(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
+    millis = array.cast(pa.int32()).cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    return _moment(millis, array, target)
+
+
+def _to_text(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
+    return cast_text.fitted(cast_text.of(array, source), target)
+
+
+def _text_to_text(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
+    return cast_text.fitted(array, target)
+
+
+def _parsed(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
+    return cast_text.parsed(array, target)
+
+
+Cast = Callable[[pa.Array, DataType, DataType], pa.Array]
+_CASTS: dict[tuple[str, str], Cast] = {
+    ("integer", "integer"): lambda a, _, t: _wrapped(a, t),
+    ("integer", "float"): _to_float,
+    ("integer", "DECIMAL"): _integer_to_decimal,
+    ("integer", "BOOLEAN"): _integer_to_boolean,
+    ("integer", "moment"): _integer_to_moment,
+    ("float", "integer"): _float_to_integer,
+    ("float", "float"): _to_float,
+    ("float", "DECIMAL"): _float_to_decimal,
+    ("DECIMAL", "integer"): _decimal_to_integer,
+    ("DECIMAL", "float"): _decimal_to_float,
+    ("DECIMAL", "DECIMAL"): _decimal_to_decimal,
+    ("BOOLEAN", "integer"): _from_boolean,
+    ("BOOLEAN", "float"): _from_boolean,
+    ("BOOLEAN", "DECIMAL"): _from_boolean,
+    ("bytes", "bytes"): _bytes_to_bytes,
+    ("bytes", "text"): _bytes_to_text,
+    ("text", "bytes"): _text_to_bytes,
+    ("text", "text"): _text_to_text,
+    ("moment", "moment"): _moment_to_moment,
+    ("moment", "DATE"): _moment_to_date,
+    ("moment", "TIME"): _moment_to_time,
+    ("moment", "integer"): _moment_to_integer,
+    ("DATE", "moment"): _date_to_moment,
+    ("TIME", "moment"): _time_to_moment,
+}
+_CASTS |= {
+    (f, "text"): _to_text
+    for f in ("integer", "float", "DECIMAL", "BOOLEAN", "DATE", "TIME", "moment", "nested")
+}
+_CASTS |= {("text", f): _parsed for f in ("integer", "float", "DECIMAL", "BOOLEAN", "DATE", "TIME", "moment")}

@@ -1,0 +1,480 @@
+"""`check`: does a table keep the format's invariants (I1 to I11)? Branches, tags and changelogs included.
+
+It reads everything anew, by rules written down a second time here. Snapshots are walked oldest first, keeping
+the live files as each delta leaves them; every base list must give that same state. Then the data files
+themselves are opened (`check_data`). Damage of any kind becomes a violation, never an exception. Known quirks
+of other writers are notes: they are reported by `examine`, not by `check`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import Any, TypeVar
+
+from tablestore.errors import NotFound, TablestoreError
+from tablestore.format import schema as schema_format
+from tablestore.format import snapshot as snapshot_format
+from tablestore.format.binary_row import DamagedRow
+from tablestore.format.manifests import manifest as manifest_format
+from tablestore.format.manifests.manifest import ADD, DELETE, DataFileMeta, ManifestEntry, ManifestFileMeta
+from tablestore.format.schema import TableSchema
+from tablestore.format.snapshot import ANALYZE, APPEND, BATCH_IDENTIFIER, COMPACT, Snapshot
+from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.meta import changelogs, refs, statistics
+from tablestore.meta.store import Store
+from tablestore.read.check.data import DataCheck
+from tablestore.read.check.findings import Findings, Violation
+from tablestore.read.check.index import IndexCheck
+from tablestore.read.check.levels import live_once
+
+__all__ = ["Findings", "Violation", "check", "examine"]
+T = TypeVar("T")
+Live = dict[tuple[Any, ...], ManifestEntry]
+_PYTHON_WRITER = "python"  # start of the writerVersion of one that never counts deletes
+_OURS = "tablestore.uuid"  # an option of every table made here
+
+
+def check(store: Store, *, data: bool = True) -> list[Violation]:
+    """What is wrong with a table; empty if nothing is. `data` False leaves the data files closed."""
+    return examine(store, data=data).violations
+
+
+def examine(store: Store, *, data: bool = True) -> Findings:
+    """Violations, and notes on what could not be looked at or is a known quirk of its writer."""
+    found = Findings()
+    try:
+        _Check(store, found, data).run()
+    except (TablestoreError, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as e:
+        found.violate("I2", store.paths.root, f"the check stopped: {e!r}")
+    return found
+
+
+@dataclass
+class _Check:
+    """One examination. Reads every metadata file itself; manifests once."""
+
+    store: Store
+    found: Findings
+    data: bool
+    entries: dict[str, list[ManifestEntry]] = field(default_factory=dict)
+    files: dict[str, tuple[ManifestEntry, int]] = field(
+        default_factory=dict
+    )  # path → entry, schema of the reading
+    lenient: set[str] = field(default_factory=set)  # files whose delete counts their writer never sets
+
+    def run(self) -> None:
+        self.schemas()
+        snapshots = self.snapshots()
+        live: Live | None = None
+        before: Snapshot | None = None
+        for snapshot in snapshots:
+            live = self.guarded(f"snapshot-{snapshot.id}", partial(self.step, before, live, snapshot))
+            before = snapshot
+        for name in self.tags():
+            self.guarded(name, partial(self.tag, name))
+        self.changelogs()
+        self.identifiers(snapshots)
+        self.presence()
+        if self.data:
+            newest = list(live.values()) if live is not None else []
+            DataCheck(self.store, self.found, self.lenient).run([e for e, _ in self.files.values()], newest)
+            if snapshots:
+                self.guarded("levels", lambda: live_once(self.store, self.found, snapshots[-1], newest))
+            if snapshots and newest and self.hashed:
+                self.guarded("index", lambda: self.indexes.hashes(snapshots[-1], newest))
+        if self.store.paths.branch == refs.MAIN:
+            self.branches()
+
+    @property
+    def hashed(self) -> bool:
+        """Whether the table has dynamic buckets, each with an index of key hashes."""
+        schema = self.store.schema
+        global_key = set(schema.partition_keys) <= set(schema.primary_keys)
+        return self.keyed and self.store.options.bucket == -1 and global_key
+
+    @cached_property
+    def indexes(self) -> IndexCheck:
+        return IndexCheck(self.store, self.found)
+
+    def changelogs(self) -> None:
+        """I2: what long-lived changelogs name is there."""
+        for snapshot_id in changelogs.ids(self.store):
+            path = self.store.paths.changelog(snapshot_id)
+            found = self.read(path, lambda data, path=path: snapshot_format.from_json(data, path))
+            if found is not None:
+                self.guarded(path, partial(self.changelog, f"changelog-{snapshot_id}", found))
+
+    def branches(self) -> None:
+        """The same for every branch; files that the table names too are not opened twice."""
+        for name in refs.branches(self.store):
+            own = Findings()
+            try:
+                store = Store.open(self.store.paths.root, io=self.store.io, env=self.store.env, branch=name)
+                part = _Check(store, own, False, self.entries)
+                part.run()
+                if self.data:
+                    new = [e for path, (e, _) in part.files.items() if path not in self.files]
+                    DataCheck(store, own, part.lenient).run(new, [])
+            except (TablestoreError, OSError) as e:
+                own.violate("I2", self.store.paths.branch_dir, str(e))
+            for v in own.violations:
+                self.found.violate(v.invariant, f"branch {name}: {v.where}", v.text)
+
+    # schemas
+
+    def schemas(self) -> None:
+        """I9: ids run without gaps; field ids are unique, never used again, never above the highest."""
+        ids = self.store.schemas.ids()
+        if ids != list(range(len(ids))):
+            self.found.violate("I9", self.store.paths.schema_dir, f"schema ids {ids} have gaps")
+        gone: set[int] = set()
+        last: TableSchema | None = None
+        for schema_id in ids:
+            path = self.store.paths.schema(schema_id)
+            schema = self.read(path, lambda data, path=path: schema_format.from_json(data, path))
+            if schema is None:
+                continue
+            self.schema(path, schema_id, schema, gone, last)
+            gone |= (set(last.by_id) if last is not None else set()) - set(schema.by_id)
+            last = schema
+
+    def schema(
+        self, path: str, schema_id: int, s: TableSchema, gone: set[int], last: TableSchema | None
+    ) -> None:
+        ids = [f.id for f in s.fields]
+        if s.id != schema_id:
+            self.found.violate("I1", path, f"holds id {s.id}")
+        if len(set(ids)) < len(ids) or len(set(s.names)) < len(s.names):
+            self.found.violate("I9", path, "a field id or name is there twice")
+        if ids and max(ids) > s.highest_field_id:
+            self.found.violate(
+                "I9", path, f"field id {max(ids)} is above highestFieldId {s.highest_field_id}"
+            )
+        if last is not None and s.highest_field_id < last.highest_field_id:
+            self.found.violate(
+                "I9", path, f"highestFieldId fell from {last.highest_field_id} to {s.highest_field_id}"
+            )
+        if gone & set(ids):
+            self.found.violate(
+                "I9", path, f"field ids {sorted(gone & set(ids))} were dropped before and are used again"
+            )
+
+    # snapshots
+
+    def snapshots(self) -> list[Snapshot]:
+        """Every snapshot that can be read; ids must follow one another."""
+        ids = self.store.snapshots.ids()
+        for a, b in pairwise(ids):
+            if b != a + 1:
+                self.found.violate(
+                    "I1", self.store.paths.snapshot_dir, f"snapshots {a + 1}..{b - 1} are missing"
+                )
+        found = []
+        for snapshot_id in ids:
+            path = self.store.paths.snapshot(snapshot_id)
+            snapshot = self.read(path, lambda data, path=path: snapshot_format.from_json(data, path))
+            if snapshot is None:
+                continue
+            if snapshot.id != snapshot_id:
+                self.found.violate("I1", path, f"holds id {snapshot.id}")
+            found.append(snapshot)
+        return found
+
+    def step(self, before: Snapshot | None, live: Live | None, snapshot: Snapshot) -> Live | None:
+        """The live files after `snapshot`, checked against those before; None if they cannot be known."""
+        where = f"snapshot-{snapshot.id}"
+        self.resolve(where, snapshot)
+        base = self.list(where, snapshot.base_manifest_list, snapshot.base_manifest_list_size)
+        delta = self.list(where, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
+        if base is None or delta is None:
+            return None
+        state = self.apply(f"{where} base", {}, self.all_entries(where, base))
+        if (
+            live is not None
+            and before is not None
+            and before.id + 1 == snapshot.id
+            and state.keys() != live.keys()
+        ):
+            lost, more = len(live.keys() - state.keys()), len(state.keys() - live.keys())
+            text = f"its base is not the state of snapshot {before.id}: {lost} files are gone, {more} are new"
+            self.found.violate("I6", where, text)
+        changed = self.all_entries(where, delta)
+        total = _rows(state.values())
+        state = self.apply(f"{where} delta", state, changed)
+        self.counts(where, snapshot, total, changed)
+        self.kind(where, snapshot, changed)
+        self.changelog(where, snapshot)
+        self.remember(state.values(), snapshot)
+        self.beside(where, snapshot, state)
+        self.layout(where, state)
+        return state
+
+    def beside(self, where: str, snapshot: Snapshot, state: Live) -> None:
+        """Index files, row ids and statistics of a snapshot."""
+        self.indexes.snapshot(where, snapshot, list(state.values()))
+        self.guarded(where, lambda: statistics.read(self.store, snapshot))
+
+    def resolve(self, where: str, snapshot: Snapshot) -> TableSchema | None:
+        """I9: the snapshot's schema is there."""
+        try:
+            return self.store.schemas.get(snapshot.schema_id)
+        except (NotFound, TablestoreError) as e:
+            self.found.violate("I9", where, f"schema {snapshot.schema_id}: {e}")
+            return None
+
+    def apply(self, where: str, state: Live, entries: Iterable[ManifestEntry]) -> Live:
+        """I6: an ADD is of a file that is not live, a DELETE of one that is."""
+        after = dict(state)
+        for e in entries:
+            if e.kind == ADD:
+                if e.identity in after:
+                    self.found.violate(
+                        "I6", where, f"{e.file.file_name} at level {e.file.level} is added twice"
+                    )
+                after[e.identity] = e
+            elif after.pop(e.identity, None) is None:
+                self.found.violate(
+                    "I6", where, f"{e.file.file_name} at level {e.file.level} is deleted but not live"
+                )
+        return after
+
+    def counts(self, where: str, s: Snapshot, before: int, changed: list[ManifestEntry]) -> None:
+        """I8: record counts are sums over entries."""
+        delta = sum(e.file.row_count if e.kind == ADD else -e.file.row_count for e in changed)
+        if s.delta_record_count is not None and s.delta_record_count != delta:
+            text = f"deltaRecordCount is {s.delta_record_count}, its entries sum to {delta}"
+            self.found.violate("I8", where, text)
+        if s.total_record_count is not None and s.total_record_count != before + delta:
+            text = f"totalRecordCount is {s.total_record_count}, the live files hold {before + delta}"
+            if _OURS in self.store.schema.options:
+                self.found.violate("I8", where, text)
+            else:
+                self.found.note(f"{where}: {text}: its writer may count merged rows")
+
+    def kind(self, where: str, s: Snapshot, changed: list[ManifestEntry]) -> None:
+        """What each kind of commit may do."""
+        deletes = sum(e.kind == DELETE for e in changed)
+        if s.commit_kind == APPEND and deletes:
+            self.found.violate("I6", where, f"an APPEND deletes {deletes} files")
+        if s.commit_kind == ANALYZE and changed:
+            self.found.violate("I6", where, f"an ANALYZE changes {len(changed)} files")
+        if (
+            s.commit_kind == COMPACT
+            and any(e.kind == ADD and e.file.level == 0 for e in changed)
+            and self.keyed
+            and not any(e.bucket == POSTPONE_BUCKET for e in changed)  # rows that waited come as if written
+        ):
+            self.found.violate("I7", where, "a COMPACT writes into level 0")
+
+    @property
+    def keyed(self) -> bool:
+        return bool(self.store.schema.primary_keys)
+
+    def changelog(self, where: str, s: Snapshot) -> None:
+        """Changelog manifests hold ADDs only, and as many rows as the snapshot says."""
+        if s.changelog_manifest_list is None:
+            return
+        manifests = self.list(where, s.changelog_manifest_list, s.changelog_manifest_list_size)
+        if manifests is None:
+            return
+        entries = self.all_entries(where, manifests)
+        if any(e.kind != ADD for e in entries):
+            self.found.violate("I6", where, "a changelog manifest deletes files")
+        rows = _rows(entries)
+        if s.changelog_record_count is not None and rows != s.changelog_record_count:
+            self.found.violate(
+                "I8", where, f"changelogRecordCount is {s.changelog_record_count}, its files hold {rows}"
+            )
+        self.remember(entries, s)
+
+    def layout(self, where: str, state: Live) -> None:
+        """I4: files of a level do not overlap in keys.
+
+        One file is at one level only; a partition has one number of buckets.
+        """
+        buckets: dict[tuple[bytes, int], list[DataFileMeta]] = {}
+        totals: dict[bytes, set[int]] = {}
+        for e in state.values():
+            buckets.setdefault((e.partition, e.bucket), []).append(e.file)
+            if e.bucket != POSTPONE_BUCKET:
+                totals.setdefault(e.partition, set()).add(e.total_buckets)
+            if e.total_buckets > 0 and not 0 <= e.bucket < e.total_buckets:
+                self.found.violate(
+                    "I10", where, f"{e.file.file_name} is in bucket {e.bucket} of {e.total_buckets}"
+                )
+        for partition, some in totals.items():
+            if len(some) > 1:
+                text = (
+                    f"partition {self.store.partition_text(partition)!r} mixes bucket counts {sorted(some)}"
+                )
+                self.found.violate("I10", where, text)
+        for (partition, bucket), files in buckets.items():
+            place = f"{where} {self.store.partition_text(partition)}/bucket-{bucket}".replace(" /", " ")
+            for name, count in Counter(f.file_name for f in files).items():
+                if count > 1:
+                    self.found.violate("I6", place, f"{name} is live at {count} levels")
+            if self.keyed and bucket != POSTPONE_BUCKET:  # postponed rows wait unsorted
+                self.runs(place, files)
+
+    def runs(self, where: str, files: list[DataFileMeta]) -> None:
+        levels: dict[int, list[tuple[Any, Any, str]]] = {}
+        for f in files:
+            low, high = self.store.key_order(f.min_key), self.store.key_order(f.max_key)
+            if high < low:
+                self.found.violate("I4", f"{where}/{f.file_name}", "its greatest key is below its least")
+            levels.setdefault(f.level, []).append((low, high, f.file_name))
+        for level, spans in levels.items():
+            spans.sort()
+            for (_, end, a), (begin, _, b) in pairwise(spans) if level > 0 else ():
+                if begin <= end:
+                    self.found.violate("I4", where, f"{a} and {b} overlap in keys at level {level}")
+
+    def identifiers(self, snapshots: list[Snapshot]) -> None:
+        """I11: a user's streaming identifiers increase.
+
+        Only the snapshots of one commit share one: first the rows, then the COMPACT.
+        """
+        last: dict[str, Snapshot] = {}
+        for s in snapshots:
+            if s.commit_identifier == BATCH_IDENTIFIER:
+                continue
+            before = last.get(s.commit_user)
+            last[s.commit_user] = s
+            if before is None or s.commit_identifier > before.commit_identifier:
+                continue
+            same = s.commit_identifier == before.commit_identifier
+            if same and s.commit_kind == COMPACT and before.commit_kind != COMPACT:
+                continue
+            if s.commit_kind in (ANALYZE, COMPACT) or before.commit_kind == ANALYZE:
+                continue  # maintenance under the same user: not a replay of rows
+            after = f"{before.commit_identifier} in snapshot {before.id}"
+            text = f"identifier {s.commit_identifier} of user {s.commit_user!r} follows {after}"
+            self.found.violate("I11", f"snapshot-{s.id}", text)
+
+    # tags
+
+    def tags(self) -> list[str]:
+        return [s.name for s in self.store.io.list(self.store.paths.tag_dir) if s.name.startswith("tag-")]
+
+    def tag(self, name: str) -> None:
+        """I2: what a tag keeps is there."""
+        try:
+            s = refs.tagged(self.store, name.removeprefix("tag-"))
+        except TablestoreError as e:
+            self.found.violate("I2", name, str(e))
+            return
+        self.resolve(name, s)
+        base = self.list(name, s.base_manifest_list, s.base_manifest_list_size)
+        delta = self.list(name, s.delta_manifest_list, s.delta_manifest_list_size)
+        if base is not None and delta is not None:
+            state = self.apply(name, {}, self.all_entries(name, base + delta))
+            self.remember(state.values(), s)
+            self.beside(name, s, state)
+            self.layout(name, state)
+
+    # files
+
+    def list(self, where: str, name: str, size: int | None) -> list[ManifestFileMeta] | None:
+        """A manifest list; I2 if it is missing, damaged or of another size."""
+        path = self.store.paths.manifest(name)
+        data = self.read(path, lambda data: data, where=where)
+        if data is None:
+            return None
+        if size is not None and size != len(data):
+            self.found.violate("I2", path, f"has {len(data)} bytes, {where} says {size}")
+        return self.guarded(path, lambda: manifest_format.decode_list(data, path))
+
+    def all_entries(self, where: str, manifests: Iterable[ManifestFileMeta]) -> list[ManifestEntry]:
+        return [e for m in manifests for e in self.manifest(where, m)]
+
+    def manifest(self, where: str, m: ManifestFileMeta) -> list[ManifestEntry]:
+        """A manifest's entries; I2 and I8 when it is not as its list says."""
+        if m.file_name not in self.entries:
+            path = self.store.paths.manifest(m.file_name)
+            data = self.read(path, lambda data: data, where=where)
+            found = (
+                []
+                if data is None
+                else self.guarded(path, lambda: manifest_format.decode_entries(data, path)) or []
+            )
+            self.entries[m.file_name] = found
+            if data is not None and len(data) != m.file_size:
+                self.found.violate("I2", path, f"has {len(data)} bytes, its list says {m.file_size}")
+            kinds = Counter(e.kind for e in found)
+            if (kinds[ADD], kinds[DELETE]) != (m.num_added, m.num_deleted):
+                told = f"{m.num_added} added, {m.num_deleted} deleted"
+                self.found.violate(
+                    "I8", path, f"holds {kinds[ADD]} added, {kinds[DELETE]} deleted; its list says {told}"
+                )
+        return self.entries[m.file_name]
+
+    def remember(self, entries: Iterable[ManifestEntry], snapshot: Snapshot) -> None:
+        """Note the files a snapshot needs."""
+        python = (snapshot.writer_version or "").startswith(_PYTHON_WRITER)
+        for e in entries:
+            path = self.guarded(
+                e.file.file_name, lambda e=e: self.store.file_path(e.partition, e.bucket, e.file)
+            )
+            if path is not None and path not in self.files:
+                self.files[path] = (e, snapshot.id)
+                if python:
+                    self.lenient.add(e.file.file_name)
+
+    def presence(self) -> None:
+        """I2: every file that a snapshot, tag or changelog names is there, in its size."""
+        folders: dict[str, dict[str, int]] = {}
+        for path, (e, snapshot) in sorted(self.files.items()):
+            folder, _, name = path.rpartition("/")
+            if folder not in folders:
+                folders[folder] = {s.name: s.size for s in self.store.io.list(folder)}
+            for needed in (name, *e.file.extra_files):
+                if needed not in folders[folder]:
+                    self.found.violate(
+                        "I2", f"{folder}/{needed}", f"is missing; snapshot {snapshot} needs it"
+                    )
+            size = folders[folder].get(name)
+            if size is not None and size != e.file.file_size:
+                self.found.violate("I2", path, f"has {size} bytes, its manifest says {e.file.file_size}")
+
+    def read(self, path: str, parse: Callable[[bytes], T], *, where: str = "") -> T | None:
+        """A metadata file, or a violation."""
+        try:
+            return parse(self.store.io.read(path))
+        except FileNotFoundError:
+            self.found.violate("I2", path, f"is missing; {where} needs it" if where else "is missing")
+        except (TablestoreError, OSError) as e:
+            self.found.violate("I2", path, str(e))
+        return None
+
+    def guarded(self, where: str, make: Callable[[], T]) -> T | None:
+        try:
+            return make()
+        except DamagedRow as e:
+            self.found.violate("I2", self.holder(e.row) or where, e.problem)
+        except TablestoreError as e:
+            self.found.violate("I2", where, str(e))
+        return None
+
+    def holder(self, row: bytes) -> str | None:
+        """The manifest with a damaged key, partition or statistic."""
+        for name, entries in self.entries.items():
+            for e in entries:
+                f = e.file
+                stats = (f.key_stats, f.value_stats)
+                rows = (
+                    e.partition,
+                    f.min_key,
+                    f.max_key,
+                    *(r for s in stats for r in (s.min_values, s.max_values)),
+                )
+                if row in rows:
+                    return self.store.paths.manifest(name)
+        return None
+
+
+def _rows(entries: Iterable[ManifestEntry]) -> int:
+    return sum(e.file.row_count for e in entries)

@@ -1,0 +1,112 @@
+"""Why statistics exclude every row of a predicate: the condition that says so and the numbers compared. Pure.
+
+`refusal` asks `predicate.may_match` of each conjunct, so what it tells is what pruning decides by. Used by
+`pruning` for files and by `row_group_plan` for row groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tablestore.format.predicates import literal, predicate
+from tablestore.format.predicates.predicate import And, Compare, In, IsNull, Leaf, Or, Predicate, StartsWith
+from tablestore.format.schema import TableSchema
+from tablestore.format.stats import ColumnStats
+from tablestore.format.text import cast_text
+
+Known = Mapping[str, ColumnStats]
+_BELOW = {"=": "<", ">=": "<", ">": "≤"}  # of the maximum, where nothing can be selected
+_ABOVE = {"=": ">", "<=": ">", "<": "≥"}  # of the minimum
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """`part`, a bound conjunct, is true in no row within `seen`, the statistics of its columns."""
+
+    part: Predicate
+    seen: tuple[tuple[str, ColumnStats | None], ...]
+
+    def text(self, schema: TableSchema) -> str:
+        """`not k > 40: k is 1..12`."""
+        return f"not {self.part!r}: " + "; ".join(_range_text(c, known, schema) for c, known in self.seen)
+
+    def compared(self) -> str:
+        """The comparison that failed: `max 812 < 40000`."""
+        return _compared(self.part, {c: known for c, known in self.seen if known is not None})
+
+
+def refusal(where: Predicate, known: Known) -> Refusal | None:
+    """Why no row within these statistics can be selected; None if one may be."""
+    for part in predicate.conjuncts(where):
+        if not predicate.may_match(part, known):
+            return Refusal(part, tuple((c, known.get(c)) for c in sorted(part.columns)))
+    return None
+
+
+def bounds_text(known: ColumnStats | None, column: str, schema: TableSchema) -> tuple[str | None, str | None]:
+    """Minimum and maximum as text, None where they are not known."""
+    if known is None:
+        return None, None
+    kind = schema.by_name[column].type
+    low, high = (None if v is None else cast_text(v, kind) for v in (known.min, known.max))
+    return low, high
+
+
+def _range_text(column: str, known: ColumnStats | None, schema: TableSchema) -> str:
+    if known is None:
+        return f"{column} may be anything"
+    if known.all_null:
+        return f"{column} is NULL in all rows"
+    low, high = ("…" if v is None else v for v in bounds_text(known, column, schema))
+    return f"{column} is {low}..{high}" if low != high else f"{column} is {low}"
+
+
+def _compared(part: Predicate, known: Known) -> str:
+    if isinstance(part, Or):
+        return " and ".join(_compared(t, known) for t in part.terms)
+    if isinstance(part, And):
+        return next(_compared(t, known) for t in part.terms if not predicate.may_match(t, known))
+    if not isinstance(part, Leaf):
+        return "nothing is asked for"
+    found = known.get(part.column)
+    if found is None:
+        return "no value is asked for"
+    if isinstance(part, IsNull):
+        return f"NULL in all {found.rows:,} rows" if part.inverse else f"no NULL in {found.rows:,} rows"
+    if found.all_null:
+        return f"NULL in all {found.rows:,} rows"
+    return _against(part, found.min, found.max)
+
+
+def _against(part: Leaf, low: Any, high: Any) -> str:
+    """A comparison with the bounds that excludes every value between them."""
+    if isinstance(part, StartsWith):
+        first, last = (literal.text(v, part.type) for v in (low, high))
+        return (
+            f"{first} … {last} all begin so" if part.inverse else f"{first} … {last} has none that begins so"
+        )
+    kind = part.type  # type: ignore[attr-defined]
+    if isinstance(part, Compare):
+        value = literal.text(part.value, kind)
+        if part.op == "!=":
+            return f"all are {value}"
+        if part.op in _BELOW and high is not None and not _reaches(part.op, high, part.value):
+            return f"max {literal.text(high, kind)} {_BELOW[part.op]} {value}"
+        return f"min {literal.text(low, kind)} {_ABOVE[part.op]} {value}"
+    assert isinstance(part, In)
+    if part.inverse:
+        return f"all are {literal.text(low, kind)}"
+    if not part.values:
+        return "no value is asked for"
+    if high is not None and high < part.values[0]:
+        return f"max {literal.text(high, kind)} < {literal.text(part.values[0], kind)}"
+    if low is not None and low > part.values[-1]:
+        return f"min {literal.text(low, kind)} > {literal.text(part.values[-1], kind)}"
+    return f"none of {len(part.values):,} values in {literal.text(low, kind)} … {literal.text(high, kind)}"
+
+
+def _reaches(op: str, high: Any, value: Any) -> bool:
+    """Whether the maximum is large enough for the comparison."""
+    return high > value if op == ">" else high >= value
