@@ -55,6 +55,17 @@ def test_every_file_that_a_readme_names_exists() -> None:
                 assert (readme.parent / target).exists(), f"{readme}: {target}"
 
 
+def test_every_module_that_the_map_of_the_engine_names_exists() -> None:
+    engine = ROOT / "tablestore"
+    known = [
+        path.relative_to(ROOT).as_posix()
+        for path in (*engine.rglob("*.py"), ROOT / "tests" / "test_layers.py")
+    ]
+    named = re.findall(r"`([a-z_0-9/]+\.py)`", (engine / "README.md").read_text(encoding="utf-8"))
+    assert len(named) > 50
+    assert not [name for name in named if not any(f"/{path}".endswith(f"/{name}") for path in known)]
+
+
 def test_the_invariants_are_numbered_alike_everywhere() -> None:
     readme = (ROOT / "tablestore" / "README.md").read_text(encoding="utf-8")
     numbered = set(re.findall(r"^\| (I\d+) \|", readme, flags=re.M))
