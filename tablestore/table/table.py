@@ -36,6 +36,7 @@ from tablestore.meta.store import Store
 from tablestore.options import as_text, current_names, refuse_near_misses
 from tablestore.read import scan_mode, time_travel
 from tablestore.read.check.check import Violation, check
+from tablestore.read.doctor import Diagnosis, Finding
 from tablestore.read.inspect.inspect import Inspect
 from tablestore.read.planning.split import DataSplit
 from tablestore.read.stream import Change, with_level_0
@@ -55,6 +56,7 @@ from tablestore.table.bucket_choice import partition_filter
 from tablestore.table.compaction import Compaction
 from tablestore.table.engine import spark_engine
 from tablestore.table.located_keys import located_keys
+from tablestore.table.mend import Mended, mend
 from tablestore.table.normalize import follow
 from tablestore.table.refs import Branches, Consumers, Tags, require_branch
 from tablestore.table.scan import Scan, column_names, read_any
@@ -653,6 +655,18 @@ class Table:
         Younger files may be those of running writers: `older_than` below a minute needs `force`.
         """
         return maintenance.remove_orphans(self.store, older_than=older_than, dry_run=dry_run, force=force)
+
+    def mend(
+        self, what: Finding | Diagnosis | None = None, *, dry_run: bool = True, decided: bool = False
+    ) -> Mended:
+        """Carry out what the doctor prescribes, for a finding of `inspect.doctor()`, for all of them, or
+        (None) for what it finds now; a preview unless `dry_run=False`.
+
+        `decided` also those that give something up (a tag, a consumer's place, an option's meaning): each
+        says what in `asks`. Raises InvalidRequest for a single finding that asks or that no call mends.
+        """
+        self._require_present()
+        return mend(self, what, dry_run=dry_run, decided=decided)
 
     def check(self) -> list[Violation]:
         """Verify the invariants of the table independently; empty means sound. Never raises for a damaged

@@ -29,16 +29,24 @@ def alter(store: Store, changes: Sequence[Change]) -> TableSchema:
     """
     for _ in range(_TRIES):
         latest = store.schemas.latest()
-        has_snapshots = store.snapshots.latest() is not None
-        made = apply(latest, changes, has_snapshots=has_snapshots, time_millis=store.env.now_ms())
-        made = replace(made, options=with_levels(made.options))
-        if replace(made, id=latest.id, time_millis=latest.time_millis) == latest:
+        made = altered(store, latest, changes)
+        if made is latest:
             return latest
-        _require_consistent(made)
         if store.schemas.commit(made):
             log.info("altered %s to schema %d: %s", store.paths.root, made.id, ", ".join(map(repr, changes)))
             return made
     raise CommitConflict(f"the schema of {store.paths.root} changed {_TRIES} times meanwhile; try again")
+
+
+def altered(store: Store, latest: TableSchema, changes: Sequence[Change]) -> TableSchema:
+    """What `changes` would make of a schema, not stored; the same value where they change nothing."""
+    has_snapshots = store.snapshots.latest() is not None
+    made = apply(latest, changes, has_snapshots=has_snapshots, time_millis=store.env.now_ms())
+    made = replace(made, options=with_levels(made.options))
+    if replace(made, id=latest.id, time_millis=latest.time_millis) == latest:
+        return latest
+    _require_consistent(made)
+    return made
 
 
 def _require_consistent(schema: TableSchema) -> None:

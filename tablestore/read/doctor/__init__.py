@@ -16,10 +16,22 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
 from tablestore.read import time_travel
 from tablestore.read.doctor import changes, history, layout, rows
+from tablestore.read.doctor.calls import Call, look
 from tablestore.read.doctor.facts import Facts, Limits
 from tablestore.read.doctor.finding import SEVERITIES, Diagnosis, Finding, Outcome, Tried
 
-__all__ = ["RULES", "Diagnosis", "Facts", "Finding", "Limits", "Outcome", "Tried", "diagnose", "limits_of"]
+__all__ = [
+    "RULES",
+    "Call",
+    "Diagnosis",
+    "Facts",
+    "Finding",
+    "Limits",
+    "Outcome",
+    "Tried",
+    "diagnose",
+    "limits_of",
+]
 
 Rule = Callable[[Facts], Outcome]
 RULES: tuple[tuple[str, Rule], ...] = (
@@ -68,28 +80,31 @@ def diagnose(
 
     Damage that a rule meets is a finding; the other rules go on.
     """
-    name = store.paths.root
+    name, limits = store.paths.root, limits or Limits()
     if snapshot is None:
-        return Diagnosis(name, None, (), (Tried("snapshots", "none yet: nothing to look at"),))
-    facts = Facts(store, snapshot, limits or Limits())
+        return Diagnosis(
+            name, None, (), (Tried("snapshots", "none yet: nothing to look at"),), limits, listing
+        )
+    facts = Facts(store, snapshot, limits)
     rules = (*RULES, ("left-overs", partial(history.left_overs, listing=listing)))
     findings, tried = list[Finding](), list[Tried]()
-    for rule, look in rules:
+    for rule, examine in rules:
         with time_travel.expiring(store, snapshot.id):
-            outcome = _looked(look, facts)
+            outcome = _looked(examine, facts)
             findings += outcome.findings
             tried.append(Tried(rule, outcome.text, len(outcome.findings)))
     once = {(f.kind, f.where, f.what): f for f in findings}  # damage may be met by several rules
     found = sorted(once.values(), key=lambda f: SEVERITIES.index(f.severity))
-    return Diagnosis(name, snapshot.id, tuple(found), tuple(tried))
+    return Diagnosis(name, snapshot.id, tuple(found), tuple(tried), limits, listing)
 
 
-def _looked(look: Rule, facts: Facts) -> Outcome:
+def _looked(rule: Rule, facts: Facts) -> Outcome:
     try:
         with facts.store.manifests.naming_rows():
-            return look(facts)
+            return rule(facts)
     except Corrupt as e:
         if not facts.store.io.exists(e.path):
             raise  # expired while it was looked at, or lost: `expiring` tells which
-        found = Finding("damage", "risk", e.path, e.problem, "table.check()", {"file": e.path}, mends=False)
+        calls = (look("table.check()"),)
+        found = Finding("damage", "risk", e.path, e.problem, calls, {"file": e.path}, mends=False)
         return Outcome(f"met damage: {e}", (found,))

@@ -13,12 +13,14 @@ from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import COMPACT
 from tablestore.meta.entries import Entries
 from tablestore.options import ChangelogProducer, MergeEngine
+from tablestore.read.doctor.calls import Call, look, python
 from tablestore.read.doctor.facts import Facts
 from tablestore.read.doctor.finding import Finding, Outcome, Severity
 from tablestore.read.doctor.words import count, set_call
 from tablestore.read.planning import sections
 
 _COMPUTING = (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
+_LOOKED_UP = "writers then look up what each key was, and compact before they commit: writes take longer"
 _TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ", "DATE", "BIGINT", "INT")
 
 
@@ -49,7 +51,8 @@ def retractions(facts: Facts) -> Outcome:
     }
     what = "keys were written again without a −U of their old row: who adds up the changes counts them twice"
     call = set_call(**{"changelog-producer": "lookup"})
-    return Outcome(told, (Finding("no retractions", "risk", "changelog", what, call, evidence),))
+    found = Finding("no retractions", "risk", "changelog", what, call, evidence, asks=_LOOKED_UP)
+    return Outcome(told, (found,))
 
 
 def _folded(delta: Entries, changelog: Entries) -> int:
@@ -119,7 +122,8 @@ def merged_streams(facts: Facts) -> Outcome:
     )
     severity: Severity = "risk" if readers else "note"
     call = set_call(**{"changelog-producer": "lookup"})
-    return Outcome(told, (Finding("unmerged changes", severity, "changelog", what, call, evidence),))
+    found = Finding("unmerged changes", severity, "changelog", what, call, evidence, asks=_LOOKED_UP)
+    return Outcome(told, (found,))
 
 
 def dropped_deletes(facts: Facts) -> Outcome:
@@ -133,8 +137,9 @@ def dropped_deletes(facts: Facts) -> Outcome:
     if ignoring:
         evidence = {"options": ", ".join(ignoring), "deletes_in_files": deletes}
         what = "options drop deletes without a word: what is deleted at the source stays"
-        call = f"table.alter(ts.reset_options({', '.join(map(repr, ignoring))}))"
-        return Outcome(told, (Finding("dropped deletes", "note", "table", what, call, evidence),))
+        call = (Call("reset_options", tuple(ignoring)),)
+        asks = "from then on deletes take rows away; those that were dropped do not come back"
+        return Outcome(told, (Finding("dropped deletes", "note", "table", what, call, evidence, asks=asks),))
     partial = options.merge_engine is MergeEngine.PARTIAL_UPDATE
     grouped = any(k.startswith("fields.") and k.endswith(".sequence-group") for k in facts.schema.options)
     takes = options.partial_update_removes or bool(options.partial_update_removing_groups) or grouped
@@ -144,7 +149,8 @@ def dropped_deletes(facts: Facts) -> Outcome:
     evidence = {"deletes_in_files": deletes, "merge_engine": options.merge_engine.value}
     what = "files hold deletes that the merge engine refuses: reads of those keys fail"
     call = set_call(**{"ignore-delete": "true"})
-    found = Finding("refused deletes", "risk", "table", what, call, evidence)
+    asks = "deletes are then passed over without a word: rows that they should take away stay"
+    found = Finding("refused deletes", "risk", "table", what, call, evidence, asks=asks)
     return Outcome(told, (found,))
 
 
@@ -175,7 +181,12 @@ def several_writers(facts: Facts) -> Outcome:
     }
     what = "several streams write in turns without a sequence.field: of one key, who commits last wins"
     call = set_call(**{"sequence.field": column or "<column that rises with each change>"})
-    found = Finding("several writers", "risk", "table", what, call, evidence, column is not None)
+    if column is None:
+        call = (look(python(call)),)
+    asks = (
+        "" if column is None else f"does {column} rise with each change of a key? The largest one wins then"
+    )
+    found = Finding("several writers", "risk", "table", what, call, evidence, column is not None, asks)
     return Outcome(told, (found,))
 
 
@@ -224,6 +235,6 @@ def narrow_key(facts: Facts) -> Outcome:
         f"{told}: with fixed buckets a key is unique in each partition only, and may be there several times"
     )
     key = [*facts.schema.primary_keys, *missing]
-    call = f"ts.advise_buckets(table, primary_key={key})"
+    call = (look(f"ts.advise_buckets(table, primary_key={key})"),)
     found = Finding("narrow key", "risk", "table", what, call, evidence, False)
     return Outcome(told, (found,))

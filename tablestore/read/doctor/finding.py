@@ -10,15 +10,19 @@ import html
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from textwrap import wrap
 from typing import Literal
 
 import pyarrow as pa
 
 from tablestore.lsm import quantities
+from tablestore.read.doctor.calls import Call, python
+from tablestore.read.doctor.facts import Limits
 
 Severity = Literal["risk", "slow", "waste", "note"]
 SEVERITIES: tuple[Severity, ...] = ("risk", "slow", "waste", "note")
 Number = int | float | str
+_WIDTH = 100
 _SCHEMA = pa.schema(
     {
         "kind": pa.string(),
@@ -28,6 +32,7 @@ _SCHEMA = pa.schema(
         "evidence": pa.string(),
         "remedy": pa.string(),
         "mends": pa.bool_(),
+        "asks": pa.string(),
     }
 )
 
@@ -35,17 +40,24 @@ _SCHEMA = pa.schema(
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that is wrong. `severity`: risk (rows may be lost, wrong or late), slow, waste (bytes kept),
-    note. `remedy` is a Python call on `table` (and `ts`); with `mends` it takes the finding away, else it
-    shows what to decide first. `evidence` holds the numbers; keys that end in `bytes` count bytes.
+    note. With `mends` the `calls` take the finding away, else they show what to decide first. `asks` says
+    what is given up by them, so that somebody has to decide. `evidence` holds the numbers; keys that end in
+    `bytes` count bytes.
     """
 
     kind: str
     severity: Severity
     where: str
     what: str
-    remedy: str
+    calls: tuple[Call, ...]
     evidence: Mapping[str, Number] = field(default_factory=dict)
     mends: bool = True
+    asks: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """The calls as Python over `table` (and `ts`); `table.mend(finding)` carries them out."""
+        return python(self.calls)
 
     @property
     def numbers(self) -> str:
@@ -54,11 +66,13 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """Three lines: what is wrong where, the numbers, the call."""
+        """What is wrong where, the numbers, the call, which stays on one line, and what it gives up."""
         where = f"{self.where}: " if self.where else ""
-        lines = [f"{self.severity} · {self.kind} · {where}{self.what}"]
-        lines += [f"    {self.numbers}"] if self.evidence else []
-        return "\n".join([*lines, f"    {'mend' if self.mends else 'look'}: {self.remedy}"])
+        lines = _lines(f"{self.severity} · {self.kind} · {where}{self.what}", "    ")
+        lines += _lines(f"    {self.numbers}", "    ") if self.evidence else []
+        lines.append(f"    {'mend' if self.mends else 'look'}: {self.remedy}")
+        lines += _lines(f"    decide: {self.asks}", " " * 12) if self.asks else []
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return f"Finding({self.text})"
@@ -83,12 +97,15 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Everything the doctor has to say of one snapshot. True when something was found; iterates over it."""
+    """Everything the doctor has to say of one snapshot, and how it was asked. True when something was found;
+    iterates over it."""
 
     table: str
     snapshot: int | None
     findings: tuple[Finding, ...]
     tried: tuple[Tried, ...]
+    limits: Limits = Limits()
+    listing: bool = False
 
     def __len__(self) -> int:
         return len(self.findings)
@@ -121,13 +138,14 @@ class Diagnosis:
         at = "without a snapshot" if self.snapshot is None else f"at snapshot {self.snapshot}"
         lines = [f"{self.table} {at}: {self.summary}", *(f.text for f in self.findings)]
         lines.append("sound: looked at" if self.findings else "looked at")
-        lines += [f"  {t.rule}: {t.text}" for t in self.tried if not t.findings]
+        for t in self.tried:
+            lines += [] if t.findings else _lines(f"  {t.rule}: {t.text}", "    ")
         return "\n".join(lines)
 
     def to_arrow(self) -> pa.Table:
         """One row a finding, worst first; `evidence` as JSON."""
         rows = [
-            (f.kind, f.severity, f.where, f.what, json.dumps(dict(f.evidence)), f.remedy, f.mends)
+            (f.kind, f.severity, f.where, f.what, json.dumps(dict(f.evidence)), f.remedy, f.mends, f.asks)
             for f in self.findings
         ]
         columns = list(zip(*rows, strict=True)) or [()] * len(_SCHEMA)
@@ -154,7 +172,13 @@ class Diagnosis:
 def _row(f: Finding) -> str:
     cells = (f"{f.severity}: {f.kind}", f.where, f.what, f.numbers)
     shown = "".join(f"<td>{html.escape(c)}</td>" for c in cells)
-    return f"<tr>{shown}<td><code>{html.escape(f.remedy)}</code></td></tr>"
+    asks = f"<br>decide: {html.escape(f.asks)}" if f.asks else ""
+    return f"<tr>{shown}<td><code>{html.escape(f.remedy)}</code>{asks}</td></tr>"
+
+
+def _lines(text: str, indent: str) -> list[str]:
+    """The text in lines that fit a terminal; names are not torn."""
+    return wrap(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _shown(key: str, value: Number) -> str:

@@ -10,6 +10,7 @@ from tablestore.errors import NotFound
 from tablestore.lsm import quantities
 from tablestore.meta import changelogs, positions, refs, retention
 from tablestore.meta import consumers as stored
+from tablestore.read.doctor.calls import Call
 from tablestore.read.doctor.facts import Facts, gone_bytes
 from tablestore.read.doctor.finding import Finding, Outcome
 from tablestore.read.doctor.words import count, size
@@ -36,16 +37,18 @@ def snapshots(facts: Facts) -> Outcome:
     }
     why = "write-only writers do not expire them" if o.write_only else "the writers since did not expire them"
     what = f"snapshots {over[0]} to {over[-1]} are kept longer than the options say; {why}"
-    return Outcome(told, (Finding("old snapshots", "waste", "table", what, _expiry_call(facts), evidence),))
+    return Outcome(
+        told, (Finding("old snapshots", "waste", "table", what, (_expiry_call(facts),), evidence),)
+    )
 
 
-def _expiry_call(facts: Facts) -> str:
+def _expiry_call(facts: Facts) -> Call:
     """Everything that the options let go, however much."""
     o = facts.options
     if len(facts.snapshot_ids) > o.snapshot_max_retained:
-        return f"table.expire_snapshots(keep={o.snapshot_max_retained})"
-    age = f"older_than='{o.snapshot_time_retained_ms} ms'"
-    return f"table.expire_snapshots(keep={o.snapshot_min_retained}, {age})"
+        return Call("expire_snapshots", named={"keep": o.snapshot_max_retained})
+    age = f"{o.snapshot_time_retained_ms} ms"
+    return Call("expire_snapshots", named={"keep": o.snapshot_min_retained, "older_than": age})
 
 
 def _held_by_positions(facts: Facts, holder: int, allowed: int) -> Finding:
@@ -57,8 +60,8 @@ def _held_by_positions(facts: Facts, holder: int, allowed: int) -> Finding:
         "held_bytes": _held_bytes(facts, holder + 1, allowed),
     }
     what = "only commits of this engine carry the positions of its streams on; others committed since"
-    call = f"(table.compact_manifests(), {_expiry_call(facts)})"
-    return Finding("stream positions", "waste", f"snapshot {holder}", what, call, evidence)
+    calls = (Call("compact_manifests"), _expiry_call(facts))
+    return Finding("stream positions", "waste", f"snapshot {holder}", what, calls, evidence)
 
 
 def _expirable_until(facts: Facts) -> int:
@@ -115,8 +118,9 @@ def consumers(facts: Facts) -> Outcome:
             "stands_still": quantities.duration(idle),
         }
         what = f"has not moved for {quantities.duration(idle)} and holds {count(held, 'snapshot')}"
-        call = f"table.consumers.delete({name!r})"
-        found.append(Finding("stale consumer", "waste", f"consumer {name}", what, call, evidence))
+        call = (Call("consumers.delete", (name,)),)
+        asks = f"the stream {name} loses its place: if it ever comes back, it starts anew"
+        found.append(Finding("stale consumer", "waste", f"consumer {name}", what, call, evidence, asks=asks))
     return Outcome(told, tuple(found))
 
 
@@ -134,8 +138,9 @@ def tags(facts: Facts) -> Outcome:
             continue
         evidence = {"snapshot": tag.snapshot.id, "held_bytes": held, "live_bytes": live}
         what = f"keeps {size(held)} that the table's snapshots no longer need"
-        call = f"table.tags.delete({tag.name!r})"
-        found.append(Finding("tag", "waste", f"tag {tag.name}", what, call, evidence))
+        call = (Call("tags.delete", (tag.name,)),)
+        asks = f"the state of snapshot {tag.snapshot.id} can no longer be read under this name"
+        found.append(Finding("tag", "waste", f"tag {tag.name}", what, call, evidence, asks=asks))
     told = f"{count(len(facts.tags), 'tag')}, {size(most)} held by one of the {len(looked)} oldest"
     return Outcome(told, tuple(found))
 
@@ -179,7 +184,7 @@ def manifests(facts: Facts) -> Outcome:
         "merge_min_count": facts.options.manifest_merge_min_count,
     }
     what = "many small manifests, opened by each plan" if many else "most entries are of files that are gone"
-    call = "table.compact_manifests()"
+    call = (Call("compact_manifests"),)
     return Outcome(told, (Finding("manifests", "slow", "manifest", what, call, evidence),))
 
 
@@ -205,7 +210,7 @@ def left_overs(facts: Facts, *, listing: bool) -> Outcome:
         return Outcome(told)
     evidence = {"files": number, "bytes": held}
     what = "files older than a day that no snapshot or tag names: a writer was killed"
-    call = "table.remove_orphans(dry_run=False)"
+    call = (Call("remove_orphans", named={"dry_run": False}),)
     return Outcome(told, (Finding("left-overs", "waste", "table", what, call, evidence),))
 
 

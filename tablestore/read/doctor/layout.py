@@ -13,10 +13,13 @@ from tablestore.lsm import append_compaction, stalls
 from tablestore.lsm.append_compaction import AppendCompaction
 from tablestore.lsm.decision import Decision
 from tablestore.options import MergeEngine
+from tablestore.read.doctor.calls import Call, look
 from tablestore.read.doctor.facts import Facts, added
 from tablestore.read.doctor.finding import Finding, Outcome, Severity
 from tablestore.read.doctor.words import compact_call, count, set_call, size, where
 from tablestore.read.planning import sections
+
+_REWRITTEN = "all rows are written anew, in one commit; while it runs nobody else may write"
 
 
 def sorted_runs(facts: Facts) -> Outcome:
@@ -61,8 +64,8 @@ def _due(facts: Facts, due: list[int], worst: Decision) -> Finding:
     }
     what = f"{count(runs, 'sorted run')} to merge in every read; {_why(facts)}"
     severity: Severity = "slow" if left or facts.options.write_only else "risk"
-    way = "full=True" if trigger > facts.limits.runs else "until_quiet=True"
-    call = compact_call(facts, due, way)
+    way = "full" if trigger > facts.limits.runs else "until_quiet"
+    call = compact_call(facts, due, **{way: True})
     return Finding("sorted runs", severity, where(facts, due), what, call, evidence)
 
 
@@ -86,7 +89,7 @@ def _idle(facts: Facts, idle: list[int], worst: Decision) -> Finding:
     }
     runs = count(int(places.runs[idle[0]]), "sorted run")
     what = f"{runs}, and no rule asks for a compaction: {worst.reason.text}"
-    call = compact_call(facts, idle, "full=True")
+    call = compact_call(facts, idle, full=True)
     return Finding("sorted runs", "slow", where(facts, idle), what, call, evidence)
 
 
@@ -118,10 +121,12 @@ def small_files(facts: Facts) -> Outcome:
         "buckets": len(ill),
     }
     alone = facts.keyed and bool((facts.places.runs[ill] == 1).any())
-    call = f"table.rescale({options.bucket})" if alone else compact_call(facts, ill, "full=True")
+    call = (Call("rescale", (options.bucket,)),) if alone else compact_call(facts, ill, full=True)
     what = f"{count(int(number[ill[0]]), 'small file')} where {int(-(-held[ill[0]] // target)):,} would do"
     mends = not alone or options.bucket > 0
-    return Outcome(told, (Finding("small files", "slow", where(facts, ill), what, call, evidence, mends),))
+    asks = _REWRITTEN if alone else ""
+    found = Finding("small files", "slow", where(facts, ill), what, call, evidence, mends, asks)
+    return Outcome(told, (found,))
 
 
 def _append_reason(facts: Facts, place: int) -> str:
@@ -158,7 +163,7 @@ def key_overlap(facts: Facts) -> Outcome:
         "buckets": len(chosen),
     }
     what = "a few newer rows lie over keys of large files, which are merged instead of read as they are"
-    call = compact_call(facts, chosen, "full=True")
+    call = compact_call(facts, chosen, full=True)
     return Outcome(told, (Finding("key overlap", "slow", where(facts, chosen), what, call, evidence),))
 
 
@@ -203,8 +208,9 @@ def bucket_size(facts: Facts) -> Outcome:
         "proposed": wanted,
     }
     what = f"{options.bucket} buckets of {size(total // len(places))} each: many small files, unless it grows"
-    call = f"table.rescale({wanted})"
-    return Outcome(told, (Finding("bucket size", "note", "table", what, call, evidence),))
+    call = (Call("rescale", (wanted,)),)
+    found = Finding("bucket size", "note", "table", what, call, evidence, asks=_REWRITTEN)
+    return Outcome(told, (found,))
 
 
 def _too_large(facts: Facts) -> Finding:
@@ -222,7 +228,8 @@ def _too_large(facts: Facts) -> Finding:
         "proposed": wanted,
     }
     what = f"{size(largest)} in one bucket: one writer and one compaction at a time work on all of it"
-    return Finding("bucket size", "slow", where(facts, over), what, f"table.rescale({wanted})", evidence)
+    call = (Call("rescale", (wanted,)),)
+    return Finding("bucket size", "slow", where(facts, over), what, call, evidence, asks=_REWRITTEN)
 
 
 def bucket_skew(facts: Facts) -> Outcome:
@@ -248,7 +255,7 @@ def bucket_skew(facts: Facts) -> Outcome:
         "bucket_key": key,
     }
     what = f"rows crowd in one bucket: few values of the bucket key ({key}), or values that hash alike"
-    call = f"ts.advise_buckets(table, bucket_key={list(facts.schema.bucket_keys)})"
+    call = (look(f"ts.advise_buckets(table, bucket_key={list(facts.schema.bucket_keys)})"),)
     return Outcome(told, (Finding("bucket skew", "slow", where(facts, ill), what, call, evidence, False),))
 
 
@@ -274,7 +281,7 @@ def partition_skew(facts: Facts) -> Outcome:
     }
     name = facts.store.partition_text(distinct[int(sums.argmax())])
     what = "one number of buckets is too few for this partition and too many for the others"
-    call = "ts.advise_buckets(table)"
+    call = (look("ts.advise_buckets(table)"),)
     return Outcome(told, (Finding("partition skew", "slow", name, what, call, evidence, False),))
 
 
@@ -298,7 +305,8 @@ def write_stalls(facts: Facts) -> Outcome:
     what = f"writers flush faster than runs are merged; a larger write-buffer-size flushes less; {worst.text}"
     call = set_call(**{"num-sorted-run.stop-trigger": most + 1})
     where_ = "/".join(t for t in (worst.partition, f"bucket-{worst.bucket}") if t)
-    return Outcome(told, (Finding("write stalls", "slow", where_, what, call, evidence),))
+    asks = f"reads then merge up to {most + 1} runs a bucket before writers wait"
+    return Outcome(told, (Finding("write stalls", "slow", where_, what, call, evidence, asks=asks),))
 
 
 def stop_trigger(facts: Facts) -> Outcome:

@@ -12,6 +12,7 @@ from tablestore.format.manifests.index_manifest import DELETION_VECTORS
 from tablestore.lsm import quantities
 from tablestore.lsm.merge.expire import RecordExpire
 from tablestore.options import MergeEngine
+from tablestore.read.doctor.calls import Call
 from tablestore.read.doctor.facts import Facts
 from tablestore.read.doctor.finding import Finding, Outcome, Severity
 from tablestore.read.doctor.words import compact_call, count, set_call, where
@@ -42,7 +43,7 @@ def tombstones(facts: Facts) -> Outcome:
         "buckets": len(ill),
     }
     what = f"{share:.0%} of the rows are deletes, read and merged each time; only the top level drops them"
-    call = compact_call(facts, ill, "full=True")
+    call = compact_call(facts, ill, full=True)
     return Outcome(told, (Finding("tombstones", "slow", where(facts, ill), what, call, evidence),))
 
 
@@ -79,7 +80,7 @@ def deletion_vectors(facts: Facts) -> Outcome:
         "buckets": len(ill),
     }
     what = f"{share:.0%} of the rows are marked as deleted, and read all the same"
-    call = compact_call(facts, ill, "full=True")
+    call = compact_call(facts, ill, full=True)
     return Outcome(told, (Finding("deletion vectors", "slow", where(facts, ill), what, call, evidence),))
 
 
@@ -94,7 +95,7 @@ def waiting_rows(facts: Facts) -> Outcome:
     severity: Severity = "risk" if age > facts.limits.waiting_ms else "note"
     evidence = {"rows": rows, "files": len(waiting), "bytes": held, "oldest": quantities.duration(age)}
     what = f"{count(rows, 'row')} in postponed buckets, which no reader sees before a compaction"
-    found = Finding("waiting rows", severity, "bucket-postpone", what, "table.compact()", evidence)
+    found = Finding("waiting rows", severity, "bucket-postpone", what, (Call("compact"),), evidence)
     return Outcome(f"{rows:,} wait", (found,))
 
 
@@ -124,9 +125,7 @@ def unseen_level0(facts: Facts) -> Outcome:
     what = f"{count(rows, 'row')} not looked up yet: "
     what += "batch readers do not see them" if hidden else "their changes are not told yet"
     severity: Severity = "risk" if hidden else "slow"
-    found = Finding(
-        "unseen level 0", severity, where(facts, ill), what, compact_call(facts, ill, ""), evidence
-    )
+    found = Finding("unseen level 0", severity, where(facts, ill), what, compact_call(facts, ill), evidence)
     return Outcome(told, (found,))
 
 
@@ -146,7 +145,7 @@ def expired_rows(facts: Facts) -> Outcome:
     places = np.unique(facts.group[ill]).tolist()
     evidence = {"files": int(ill.sum()), "bytes": int(facts.sizes[ill].sum()), "share": share}
     what = "rows past their time are still read; only compaction drops them"
-    call = compact_call(facts, places, "full=True")
+    call = compact_call(facts, places, full=True)
     return Outcome(told, (Finding("expired rows", "waste", where(facts, places), what, call, evidence),))
 
 
@@ -170,8 +169,8 @@ def statistics(facts: Facts) -> Outcome:
     }
     what = "files without column statistics: filters on columns read all of them"
     off = facts.options.stats_mode in ("none", "counts")
-    table = _WITH_STATISTICS if off else "table"
-    found = Finding("statistics", "note", "table", what, f"{table}.{_anew(facts)}", evidence, facts.keyed)
+    calls = (*(_WITH_STATISTICS if off else ()), _anew(facts))
+    found = Finding("statistics", "note", "table", what, calls, evidence, facts.keyed)
     return Outcome(told, (found,))
 
 
@@ -193,12 +192,11 @@ def mixed_formats(facts: Facts) -> Outcome:
         return Outcome(told)
     evidence = {"other_files": int(other.sum()), "of_files": len(other), "wanted": options.file_format}
     what = f"{count(int(other.sum()), 'file')} of a format that the options no longer ask for ({told})"
-    found = Finding("mixed formats", "note", "table", what, f"table.{_anew(facts)}", evidence, facts.keyed)
+    found = Finding("mixed formats", "note", "table", what, (_anew(facts),), evidence, facts.keyed)
     return Outcome(told, (found,))
 
 
-def _anew(facts: Facts) -> str:
+def _anew(facts: Facts) -> Call:
     """The call that writes files anew: every one with a primary key, small ones without."""
-    if facts.keyed:
-        return "with_options({'compaction.force-rewrite-all-files': 'true'}).compact(full=True)"
-    return "compact(full=True)"
+    under = {"compaction.force-rewrite-all-files": "true"} if facts.keyed else {}
+    return Call("compact", named={"full": True}, under=under)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from tablestore.lsm import quantities
+from tablestore.read.doctor.calls import Call
 from tablestore.read.doctor.facts import Facts
 
 _NAMED = 8  # buckets that a call names one by one
@@ -21,27 +23,26 @@ def where(facts: Facts, places: Sequence[int]) -> str:
     return facts.name(places[0]) + (f" and {count(more, 'more bucket')}" if more else "")
 
 
-def compact_call(facts: Facts, places: Sequence[int], way: str) -> str:
+def compact_call(facts: Facts, places: Sequence[int], **way: bool) -> tuple[Call, ...]:
     """`table.compact(full=True, partition='dt=1', bucket=3)`: no wider than the places, if they are few.
-    `way` is "full=True", "until_quiet=True" or nothing."""
-    arguments = [way] if way else []
+    `way` is full=True, until_quiet=True or nothing."""
+    named: dict[str, Any] = dict(way)
     partitions = {facts.places.partition[p] for p in places}
     if len(partitions) == 1 and facts.schema.partition_keys:
-        arguments.append(f"partition={facts.store.partition_text(partitions.pop())!r}")
+        named["partition"] = facts.store.partition_text(partitions.pop())
         partitions = {b""}
     buckets = sorted(int(facts.places.bucket[p]) for p in places)
     if len(partitions) == 1 and facts.options.bucket != 1 and facts.keyed:
         if len(buckets) == 1:
-            arguments.append(f"bucket={buckets[0]}")
+            named["bucket"] = buckets[0]
         elif len(buckets) <= _NAMED and len(buckets) < len(facts.places):
-            arguments.append(f"bucket={buckets}")
-    return f"table.compact({', '.join(arguments)})"
+            named["bucket"] = buckets
+    return (Call("compact", named=named),)
 
 
-def set_call(**options: object) -> str:
+def set_call(**options: object) -> tuple[Call, ...]:
     """`table.alter(ts.set_options({'write-only': 'false'}))`; names with `_` for `-`."""
-    named = {k.replace("_", "-"): str(v) for k, v in options.items()}
-    return f"table.alter(ts.set_options({named!r}))"
+    return (Call("set_options", ({k.replace("_", "-"): str(v) for k, v in options.items()},)),)
 
 
 def size(n: int) -> str:
