@@ -55,6 +55,19 @@ def shape_text(shape: Shape) -> str:
     return f"{' + '.join(inputs)} → L{shape.output_level}, {_files(shape.files)} {size}"
 
 
+_WRAP = 1 << 63
+
+
+def as_long(count: int) -> int:
+    """A sum as 64-bit arithmetic of the original has it: beyond 2^63 it wraps."""
+    return count if -_WRAP <= count < _WRAP else (count + _WRAP) % (2 * _WRAP) - _WRAP
+
+
+def outweighs(newer: int, oldest: int, percent: int) -> bool:
+    """Whether newer runs are above this percentage of the oldest one."""
+    return as_long(newer * 100) > as_long(percent * oldest)
+
+
 def joins(candidate: int, percent: float, next_size: int) -> bool:
     """Whether the next run joins the candidate, by the size ratio; as doubles, like the original."""
     return not candidate * percent / 100.0 < float(next_size)
@@ -84,7 +97,8 @@ class RatioStep:
 
 @dataclass(frozen=True, slots=True)
 class OverlapStep:
-    """A file that could go down a level, with what it overlaps there."""
+    """A file that could go down a level, with what it overlaps there. It counts `weight` times for its
+    deletes; `along` files beside it overlap nothing else and go with it."""
 
     file: str
     size: int
@@ -92,15 +106,20 @@ class OverlapStep:
     overlap: int
     level: int
     taken: bool
+    weight: float = 1.0
+    along: int = 0
 
     @property
     def text(self) -> str:
         """`take data-1.parquet: 12.0 MiB over 2 files of 30.1 MiB at L2 (ratio 2.51)`."""
         (size, overlap), unit = quantities.terms((self.size, self.overlap))
         below = "nothing" if not self.files else f"{_files(self.files)} of {overlap} {unit}"
-        ratio = f"{self.overlap / self.size:.2f}" if self.size else "0"
+        ratio = f"{self.overlap / (self.size * self.weight):.2f}" if self.size else "0"
+        counted = f", its deletes make it count {self.weight:g} times" if self.weight > 1 else ""
+        along = f", with {_files(self.along)} beside it at no more overlap" if self.along else ""
         verdict = "take" if self.taken else "leave"
-        return f"{verdict} {self.file}: {size} {unit} over {below} at L{self.level} (ratio {ratio})"
+        where = f"{size} {unit} over {below} at L{self.level}"
+        return f"{verdict} {self.file}: {where} (ratio {ratio}{counted}){along}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +296,7 @@ def _sum(pattern: str, *counts: int) -> str:
 def _size_amplification(n: dict[str, Any], trial: RuleTrial) -> str:
     if n["runs"] < n["trigger"] or not n["runs"]:
         return _few_runs(n)
-    sign = ">" if n["newer"] * 100 > n["limit_percent"] * n["oldest"] else "≤"
+    sign = ">" if outweighs(n["newer"], n["oldest"], n["limit_percent"]) else "≤"
     share = f"{n['newer'] * 100 // n['oldest']} %" if n["oldest"] else "an empty oldest run"
     return _sum("{} × 100 " + sign + f" {n['limit_percent']} × {{}}", n["newer"], n["oldest"]) + (
         f" ({share} of {n['limit_percent']} %)"

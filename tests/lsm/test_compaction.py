@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import pickle
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,13 +16,14 @@ from hypothesis import strategies as st
 
 from tablestore.lsm.compaction import CompactionOptions, CompactUnit, PickContext, full, pick
 from tablestore.lsm.compaction.__main__ import main
-from tablestore.lsm.compaction.recorded import check_picks, recorded_case
+from tablestore.lsm.compaction.recorded import recorded_case
 from tablestore.lsm.decision import RatioStep
 from tablestore.lsm.sorted_run import Levels
 from tablestore.options import CompactionStrategy, TableOptions, duration_ms, memory_size
 from tests.lsm.trees import data_file, parse_file
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "picks" / "universal-picks.jsonl.gz"
+SECTIONS = GOLDEN.with_name("interval-partition.jsonl.gz")
 CASES = sorted((Path(__file__).parent / "cases").glob("*.txt"))
 OPTIONS = {
     "trigger": ("trigger", int),
@@ -39,37 +42,102 @@ OPTIONS = {
     "level0-trigger": ("level0_trigger", int),
     "level-base": ("level_base_bytes", memory_size),
     "multiplier": ("level_multiplier", int),
+    "tops-fully": ("tops_fully", lambda text: text == "true"),
 }
 
 
-def test_every_recorded_pick_agrees():
+def some_case() -> dict[str, Any]:
     with gzip.open(GOLDEN, "rt") as lines:
-        assert check_picks(lines) == (3000, 0, [])
+        return json.loads(next(lines))
 
 
-def test_replay_reports_the_first_differences(tmp_path, capsys):
-    with gzip.open(GOLDEN, "rt") as lines:
-        case = json.loads(next(lines))
-    case["pick"]["output_level"] += 1
+def checked(tmp_path: Path, *lines: Any) -> int:
+    """The exit status of a replay of these lines, objects as JSON."""
     path = tmp_path / "picks.jsonl"
-    path.write_text(json.dumps(case) + "\n")
-    assert main(["--check-picks", str(path)]) == 1
+    path.write_text("".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines))
+    return main(["--check-picks", str(path)])
+
+
+@pytest.mark.parametrize(("path", "cases"), [(GOLDEN, 3000), (SECTIONS, 500)], ids=["picks", "sections"])
+def test_every_recorded_case_agrees(path, cases, capsys):
+    assert main(["--check-picks", str(path)]) == 0
+    assert capsys.readouterr().out == f"{cases} of {cases} picks agree\n"
+
+
+def test_replay_reports_the_first_differences_with_the_layout(tmp_path, capsys):
+    case = some_case()
+    case["pick"]["output_level"] += 1
+    assert checked(tmp_path, case) == 1
     said = capsys.readouterr().out
     assert "case 0: expected (2, [0, 1, 2, 3]), picked (1, [0, 1, 2, 3])" in said
+    assert "  L0  #3  509 B  expected picked\n  L2  #4  44,509 B\n" in said
+    assert "trigger 2, max_size_amp 50, size_ratio 50" in said
     assert "size ratio: 4 of 5 runs" in said
     assert "0 of 1 picks agree" in said
 
 
-def test_replay_of_agreeing_picks_succeeds(capsys):
-    assert main(["--check-picks", str(GOLDEN)]) == 0
+@pytest.mark.parametrize("pick", [None, {"output_level": 1, "files": [0, 1]}])
+def test_any_other_answer_differs(tmp_path, pick):
+    assert checked(tmp_path, some_case() | {"pick": pick}) == 1
+
+
+def test_a_section_made_otherwise_differs(tmp_path, capsys):
+    case = {"files": [[0, 5], [3, 9]], "sections": [[[0]], [[1]]]}
+    assert checked(tmp_path, case) == 1
+    assert "line 1: expected sections [[[0]], [[1]]], made [[[0], [1]]]" in capsys.readouterr().out
+    assert checked(tmp_path, case | {"sections": [[[1], [0]]]}) == 0
+
+
+def test_standard_input_is_read(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(GOLDEN.read_bytes())))
+    assert main(["--check-picks", "-"]) == 0
     assert capsys.readouterr().out == "3000 of 3000 picks agree\n"
 
 
 def test_a_file_that_holds_no_picks_is_told_in_one_line(tmp_path, capsys):
     assert main(["--check-picks", str(tmp_path / "none.jsonl")]) == 2
-    (tmp_path / "bad.jsonl").write_text('{"id": 1}')
-    assert main(["--check-picks", str(tmp_path / "bad.jsonl")]) == 2
-    assert capsys.readouterr().err.count("no file of recorded picks") == 2
+    cut = tmp_path / "cut.gz"
+    cut.write_bytes(GOLDEN.read_bytes()[:3000])
+    assert main(["--check-picks", str(cut)]) == 2
+    assert checked(tmp_path) == 2
+    assert capsys.readouterr().err.count("no file of recorded picks") == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("{", "line 2: no JSON"),
+        ("[]", "a case is a JSON object"),
+        ({"trigger": "5"}, "trigger '5' is no whole number"),
+        ({"trigger": None}, "trigger None is no whole number"),
+        ({"num_levels": 1}, "num_levels 1 is not within 2..2^63-1"),
+        (
+            {"off_peak_ration": 5, "off_peak_ratio": ...},
+            "no field 'off_peak_ration': did you mean 'off_peak_",
+        ),
+        ({"size_ratio": ...}, "a case without 'size_ratio'"),
+        ({"runs": 5}, "runs must be a list, not 5"),
+        ({"runs": [[0, [1 << 63, 0, 9]]]}, "size 9223372036854775808 is not within 0..2^63-1"),
+        ({"runs": [[0, [5, 0]]]}, r"a file is [size, min key, max key], not [5, 0]"),
+        ({"runs": [[3, [5, 0, 9]]]}, "a run of level 3 after level 0, of 3 levels"),
+        ({"runs": [[2, [5, 0, 9]], [1, [5, 0, 9]]]}, "a run of level 1 after level 2"),
+        ({"pick": 7}, "pick is neither null nor an object"),
+    ],
+    ids=str,
+)
+def test_a_damaged_line_is_told_and_the_others_are_replayed(tmp_path, capsys, change, why):
+    case = some_case()
+    bad = {n: v for n, v in (case | change).items() if v is not ...} if isinstance(change, dict) else change
+    assert checked(tmp_path, case, bad, case) == 2
+    said = capsys.readouterr()
+    assert said.out == "2 of 2 picks agree\n"
+    assert why in said.err
+    assert "picks.jsonl: 1 line is no case\n" in said.err
+    assert checked(tmp_path, case | {"pick": None}, bad) == 1
+
+
+def test_fields_that_nobody_knows_are_passed_over(tmp_path):
+    assert checked(tmp_path, some_case() | {"made_by": "hand"}, "", some_case()) == 0
 
 
 def outcome(case: str) -> str:
@@ -146,8 +214,7 @@ def test_a_single_file_at_its_level_is_no_unit():
 
 
 def test_runner_up_is_the_next_rule_that_would_compact():
-    with gzip.open(GOLDEN, "rt") as lines:
-        decision = pick(*recorded_case(json.loads(next(lines))))
+    decision = pick(*recorded_case(some_case()))
     assert decision.reason.rule == "size ratio"
     assert decision.reason.runner_up.rule == "file number"
     assert decision.reason.runner_up.unit.output_level == 1

@@ -5,35 +5,52 @@ from __future__ import annotations
 import argparse
 import gzip
 import sys
+import zlib
 from collections.abc import Sequence
 
 from tablestore.io.fileio import LocalFileIO
 from tablestore.lsm.compaction.recorded import check_picks
 
+_GZIP = b"\x1f\x8b"
+_SHOWN = 5  # lines that are no cases
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Replay a file of recorded picks; 0: all agree, 1: differences are shown, 2: unreadable."""
+    """Replay a file of recorded picks or partitions; 0: all agree, 1: some differ, the first are shown, 2:
+    none differs, but there is no case or not every line is one."""
     parser = argparse.ArgumentParser(
-        prog="python -m tablestore.lsm.compaction", description="Replay recorded picks."
+        prog="python -m tablestore.lsm.compaction",
+        description="Replay recorded picks, and partitions of files into sections: all must come out again.",
     )
-    parser.add_argument("--check-picks", metavar="FILE", required=True, help="JSON lines, plain or .gz")
+    parser.add_argument(
+        "--check-picks", metavar="FILE", required=True, help="JSON lines, plain or gzip; - for standard input"
+    )
     path = parser.parse_args(arguments).check_picks
     try:
-        data = LocalFileIO().read(path)
-        text = (gzip.decompress(data) if path.endswith(".gz") else data).decode()
-        cases, wrong, shown = check_picks(text.splitlines())
-    except (OSError, EOFError, ValueError, KeyError, TypeError) as e:
-        why = e.strerror if isinstance(e, OSError) and e.strerror else _words(e)
-        print(f"{path}: no file of recorded picks: {why}", file=sys.stderr)
-        return 2
-    for found in shown:
-        print(found)
-    print(f"{cases - wrong} of {cases} picks agree")
-    return 1 if wrong or not cases else 0
+        text = _unpacked(sys.stdin.buffer.read() if path == "-" else LocalFileIO().read(path)).decode()
+    except (OSError, EOFError, ValueError, zlib.error) as e:
+        return _refused(path, e.strerror if isinstance(e, OSError) and e.strerror else str(e))
+    found = check_picks(text.splitlines())
+    for difference in found.shown:
+        print(difference)
+    for line in found.damaged[:_SHOWN]:
+        print(f"{path}: {line}", file=sys.stderr)
+    if not found.cases:
+        return _refused(path, "no line is a case")
+    print(f"{found.cases - found.wrong} of {found.cases} picks agree")
+    if found.damaged:
+        many = "1 line is no case" if len(found.damaged) == 1 else f"{len(found.damaged)} lines are no cases"
+        print(f"{path}: {many}", file=sys.stderr)
+    return 1 if found.wrong else 2 if found.damaged else 0
 
 
-def _words(error: Exception) -> str:
-    return f"a case without {error}" if isinstance(error, KeyError) else str(error)
+def _unpacked(data: bytes) -> bytes:
+    return gzip.decompress(data) if data.startswith(_GZIP) else data
+
+
+def _refused(path: str, why: str) -> int:
+    print(f"{path}: no file of recorded picks: {why}", file=sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

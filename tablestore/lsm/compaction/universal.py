@@ -14,7 +14,17 @@ from typing import Any
 
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
-from tablestore.lsm.decision import CompactUnit, Decision, RatioStep, Reason, RuleTrial, State, joins
+from tablestore.lsm.decision import (
+    CompactUnit,
+    Decision,
+    RatioStep,
+    Reason,
+    RuleTrial,
+    State,
+    as_long,
+    joins,
+    outweighs,
+)
 from tablestore.lsm.sorted_run import Levels
 
 Numbers = tuple[tuple[str, Any], ...]
@@ -37,7 +47,7 @@ class _Sums:
         places = [0] * level0
         for run in levels.upper:
             if run.files:
-                sizes.append(run.size)
+                sizes.append(as_long(run.size))
                 places.append(run.level)
         return cls(sizes, places, level0, len(levels.upper))
 
@@ -76,14 +86,8 @@ def explain(levels: Levels, options: CompactionOptions, at: PickContext) -> Reas
     trials: list[RuleTrial] = []
     fired: RuleTrial | None = None
     for rule in _RULES:
-        taken = rule.takes(sums, options, at)
-        state: State = "off" if taken == _SKIPPED else "no" if not taken else "fired"
-        if state != "off" and fired is not None:
-            state = "not reached"
-        numbers, steps = ((), ()) if state == "off" else rule.shown(sums, options, at, taken)
-        unit = _unit(levels, sums, taken) if taken > 0 else None
-        trials.append(RuleTrial(rule.name, state, numbers, steps, unit))
-        fired = trials[-1] if state == "fired" else fired
+        trials.append(_trial(rule, levels, sums, options, at, reached=fired is None))
+        fired = trials[-1] if trials[-1].state == "fired" else fired
     if fired is None:
         return Reason("none", _no_rule(trials), tuple(trials))
     text = fired.text
@@ -91,6 +95,23 @@ def explain(levels: Levels, options: CompactionOptions, at: PickContext) -> Reas
         assert fired.unit is not None
         text = f"{text}, but that is one file at L{fired.unit.output_level}"
     return Reason(fired.rule, text, tuple(trials))
+
+
+def early_full(levels: Levels, options: CompactionOptions, at: PickContext) -> RuleTrial:
+    """The trial of the first rule, which leveled compaction shares."""
+    return _trial(_RULES[0], levels, _Sums.of(levels), options, at, reached=True)
+
+
+def _trial(
+    rule: _Rule, levels: Levels, sums: _Sums, options: CompactionOptions, at: PickContext, *, reached: bool
+) -> RuleTrial:
+    """One rule held against the runs; `reached`: none before it fired."""
+    taken = rule.takes(sums, options, at)
+    if taken == _SKIPPED:
+        return RuleTrial(rule.name, "off")
+    state: State = "not reached" if not reached else "fired" if taken else "no"
+    numbers, steps = rule.shown(sums, options, at, taken)
+    return RuleTrial(rule.name, state, numbers, steps, _unit(levels, sums, taken) if taken else None)
 
 
 def _is_no_work(unit: CompactUnit | None) -> bool:
@@ -119,9 +140,9 @@ def _no_rule(trials: Sequence[RuleTrial]) -> str:
 
 def _extended(sizes: list[int], count: int, percent: float) -> int:
     """Runs taken: `count`, and more while the next is not larger than all taken so far, stretched."""
-    candidate = sum(sizes[:count])
+    candidate = as_long(sum(sizes[:count]))
     while count < len(sizes) and joins(candidate, percent, sizes[count]):
-        candidate += sizes[count]
+        candidate = as_long(candidate + sizes[count])
         count += 1
     return count
 
@@ -129,7 +150,7 @@ def _extended(sizes: list[int], count: int, percent: float) -> int:
 def _steps(sums: _Sums, initial: int, taken: int, percent: float) -> tuple[RatioStep, ...]:
     """The comparisons that `_extended` made from `initial` on, the one that stopped it included."""
     return tuple(
-        RatioStep(sum(sums.sizes[:i]), percent, sums.sizes[i], sums.levels[i])
+        RatioStep(as_long(sum(sums.sizes[:i])), percent, sums.sizes[i], sums.levels[i])
         for i in range(initial, min(taken + 1, len(sums.sizes)))
     )
 
@@ -144,13 +165,13 @@ def _early_full(sums: _Sums, options: CompactionOptions, at: PickContext) -> int
     if interval is None and total is None and incremental is None:
         return _SKIPPED
     due = interval is not None and (at.last_full_ms is None or at.now_ms - at.last_full_ms > interval)
-    due = due or (total is not None and sum(sums.sizes) < total)
+    due = due or (total is not None and as_long(sum(sums.sizes)) < total)
     due = due or (incremental is not None and _above_top(sums) > incremental)
     return len(sums.sizes) if due and len(sums.sizes) > 1 else 0
 
 
 def _above_top(sums: _Sums) -> int:
-    return sum(s for s, level in zip(sums.sizes, sums.levels, strict=True) if level != sums.top)
+    return as_long(sum(s for s, level in zip(sums.sizes, sums.levels, strict=True) if level != sums.top))
 
 
 def _early_full_shown(
@@ -161,7 +182,7 @@ def _early_full_shown(
         since = None if at.last_full_ms is None else at.now_ms - at.last_full_ms
         numbers += (("since_last_full_ms", since), ("interval_ms", options.interval_ms))
     if options.total_threshold is not None:
-        numbers += (("total", sum(sums.sizes)), ("total_threshold", options.total_threshold))
+        numbers += (("total", as_long(sum(sums.sizes))), ("total_threshold", options.total_threshold))
     if options.incremental_threshold is not None:
         numbers += (
             ("incremental", _above_top(sums)),
@@ -175,8 +196,8 @@ def _size_amplification(sums: _Sums, options: CompactionOptions, at: PickContext
     sizes = sums.sizes
     if len(sizes) < options.trigger or not sizes:
         return 0
-    newer = sum(sizes) - sizes[-1]
-    return len(sizes) if newer * 100 > options.max_size_amplification * sizes[-1] else 0
+    newer = as_long(sum(sizes) - sizes[-1])
+    return len(sizes) if outweighs(newer, sizes[-1], options.max_size_amplification) else 0
 
 
 def _size_amplification_shown(
@@ -185,7 +206,7 @@ def _size_amplification_shown(
     numbers = _triggered(sums, options)
     if len(sums.sizes) < options.trigger or not sums.sizes:
         return numbers, ()
-    newer, oldest = sum(sums.sizes[:-1]), sums.sizes[-1]
+    newer, oldest = as_long(sum(sums.sizes[:-1])), sums.sizes[-1]
     numbers += (("newer", newer), ("oldest", oldest), ("limit_percent", options.max_size_amplification))
     return numbers, ()
 
