@@ -282,6 +282,20 @@ class JavaPaimon:
         found = self.ask("bitmaps", "", lists=[[str(v) for v in one] for one in lists])
         return tuple([bytes.fromhex(text) for text in found[key]] for key in ("alone", "united"))
 
+    # compaction without tables
+
+    def picks(self, cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any] | None]:
+        """What Java's strategies pick in layouts of the form of recorded picks."""
+        return self.ask("picks", "", cases=list(cases))
+
+    def sections(self, cases: Sequence[Sequence[Sequence[int]]]) -> list[list[list[list[int]]]]:
+        """Sections of sorted runs of file numbers, of each list of files [min key, max key]."""
+        return self.ask("sections", "", cases=list(cases))
+
+    def off_peak_ratios(self, cases: Sequence[Sequence[int]]) -> list[int]:
+        """The size ratio that is added, of each [start hour, end hour, ratio, hour of the day]."""
+        return self.ask("off_peak_ratios", "", cases=list(cases))
+
     # maintenance
 
     def create_tag(

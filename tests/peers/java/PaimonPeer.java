@@ -137,6 +137,12 @@ public class PaimonPeer {
                 return PaimonFiles.splits(table(request), request);
             case "bitmaps":
                 return PaimonBitmaps.serve(request);
+            case "picks":
+                return PaimonPicks.picks(request);
+            case "sections":
+                return PaimonPicks.sections(request);
+            case "off_peak_ratios":
+                return PaimonPicks.ratios(request);
             case "bucket":
                 return PaimonFiles.buckets(table(request), request);
             default:
