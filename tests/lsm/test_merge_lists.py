@@ -11,7 +11,7 @@ import pytest
 
 from tablestore.format.types.arrow_types import DataField, to_arrow
 from tablestore.format.types.type_text import parse_type
-from tablestore.lsm.merge import lists, tables
+from tablestore.lsm.merge import lists
 from tablestore.lsm.merge.functions import aggregator
 from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Failures, Walk
 from tests.peers.merge_space import FUNCTIONS, Function
@@ -66,10 +66,9 @@ def test_all_keys_at_once_are_as_each_alone(
                 options["ignore-retract"] = "true"
             together = folded(function, options, column, walk)
             with monkeypatch.context() as patched:
-                for module in (lists, tables):
-                    patched.setattr(
-                        module, "walks_alone", lambda walk, step: np.ones(len(walk.starts), dtype=bool)
-                    )
+                patched.setattr(
+                    lists, "goes_in_turns", lambda walk, step: np.ones(len(walk.starts), dtype=bool)
+                )
                 assert folded(function, options, column, walk) == together, (seed, number, options)
 
 

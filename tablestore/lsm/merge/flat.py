@@ -18,7 +18,7 @@ _ROOM = 2**62
 class Flat:
     """Elements in the order in which they are folded, one group after another.
 
-    `numbers[i]` is an element of group `groups[i]`; `begins[i]`: it is of the first list of its group.
+    `numbers[i]` is an element of group `groups[i]`; `begins[i]`: it was held before others were given.
     """
 
     numbers: np.ndarray
@@ -26,14 +26,30 @@ class Flat:
     begins: np.ndarray
 
     @classmethod
-    def of(cls, offsets: np.ndarray, order: np.ndarray, group_of: np.ndarray) -> Flat:
-        """The elements of lists at these places; list p has elements offsets[p] up to offsets[p + 1]."""
-        starts, lengths = offsets[order], offsets[order + 1] - offsets[order]
-        lists = np.repeat(np.arange(len(order)), lengths)
+    def of(cls, offsets: np.ndarray, places: np.ndarray, groups: np.ndarray) -> Flat:
+        """The elements of lists at these places, of these groups (rising); list p has elements offsets[p] up
+        to offsets[p + 1]. The first list of a group is the one held."""
+        starts, lengths = offsets[places], offsets[places + 1] - offsets[places]
+        lists = np.repeat(np.arange(len(places)), lengths)
         numbers = np.arange(len(lists)) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-        groups = group_of[order]
         first = np.r_[True, groups[1:] != groups[:-1]][: len(groups)]
         return cls(numbers, groups[lists], first[lists])
+
+    @classmethod
+    def none(cls) -> Flat:
+        """No elements."""
+        return cls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Flat]) -> Flat:
+        """The elements of several in order of their groups; of one group in the order of the parts."""
+        columns = zip(*((part.numbers, part.groups, part.begins) for part in parts), strict=True)
+        made = cls(*map(np.concatenate, columns))
+        return made.at(np.argsort(made.groups, kind="stable"))
+
+    def beginning(self, begins: np.ndarray | bool) -> Flat:
+        """The same elements, held before others or not."""
+        return Flat(self.numbers, self.groups, np.broadcast_to(begins, len(self.numbers)))
 
     def at(self, places: np.ndarray) -> Flat:
         """Those at these places, or where a mask holds."""
@@ -57,11 +73,34 @@ class Flat:
         order, starts = self.sorted_by(codes)
         return self.at(np.sort(order[np.append(starts[1:], len(order)) - 1] if len(order) else order))
 
-    def within(self, limit: int) -> Flat:
-        """Of each group the first `limit` elements."""
-        counts = np.bincount(self.groups)
-        place = np.arange(len(self.groups)) - (np.cumsum(counts) - counts)[self.groups]
-        return self.at(place < limit)
+    def ranks(self) -> np.ndarray:
+        """For each element how many of its group are before it; groups must rise."""
+        starts = np.flatnonzero(np.r_[True, self.groups[1:] != self.groups[:-1]][: len(self.groups)])
+        return np.arange(len(self.groups)) - np.repeat(starts, np.diff(np.append(starts, len(self.groups))))
+
+    def pairs(self, other: Flat, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A number for group and code of each element, and of each element of another."""
+        groups = np.concatenate([self.groups, other.groups])
+        both = combined((groups, codes[np.concatenate([self.numbers, other.numbers])]))
+        return both[: len(self.numbers)], both[len(self.numbers) :]
+
+    def without(self, other: Flat, codes: np.ndarray) -> Flat:
+        """Those whose code the other does not have in their group."""
+        mine, others = self.pairs(other, codes)
+        return self.at(~np.isin(mine, others))
+
+    def less(self, other: Flat, codes: np.ndarray) -> Flat:
+        """Of each group and code as many fewer as the other has; the first ones go."""
+        mine, others = self.pairs(other, codes)
+        found, counts = np.unique(others, return_counts=True)
+        if not len(found):
+            return self
+        at = np.minimum(np.searchsorted(found, mine), len(found) - 1)
+        gone = np.where(found[at] == mine, counts[at], 0)
+        order = np.argsort(mine, kind="stable")
+        rank = np.empty(len(mine), dtype=np.int64)
+        rank[order] = Flat(order, mine[order], self.begins).ranks()
+        return self.at(rank >= gone)
 
 
 def combined(parts: Sequence[np.ndarray]) -> np.ndarray:

@@ -1,18 +1,16 @@
 """collect and merge_map: aggregators whose values are lists and maps.
 
 Values are never taken out of Arrow: an element is a number, its place among the column's flattened elements,
-and two elements are equal if their *codes* are. Keys whose rows only add are folded all at once (`flat`);
-only keys with rows that retract or start anew are walked row by row. One take of the elements makes the
-result. As in the original maps and distinct elements have no order. Memory: the elements of the batch once
-more. Pure. `tables` goes on from here.
+and two elements are equal if their *codes* are. Keys whose rows only add are folded all at once (`flat`),
+those with rows that retract or start anew a row of every key at a time (`turns`). One take of the elements
+makes the result. As in the original maps and distinct elements have no order. Memory: the elements of the
+batch once more. Pure. `tables` goes on from here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,109 +19,57 @@ import pyarrow.compute as pc
 from tablestore.format.types.arrow_types import DataType
 from tablestore.lsm import keys
 from tablestore.lsm.merge.flat import Flat, combined
-from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Failures, Walk
+from tablestore.lsm.merge.turns import Lists, Step, in_turns
+from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, Failures, Walk
 
-Elements = list[int]
 NO_CODES = np.zeros(0, dtype=np.int64)
 _NO_TIME = -(2**63)
 
 
-class Step(Protocol):
-    """How one value changes the elements held, of one key; `keep` says it of all keys that only add."""
-
-    late_first: bool  # whether a late value is taken as the one held, and what is held as the newer
-    late_alone: bool  # whether keys with late values must be walked
-
-    @property
-    def all_alone(self) -> bool: ...  # whether all keys must be walked
-
-    def keep(self, flat: Flat) -> Flat: ...
-
-    def add(self, held: Elements | None, given: Elements | None) -> Elements | None: ...
-
-    def retract(self, held: Elements | None, given: Elements | None) -> Elements | None: ...
-
-
-class Refused(Exception):
-    """This value cannot be merged."""
-
-
-def fold_lists(
-    name: str, column: pa.Array, walk: Walk, failures: Failures, make: Callable[[pa.Array], Step]
-) -> pa.Array:
-    """One list (or map) a group: what `make`, given the flattened elements, says.
-
-    Groups that only add are folded at once, the others row by row.
-    """
+def fold_lists(column: pa.Array, walk: Walk, make: Callable[[pa.Array], Step]) -> pa.Array:
+    """One list (or map) a group: what `make`, given the flattened elements, says."""
     lists = column.take(pa.array(walk.rows))
     elements = elements_of(lists)
-    step = make(elements)
-    alone = walks_alone(walk, step)
-    flat, there = flat_of(lists, walk, alone, late_first=step.late_first)
+    kept, there = folded(lists, walk, make(elements))
+    return assembled(column.type, elements, kept, there)
+
+
+def folded(lists: pa.Array, walk: Walk, step: Step) -> tuple[Flat, np.ndarray]:
+    """The elements that the groups end with, and which end with a list; `lists` are those of the places.
+
+    Groups that only add are folded at once, the others in turns.
+    """
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    given = Lists(offsets - offsets[0], lists.is_valid().to_numpy(zero_copy_only=False))
+    alone = goes_in_turns(walk, step)
+    flat, there = _at_once(given, walk, step, alone)
     kept = step.keep(flat)
-    found = walked(name, lists, walk, failures, step, np.flatnonzero(alone)) if alone.any() else {}
-    return assembled(column.type, elements, kept, there, found)
+    if alone.any():
+        more, some = in_turns(given, walk, step, np.flatnonzero(alone))
+        kept, there = Flat.joined([kept, more]), there | some
+    return kept, there
 
 
-def walks_alone(walk: Walk, step: Step) -> np.ndarray:
-    """The groups that must be walked row by row."""
-    if step.all_alone:
-        return np.ones(len(walk.starts), dtype=bool)
+def goes_in_turns(walk: Walk, step: Step) -> np.ndarray:
+    """The groups that cannot be folded at once."""
     apart = (walk.actions == RETRACT) | (walk.actions == SET)
     if step.late_alone:
         apart |= walk.actions == OLDER
     return walk.any(apart)
 
 
-def flat_of(lists: pa.Array, walk: Walk, alone: np.ndarray, *, late_first: bool) -> tuple[Flat, np.ndarray]:
+def _at_once(given: Lists, walk: Walk, step: Step, alone: np.ndarray) -> tuple[Flat, np.ndarray]:
     """The elements of the groups that are folded at once, in the order in which they count, and which of the
     groups have a list at all."""
     group_of, late = walk.group_of, walk.actions == OLDER
-    acts = ((walk.actions == ADD) | late) & lists.is_valid().to_numpy(zero_copy_only=False)
-    order = np.flatnonzero(acts & ~alone[group_of])
-    if late_first and late.any():  # the later of two late values comes first
+    order = np.flatnonzero(((walk.actions == ADD) | late) & given.valid & ~alone[group_of])
+    if step.late_first and late.any():  # the later of two late values comes first
         late = late[order]
         order = order[np.lexsort((np.where(late, -order, order), ~late, group_of[order]))]
     there = np.zeros(len(walk.starts), dtype=bool)
     there[group_of[order]] = True
-    return Flat.of(_offsets(lists), order, group_of), there
-
-
-def _offsets(lists: pa.Array) -> np.ndarray:
-    offsets = lists.offsets.to_numpy().astype(np.int64)
-    return offsets - offsets[0]
-
-
-def walked(
-    name: str, lists: pa.Array, walk: Walk, failures: Failures, step: Step, groups: np.ndarray
-) -> dict[int, Elements | None]:
-    """The elements that these groups end with; `lists` are those of the walk's places."""
-    offsets, valid = _offsets(lists), lists.is_valid().to_numpy(zero_copy_only=False)
-    found: dict[int, Elements | None] = {}
-    for group, start, end in zip(
-        groups.tolist(), walk.starts[groups].tolist(), walk.ends[groups].tolist(), strict=True
-    ):
-        held: Elements | None = None
-        try:
-            for place in range(start, end):
-                given = list(range(offsets[place], offsets[place + 1])) if valid[place] else None
-                held = _after(step, int(walk.actions[place]), held, given)
-        except Refused as e:
-            failures.add(group, name, str(e))
-        found[group] = held
-    return found
-
-
-def _after(step: Step, action: int, held: Elements | None, given: Elements | None) -> Elements | None:
-    if action == SKIP:
-        return held
-    if action == SET:
-        return given
-    if action == ADD:
-        return step.add(held, given)
-    if action == OLDER:
-        return step.add(given, held) if step.late_first else step.add(held, given)
-    return step.retract(held, given)
+    flat = given.flat(order, group_of[order])
+    return flat if step.keeps_given else flat.beginning(False), there
 
 
 def elements_of(lists: pa.Array) -> pa.Array:
@@ -135,21 +81,11 @@ def elements_of(lists: pa.Array) -> pa.Array:
     return pa.StructArray.from_arrays([keys_, items], fields=[lists.type.key_field, lists.type.item_field])
 
 
-def assembled(
-    t: pa.DataType, elements: pa.Array, kept: Flat, there: np.ndarray, found: Mapping[int, Elements | None]
-) -> pa.Array:
-    """Lists in the type of the column: `kept` of groups that are `there`, and those `found` one by one."""
-    numbers, groups = kept.numbers, kept.groups
-    if found:
-        more = [(group, number) for group, held in found.items() for number in held or ()]
-        pairs = np.array(more, dtype=np.int64).reshape(len(more), 2)
-        groups = np.concatenate([groups, pairs[:, 0]])
-        numbers = np.concatenate([numbers, pairs[:, 1]])[np.argsort(groups, kind="stable")]
-        there = there.copy()
-        there[[group for group, held in found.items() if held is not None]] = True
-    lengths = np.bincount(groups, minlength=len(there))
+def assembled(t: pa.DataType, elements: pa.Array, kept: Flat, there: np.ndarray) -> pa.Array:
+    """Lists in the type of the column: `kept` of the groups that are `there`."""
+    lengths = np.bincount(kept.groups, minlength=len(there))
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    values = elements.take(pa.array(numbers))
+    values = elements.take(pa.array(kept.numbers))
     if pa.types.is_map(t):
         parts = [pc.struct_field(values, 0), pc.struct_field(values, 1)]
         return pa.MapArray.from_arrays(pa.array(offsets, mask=np.append(~there, False)), *parts, type=t)
@@ -163,19 +99,35 @@ def identities(values: pa.Array) -> np.ndarray:
         parts = [identities(child) for child in values.flatten()]
         codes = combined(parts) if parts else np.zeros(len(values), dtype=np.int64)
     elif pa.types.is_list(t) or pa.types.is_map(t):
-        flat = identities(elements_of(values))
-        offsets = values.offsets.to_numpy() - values.offsets[0].as_py()
-        texts = [tuple(flat[a:b].tolist()) for a, b in pairwise(offsets.tolist())]
-        if pa.types.is_map(t):
-            texts = [tuple(sorted(one)) for one in texts]
-        seen: dict[Any, int] = {}
-        codes = np.array([seen.setdefault(one, len(seen)) for one in texts], dtype=np.int64)
+        offsets = values.offsets.to_numpy().astype(np.int64)
+        codes = _codes_of_lists(
+            identities(elements_of(values)), offsets - offsets[0], ordered=pa.types.is_list(t)
+        )
     else:
         coded = values if pa.types.is_dictionary(t) else values.dictionary_encode()
         codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     if values.null_count:
         codes = np.where(values.is_valid().to_numpy(zero_copy_only=False), codes, -1)
     return codes
+
+
+def _codes_of_lists(codes: np.ndarray, offsets: np.ndarray, *, ordered: bool) -> np.ndarray:
+    """A code for each list of coded elements: neighbours become one until each list has one at most."""
+    lengths = np.diff(offsets)
+    lists = np.repeat(np.arange(len(lengths)), lengths)
+    if not ordered:
+        codes = codes[np.lexsort((codes, lists))]
+    left = lengths
+    while len(codes) and left.max() > 1:
+        first = np.cumsum(left) - left
+        even = (np.arange(len(codes)) - first[lists]) % 2 == 0
+        paired = np.append(even[1:] == False, False) & even  # noqa: E712
+        second = np.where(paired, np.append(codes[1:], 0), codes.min() - 1)
+        codes = np.unique(combined((codes[even], second[even])), return_inverse=True)[1].reshape(-1)
+        lists, left = lists[even], (left + 1) // 2
+    one = np.full(len(lengths), -1)
+    one[lists] = codes
+    return combined((lengths, one)) if len(lengths) else one
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,41 +143,31 @@ class Collect:
 
         def make(elements: pa.Array) -> Step:
             codes = identities(elements) if self.distinct or (walk.actions == RETRACT).any() else NO_CODES
-            return _Collecting(codes, self.distinct, self.late_first)
+            return _Collecting(codes, self.late_first, self.distinct)
 
-        return fold_lists(name, column, walk, failures, make)
+        return fold_lists(column, walk, make)
 
 
 @dataclass(frozen=True, slots=True)
 class _Collecting:
     codes: np.ndarray
-    distinct: bool
     late_first: bool
+    distinct: bool
     late_alone: bool = False
-    all_alone: bool = False
+
+    @property
+    def keeps_held(self) -> bool:
+        return not self.distinct
+
+    @property
+    def keeps_given(self) -> bool:
+        return not self.distinct
 
     def keep(self, flat: Flat) -> Flat:
         return flat.firsts(self.codes) if self.distinct else flat
 
-    def add(self, held: Elements | None, given: Elements | None) -> Elements | None:
-        if held is None and given is None:
-            return None
-        both = [*(held or ()), *(given or ())]
-        return list({self.codes[i]: i for i in reversed(both)}.values())[::-1] if self.distinct else both
-
-    def retract(self, held: Elements | None, given: Elements | None) -> Elements | None:
-        if not held or not given:
-            return held
-        gone: dict[int, int] = {}
-        for i in given:
-            gone[self.codes[i]] = gone.get(self.codes[i], 0) + 1
-        kept = []
-        for i in held:
-            if gone.get(self.codes[i], 0):
-                gone[self.codes[i]] -= 1
-            else:
-                kept.append(i)
-        return kept
+    def retract(self, held: Flat, given: Flat) -> Flat:
+        return held.less(given, self.codes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,11 +176,7 @@ class MergeMap:
 
     def fold(self, name: str, column: pa.Array, t: DataType, walk: Walk, failures: Failures) -> pa.Array:
         """One map a group."""
-
-        def make(entries: pa.Array) -> Step:
-            return _Mapping(identities(pc.struct_field(entries, 0)))
-
-        return fold_lists(name, column, walk, failures, make)
+        return fold_lists(column, walk, lambda entries: _Mapping(identities(pc.struct_field(entries, 0))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,21 +184,14 @@ class _Mapping:
     codes: np.ndarray
     late_first: bool = True
     late_alone: bool = False
-    all_alone: bool = False
+    keeps_held: bool = True
+    keeps_given: bool = True
 
     def keep(self, flat: Flat) -> Flat:
         return flat.lasts(self.codes)
 
-    def add(self, held: Elements | None, given: Elements | None) -> Elements | None:
-        if held is None or given is None:
-            return given if held is None else held
-        return list({self.codes[i]: i for i in (*held, *given)}.values())
-
-    def retract(self, held: Elements | None, given: Elements | None) -> Elements | None:
-        if not held or not given:
-            return held
-        gone = {self.codes[i] for i in given}
-        return list({self.codes[i]: i for i in held if self.codes[i] not in gone}.values())
+    def retract(self, held: Flat, given: Flat) -> Flat:
+        return held.without(given, self.codes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +215,7 @@ class MergeMapWithKeyTime:
                 np.where(there, ranks, _NO_TIME),
             )
 
-        return fold_lists(name, column, walk, failures, make)
+        return fold_lists(column, walk, make)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +225,8 @@ class _KeyTime:
     times: np.ndarray
     late_first: bool = True
     late_alone: bool = True
-    all_alone: bool = False
+    keeps_held: bool = True
+    keeps_given: bool = True
 
     def keep(self, flat: Flat) -> Flat:
         """Of each key the first of the greatest time among what comes after its last removal. Entries of the
@@ -314,19 +246,5 @@ class _KeyTime:
         first = np.minimum.reduceat(np.where(best, places, len(places)), starts)
         return flat.at(np.sort(order[first[first < len(places)]]))
 
-    def add(self, held: Elements | None, given: Elements | None) -> Elements | None:
-        if held is None or given is None:
-            return given if held is None else held
-        found = {self.codes[i]: i for i in held}
-        for i in given:
-            code = self.codes[i]
-            if self.removes[i]:
-                found.pop(code, None)
-            elif self.times[i] != _NO_TIME:
-                known = found.get(code)
-                if known is None or self.removes[known] or self.times[i] > self.times[known]:
-                    found[code] = i
-        return list(found.values())
-
-    def retract(self, held: Elements | None, given: Elements | None) -> Elements | None:
-        raise Refused("merge_map_with_keytime takes no retracts")
+    def retract(self, held: Flat, given: Flat) -> Flat:
+        return held  # refused before: no engine folds it

@@ -1,0 +1,108 @@
+"""Lists of keys whose rows take back, start anew or come late: a row of each key at a time, all at once.
+
+As many turns as the longest such key has rows; each joins what is held and what is given by a few sorts of
+their elements. A `Step` says what a list does to the one held. Memory: the elements held. Pure. Used by
+`lists`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from tablestore.lsm.merge.flat import Flat
+from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Walk
+
+
+class Step(Protocol):
+    """How lists of a key become one; the lists of all keys are given as flat elements."""
+
+    late_first: bool  # whether a late list is taken as the one held, and what is held as the newer
+    late_alone: bool  # whether keys with late lists go in turns
+    keeps_held: bool  # whether the list held stays as it is where none is given
+    keeps_given: bool  # whether a list is taken as it is where none is held
+
+    def keep(self, flat: Flat) -> Flat:
+        """What stays of lists that are added, the one held first."""
+        ...
+
+    def retract(self, held: Flat, given: Flat) -> Flat:
+        """What stays of what is held where a list is taken back."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """The lists at the places of a walk: their elements, and where there is one at all."""
+
+    offsets: np.ndarray
+    valid: np.ndarray
+
+    def flat(self, places: np.ndarray, groups: np.ndarray) -> Flat:
+        """The elements of those at these places; groups rise."""
+        there = self.valid[places]
+        return Flat.of(self.offsets, places[there], groups[there])
+
+
+def in_turns(lists: Lists, walk: Walk, step: Step, groups: np.ndarray) -> tuple[Flat, np.ndarray]:
+    """The elements that these groups of a walk end with, and which of them end with a list.
+
+    Groups are known by their place in `order`, the longest first: those that go on are the first ones.
+    """
+    starts, lengths = walk.starts[groups], (walk.ends - walk.starts)[groups]
+    order = np.argsort(-lengths, kind="stable")
+    starts, lengths = starts[order], -lengths[order]
+    there = np.zeros(len(order), dtype=bool)
+    held, done = Flat.none(), []
+    for turn in range(-int(lengths.min(initial=0))):
+        active = int(np.searchsorted(lengths, -turn, side="left"))
+        cut = int(np.searchsorted(held.groups, active))
+        done.append(held.at(np.arange(cut, len(held.groups))))
+        places = starts[:active] + turn
+        held, there[:active] = _turn(
+            step,
+            (held.at(np.arange(cut)), there[:active]),
+            (lists.flat(places, np.arange(active)), lists.valid[places]),
+            walk.actions[places],
+        )
+    found = Flat.joined([held, *done])
+    found = Flat(found.numbers, groups[order][found.groups], found.begins)
+    some = np.zeros(len(walk.starts), dtype=bool)
+    some[groups[order]] = there
+    return found, some
+
+
+def _turn(
+    step: Step, before: tuple[Flat, np.ndarray], row: tuple[Flat, np.ndarray], actions: np.ndarray
+) -> tuple[Flat, np.ndarray]:
+    """(elements, which groups have a list) after one row of each group; `actions` are those of the groups."""
+    (held, some), (given, new) = before, row
+    late = (actions == OLDER) & step.late_first
+    adds = (actions == ADD) | (actions == OLDER)
+    first, second = np.where(late, new, some), np.where(late, some, new)
+    stays = adds & ~second & step.keeps_held  # the first of the two lists as it is
+    comes = adds & ~stays & ~first & step.keeps_given  # the second
+    folds = adds & ~stays & ~comes
+    takes = (actions == RETRACT) & some & new
+    old = (actions == SKIP) | ((actions == RETRACT) & ~takes) | np.where(late, comes, stays)
+    fresh = (actions == SET) | np.where(late, stays, comes)
+    parts = [held.at(old[held.groups]), given.at(fresh[given.groups])]
+    if folds.any():
+        mine, other = held.at(folds[held.groups]), given.at(folds[given.groups])
+        parts.append(step.keep(_both(mine, other, late)))
+    if takes.any():
+        parts.append(step.retract(held.at(takes[held.groups]), given.at(takes[given.groups])))
+    return Flat.joined(parts), np.where(actions == SET, new, np.where(adds, some | new, some))
+
+
+def _both(held: Flat, given: Flat, late: np.ndarray) -> Flat:
+    """Two lists of each group, the given one first where it is late."""
+    begins = late[given.groups]
+    parts = [
+        given.beginning(True).at(begins),
+        held.beginning(~late[held.groups]),
+        given.beginning(False).at(~begins),
+    ]
+    return Flat.joined(parts)
