@@ -19,6 +19,7 @@ from widgets import _format as fmt
 from widgets import _static
 from widgets._svg import Figure
 from widgets._view import Source, View, module, option_map, title_of
+from widgets._work import Work
 from widgets.controls import settings
 from widgets.controls.figure import controls_figure
 from widgets.controls.model import (
@@ -31,7 +32,6 @@ from widgets.controls.model import (
     runs_of,
     text_form,
 )
-from widgets.controls.work import Work
 
 MAX_ROUNDS = 100
 KEPT = 100  # compactions in `done`

@@ -1,6 +1,7 @@
 """The doctor's findings as a picture: severity by shape and word, the sentence, the numbers, the call.
 
-Pure: `FindingsModel` → SVG. What was looked at and found sound stands below in columns. Called by `widget`.
+Pure: `FindingsModel` → SVG. What was looked at and found sound stands below in columns. `meta` tells the page
+where the buttons of calls that can be carried out go, in percent. Called by `widget`.
 """
 
 from widgets import _svg
@@ -9,6 +10,7 @@ from widgets._theme import var
 from widgets.findings.model import FindingsModel, Row
 
 MARGIN, LEFT = 16, 110
+BUTTON = 72  # kept free at the right of a call
 SIGNS = {"risk": ("✕", "err"), "slow": ("▲", "warn"), "waste": ("■", "ink2"), "note": ("○", "ink3")}
 
 
@@ -24,7 +26,14 @@ def findings_figure(model: FindingsModel, *, width: float) -> Figure:
     if model.looked:
         rows.append(_looked(model.looked, width))
     whole = _svg.stack(rows)
-    return Figure(width, whole.height + 12, whole.body, f"doctor: {model.summary}")
+    height = whole.height + 12
+    calls, above = {}, 0.0
+    for at, row in enumerate(rows):
+        if "call" in row.meta:
+            top = above + float(row.meta["call"]) + 2  # type: ignore[arg-type]
+            calls[str(at)] = [round(100 * top / height, 3), round(100 * (MARGIN + 2) / width, 3)]
+        above += row.height
+    return Figure(width, height, whole.body, f"doctor: {model.summary}", {"calls": calls})
 
 
 def _sound(model: FindingsModel, width: float) -> Figure:
@@ -46,17 +55,27 @@ def _finding(row: Row, width: float) -> Figure:
     for words in wrap(row.what, room, lines=3):
         body += text(LEFT, y, words, fill="ink")
         y += 16
-    if row.numbers:
-        body += text(LEFT, y, fit(row.numbers, room, size=11), size=11)
-        y += 18
+    for words in wrap(row.numbers, room, size=11, lines=2) if row.numbers else ():
+        body += text(LEFT, y, words, size=11)
+        y += 15
     verb = "mend" if row.mends else "look"
-    call = fit(row.remedy, room - 62, size=11, monospace=True)
-    body += rect(LEFT, y - 9, room, 24, rx=4, fill=var("panel"), stroke=var("line"))
-    body += text(LEFT + 8, y + 7, verb, size=11) + code(LEFT + 46, y + 7, call, fill="ink")
-    height = y + 26
+    calls = wrap(row.remedy, room - 58 - (BUTTON if row.mends else 0), size=11, monospace=True, lines=2)
+    box = y - 6
+    body += rect(LEFT, box, room, 12 + 16 * len(calls), rx=4, fill=var("panel"), stroke=var("line"))
+    body += text(LEFT + 8, y + 12, verb, size=11)
+    for words in calls:
+        body += code(LEFT + 46, y + 12, words, fill="ink")
+        y += 16
+    y += 22
+    for words in wrap(f"decide: {row.asks}", room, size=11, lines=2) if row.asks else ():
+        body += text(LEFT, y, words, size=11, fill="warn")
+        y += 15
+    height = y - 2
     label = f"{row.severity}, {row.kind}, {row.where}: {row.what}. {verb}: {row.remedy}"
+    label += f". decide: {row.asks}" if row.asks else ""
     framed = group(body, class_="finding", role="listitem", aria_label=label)
-    return Figure(width, height, framed + line(MARGIN, height, width - MARGIN, height), label)
+    meta: dict[str, object] = {"call": box} if row.mends else {}
+    return Figure(width, height, framed + line(MARGIN, height, width - MARGIN, height), label, meta)
 
 
 def _looked(looked: tuple[tuple[str, str], ...], width: float) -> Figure:

@@ -20,6 +20,7 @@ class Found(Protocol):
     remedy: str
     numbers: str
     mends: bool
+    asks: str
 
 
 class Looked(Protocol):
@@ -51,6 +52,7 @@ class Row:
     numbers: str
     remedy: str
     mends: bool
+    asks: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class FindingsModel:
 def findings_model(diagnosis: Diagnosed, *, table: str) -> FindingsModel:
     """The diagnosis in rows, at most `MOST`."""
     found = tuple(diagnosis.findings)
-    rows = tuple(Row(f.severity, f.kind, f.where, f.what, f.numbers, f.remedy, f.mends) for f in found[:MOST])
+    names = ("severity", "kind", "where", "what", "numbers", "remedy", "mends", "asks")
+    rows = tuple(Row(*(getattr(f, name) for name in names)) for f in found[:MOST])
     looked = tuple((t.rule, t.text) for t in diagnosis.tried if not t.findings)
     return FindingsModel(table, diagnosis.snapshot, diagnosis.summary, rows, len(found) - len(rows), looked)

@@ -1,9 +1,12 @@
 """Findings: what `inspect.doctor()` says of a table, in its own words, with the call that mends each.
 
-Traits: `snapshot` (of a linked timeline; the doctor looks at that one). Nothing is changed and no data file
-is opened; the doctor reads manifests only.
+The doctor reads manifests only. `preview` asks the table what a finding's calls would do, and `mend` carries
+out what was previewed, in the background: nothing else is ever carried out. Traits: `snapshot` (of a linked
+timeline; the doctor looks at that one, and in the past nothing is mended). `done` holds what was carried out.
 """
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
 import pyarrow as pa
@@ -11,6 +14,7 @@ import pyarrow as pa
 from widgets import _static
 from widgets._svg import Figure
 from widgets._view import View, module, title_of
+from widgets._work import Work
 from widgets.findings.figure import findings_figure
 from widgets.findings.model import FindingsModel, findings_model
 
@@ -24,6 +28,24 @@ class Examined(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is asked, at work, done or failed: `what` is a finding or a diagnosis."""
+
+    what: Any
+    heading: str
+    code: str = ""
+    told: str = ""
+    asks: str = ""
+    state: str = "asked"
+    note: str = ""
+
+    @property
+    def frame(self) -> dict[str, str]:
+        """As it crosses to the browser."""
+        return {name: getattr(self, name) for name in ("heading", "code", "told", "asks", "state", "note")}
+
+
 class Findings(View):
     """The doctor's findings of a table."""
 
@@ -32,11 +54,14 @@ class Findings(View):
     def __init__(self, table: Examined, *, snapshot: int | None = None, **kwargs: object) -> None:
         self._table, self._title = table, title_of(table)
         self._model = FindingsModel(self._title, snapshot, "not looked yet", (), 0, ())
-        self._found = pa.table({})
-        self._said = ""
+        self._diagnosis: Any = None
+        self._plan: Plan | None = None
+        self._work = Work()
+        self.done: tuple[object, ...] = ()
         super().__init__(snapshot=snapshot, **kwargs)
         self.refresh()
         self.observe(lambda _change: self.refresh(), "snapshot")
+        self.on_msg(self._on_message)
 
     @property
     def code(self) -> str:
@@ -49,6 +74,16 @@ class Findings(View):
         """The findings as values."""
         return self._model
 
+    @property
+    def plan(self) -> Plan | None:
+        """What is asked about mending, or was done; None if nothing."""
+        return self._plan
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is being mended."""
+        return self._work.busy
+
     def refresh(self) -> Self:
         """Look again."""
         self.guarded(
@@ -57,31 +92,125 @@ class Findings(View):
         return self
 
     def _load(self) -> None:
-        diagnosis = self._table.inspect.doctor(self.snapshot)
-        self._model = findings_model(diagnosis, table=self._title)
-        self._found, self._said = diagnosis.to_arrow(), diagnosis.text
+        self._diagnosis = self._table.inspect.doctor(self.snapshot)
+        self._model = findings_model(self._diagnosis, table=self._title)
+        if self._plan is not None and self._plan.state == "asked":
+            self._plan = None  # it was about findings that may be others now
         self.redraw()
+
+    # mending
+
+    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
+        verb, at = content.get("verb"), content.get("at")
+        if verb == "preview" and isinstance(at, int):
+            self.preview(None if at < 0 else at)
+        elif verb in ("mend", "leave"):
+            {"mend": self.mend, "leave": self.leave}[verb]()
+
+    def preview(self, at: int | None = None) -> Self:
+        """Ask what would mend the finding at a place, or (None) all that ask for no decision."""
+        if self.busy or self._off() or not (at is None or at < len(self._model.rows)):
+            return self
+        what = self._diagnosis if at is None else self._diagnosis.findings[at]
+        if at is None:
+            asked = Plan(what, "Mend all findings that ask for no decision", "table.mend(dry_run=False)")
+        else:
+            asked = Plan(what, f"{what.kind} · {what.where}", what.remedy, asks=what.asks)
+        return self._start(
+            replace(asked, state="busy", note="asking what it would do …"),
+            lambda: replace(asked, told=_told(self._table.mend(what))),  # type: ignore[attr-defined]
+        )
+
+    def mend(self) -> Self:
+        """Carry out what was previewed, in the background."""
+        plan = self._plan
+        if plan is None or plan.state != "asked" or self._off():
+            return self
+
+        def carry_out() -> Plan:
+            did = self._table.mend(plan.what, dry_run=False, decided=bool(plan.asks))  # type: ignore[attr-defined]
+            self.done = (*self.done, did)
+            self._table = self._table.refresh()  # type: ignore[attr-defined]
+            return replace(plan, told=_told(did), asks="", state="done", note="done")
+
+        return self._start(replace(plan, state="busy", note="at work …"), carry_out)
+
+    def leave(self) -> Self:
+        """Forget what was previewed."""
+        if not self.busy:
+            self._plan = None
+            self.redraw()
+        return self
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Block until nothing is at work, and raise what failed."""
+        self._work.wait(timeout)
+
+    def _start(self, asking: Plan, job: Callable[[], Plan]) -> Self:
+        ended: list[Plan] = []
+
+        def before() -> None:
+            self._plan = asking
+            self.redraw()
+
+        def after() -> None:
+            failure = self._work.failure
+            said = "" if failure is None else f"{type(failure).__name__}: {failure}"
+            self._plan = ended[0] if ended else replace(asking, state="failed", told=said, note="not done")
+            if self._plan.state == "done":
+                self.refresh_linked()
+            self.redraw()
+
+        self._work.start(lambda: ended.append(job()), before=before, after=after)
+        return self
+
+    def _off(self) -> str:
+        """Why nothing may be mended now; empty if it may."""
+        if not callable(getattr(self._table, "mend", None)):
+            return "only tables of this engine are mended from here"
+        if self.snapshot is None:
+            return ""
+        ids = [getattr(getattr(peer, "model", None), "ids", None) for peer in self.linked]
+        newest = max((int(some[-1]) for some in ids if some is not None and len(some)), default=None)
+        return "" if newest == self.snapshot else "viewing the past: read-only"
+
+    # showing
 
     def figure(self, *, width: float) -> Figure:
         """The findings."""
         return findings_figure(self._model, width=width)
 
     def words(self, *, width: float) -> dict[str, Any]:
-        """Title and summary."""
+        """Title and summary; what is asked about mending."""
         at = "" if self._model.snapshot is None else f" at #{self._model.snapshot}"
-        return {"title": f"Doctor{at}", "subtitle": self._model.summary}
+        return {
+            "title": f"Doctor{at}",
+            "subtitle": self._model.summary,
+            "mendable": sum(row.mends for row in self._model.rows),
+            "plan": self._plan.frame if self._plan else None,
+            "busy": bool(self._plan and self._plan.state == "busy"),
+            "off": self._off(),
+        }
 
     def text(self) -> str:
         """What the doctor said, whole."""
-        return self._said or self._model.summary
+        return self._diagnosis.text if self._diagnosis is not None else self._model.summary
 
     def data(self) -> pa.Table:
         """One row a finding."""
-        return self._found
+        return pa.table({}) if self._diagnosis is None else self._diagnosis.to_arrow()
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
-        """The findings as they stand."""
+        """The findings as they stand; mending needs a kernel."""
         frames = {str(width): _static.frame(self.figure(width=width)) for width in widths}
         words = {str(width): self.words(width=width) for width in widths}
         spec = {"kind": "findings", "reply": "plain", "widths": sorted(widths, reverse=True)}
         return spec | {"frames": frames, "words": words, "state": {"width": widths[0], "frame": {}}}
+
+
+def _told(mended: Any) -> str:
+    """What the calls told, without what the strip shows already."""
+    if len(mended.done) != 1 or mended.left:
+        return str(mended.text)
+    now = [] if mended.after is None else [f"the doctor now: {mended.after.summary}"]
+    return "\n".join([*mended.done[0][1], *now])

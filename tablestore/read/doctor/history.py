@@ -141,7 +141,8 @@ def tags(facts: Facts) -> Outcome:
         call = (Call("tags.delete", (tag.name,)),)
         asks = f"the state of snapshot {tag.snapshot.id} can no longer be read under this name"
         found.append(Finding("tag", "waste", f"tag {tag.name}", what, call, evidence, asks=asks))
-    told = f"{count(len(facts.tags), 'tag')}, {size(most)} held by one of the {len(looked)} oldest"
+    told = f"{count(len(facts.tags), 'tag')}; one keeps {size(most)} that no snapshot needs"
+    told += f", of the {len(looked)} oldest" if len(looked) < len(facts.tags) else ""
     return Outcome(told, tuple(found))
 
 
@@ -191,9 +192,7 @@ def manifests(facts: Facts) -> Outcome:
 def left_overs(facts: Facts, *, listing: bool) -> Outcome:
     """Files that no snapshot or tag names. Only with `listing`, since buckets have to be listed for it."""
     if not listing:
-        return Outcome(
-            "not looked for: doctor(listing=True) lists the buckets, table.remove_orphans() finds all"
-        )
+        return Outcome("not looked for; doctor(listing=True) looks, table.remove_orphans() finds all")
     older = len(facts.snapshot_ids) > len(facts.commits) or changelogs.ids(facts.store)
     if refs.branches(facts.store) or older or facts.options.indexes_beside_data:
         return Outcome("branches or older snapshots may name them: table.remove_orphans() finds out")

@@ -71,11 +71,13 @@ def _due(facts: Facts, due: list[int], worst: Decision) -> Finding:
 
 def _why(facts: Facts) -> str:
     """Why a compaction that is due has not run."""
-    last, commits = facts.last_compaction, count(len(facts.commits), "snapshot")
-    since = f"none is among the last {commits}" if last is None else f"the last is snapshot {last}"
+    last = facts.last_compaction
+    since = f"the last COMPACT snapshot is {last}"
+    if last is None:
+        since = f"no COMPACT among the last {count(len(facts.commits), 'snapshot')}"
     if facts.options.write_only:
-        return f"option write-only leaves compaction to a job of its own; of COMPACT snapshots {since}"
-    return f"the writers since did not compact (Spark tasks, other engines); of COMPACT snapshots {since}"
+        return f"option write-only leaves compaction to a job of its own; {since}"
+    return f"the writers since did not compact (Spark tasks, other engines); {since}"
 
 
 def _idle(facts: Facts, idle: list[int], worst: Decision) -> Finding:

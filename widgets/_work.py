@@ -1,8 +1,9 @@
-"""The one thing the panel does at a time, in a daemon thread, so that the notebook stays free and Pause
+"""The one thing a view does at a time, in a daemon thread, so that the notebook stays free and Pause
 works.
 
 Invariants: at most one job runs; what it raises is kept for `wait`; `Paused` ends a job quietly. A job asks
-`check` between pieces of work, and sleeps by `sleep`, which Pause ends at once. Used by the widget.
+`check` between pieces of work, and sleeps by `sleep`, which Pause ends at once. Used by the compaction panel
+and by the findings.
 """
 
 import threading
@@ -43,7 +44,7 @@ class Work:
             self.failure = None
             before()
             self._thread = threading.Thread(
-                target=self._run, args=(job, after), name="compaction", daemon=True
+                target=self._run, args=(job, after), name="widget-work", daemon=True
             )
             self._thread.start()
             return True
@@ -78,7 +79,7 @@ class Work:
         if thread is not None:
             thread.join(timeout)
             if thread.is_alive():
-                raise TimeoutError(f"the compaction still runs after {timeout} s")
+                raise TimeoutError(f"the work still runs after {timeout} s")
         if (failure := self.failure) is not None:
             self.failure = None
             raise failure
