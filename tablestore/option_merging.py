@@ -128,7 +128,6 @@ class MergingOptions:
     delete_makes_changelog: bool = opt(
         "delete.force-produce-changelog", boolean, False, "DELETE statements write their changelog"
     )
-    lookup_cache_rows: int = opt("lookup.cache-rows", integer, 10_000, "rows a lookup join caches")
     lookup_cache_bytes: int = opt(
         "lookup.cache-max-memory-size", memory_size, 256 << 20, "memory of looked-up files"
     )

@@ -14,11 +14,13 @@ from difflib import get_close_matches
 from typing import Any
 
 from tablestore.errors import InvalidOption
+from tablestore.option_lookup import LookupCacheMode, LookupOptions
 from tablestore.option_merging import MergingOptions
 from tablestore.option_names import ALIASES, ENGINE_NAMES, NAMES, WRITE_MODES
 from tablestore.option_reading import ReadingOptions
 from tablestore.option_storage import StorageOptions
 from tablestore.option_values import (
+    ENDLESS,
     INFINITE,
     ChangelogProducer,
     CompactionStrategy,
@@ -32,10 +34,12 @@ from tablestore.option_values import (
 from tablestore.option_writing import WritingOptions
 
 __all__ = [
+    "ENDLESS",
     "INFINITE",
     "LEVELED_LEVELS",
     "ChangelogProducer",
     "CompactionStrategy",
+    "LookupCacheMode",
     "LookupCompact",
     "MergeEngine",
     "SortOrder",
@@ -57,7 +61,7 @@ _OPEN_PREFIXES += ("parquet.", "orc.", "avro.", "metadata.iceberg.", "tag.callba
 
 
 @dataclass(frozen=True)
-class TableOptions(ReadingOptions, WritingOptions, MergingOptions, StorageOptions):
+class TableOptions(ReadingOptions, WritingOptions, MergingOptions, StorageOptions, LookupOptions):
     """Options the engine reads. Each field: key, parser, default of Paimon 2.0.0, meaning."""
 
     @property

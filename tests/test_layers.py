@@ -18,7 +18,7 @@ OURS = ("tablestore", "widgets", "datasets", "notebooks", "tests", "pyspark_tabl
 
 # A layer may import itself and every layer named here.
 OPTIONS = {"option_names", "option_values"}
-OPTION_GROUPS = {"option_storage", "option_merging", "option_writing", "option_reading"}
+OPTION_GROUPS = {"option_storage", "option_merging", "option_writing", "option_reading", "option_lookup"}
 BASE = {"errors", "options", "env"} | OPTIONS
 MAY_IMPORT = {
     "errors": set(),

@@ -56,6 +56,8 @@ from tablestore.table.bucket_choice import partition_filter
 from tablestore.table.compaction import Compaction
 from tablestore.table.engine import spark_engine
 from tablestore.table.located_keys import located_keys
+from tablestore.table.lookup_join import LookupJoin
+from tablestore.table.lookup_source import Columns, On
 from tablestore.table.mend import Mended, mend
 from tablestore.table.normalize import follow
 from tablestore.table.refs import Branches, Consumers, Tags, require_branch
@@ -214,6 +216,27 @@ class Table:
             raise InvalidRequest(f"{self.name} has no primary key; scan it with a filter")
         scan = replace(self._present(), columns=column_names(columns))
         return pa.Table.from_batches(self._rows(scan, keys), scan.schema)
+
+    def lookup(
+        self,
+        on: On | None = None,
+        *,
+        columns: Columns | None = None,
+        where: Predicate | None = None,
+        fill: Mapping[str, Any] | None = None,
+        cache: str | None = None,
+        follow: bool = True,
+    ) -> LookupJoin:
+        """A lookup join: facts ⋈ this table, as it is known when a fact comes; keeps up by what changed.
+
+        `on` are columns of this table with those of the facts, `{"c_custkey": "o_custkey"}` (None: the
+        primary key). `columns` are what to give, with new names if it is a mapping; `fill` what to give in
+        place of NULL. `cache` full, memory, partial or auto, and the other `lookup.*` options say what is
+        held. `follow=False` refreshes only when `refresh()` is called; after `at` nothing ever changes.
+        """
+        asked = {"on": on, "columns": columns, "where": where, "fill": fill, "cache": cache}
+        store = self._present().store
+        return LookupJoin(store, self.name, **asked, follow=follow, at=self._at)
 
     def changes(self, *, since: int | str, until: int | str | None = None, mode: str = "auto") -> pa.Table:
         """What changed after snapshot `since` up to `until`, with a `rowkind` column first.

@@ -1,0 +1,173 @@
+"""The full cache of a lookup join: all rows of a snapshot, by the columns that are joined, and by key.
+
+A newer snapshot changes it by what its commits changed: their keys are read, those rows go, and what a point
+read finds for them comes, so that the cache holds what a scan of that snapshot gives, whatever the merge
+engine. Rows that are gone stay in their batches until they are half of all. Where commits do not tell keys,
+or too many changed, the snapshot is read anew. Immutable: a join goes on with the one it began with. Memory:
+16 bytes a row and index, and rows up to `lookup.cache-max-memory-size`; the rest lies on a local disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.format.manifests.manifest import ADD
+from tablestore.format.predicates import predicate
+from tablestore.format.snapshot import APPEND, OVERWRITE, Snapshot
+from tablestore.meta.store import Store
+from tablestore.read.changed_keys import NotByKey, changed_files, changed_keys
+from tablestore.read.incremental import DELTA, snapshot_changes
+from tablestore.read.point_read import PointReader
+from tablestore.table.lookup_index import RowIndex, codes, comparable, equal
+from tablestore.table.lookup_rows import HeldRows, RowBounds
+from tablestore.table.lookup_source import LookupSource, Refreshed, require_went_on
+from tablestore.table.scan import Scan
+
+_MANY = 65_536  # changed keys up to which it is never better to read all rows anew
+
+
+@dataclass(frozen=True)
+class FullCache:
+    """All rows of `snapshot` that the join may give."""
+
+    source: LookupSource
+    snapshot: Snapshot | None
+    rows: HeldRows
+    by_on: RowIndex
+    by_key: RowIndex | None  # None: the join is by key, or the table has none
+    gone: np.ndarray  # by place: rows that are replaced or deleted
+
+    @classmethod
+    def load(cls, source: LookupSource, snapshot: Snapshot | None, bounds: RowBounds) -> FullCache:
+        """What a scan of the snapshot gives."""
+        scan = Scan(source.store, snapshot, source.held, source.where)
+        batches = scan.to_batches() if snapshot is not None else ()
+        return cls._of(source, snapshot, HeldRows.of(scan.schema, batches, bounds))
+
+    @classmethod
+    def _of(cls, source: LookupSource, snapshot: Snapshot | None, rows: HeldRows) -> FullCache:
+        gone = np.zeros(rows.count, dtype=bool)
+        by_on = _index(rows, source.on)
+        by_key = _index(rows, source.identity) if source.identity and source.identity != source.on else None
+        return cls(source, snapshot, rows, by_on, by_key, gone)
+
+    @property
+    def count(self) -> int:
+        """Rows that may be found."""
+        return self.rows.count - int(self.gone.sum())
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes in memory: rows and indexes."""
+        indexes = self.by_on.nbytes + (self.by_key.nbytes if self.by_key is not None else 0)
+        return self.rows.memory_bytes + indexes + self.gone.nbytes
+
+    @property
+    def disk_bytes(self) -> int:
+        """Bytes on the local disk."""
+        return self.rows.disk_bytes
+
+    def matches(self, wanted: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
+        """(rows of `wanted`, places) of all pairs that are equal in the joined columns."""
+        return found_in(self.rows, self.by_on, self.source.on, wanted)
+
+    def gather(self, places: np.ndarray, names: Sequence[str]) -> list[pa.Array]:
+        """Columns of the rows at places that `matches` gave; NULL where one is negative."""
+        return self.rows.gather(places, names)
+
+    def at(self, newest: Snapshot, bounds: RowBounds) -> tuple[FullCache, Refreshed]:
+        """The cache of a newer snapshot, and how it came about."""
+        try:
+            since = require_went_on(self.source.store, self.snapshot, newest)
+            cache, changed = self._changed(since, newest, bounds)
+            return cache, Refreshed(newest.id, changed, cache.count)
+        except NotByKey as why:
+            cache = FullCache.load(self.source, newest, bounds)
+            return cache, Refreshed(newest.id, None, cache.count, str(why))
+
+    def _changed(self, since: Snapshot, newest: Snapshot, bounds: RowBounds) -> tuple[FullCache, int]:
+        if not self.source.identity:
+            more = [b for b in _appended(self.source, since, newest) if b.num_rows]
+            gone, changed = self.gone, sum(b.num_rows for b in more)
+        else:
+            gone, more, changed = self._replaced(since, newest)
+        start = self.rows.count
+        rows = self.rows.plus(more)
+        gone = np.concatenate([gone, np.zeros(rows.count - start, dtype=bool)])
+        if int(gone.sum()) * 2 > rows.count:
+            kept = HeldRows.of(rows.schema, rows.batches(~gone), bounds)
+            return FullCache._of(self.source, newest, kept), changed
+        by_on = self.by_on.changed(gone, _index(rows, self.source.on, start))
+        by_key = self.by_key
+        if by_key is not None:
+            by_key = by_key.changed(gone, _index(rows, self.source.identity, start))
+        return replace(self, snapshot=newest, rows=rows, by_on=by_on, by_key=by_key, gone=gone), changed
+
+    def _replaced(self, since: Snapshot, newest: Snapshot) -> tuple[np.ndarray, list[pa.RecordBatch], int]:
+        """(rows that are gone, rows in their place, changed keys)."""
+        source, gone = self.source, self.gone.copy()
+        files = changed_files(source.store, since, newest)
+        told = sum(e.file.row_count for some in files.values() for e in some)
+        if told > max(_MANY, self.count // 2):
+            raise NotByKey(f"{told:,} rows of {self.count:,} changed")
+        reader = PointReader(source.store, newest)
+        index = self.by_on if self.by_key is None else self.by_key
+        more: list[pa.RecordBatch] = []
+        changed = 0
+        for (partition, bucket), some in files.items():
+            keys = changed_keys(source.store, some)
+            changed += keys.num_rows
+            named = [comparable(keys.column(n)) for n in source.identity]
+            gone[found_in(self.rows, index, source.identity, named)[1]] = True
+            for batch in reader.read(partition, bucket, keys, source.held):
+                more.append(
+                    batch if source.where is None else batch.filter(predicate.mask(source.where, batch))
+                )
+        return gone, more, changed
+
+
+def found_in(
+    rows: HeldRows, index: RowIndex, names: Sequence[str], wanted: Sequence[pa.Array]
+) -> tuple[np.ndarray, np.ndarray]:
+    """(rows of `wanted`, places) of all pairs that are equal in these columns."""
+    asking, numbers = codes(wanted)
+    asked, places = index.find(numbers)
+    asked = asking[asked]
+    if index.exact or not len(asked):
+        return asked, places
+    there = [comparable(c) for c in rows.gather(places, names)]
+    same = equal([w.take(pa.array(asked)) for w in wanted], there)
+    return asked[same], places[same]
+
+
+def _index(rows: HeldRows, names: Sequence[str], start: int = 0) -> RowIndex:
+    """The index of the rows from a place on, which is where a batch starts or lies within the last one."""
+    columns = rows.gather(np.arange(start, rows.count), names)
+    return RowIndex.of([comparable(c) for c in columns], start=start)
+
+
+def _appended(source: LookupSource, since: Snapshot, newest: Snapshot) -> Iterator[pa.RecordBatch]:
+    """Rows that commits added to a table without a key, which knows no other change but an overwrite."""
+    store = source.store
+    for snapshot_id in range(since.id + 1, newest.id + 1):
+        if not store.snapshots.exists(snapshot_id):
+            raise NotByKey(f"snapshot {snapshot_id} has expired")
+        snapshot = store.snapshots.get(snapshot_id)
+        if snapshot.commit_kind == OVERWRITE or _deletes(store, snapshot):
+            raise NotByKey(f"snapshot {snapshot_id} replaced or deleted rows")
+        if snapshot.commit_kind == APPEND:
+            for batch in snapshot_changes(store, snapshot, source.held, source.where, mode=DELTA):
+                yield batch.remove_column(0)
+
+
+def _deletes(store: Store, snapshot: Snapshot) -> bool:
+    """Whether an APPEND takes files away or marks rows of them as deleted."""
+    if snapshot.commit_kind != APPEND:
+        return False
+    counted = store.schema.row_count_field is not None
+    removed = (store.manifests.delta_entries(snapshot).numbers("kind", null=ADD) != ADD).any()
+    return counted or bool(removed) or bool(store.options.deletion_vectors and snapshot.index_manifest)

@@ -1,0 +1,155 @@
+"""What a lookup join asks of which table, and what a refresh of it tells. Values; used by `lookup_join`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tablestore.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.format.predicates import predicate
+from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.snapshot import Snapshot
+from tablestore.meta.store import Store
+from tablestore.options import LookupCacheMode
+from tablestore.read.changed_keys import NotByKey
+from tablestore.read.support import require_readable
+
+On = Mapping[str, str] | Sequence[str] | str
+Columns = Mapping[str, str] | Sequence[str]
+
+
+@dataclass(frozen=True)
+class LookupSource:
+    """The joined columns `on`, what is `held` of each row, the rows that count.
+
+    `identity` tells a row from all others: the primary key with the partition columns; empty without a key.
+    """
+
+    store: Store
+    name: str
+    on: tuple[str, ...]
+    identity: tuple[str, ...]
+    held: tuple[str, ...]
+    where: Predicate | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """What a refresh found: the snapshot it came to, how many keys had changed since the last one (None: the
+    table was read anew, for the reason `why`), and the rows held now."""
+
+    snapshot: int | None
+    changed: int | None
+    rows: int
+    why: str = ""
+
+
+def require_went_on(store: Store, since: Snapshot | None, newest: Snapshot) -> Snapshot:
+    """`since`; raises NotByKey where what changed after it is not to be looked at: there was none, the table
+    was rolled back, or it is too far behind."""
+    if since is None:
+        raise NotByKey("there was no snapshot")
+    same = newest.id > since.id
+    if same and store.snapshots.exists(since.id):
+        same = store.snapshots.get(since.id) == since
+    if not same:
+        raise NotByKey(f"the table was rolled back to before snapshot {since.id}")
+    if newest.id - since.id > store.options.lookup_full_load:
+        raise NotByKey(f"{newest.id - since.id} snapshots behind (lookup.refresh.full-load-threshold)")
+    return since
+
+
+def pairs_of(store: Store, name: str, on: On | None) -> tuple[tuple[str, str], ...]:
+    """(column of the table, column of the facts), in the order of the key where it is the key."""
+    shown = store.schema.shown
+    if on is None:
+        if not shown.primary_keys:
+            raise InvalidRequest(f"{name} has no primary key: say on={{column: column of the facts}}")
+        on = shown.primary_keys
+    if isinstance(on, str):
+        on = [on]
+    pairs = dict(on) if isinstance(on, Mapping) else {n: n for n in on}
+    if not pairs:
+        raise InvalidRequest("a lookup join needs a column to join on")
+    for column in pairs:
+        if column not in shown.by_name:
+            raise NotFound.among("column", str(column), shown.names)
+        if shown.by_name[column].type.is_nested:
+            raise Unsupported(f"a lookup join on {column!r}, which is {shown.by_name[column].type}")
+    key = identity_of(store)
+    ordered = key if set(pairs) == set(key) else tuple(pairs)
+    return tuple((n, pairs[n]) for n in ordered)
+
+
+def identity_of(store: Store) -> tuple[str, ...]:
+    schema = store.schema
+    if not schema.shown.primary_keys:
+        return ()
+    return tuple(dict.fromkeys((*schema.trimmed_primary_keys, *schema.partition_keys)))
+
+
+def source_of(
+    store: Store,
+    name: str,
+    pairs: Sequence[tuple[str, str]],
+    columns: Columns | None,
+    where: Predicate | None,
+) -> tuple[LookupSource, dict[str, str]]:
+    """What is asked of the table, and the columns that are given with the names they get."""
+    shown = store.schema.shown
+    on = tuple(ours for ours, _ in pairs)
+    if isinstance(columns, str):
+        raise InvalidRequest(f"columns are a list of names, not {columns!r}")
+    if columns is None:
+        columns = [n for n in shown.names if n not in on]
+    names = dict(columns) if isinstance(columns, Mapping) else {n: n for n in columns}
+    for column in names:
+        if column not in shown.by_name:
+            raise NotFound.among("column", str(column), shown.names)
+    if len(set(names.values())) < len(names):
+        raise InvalidRequest(f"a column is named twice: {', '.join(names.values())}")
+    bound = None if where is None else predicate.bind(where, store.schema)
+    asked = (*on, *identity_of(store), *names, *(bound.columns if bound is not None else ()))
+    held = tuple(n for n in store.schema.names if n in asked)
+    require_readable(store.schema, store.options, held)
+    return LookupSource(store, name, on, identity_of(store), held, bound), names
+
+
+def mode_of(source: LookupSource, cache: str | None) -> LookupCacheMode:
+    """What is held: as the call says, or the table's option; `auto` becomes one of the others."""
+    store = source.store
+    try:
+        mode = store.options.lookup_cache_mode if cache is None else LookupCacheMode(cache)
+    except ValueError:
+        raise InvalidRequest(f"cache {cache!r} must be one of {', '.join(LookupCacheMode)}") from None
+    by_key = set(source.on) == set(store.schema.shown.primary_keys)
+    if mode is LookupCacheMode.PARTIAL and not by_key:
+        keys = ", ".join(store.schema.shown.primary_keys) or "there is none"
+        raise InvalidRequest(
+            f"a partial cache reads rows by their primary key ({keys}), not by {', '.join(source.on)}: "
+            "use cache='full'"
+        )
+    if mode is not LookupCacheMode.AUTO:
+        return mode
+    live = store.manifests.live_entries(store.snapshots.latest())
+    large = len(live) > 0 and int(live.numbers("file_size").sum()) > store.options.lookup_cache_bytes
+    return LookupCacheMode.PARTIAL if large and by_key else LookupCacheMode.FULL
+
+
+def joinable(given: pa.DataType, kind: pa.DataType) -> bool:
+    """Whether values of these types are compared: numbers of any width, text and bytes of any layout."""
+    t = pa.types
+    if t.is_dictionary(given):
+        given = given.value_type
+    if t.is_decimal(given) and t.is_decimal(kind):
+        return given.scale <= kind.scale and given.precision - given.scale <= kind.precision - kind.scale
+    alike = (
+        (t.is_signed_integer,),
+        (t.is_floating,),
+        (t.is_string, t.is_large_string, t.is_string_view),
+        (t.is_binary, t.is_large_binary, t.is_fixed_size_binary, t.is_binary_view),
+    )
+    both = (any(f(given) for f in some) and any(f(kind) for f in some) for some in alike)
+    return given == kind or any(both)
