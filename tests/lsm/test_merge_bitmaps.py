@@ -1,0 +1,58 @@
+"""rbm32 of many keys at once, whatever the rows do and however little is held at a time."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tablestore.format import roaring
+from tablestore.format.types.arrow_types import DataField
+from tablestore.format.types.type_text import parse_type
+from tablestore.lsm.merge import sketches
+from tablestore.lsm.merge.functions import aggregator
+from tablestore.lsm.merge.walk import ADD, OLDER, SET, SKIP, Failures, Walk
+from tests.lsm.test_merge_lists import random_walk
+
+
+def expected(values: list[bytes | None], walk: Walk, group: int) -> bytes | None:
+    """The union of one group: what lies since the row last started anew."""
+    held: list[bytes] = []
+    for place in range(walk.starts[group], walk.ends[group]):
+        value, action = values[walk.rows[place]], walk.actions[place]
+        held = [] if action == SET else held
+        held += [value] if value is not None and action != SKIP else []
+    if len(held) < 2:
+        return held[0] if held else None
+    return roaring.encode32(np.unique(np.concatenate([roaring.decode32(one) for one in held])))
+
+
+def test_unions_of_all_keys_at_once_are_those_of_each(
+    monkeypatch: pytest.MonkeyPatch, seeds: tuple[int, ...]
+) -> None:
+    for seed in (s * 10 + n for s in seeds for n in range(10)):
+        rng = random.Random(seed)
+        monkeypatch.setattr(sketches, "_BYTES_AT_ONCE", rng.choice([1, 500, 10**6]))
+        monkeypatch.setattr(sketches, "_POSITIONS_AT_ONCE", rng.choice([1, 70_000, 10**6]))
+        sets = [rng.sample(range(0, 2**20, 1009), 20), range(6_000), range(0, 20_000, 2), [2**32 - 1], []]
+        pool = [roaring.encode32(np.array(sorted(one), dtype=np.int64)) for one in sets]
+        rows = rng.choice([1, 7, 60])
+        values = [None if rng.random() < 0.2 else rng.choice(pool) for _ in range(rows)]
+        walk = random_walk(rng, rng.choice([[ADD], [ADD, OLDER, SKIP], [ADD, ADD, SET, OLDER]]), rows)
+        failures = Failures()
+        function = aggregator(DataField(1, "a", parse_type("BYTES")), "rbm32", {})
+        found = function.body.fold("a", pa.array(values, pa.binary()), function.field.type, walk, failures)
+        assert found.to_pylist() == [expected(values, walk, g) for g in range(len(walk.starts))], seed
+        assert not failures.found, seed
+
+
+def test_bytes_that_are_no_bitmap_fail_their_key_alone() -> None:
+    good = roaring.encode32(np.arange(3))
+    column = pa.array([good, b"nothing like it", good, good, b"alone"], pa.binary())
+    walk, failures = Walk(np.arange(5), np.array([0, 2, 4]), np.full(5, ADD)), Failures()
+    function = aggregator(DataField(1, "a", parse_type("BYTES")), "rbm32", {})
+    found = function.body.fold("a", column, function.field.type, walk, failures)
+    assert found.to_pylist() == [None, good, b"alone"]
+    assert "no such bitmap" in failures.found[0][1]
