@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tablestore.errors import Unsupported
+from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.lsm import interval
@@ -24,7 +25,7 @@ from tablestore.lsm.simulator.occasions import Occasion, Place, Way, occasions
 from tablestore.lsm.simulator.replay_bucket import BETWEEN, ESTIMATED, Done, Files, Known, ReplayBucket, fits
 from tablestore.lsm.simulator.replayed import Replay, ReplayRow, Steps
 from tablestore.lsm.sorted_run import Levels
-from tablestore.options import TableOptions
+from tablestore.options import CompactionStrategy, TableOptions
 
 Tell = Callable[[int, int], None]  # hears of commits done, and of how many there are
 _ROLL_ROWS, _FOREIGN_ROLL_ROWS = 65_536, 1_000
@@ -146,7 +147,7 @@ class History:
                 _carry_out(bucket, replace(occasion, way=way), unchanged=True)
                 if not _learn_between(known, bucket, occasion):
                     break
-            if _agree(bucket, start, occasion, goal):
+            if _agree(bucket, start, occasion, goal) and _as_recorded(bucket, occasion):
                 _learn(known, bucket, occasion, goal)
                 quiet = occasion.compaction is None and not bucket.done and bool(occasion.flushes)
                 occasion.left_alone = quiet and way is not Way.SETTLE
@@ -268,6 +269,14 @@ def _agree(bucket: ReplayBucket, start: Levels, occasion: Occasion, goal: Levels
     return {f for f in found if f[1] in old_names & wanted_names} == kept and new <= made
 
 
+def _as_recorded(bucket: ReplayBucket, occasion: Occasion) -> bool:
+    """Whether the replay compacted by the rules that the records name, one after the other; without records
+    nothing speaks against it."""
+    records = occasion.compaction.records if occasion.compaction is not None else ()
+    found = [(d.decision.rule, d.decision.unit and d.decision.unit.output_level) for d in bucket.done]
+    return not records or found == [(r.rule, r.output_level) for r in records]
+
+
 def _learn(known: Known, bucket: ReplayBucket, occasion: Occasion, goal: Levels) -> None:
     """Remember the real outputs of merges that the replay made as the table did."""
     if occasion.compaction is None:
@@ -295,13 +304,16 @@ def _learn(known: Known, bucket: ReplayBucket, occasion: Occasion, goal: Levels)
 def _learn_between(known: Known, bucket: ReplayBucket, occasion: Occasion) -> bool:
     """Take the sizes of files between two compactions of one commit from their records; True if that told
     something new."""
-    records = occasion.compaction.records if occasion.compaction is not None else ()
-    left = {f.file_name for f in bucket.levels.files}
-    for done, record in zip(bucket.done, records, strict=False):
+    event = occasion.compaction
+    if event is None:
+        return False
+    later = event.records
+    for done, record in zip(bucket.done, event.records, strict=False):
+        later = later[1:]
         if not fits(done, record):
             return False
         unknown = [m for m in done.merges if not m.known]
-        if len(done.merges) == 1 and unknown and not any(f.file_name in left for f in unknown[0].outputs):
+        if len(done.merges) == 1 and unknown and _replaced(record, later, event.written):
             (merge,) = unknown
             level = record.output_level
             deletes = 0 if merge.content[1] else sum(f.delete_count or 0 for f in merge.inputs)
@@ -310,6 +322,26 @@ def _learn_between(known: Known, bucket: ReplayBucket, occasion: Occasion) -> bo
             known.learn(merge.content, made)
             return True
     return False
+
+
+def _replaced(record: CompactionRecord, later: Sequence[CompactionRecord], written: Files) -> bool:
+    """Whether `later` compactions of a commit, which left `written`, took all that one wrote before them."""
+    level = record.output_level
+    if not any(i.level == level for r in later for i in r.inputs):
+        return False
+    if any(f.level == level for f in written):
+        return record.strategy != CompactionStrategy.LEVELED.value and any(
+            r.output_level == level for r in later
+        )
+    by_level: dict[int, list[DataFileMeta]] = {}
+    for f in written:
+        by_level.setdefault(f.level, []).append(f)
+    wrote = record.files_written, record.rows_out, record.bytes_written
+    moved_on = (
+        (len(files), sum(f.row_count for f in files), sum(f.file_size for f in files)) == wrote
+        for files in by_level.values()
+    )
+    return not any(moved_on)
 
 
 def _merges(events: Iterable[BucketEvent]) -> Iterator[tuple[Files, Files]]:
