@@ -2,6 +2,7 @@
 
 from widgets._page import page
 from widgets.amplification.widget import AmplificationChart
+from widgets.buckets.widget import BucketAdvisor
 from widgets.changelog.widget import ChangelogView
 from widgets.controls.widget import CompactionControls
 from widgets.explorer.widget import FileExplorer
@@ -17,6 +18,7 @@ from widgets.workbench.widget import Workbench
 
 __all__ = [
     "AmplificationChart",
+    "BucketAdvisor",
     "ChangelogView",
     "CompactionControls",
     "FileExplorer",

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
+from tablestore.errors import InvalidRequest
 from tablestore.format import hashing
 from tablestore.format.schema import TableSchema
 from tablestore.lsm import quantities
@@ -113,7 +114,7 @@ class Question:
 @dataclass(frozen=True)
 class BucketAdvice:
     """A proposed number of buckets a partition, with its sums. `call` is Python that does it; `notes` are
-    what no number of buckets mends."""
+    what no number of buckets mends; `spread(n)` tells what each bucket would hold."""
 
     buckets: int
     alternatives: tuple[Alternative, ...]
@@ -124,6 +125,7 @@ class BucketAdvice:
     reason: str
     call: str
     notes: tuple[str, ...] = ()
+    residues: tuple[int, ...] = field(default=(), repr=False)  # rows looked at of the largest partition
 
     @property
     def sampled(self) -> bool:
@@ -161,6 +163,26 @@ class BucketAdvice:
                 f"{mark} {a.buckets:7,} {mean:>12} {largest:>12} {a.skew:6.2f} {a.empty:6,}  {a.verdict}"
             )
         return "\n".join([*lines, f"  {self.call}"])
+
+    def spread(self, buckets: int | None = None) -> pa.Table:
+        """Rows, and bytes once grown, of each bucket of the largest partition with so many buckets (None: the
+        proposed number); estimated from a sample unless all rows were looked at.
+
+        Raises InvalidRequest for numbers that were not counted: those that do not divide 1536.
+        """
+        n = self.buckets if buckets is None else buckets
+        if n not in CANDIDATES:
+            raise InvalidRequest(
+                f"{n!r} buckets were not counted; those are {', '.join(map(str, CANDIDATES))}"
+            )
+        q = self.question
+        seen = (
+            np.array(self.residues or (0,) * RESIDUES, dtype=np.int64).reshape(RESIDUES // n, n).sum(axis=0)
+        )
+        rows = seen * (q.rows / max(q.counted, 1))
+        sizes = rows * q.bytes_per_row * q.growth
+        columns = (np.arange(n, dtype=np.int32), np.rint(rows).astype(np.int64), sizes.astype(np.int64))
+        return pa.table(dict(zip(("bucket", "rows", "bytes"), map(pa.array, columns), strict=True)))
 
     def to_arrow(self) -> pa.Table:
         """The alternatives, one row each."""
@@ -212,6 +234,7 @@ def propose(
         _reason(chosen, least, question, fits=bool(fits)),
         call.format(n=chosen.buckets),
         notes,
+        tuple(counts[top].tolist()),
     )
 
 
@@ -222,7 +245,7 @@ def _alternative(
     largest, mean = int(by_bucket.max() * per_row), int(sums[top] * per_row / n)
     own = by_bucket[top]
     if largest > question.target_bytes:
-        verdict = "a bucket is beyond the target"
+        verdict = "beyond the target"
     elif mean < GUIDANCE[0] and n > 1:
         verdict = "small: below 200 MB a bucket"
     else:
@@ -241,7 +264,7 @@ def _reason(chosen: Alternative, least: int, question: Question, *, fits: bool) 
     if chosen.buckets > least and chosen.mean_bytes * chosen.buckets <= question.target_bytes:
         return f"size asks for {max(least, 1):,}, {question.parallelism:,} are to work at once"
     if chosen.buckets > least:
-        return f"{least:,} by size, more because rows are spread unevenly or because of their divisors"
+        return f"{least:,} by size; rows spread unevenly, and only some numbers between were tried"
     return "the least that keeps the largest bucket below the target"
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.errors import InvalidRequest
 from tablestore.write.bucket_advice import CANDIDATES, RESIDUES, BucketAdvice, Question, propose
 
 
@@ -52,6 +53,11 @@ def test_the_largest_bucket_is_the_one_that_a_table_of_so_many_buckets_has(
         real = bucket_rows(t)
         assert a.skew == pytest.approx(max(real.values()) * a.buckets / 3_000)
         assert a.empty == a.buckets - len(real)
+        spread = found.spread(a.buckets)
+        assert spread["rows"].to_pylist() == [real.get(b, 0) for b in range(a.buckets)]
+        assert max(spread["bytes"].to_pylist()) == a.largest_bytes
+    with pytest.raises(InvalidRequest, match="5 buckets were not counted; those are 1, 2, 3, 4, 6, 8"):
+        found.spread(5)
 
 
 def test_the_proposal_is_the_least_that_keeps_buckets_below_the_target() -> None:

@@ -67,6 +67,7 @@ def views_of(table: ts.Table) -> dict[str, View]:
     broken.snapshot = 999
     return {
         "timeline": widgets.SnapshotTimeline(table),
+        "buckets": widgets.BucketAdvisor(table),
         "levels": widgets.LsmLevels(table),
         "controls": widgets.CompactionControls(table),
         "amplification": widgets.AmplificationChart(table),
