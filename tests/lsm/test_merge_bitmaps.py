@@ -45,7 +45,7 @@ def test_unions_of_all_keys_at_once_are_those_of_each(
         function = aggregator(DataField(1, "a", parse_type("BYTES")), "rbm32", {})
         found = function.body.fold("a", pa.array(values, pa.binary()), function.field.type, walk, failures)
         assert found.to_pylist() == [expected(values, walk, g) for g in range(len(walk.starts))], seed
-        assert not failures.found, seed
+        assert not failures.notes, seed
 
 
 def test_bytes_that_are_no_bitmap_fail_their_key_alone() -> None:
@@ -55,4 +55,4 @@ def test_bytes_that_are_no_bitmap_fail_their_key_alone() -> None:
     function = aggregator(DataField(1, "a", parse_type("BYTES")), "rbm32", {})
     found = function.body.fold("a", column, function.field.type, walk, failures)
     assert found.to_pylist() == [None, good, b"alone"]
-    assert "no such bitmap" in failures.found[0][1]
+    assert "no such bitmap" in failures.of(0)[1]

@@ -36,7 +36,8 @@ def folded(function: Function, options: dict[str, str], column: pa.Array, walk: 
     ordered = [
         sorted(v, key=repr) if v and (function.unordered or "MAP" in function.type) else v for v in found
     ]
-    return [v for g, v in enumerate(ordered) if g not in failures.found], failures.found
+    failed = {int(g): failures.of(g) for g in failures.groups}
+    return [v for g, v in enumerate(ordered) if g not in failed], failed
 
 
 @pytest.mark.parametrize("function", LISTS, ids=lambda f: f.title)

@@ -94,12 +94,12 @@ class Outcome:
         columns = [self._column(name, last) for name in self.rows.schema.names]
         fields = [f.with_type(c.type) for f, c in zip(self.rows.schema, columns, strict=True)]
         made = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
-        if not self.failures.found:
+        if not self.failures.notes:
             return made
         if not tolerant:
             raise self._error(schema, made)
         keep = np.ones(made.num_rows, dtype=bool)
-        keep[which[sorted(self.failures.found)]] = False
+        keep[which[self.failures.groups]] = False
         log.warning(
             "%d keys cannot be merged and are left out: %s", int((~keep).sum()), self._error(schema, made)
         )
@@ -125,8 +125,8 @@ class Outcome:
         return column.take(pa.array(last))
 
     def _error(self, schema: TableSchema, made: pa.RecordBatch) -> CannotMerge:
-        group = min(self.failures.found)
-        column, reason = self.failures.found[group]
+        group = int(self.failures.groups[0])
+        column, reason = self.failures.of(group)
         row = take(made, self.several.which[group : group + 1])
         key = {f.name: row.column(f.name)[0].as_py() for f in schema.key_fields if f.name in row.schema.names}
         field = schema.by_name.get(column)

@@ -1,8 +1,8 @@
 """listagg: values of a key joined into one text.
 
-Blank values are skipped, late ones go in front. Whole columns at once: tokens in order of their groups become
-a list array, which Arrow joins. With `distinct` tokens are compared one by one, key by key, for keys with
-several rows. Pure.
+Blank values are skipped, late ones go in front. Whole columns at once: texts in order of their groups become
+a list array, which Arrow joins. With `distinct` they are the first value as it is, and what tokens of the
+others are new. Pure.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.format.types.arrow_types import DataType, to_arrow
+from tablestore.lsm.merge.flat import Flat
 from tablestore.lsm.merge.walk import OLDER, SET, SKIP, Failures, Walk
 
 # What Java calls white space: no-break spaces are none.
@@ -45,23 +46,26 @@ class ListAgg:
         counts = np.bincount(groups, minlength=len(walk.starts))
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         lists = pa.ListArray.from_arrays(pa.array(offsets), texts.take(pa.array(kept)))
-        if self.distinct:
-            joined = pa.array([self._joined(tokens) for tokens in lists.to_pylist()], pa.string())
-        else:
-            joined = pc.binary_join(lists, self.delimiter)
+        joined = pc.binary_join(self._new_tokens(lists) if self.distinct else lists, self.delimiter)
         blank &= live & ((walk.actions == SET) | (walk.actions == OLDER))
         return _with_blanks(joined.cast(to_arrow(t)), counts, texts, walk.last(blank))
 
-    def _joined(self, values: list[str]) -> str | None:
-        """Values of one key: the first as it is, of the others the tokens that are new."""
-        if not values:
-            return None
-        tokens, seen = [values[0]], set(values[0].split(self.delimiter))
-        for token in (token for value in values[1:] for token in value.split(self.delimiter)):
-            if token.strip() and token not in seen:
-                seen.add(token)
-                tokens.append(token)
-        return self.delimiter.join(tokens)
+    def _new_tokens(self, lists: pa.Array) -> pa.Array:
+        """Of each list the first value as it is, and of the others the tokens that are in none before."""
+        values, starts = lists.flatten(), lists.offsets.to_numpy()
+        group_of = np.repeat(np.arange(len(lists)), np.diff(starts))
+        split = pc.split_pattern(values, self.delimiter or " ")
+        tokens, value_of = split.flatten(), pc.list_parent_indices(split).to_numpy()
+        flat = Flat(np.arange(len(tokens)), group_of[value_of], np.zeros(len(tokens), dtype=bool))
+        flat = flat.firsts(tokens.dictionary_encode().indices.to_numpy())
+        first = starts[:-1][np.diff(starts) > 0]
+        new = flat.numbers[~_is_blank(tokens)[flat.numbers] & ~np.isin(value_of[flat.numbers], first)]
+        groups = np.concatenate([group_of[first], group_of[value_of[new]]])
+        order = np.argsort(groups, kind="stable")
+        texts = pa.concat_arrays([values.take(pa.array(first)), tokens.take(pa.array(new))])
+        ends = np.cumsum(np.bincount(groups, minlength=len(lists)))
+        offsets = np.concatenate([[0], ends]).astype(np.int32)
+        return pa.ListArray.from_arrays(pa.array(offsets), texts.take(pa.array(order)))
 
 
 def _with_blanks(joined: pa.Array, counts: np.ndarray, texts: pa.Array, last_blank: np.ndarray) -> pa.Array:

@@ -82,13 +82,22 @@ class Walk:
 class Failures:
     """Groups that cannot be merged: the column and the reason of each, the first one of a group counts."""
 
-    found: dict[int, tuple[str, str]] = field(default_factory=dict)
+    notes: list[tuple[np.ndarray, str, str]] = field(default_factory=list)
 
     def add(self, group: int, column: str, reason: str) -> None:
         """Note that this group fails."""
-        self.found.setdefault(int(group), (column, reason))
+        self.add_all(np.array([group]), column, reason)
 
     def add_all(self, groups: np.ndarray, column: str, reason: str) -> None:
         """Note that these groups fail for one reason."""
-        for group in groups:
-            self.add(int(group), column, reason)
+        if len(groups):
+            self.notes.append((groups, column, reason))
+
+    @property
+    def groups(self) -> np.ndarray:
+        """The groups that fail, rising."""
+        return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *(some for some, *_ in self.notes)]))
+
+    def of(self, group: int) -> tuple[str, str]:
+        """The column and the reason of a group that fails."""
+        return next((column, reason) for some, column, reason in self.notes if group in some)
