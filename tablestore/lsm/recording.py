@@ -55,7 +55,7 @@ def record_of(
         **counts_of(before, after, changelog),
         millis=millis,
         stalled=stalled,
-        full=decision.rule == FULL or shape.files == live,
+        full=decision.rule == FULL or (shape.files == live and not decision.unit.parts),
         asked=decision.rule == FULL,
         trials=tuple(_kept(t) for t in decision.reason.trials),
     )

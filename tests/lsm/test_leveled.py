@@ -48,6 +48,11 @@ def trees(draw) -> Levels:
     return Levels.of(files, 4, KEYS)
 
 
+def meets(file, files) -> bool:
+    ((low, high),) = spans([file])
+    return any(not (h < low or high < lo) for lo, h in spans(files))
+
+
 SOME_ARE_DONE = 3  # a seed by which compactions of older tables are committed
 
 
@@ -69,7 +74,11 @@ def test_a_unit_takes_all_that_it_meets_and_leaves_its_level_disjoint(levels):
     if unit.output_level == 1:
         assert above == list(levels.level0)  # files of level 0 overlap: all or none
     else:
-        assert len(above) == 1
+        assert all(spans([a])[0][0] > spans([b])[0][1] for b, a in pairwise(above)), "neighbours in key order"
+        first = [f for f in levels.upper[unit.output_level - 1].files if meets(f, above)]
+        assert len(above) == 1 or any(
+            first == [f for f in levels.upper[unit.output_level - 1].files if meets(f, [a])] for a in above
+        ), "those that come along add nothing below"
     low, high = spans(unit.files)[0][0], max(h for _, h in spans(unit.files))
     left = [f for f in levels.upper[unit.output_level - 1].files if f not in unit.files]
     assert all(h < low or high < lo for lo, h in spans(left))
@@ -293,31 +302,30 @@ def shown(table: ts.Table) -> list[dict]:
     return table.refresh().scan().to_arrow().sort_by("k").to_pylist()
 
 
-@pytest.mark.parametrize("engine", ["partial-update", "aggregation"])
-def test_rows_that_are_merged_in_another_order_than_they_come_are_refused(tmp_path, engine):
-    options = {"merge-engine": engine, "sequence.field": "a", "tablestore.compaction.strategy": "leveled"}
-    with pytest.raises(InvalidOption, match=r"sequence\.field.*use universal"):
-        ts.connect(str(tmp_path)).create_table(
-            "d.t", schema={"k": ts.INT, "a": ts.INT}, primary_key=["k"], options={"bucket": 1, **options}
-        )
-
-
-def test_a_lookup_changelog_tells_the_state(tmp_path, seeds):
+@pytest.mark.parametrize("producer", ["lookup", "full-compaction"])
+def test_a_changelog_tells_the_state(tmp_path, producer, seeds):
     for seed in seeds[::5]:
         rng = np.random.default_rng(seed)
-        table = leveled(tmp_path / str(seed), **KINDS["lookup"])
+        every = {} if producer == "lookup" else {"full-compaction.delta-commits": 3}
+        table = leveled(tmp_path / str(seed), **{"changelog-producer": producer, **every})
         model: dict[int, list] = {}
-        for _ in range(10):
-            table.write(written(model, "lookup", np.unique(rng.integers(0, 500, 120)), rng))
+        for _ in range(12):
+            table.write(written(model, producer, np.unique(rng.integers(0, 500, 120)), rng))
+            if rng.random() < 0.3:
+                low = int(rng.integers(0, 500))
+                table.delete((ts.col("k") >= low) & (ts.col("k") < low + 40))
+                model = {k: row for k, row in model.items() if not low <= k < low + 40}
+        table.compact(full=True)
         state: dict[int, list] = {}
-        changes = table.changes(since=0).select(["rowkind", "k", "v", "w", "t"]).to_pydict()
+        changes = table.refresh().changes(since=0).select(["rowkind", "k", "v", "w", "t"]).to_pydict()
         for kind, k, *row in zip(*changes.values(), strict=True):
             if kind in ("-U", "-D"):
-                assert state.pop(k) == row
+                assert state.pop(k) == row, f"seed {seed}"
             else:
-                assert k not in state
+                assert k not in state, f"seed {seed}"
                 state[k] = row
-        assert state == model
+        assert state == model, f"seed {seed}"
+        assert table.check() == []
 
 
 def test_a_bucket_may_change_its_strategy(tmp_path):
@@ -344,22 +352,30 @@ def test_other_engines_are_told_how_many_levels_there_are(tmp_path):
     )
 
 
-REFUSED = [
-    {"changelog-producer": "full-compaction"},
-    {"full-compaction.delta-commits": 3},
-    {"compaction.optimization-interval": "1 h"},
-    {"compaction.total-size-threshold": "1 gb"},
-    {"compaction.incremental-size-threshold": "1 gb"},
-]
+FULL_BY = {
+    "bytes above the top": {"compaction.incremental-size-threshold": "9 kb"},
+    "few bytes": {"compaction.total-size-threshold": "30 kb"},
+    "commits": {"full-compaction.delta-commits": 3},
+    "time": {"compaction.optimization-interval": "1 ms"},
+}
 
 
-@pytest.mark.parametrize("options", REFUSED, ids=lambda o: next(iter(o)))
-def test_what_counts_on_full_compactions_is_refused(tmp_path, options):
-    with pytest.raises(InvalidOption, match=next(iter(options))):
-        leveled(tmp_path, **options)
-    table = leveled(tmp_path)
-    with pytest.raises(InvalidOption, match=next(iter(options))):
-        table.alter(ts.set_options(options))
+@pytest.mark.parametrize("kind", FULL_BY)
+def test_options_that_start_full_compactions_start_them(tmp_path, kind, seeds):
+    seed = seeds[0]
+    rng, model = np.random.default_rng(seed), dict[int, list]()
+    table = leveled(tmp_path, **FULL_BY[kind])
+    for step in range(10):
+        table.write(written(model, kind, np.unique(rng.integers(0, 700, 150)), rng))
+        assert rows_of(table) == model, f"seed {seed}, step {step}"
+    done = table.inspect.compactions().to_pylist()
+    full = [r for r in done if r["full"]]
+    if kind != "few bytes":  # it grows beyond them
+        assert len(full) >= 2, f"seed {seed}"
+    assert all(r["output_level"] == 4 for r in full)
+    if kind in ("commits", "time"):  # what reads the top level only sees what a full compaction left there
+        assert all(r["full"] for r in done if r["output_level"] == 4)
+    assert table.check() == []
 
 
 def test_a_table_without_levels_is_refused(tmp_path):

@@ -73,6 +73,14 @@ CASES = (
         ),
     ),
     Case(
+        "a late row belongs between two that a compaction has made one",
+        {**of("partial-update"), "sequence.field": "b"},
+        (
+            ([[("+I", 5, 1)], [("+I", None, 3)], [("+I", 7, 2)]], (7, 3)),
+            ([[("+I", 5, 1)], [("+I", None, 3)], FULL, [("+I", 7, 2)]], (5, 3)),
+        ),
+    ),
+    Case(
         "a product forgets what a pair takes back where the write buffer merges the pair",
         of("aggregation", a="product", b="last_value"),
         (

@@ -17,7 +17,7 @@ from widgets.merge.widget import MergeView
 from widgets.pruning.widget import PruningExplainer
 from widgets.what_if.widget import WhatIf
 
-STRATEGY, TRIGGER = "tablestore.compaction.strategy", "num-sorted-run.compaction-trigger"
+STRATEGY = "tablestore.compaction.strategy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,9 @@ def _merge(source: Any, opened: str) -> View:
 
 
 def _what_if(source: Any, opened: str) -> View:
-    """The table's history under the other strategy; twice the trigger where leveled is refused."""
+    """The table's history under the other strategy."""
     options = option_map(source)
     other = {STRATEGY: "universal" if options.get(STRATEGY) == "leveled" else "leveled"}
-    if options.get("changelog-producer") == "full-compaction":
-        other = {TRIGGER: str(2 * int(options.get(TRIGGER, 5)))}
     return WhatIf(source, other, opened=opened)
 
 

@@ -3,7 +3,12 @@
 Level 0 counts files against a trigger, level n bytes against base × multiplier^(n−1); the lowest has no
 target. The level with the highest score (count or bytes over target) from 1 on is compacted: all of level 0
 with what it overlaps of level 1, or one file of level n with what it overlaps of level n+1, namely the file
-that overlaps least for its size; of equal ones that with the oldest rows. Nothing is stored but the files.
+that overlaps least for its size, where deletes make a file count for more; of equal ones that with the oldest
+rows. Files beside it that meet nothing else below come along. Nothing is stored but the files.
+
+Options that start full compactions by time or bytes go first, as in universal compaction. Where something
+takes the top level for the result of a full compaction (changelogs of full compactions, an interval between
+them), level n−1 has no target either, so that nothing else reaches it.
 
 A unit may hold parts of runs: every file of the output level whose keys lie within those of the files that
 come down is in it, so the levels stay disjoint (I4), and rows never pass newer ones (I5). Pure.
@@ -12,7 +17,7 @@ come down is in it, so the levels stay disjoint (I4), and rows never pass newer 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import nsmallest
@@ -21,6 +26,7 @@ from operator import attrgetter
 from typing import Any
 
 from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.lsm.compaction import universal
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.decision import CompactUnit, Decision, OverlapStep, Reason, RuleTrial, State
 from tablestore.lsm.rewrite_plan import waiting_above
@@ -28,6 +34,7 @@ from tablestore.lsm.sorted_run import Levels
 
 _LIFT = "lift level 0"
 _SHOWN = 4  # candidates of a level that an explanation names
+_DELETE_WEIGHT = 2  # as RocksDB's: how much more than its bytes a file of deletes counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +44,6 @@ class _Candidate:
     Names are no part of the rank: a replay of the same changes has other ones.
     """
 
-    ratio: float
     position: int
     file: DataFileMeta
     overlapped: slice
@@ -45,12 +51,29 @@ class _Candidate:
 
     @property
     def rank(self) -> tuple[float, int, int]:
-        return self.ratio, self.file.max_sequence, self.position
+        counted = max(self.file.file_size, 1) * _weight(self.file)
+        return self.overlap / counted, self.file.max_sequence, self.position
+
+    def meets_nothing_else(self, other: _Candidate) -> bool:
+        """Whether `other` lies among the files that this one overlaps, so that taking it adds none."""
+        first, end = self.overlapped.start, self.overlapped.stop
+        low, high = other.overlapped.start, other.overlapped.stop
+        return first <= low < end and first < high <= end
+
+
+def _weight(file: DataFileMeta) -> float:
+    """How many times its size a file counts: more where most of its rows take keys away, as merging those
+    makes the level below smaller."""
+    deletes, rows = file.delete_count or 0, max(file.row_count, 1)
+    return 1 + _DELETE_WEIGHT * max(0, 2 * deletes - rows) / rows
 
 
 def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decision:
     """The next unit of a bucket: from the level with the highest score, or None if none reaches 1."""
     made = partial(explain, levels, options, at)
+    early = universal.early_full(levels, options, at) if options.early_full else None
+    if early is not None and early.unit is not None:
+        return Decision(early.unit, made, early.rule)
     scores = _scores(levels, options)
     best = max(range(len(scores)), key=scores.__getitem__)
     if scores[best] >= 1:
@@ -63,25 +86,27 @@ def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decisio
 
 def explain(levels: Levels, options: CompactionOptions, at: PickContext) -> Reason:
     """Why `pick` answers as it does: the score of every level, the highest first, and what each would do."""
+    trials = [universal.early_full(levels, options, at)] if options.early_full else []
+    early = any(t.state == "fired" for t in trials)
     scores = _scores(levels, options)
     order = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
     best = order[0]
-    first = _in_order(levels, options, best) if scores[best] >= 1 else None
-    trials: list[RuleTrial] = []
+    first = _in_order(levels, options, best) if scores[best] >= 1 and not early else None
     for level in order:
         due = scores[level] >= 1 or level == first
         numbers = _numbers(levels, options, level, scores[level])
         if first is not None and first != best and level in (first, best):
             numbers += (("after", first),) if level == best else (("before", best),)
-        state: State = "fired" if level == first else "not reached" if due else "no"
+        state: State = "fired" if level == first else "not reached" if due or early else "no"
         unit = _unit(levels, level) if due else None
         trials.append(RuleTrial(_name(level), state, numbers, _steps(levels, level) if due else (), unit))
+    trials += (RuleTrial(_name(run.level), "off") for run in levels.upper[len(scores) - 1 : -1])
     fired = next((t for t in trials if t.state == "fired"), None)
     trials.append(_lift_trial(levels, options, reached=fired is None))
     fired = trials[-1] if trials[-1].state == "fired" else fired
     if fired is not None:
         return Reason(fired.rule, fired.text, tuple(trials))
-    highest = trials[0]
+    highest = next(t for t in trials if t.rule == _name(best))
     return Reason("none", f"the highest score is that of {highest.rule}: {highest.text}", tuple(trials))
 
 
@@ -103,10 +128,11 @@ def _name(level: int) -> str:
 
 
 def _scores(levels: Levels, options: CompactionOptions) -> list[float]:
-    """How full each level is, from 0 on; the lowest level has no score."""
+    """How full each level is, from 0 on; the lowest level has no score, and none above it where it waits for
+    full compactions."""
     scores = [len(levels.level0) / options.level0_trigger]
     target = options.level_base_bytes
-    for run in levels.upper[:-1]:
+    for run in levels.upper[: -2 if options.tops_fully else -1]:
         scores.append(run.size / target)
         target *= options.level_multiplier
     return scores
@@ -142,8 +168,10 @@ def _unit(levels: Levels, level: int) -> CompactUnit:
     """What compacting `level` takes: I4 holds below, as the files there that it meets are in it."""
     below = levels.upper[level]
     if level > 0:
-        chosen = min(_candidates(levels, level), key=attrgetter("rank"))
-        return CompactUnit(level + 1, (chosen.file, *below.files[chosen.overlapped]), parts=True)
+        candidates = list(_candidates(levels, level))
+        chosen = min(candidates, key=attrgetter("rank"))
+        above = (c.file for c in _expanded(candidates, chosen))
+        return CompactUnit(level + 1, (*above, *below.files[chosen.overlapped]), parts=True)
     low = min(levels.key(f.min_key) for f in levels.level0)
     high = max(levels.key(f.max_key) for f in levels.level0)
     return CompactUnit(1, (*levels.level0, *below.overlapping(low, high, levels.key)), parts=True)
@@ -157,15 +185,25 @@ def _candidates(levels: Levels, level: int) -> Iterator[_Candidate]:
     for position, (file, low, high) in enumerate(zip(run.files, *run.bounds(levels.key), strict=True)):
         first, end = bisect_left(highs, low), bisect_right(lows, high)
         overlap = sums[end] - sums[first] if end > first else 0
-        ratio = overlap / max(file.file_size, 1)
-        yield _Candidate(ratio, position, file, slice(first, end), overlap)
+        yield _Candidate(position, file, slice(first, end), overlap)
+
+
+def _expanded(candidates: Sequence[_Candidate], chosen: _Candidate) -> Sequence[_Candidate]:
+    """The chosen file with those on both sides that add nothing to what is read below, in key order."""
+    low, high = chosen.position, chosen.position + 1
+    while low > 0 and chosen.meets_nothing_else(candidates[low - 1]):
+        low -= 1
+    while high < len(candidates) and chosen.meets_nothing_else(candidates[high]):
+        high += 1
+    return candidates[low:high]
 
 
 def _steps(levels: Levels, level: int) -> tuple[OverlapStep, ...]:
     """The first candidates of a level above 0, the one that is taken first."""
     if level == 0:
         return ()
-    found = nsmallest(_SHOWN, _candidates(levels, level), key=attrgetter("rank"))
+    candidates = list(_candidates(levels, level))
+    found = nsmallest(_SHOWN, candidates, key=attrgetter("rank"))
     return tuple(
         OverlapStep(
             c.file.file_name,
@@ -174,6 +212,8 @@ def _steps(levels: Levels, level: int) -> tuple[OverlapStep, ...]:
             c.overlap,
             level + 1,
             i == 0,
+            round(_weight(c.file), 2),
+            len(_expanded(candidates, c)) - 1 if i == 0 else 0,
         )
         for i, c in enumerate(found)
     )

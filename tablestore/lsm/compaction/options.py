@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tablestore.lsm.sorted_run import Levels
-from tablestore.options import CompactionStrategy, LookupCompact, MergeEngine, TableOptions
+from tablestore.options import (
+    ChangelogProducer,
+    CompactionStrategy,
+    LookupCompact,
+    MergeEngine,
+    TableOptions,
+)
 
 _HOUR_MS = 3_600_000
 
@@ -34,6 +40,7 @@ class CompactionOptions:
     level_base_bytes: int = 1 << 30
     level_multiplier: int = 5
     newest_wins: bool = True  # the last row of a key hides all before it: nothing but arrival counts
+    tops_fully: bool = False  # leveled: the top level waits for full compactions, which something counts on
 
     @classmethod
     def of(cls, options: TableOptions) -> CompactionOptions:
@@ -59,6 +66,7 @@ class CompactionOptions:
             level_base_bytes=options.leveled_base_bytes,
             level_multiplier=options.leveled_multiplier,
             newest_wins=options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_fields,
+            tops_fully=_counts_on_full(options),
         )
 
     @property
@@ -70,6 +78,12 @@ class CompactionOptions:
     def leveled(self) -> bool:
         """Whether levels have target sizes; otherwise runs are compared with each other."""
         return self.strategy is CompactionStrategy.LEVELED
+
+    @property
+    def early_full(self) -> bool:
+        """Whether an option starts full compactions by time or bytes."""
+        limits = (self.interval_ms, self.total_threshold, self.incremental_threshold)
+        return any(limit is not None for limit in limits)
 
     def backlog(self, levels: Levels) -> int:
         """What a writer may not let gather: sorted runs, or files of level 0 where levels have targets."""
@@ -93,6 +107,12 @@ class CompactionOptions:
         else:
             quiet = hour >= start or hour < end
         return 100.0 + self.size_ratio + (self.offpeak_ratio if quiet else 0)
+
+
+def _counts_on_full(options: TableOptions) -> bool:
+    """Whether changelogs or an option take what is at the top level for the result of a full compaction."""
+    asked = options.full_delta_commits is not None or options.optimization_interval_ms is not None
+    return asked or options.changelog_producer is ChangelogProducer.FULL_COMPACTION
 
 
 def _interval(options: TableOptions) -> int:

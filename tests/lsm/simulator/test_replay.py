@@ -44,6 +44,12 @@ TABLES: dict[str, dict[str, Any]] = {
         "changelog-producer": "full-compaction",
         "full-compaction.delta-commits": 5,
     },
+    "leveled, full compactions": {
+        **LEVELED,
+        "changelog-producer": "full-compaction",
+        "full-compaction.delta-commits": 5,
+        "compaction.incremental-size-threshold": "150 kb",
+    },
     "deletion vectors": {TRIGGER: 4, "deletion-vectors.enabled": True},
     "first-row": {TRIGGER: 4, "merge-engine": "first-row"},
     "write-only": {TRIGGER: 4, "write-only": True},
