@@ -25,6 +25,7 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import ANALYZE, APPEND, BATCH_IDENTIFIER, COMPACT, Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.meta import changelogs, refs, statistics
+from tablestore.meta.deletion_files import Place
 from tablestore.meta.store import Store
 from tablestore.read.check.data import DataCheck
 from tablestore.read.check.findings import Findings, Violation
@@ -65,6 +66,7 @@ class _Check:
         default_factory=dict
     )  # path → entry, schema of the reading
     lenient: set[str] = field(default_factory=set)  # files whose delete counts their writer never sets
+    at_once: set[Place] = field(default_factory=set)  # buckets that two writers wrote at once
 
     def run(self) -> None:
         self.schemas()
@@ -81,7 +83,8 @@ class _Check:
         self.presence()
         if self.data:
             newest = list(live.values()) if live is not None else []
-            DataCheck(self.store, self.found, self.lenient).run([e for e, _ in self.files.values()], newest)
+            files = DataCheck(self.store, self.found, self.lenient, self.at_once)
+            files.run([e for e, _ in self.files.values()], newest)
             if snapshots:
                 self.guarded("levels", lambda: live_once(self.store, self.found, snapshots[-1], newest))
             if snapshots and newest and self.hashed:
@@ -203,6 +206,8 @@ class _Check:
             text = f"its base is not the state of snapshot {before.id}: {lost} files are gone, {more} are new"
             self.found.violate("I6", where, text)
         changed = self.all_entries(where, delta)
+        if self.keyed and snapshot.commit_kind != COMPACT:
+            self.at_once |= _numbered_at_once(state.values(), changed)
         total = _rows(state.values())
         state = self.apply(f"{where} delta", state, changed)
         self.counts(where, snapshot, total, changed)
@@ -474,6 +479,21 @@ class _Check:
                 if row in rows:
                     return self.store.paths.manifest(name)
         return None
+
+
+def _numbered_at_once(before: Iterable[ManifestEntry], changed: Iterable[ManifestEntry]) -> set[Place]:
+    """Buckets whose new rows are not numbered above all that were there: their writer began before those
+    came, so that lower numbers lie above higher ones for good."""
+    lowest: dict[Place, int] = {}
+    for e in changed:
+        if e.kind == ADD:
+            place = e.partition, e.bucket
+            lowest[place] = min(lowest.get(place, e.file.min_sequence), e.file.min_sequence)
+    return {
+        (e.partition, e.bucket)
+        for e in before
+        if e.file.max_sequence >= lowest.get((e.partition, e.bucket), e.file.max_sequence + 1)
+    }
 
 
 def _rows(entries: Iterable[ManifestEntry]) -> int:
