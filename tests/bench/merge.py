@@ -1,9 +1,10 @@
 """how many rows a second each merge engine and aggregate function folds in memory, beside a polars group_by
 
 A batch of random rows, four a key, is merged once a round by each function in turn: what is timed is the
-merge, sorting into groups included. The peer groups the same column by the same keys, for functions that
-polars has; it uses both cores, so CPU is what compares. Values are those of tests/peers/merge_space.py, and
-one in ten is NULL.
+merge, sorting into groups included. The floor is what no merge can do without: numpy sorts the keys, and the
+column is gathered in that order. "−D" is the same with a fifth of the rows taken back, where a function takes
+that. The peer groups the same column by the same keys, for functions that polars has; it uses both cores, so
+CPU is what compares. Values are those of tests/peers/merge_space.py, and one in ten is NULL.
 """
 
 from __future__ import annotations
@@ -21,16 +22,17 @@ import numpy as np
 import polars
 import pyarrow as pa
 
+from tablestore.format import rowkind
 from tablestore.format.parquet.schema import kv_schema
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataField, to_arrow
 from tablestore.format.types.type_text import parse_type
-from tablestore.lsm.merge_function import grouped, merge_function
+from tablestore.lsm.merge_function import Aggregation, Deduplicate, MergeFunction, grouped, merge_function
 from tablestore.options import TableOptions
 from tests.bench import _report
 from tests.peers.merge_space import FUNCTIONS
 
-HEADER = ("function", "column", "rows/s", "CPU s / 1M", "polars CPU s / 1M", "CPU")
+HEADER = ("function", "column", "rows/s", "CPU s / 1M", "floor", "with −D", "polars CPU s / 1M", "CPU")
 ROWS_A_KEY = 4
 ENGINES = ("deduplicate", "first-row", "partial-update", "partial-update sequence group")
 PEERS: dict[str, Callable[[polars.Expr], polars.Expr]] = {
@@ -89,19 +91,38 @@ def tasks(rows: int, wanted: str) -> Iterator[Task]:
         yield Task(function.title, column, options, DataField(2, "a", t))
 
 
-def merged_once(task: Task, keys: np.ndarray) -> tuple[float, float]:
+def merger(task: Task) -> MergeFunction:
+    """Its merge function; keys that cannot be merged are left out, since small types overflow."""
+    options = TableOptions.parse({**task.options, "tablestore.merge.on-error": "skip"})
+    return merge_function(task.schema, options, reading=True)
+
+
+def takes_deletes(task: Task) -> bool:
+    """Whether rows may be taken back."""
+    function = merger(task)
+    if isinstance(function, Aggregation):
+        return all(f.takes_retracts for f in function.functions if f.field.name == "a")
+    return isinstance(function, Deduplicate) or "fields.s.sequence-group" in task.options
+
+
+def merged_once(task: Task, keys: np.ndarray, kinds: np.ndarray) -> tuple[float, float]:
     """Wall and CPU seconds of one merge."""
-    columns = [np.arange(len(keys)), np.zeros(len(keys), np.int8), keys, np.arange(len(keys))]
+    columns = [np.arange(len(keys)), kinds, keys, np.arange(len(keys))]
     rows = pa.RecordBatch.from_arrays([*map(pa.array, columns), task.column], schema=kv_schema(task.schema))
-    options = TableOptions.parse(
-        {**task.options, "tablestore.merge.on-error": "skip"}
-    )  # small types overflow
-    function = merge_function(task.schema, options, reading=True)
+    function = merger(task)
     wall, cpu = time.perf_counter(), time.process_time()
     merged = function.merge(rows, grouped(keys, function.sequence.numbers(rows)))
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     assert 0 < merged.num_rows <= len(np.unique(keys))
     return wall, cpu
+
+
+def floor_once(task: Task, keys: np.ndarray) -> float:
+    """CPU seconds of sorting the keys and gathering the column."""
+    cpu = time.process_time()
+    order = np.argsort(keys, kind="stable")
+    task.column.take(pa.array(order))
+    return time.process_time() - cpu
 
 
 def polars_once(task: Task, keys: np.ndarray) -> float | None:
@@ -120,16 +141,23 @@ def polars_once(task: Task, keys: np.ndarray) -> float | None:
 
 def measure(task: Task, keys: np.ndarray, rounds: int) -> tuple[str, ...]:
     """The line of a task."""
-    ours = [merged_once(task, keys) for _ in range(rounds)]
-    peers = [polars_once(task, keys) for _ in range(rounds)]
-    wall, cpu = (statistics.median(one[n] for one in ours) for n in (0, 1))
     scale = 1e6 / len(keys)
-    known = [p for p in peers if p is not None]
+    plain = np.zeros(len(keys), np.int8)
+    deleted = np.where(np.random.default_rng(3).random(len(keys)) < 0.2, rowkind.DELETE, plain).astype(
+        np.int8
+    )
+    ours = [merged_once(task, keys, plain) for _ in range(rounds)]
+    wall, cpu = (statistics.median(one[n] for one in ours) for n in (0, 1))
+    floor = statistics.median(floor_once(task, keys) for _ in range(rounds))
+    taken = ""
+    if takes_deletes(task):
+        taken = f"{statistics.median(merged_once(task, keys, deleted)[1] for _ in range(rounds)) * scale:.3f}"
+    known = [p for p in (polars_once(task, keys) for _ in range(rounds)) if p is not None]
     peer = statistics.median(known) if known else None
     shown = ("", "") if peer is None else (f"{peer * scale:.3f}", _report.ratio(peer, cpu))
     name, _, column = task.name.partition(" ")
     rate = f"{len(keys) / wall:,.0f}" if wall else ""
-    return name, column[:60], rate, f"{cpu * scale:.3f}", *shown
+    return name, column[:60], rate, f"{cpu * scale:.3f}", f"{floor * scale:.3f}", taken, *shown
 
 
 def main(arguments: Sequence[str]) -> int:

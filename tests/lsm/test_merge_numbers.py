@@ -17,7 +17,9 @@ from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Failures, 
 from tests.lsm.test_merge_lists import random_walk
 
 
-@pytest.mark.parametrize("text", ["DECIMAL(9, 2)", "DECIMAL(18, 4)", "DECIMAL(5, 0)", "DECIMAL(4, 4)"])
+@pytest.mark.parametrize(
+    "text", ["DECIMAL(9, 2)", "DECIMAL(18, 4)", "DECIMAL(5, 0)", "DECIMAL(4, 4)", "DECIMAL(38, 9)"]
+)
 def test_products_at_once_are_as_each_alone(
     monkeypatch: pytest.MonkeyPatch, text: str, seeds: tuple[int, ...]
 ) -> None:
@@ -34,7 +36,7 @@ def test_products_at_once_are_as_each_alone(
         with monkeypatch.context() as patched:
             none, all_ = np.zeros(len(walk.starts), dtype=bool), np.ones(len(walk.starts), dtype=bool)
             zeros = np.zeros(len(walk.starts), dtype=np.int64)
-            patched.setattr(numbers, "_narrow_products", lambda *_: (zeros, none, all_))  # noqa: B023
+            patched.setattr(numbers, "_products", lambda *_: (zeros, none, all_))  # noqa: B023
             assert Product().fold("a", column, t, walk, others).equals(together), seed
         assert np.array_equal(failures.groups, others.groups), seed
         assert all(failures.of(g) == others.of(g) for g in failures.groups), seed

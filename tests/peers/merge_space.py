@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -132,7 +133,18 @@ def maps(rng: random.Random, t: DataType) -> list[Any]:
     return [[(key, rng.choice([None, 1, 2])) for key in rng.sample("xyz", size)] for size in (0, 1, 2, 3)]
 
 
-TEXTS = of("", " ", "a", "b", "a,b", "b;c", "é", "c,,d", "\t")
+TEXTS = of("", " ", "a", "b", "a,b", "b;c", "é", "c,,d", "\t", "\xa0,a b")
+
+
+def dated(rng: random.Random, t: DataType) -> list[Any]:
+    days = [date(1970, 1, 1), date(1999, 12, 31), date(2026, 2, 28)]
+    return [
+        [(day, rng.choice([None, [], [1, 2]])) for day in rng.sample(days, size)] for size in (0, 1, 2, 3)
+    ]
+
+
+FLOATS = of([], [0.0], [-0.0, 1.5], [1.5, None], [0.0, 0.0, -0.0])
+ROWS_OF_TWO = of([], [{"a": 1, "b": "x"}], [{"a": 1, "b": None}])
 COMPARED = (
     "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(6, 2)", "DECIMAL(25, 3)", "STRING",
     "CHAR(3)", "DATE", "TIME(3)", "BYTES", "TIMESTAMP(3)", "TIMESTAMP(9)",
@@ -149,6 +161,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("sum", "DECIMAL(4, 2)", decimals(-999, 125, 3)),
     Function("sum", "DECIMAL(30, 3)", decimals(-(10**29), 10**20, 5)),
     Function("product", "DECIMAL(9, 2)", decimals(-150, 200, 100)),
+    Function("product", "DECIMAL(30, 3)", decimals(-1500, 2000, 10**20)),
     *(Function(n, t, any_values) for t in COMPARED for n in ("max", "min")),
     *(Function(n, "BOOLEAN", of(True, False)) for n in ("bool_and", "bool_or")),
     *(
@@ -161,11 +174,16 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("listagg", "STRING", TEXTS, (("list-agg-delimiter", ";"),)),
     Function("listagg", "STRING", TEXTS, (("distinct", "true"),)),
     Function("listagg", "STRING", TEXTS, (("distinct", "true"), ("list-agg-delimiter", ";"))),
+    Function("listagg", "STRING", TEXTS, (("distinct", "true"), ("list-agg-delimiter", ""))),
     Function("collect", "ARRAY<INT>", of([], [1], [1, 2, 1], [None, 3], [2, 2])),
+    Function("collect", "ARRAY<DOUBLE>", FLOATS),
+    Function("collect", "ARRAY<DOUBLE>", FLOATS, (("distinct", "true"),), unordered=True),
+    Function("collect", "ARRAY<ROW<a INT, b STRING>>", ROWS_OF_TWO, (("distinct", "true"),), unordered=True),
     Function("collect", "ARRAY<STRING>", of([], ["a"], ["b", "a"], [None])),
     Function("collect", "ARRAY<INT>", of([], [1], [2, 1, 2], [3]), (("distinct", "true"),), unordered=True),
-    Function("collect", "ARRAY<ROW<a INT, b STRING>>", of([], [{"a": 1, "b": "x"}], [{"a": 1, "b": None}])),
+    Function("collect", "ARRAY<ROW<a INT, b STRING>>", ROWS_OF_TWO),
     Function("merge_map", "MAP<STRING NOT NULL, INT>", maps),
+    Function("merge_map", "MAP<DATE NOT NULL, ARRAY<INT>>", dated),
     Function("merge_map_with_keytime", TIMED, timed),
     Function("merge_map_with_keytime", TIMED, timed, (("ts-field", "at"),)),
     Function("nested_update", ROWS, nested),

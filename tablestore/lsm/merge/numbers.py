@@ -31,9 +31,10 @@ def _limits(bits: int) -> tuple[int, int]:
 
 
 def _decimals(words: np.ndarray, valid: np.ndarray, t: DataType) -> pa.Array:
-    """A decimal column of unscaled int64 values, which may have more digits than the type."""
+    """A decimal column of unscaled values, int64 or objects, which may have more digits than the type."""
     both = np.empty((len(words), 2), dtype=np.int64)
-    both[:, 0], both[:, 1] = words, words >> 63
+    both[:, 0] = words if words.dtype == np.int64 else (words & 2**64 - 1).astype(np.uint64).view(np.int64)
+    both[:, 1] = words >> (63 if words.dtype == np.int64 else 64)
     bits = np.packbits(valid, bitorder="little")
     buffers = [pa.py_buffer(bits.tobytes()), pa.py_buffer(both.tobytes())]
     return pa.Array.from_buffers(to_arrow(t), len(words), buffers)
@@ -185,7 +186,7 @@ def _each_decimal(
 @dataclass(frozen=True, slots=True)
 class Product:
     """Multiplies; a retract divides, integers towards zero, and of NULL stays NULL. Row by row over all
-    groups at once (DECIMAL: key by key, for keys with several rows)."""
+    groups at once (quotients of DECIMAL: key by key)."""
 
     def fold(self, name: str, column: pa.Array, t: DataType, walk: Walk, failures: Failures) -> pa.Array:
         """One product a group."""
@@ -246,17 +247,12 @@ def _integer_step(
 def _decimal_product(name: str, column: pa.Array, t: DataType, walk: Walk, failures: Failures) -> pa.Array:
     """Products rounded half up to the scale; NULL if there are too many digits, as in the original.
 
-    Where 64 bits hold every step all keys go at once, row by row; the others, and divisions, one by one.
+    All keys go at once, row by row; those that 64 bits do not hold in types they should, and divisions, one
+    by one.
     """
-    apart = walk.any(walk.actions == RETRACT)
-    products = np.zeros(len(walk.starts), dtype=np.int64)
-    valid = np.zeros(len(walk.starts), dtype=bool)
-    if t.precision > 18:
-        apart[:] = True
-    else:
-        products, valid, too_large = _narrow_products(column, t, walk)
-        apart |= too_large
-    found = _decimals(products, valid & ~apart, t)
+    products, valid, too_large = _products(column, t, walk)
+    apart = walk.any(walk.actions == RETRACT) | too_large
+    found = _decimals(np.where(valid, products, 0), valid & ~apart, t)
     groups = np.flatnonzero(apart)
     if not len(groups):
         return found
@@ -266,17 +262,23 @@ def _decimal_product(name: str, column: pa.Array, t: DataType, walk: Walk, failu
     return pa.concat_arrays([found, pa.array(one_by_one, to_arrow(t))]).take(pa.array(index))
 
 
-def _narrow_products(column: pa.Array, t: DataType, walk: Walk) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Unscaled products of each group, where there is one, and which groups 64 bits do not hold."""
-    words, valid = binary_row.decimal_words(column)[0].view(np.int64), present(column, walk.rows)
-    unit, limit = np.int64(10**t.scale), np.int64(10**t.precision)
-    held, some = np.zeros(len(walk.starts), dtype=np.int64), np.zeros(len(walk.starts), dtype=bool)
+def _products(column: pa.Array, t: DataType, walk: Walk) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Unscaled products of each group, where there is one, and which groups 64 bits do not hold; above 18
+    digits as numbers of any size."""
+    low, high = binary_row.decimal_words(column)
+    words, valid = low.view(np.int64), present(column, walk.rows)
+    unit, limit = 10**t.scale, 10**t.precision
+    narrow = t.precision <= 18
+    if not narrow:
+        words = (high.view(np.int64).astype(object) << 64) + low.view(np.uint64).astype(object)
+    held, some = np.zeros(len(walk.starts), dtype=words.dtype), np.zeros(len(walk.starts), dtype=bool)
     large = np.zeros(len(walk.starts), dtype=bool)
     for groups, places in walk.rounds():
         action, x, there = walk.actions[places], words[walk.rows[places]], valid[places]
         acc, had = held[groups], some[groups]
         adds = ((action == ADD) | (action == OLDER)) & there
-        large[groups] |= adds & had & (np.abs(acc.astype(np.float64) * x) > 2.0**61)
+        if narrow:
+            large[groups] |= adds & had & (np.abs(acc.astype(np.float64) * x) > 2.0**61)
         with np.errstate(over="ignore"):
             raw = acc * x
         made = np.sign(raw) * ((np.abs(raw) + unit // 2) // unit)
