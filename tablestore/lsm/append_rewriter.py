@@ -18,6 +18,7 @@ from tablestore.format.deletion_vector import DeletionVector, surviving
 from tablestore.format.manifests.manifest import COMPACT_SOURCE, DataFileMeta
 from tablestore.format.parquet.schema import ROW_TRACKING, SEQUENCE
 from tablestore.lsm.bucket_files import BucketFiles, RollingWriter, write_all
+from tablestore.lsm.heard import Heard, told
 
 
 def combine(
@@ -27,8 +28,10 @@ def combine(
     *,
     vectors: Mapping[str, DeletionVector],
     tracked: bool,
+    heard: Heard | None = None,
 ) -> tuple[DataFileMeta, ...]:
-    """New files that hold the rows of `before`, in order; none if anything goes wrong, or no row is left."""
+    """New files that hold the rows of `before`, in order; none if anything goes wrong, or no row is left.
+    `heard` is told bytes as they are read."""
     writer = RollingWriter(
         files,
         name,
@@ -38,7 +41,7 @@ def combine(
         first_sequence=before[0].min_sequence,
         extra=ROW_TRACKING if tracked else (),
     )
-    made = write_all(writer, _rows(files, before, vectors, tracked))
+    made = write_all(writer, _rows(files, before, vectors, tracked, heard))
     if not tracked:
         return made
     columns = (*files.schema.names, *ROW_TRACKING)
@@ -47,11 +50,15 @@ def combine(
 
 
 def _rows(
-    files: BucketFiles, before: Sequence[DataFileMeta], vectors: Mapping[str, DeletionVector], tracked: bool
+    files: BucketFiles,
+    before: Sequence[DataFileMeta],
+    vectors: Mapping[str, DeletionVector],
+    tracked: bool,
+    heard: Heard | None,
 ) -> Iterator[pa.RecordBatch]:
     for file in before:
         batches = with_row_ids(files, file) if tracked else files.read(file, system=False)
-        yield from surviving(batches, vectors.get(file.file_name))
+        yield from surviving(told(batches, file, heard), vectors.get(file.file_name))
 
 
 def with_row_ids(files: BucketFiles, file: DataFileMeta) -> Iterator[pa.RecordBatch]:

@@ -21,6 +21,7 @@ from tablestore.lsm.decision import Decision
 from tablestore.lsm.deletions import BucketDeletions
 from tablestore.lsm.estimate import UNKNOWN, SizeModel
 from tablestore.lsm.forecast import Forecast, forecast
+from tablestore.lsm.heard import Heard
 from tablestore.lsm.merge.expire import expired_files
 from tablestore.lsm.merge_function import in_table
 from tablestore.lsm.recording import record_of
@@ -80,9 +81,10 @@ def compact_bucket(
     files: Iterable[DataFileMeta],
     full: bool,
     deletions: BucketDeletions | None = None,
+    heard: Heard | None = None,
 ) -> tuple[Decision, CommitMessage | None]:
     """One compaction of a bucket's live files: what was decided, and the message to commit if anything
-    changed."""
+    changed. `heard` is told bytes as they are read."""
     levels = _levels(schema, options, files)
     worn = expired_files(env, schema_of, schema, options, levels.files)
     worn |= deletions.names() if deletions is not None else frozenset()
@@ -92,7 +94,7 @@ def compact_bucket(
     bucket_files = BucketFiles(env, io, directory, schema, options, schema_of)
     started = env.monotonic()
     with in_table(directory):
-        result = Rewriter(bucket_files, deletions=deletions).run(decision.unit, levels)
+        result = Rewriter(bucket_files, deletions=deletions, heard=heard).run(decision.unit, levels)
     try:
         new_index, replaced = deletions.flush() if deletions is not None else ((), ())
     except BaseException:

@@ -41,6 +41,7 @@ from tablestore.lsm.changelog import (
 from tablestore.lsm.compaction import CompactionOptions
 from tablestore.lsm.decision import CompactUnit
 from tablestore.lsm.deletions import BucketDeletions
+from tablestore.lsm.heard import Heard, told
 from tablestore.lsm.interval import Section
 from tablestore.lsm.lookup import Hits, LevelLookup
 from tablestore.lsm.merge.expire import RecordExpire, expired_files
@@ -139,13 +140,18 @@ class Rewriter:
     """Runs units of one bucket. Its files have a uuid of their own.
 
     `deletions` are the bucket's deletion vectors, of tables that have them. Without `produce` no changelog
-    is written, whatever the producer.
+    is written, whatever the producer. `heard` is told bytes as they are read.
     """
 
     def __init__(
-        self, files: BucketFiles, *, deletions: BucketDeletions | None = None, produce: bool = True
+        self,
+        files: BucketFiles,
+        *,
+        deletions: BucketDeletions | None = None,
+        produce: bool = True,
+        heard: Heard | None = None,
     ) -> None:
-        self._files, self._deletions = files, deletions
+        self._files, self._deletions, self._heard = files, deletions, heard
         self._names = FileNames(files)
         self._key = interval.key_order([f.type for f in files.schema.key_fields])
         self._function: MergeFunction = merge_function(files.schema, files.options)
@@ -329,7 +335,7 @@ class Rewriter:
     def _read(self, file: DataFileMeta, **options: int) -> Iterator[pa.RecordBatch]:
         """The rows of a file that are neither deleted nor past their time."""
         gone = None if self._deletions is None else self._deletions.of(file.file_name)
-        rows = surviving(self._files.read(file, **options), gone)
+        rows = surviving(told(self._files.read(file, **options), file, self._heard), gone)
         if self._expire is None:
             return rows
         kept = partial(self._expire.kept, now_seconds=self._files.env.now_ms() // 1000)

@@ -21,6 +21,7 @@ from tablestore.lsm.bucket_files import BucketFiles, FileNames
 from tablestore.lsm.decision import Decision
 from tablestore.lsm.deletions import BucketDeletions
 from tablestore.lsm.forecast import Forecast, combined
+from tablestore.lsm.heard import Heard
 from tablestore.lsm.recording import APPEND, completed, planned
 from tablestore.meta.store import Store
 from tablestore.write.bucket_mode import BucketMode
@@ -77,8 +78,9 @@ def preview(store: Store, task: CommitMessage) -> Forecast:
     return combined(task.new_files, deletions.counts(rows))
 
 
-def run(store: Store, task: CommitMessage) -> CommitMessage:
-    """Combine the files of a task; the message to commit. Nothing is left behind if it fails."""
+def run(store: Store, task: CommitMessage, heard: Heard | None = None) -> CommitMessage:
+    """Combine the files of a task; the message to commit. Nothing is left behind if it fails. `heard` is told
+    bytes as they are read."""
     options = store.options
     directory = store.bucket_dir(task.partition, task.bucket)
     files = BucketFiles(store.env, store.io, directory, store.schema, options, store.schema_of)
@@ -90,7 +92,8 @@ def run(store: Store, task: CommitMessage) -> CommitMessage:
         if vector is not None:
             vectors[file.file_name] = vector
     names, started = FileNames(files), store.env.monotonic()
-    after = combine(files, names.data, task.new_files, vectors=vectors, tracked=options.row_tracking)
+    tracked = options.row_tracking
+    after = combine(files, names.data, task.new_files, vectors=vectors, tracked=tracked, heard=heard)
     try:
         deletions.drop(vectors)
         new_index, replaced = deletions.flush()

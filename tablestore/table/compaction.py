@@ -22,7 +22,7 @@ from tablestore.format.compaction_record import counts_of
 from tablestore.format.manifests.index_manifest import IndexFileMeta
 from tablestore.format.manifests.manifest import ADD, DataFileMeta
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.format.snapshot import COMPACT
+from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm import compact_task
 from tablestore.lsm.bucket_pick import Pick
@@ -31,6 +31,7 @@ from tablestore.lsm.decision import Decision
 from tablestore.lsm.deletions import BucketDeletions
 from tablestore.lsm.estimate import UNKNOWN, Merge, SizeModel
 from tablestore.lsm.forecast import placed
+from tablestore.lsm.heard import Heard
 from tablestore.lsm.memory import MemoryPool
 from tablestore.lsm.merge.expire import expired_files
 from tablestore.meta.entries import Entries
@@ -40,7 +41,7 @@ from tablestore.table import append_compaction, postpone
 from tablestore.table.bucket_choice import BucketChoice, Buckets, PartitionChoice
 from tablestore.write.bucket_mode import BucketMode
 from tablestore.write.commit import CommitRequest, Committed, Committer
-from tablestore.write.progress import Progress, Tell
+from tablestore.write.progress import Part, Progress, Tell
 from tablestore.write.support import require_writable
 from tablestore.write.table_write import discard, refused_leaves_nothing
 
@@ -49,16 +50,15 @@ _LOOKED_BACK = 64  # snapshots in which a dry run looks for compactions to learn
 _MERGES_LEARNED = 64
 
 
-def _buckets(store: Store, choice: BucketChoice) -> list[CommitMessage]:
+def _buckets(store: Store, choice: BucketChoice, snapshot: Snapshot | None) -> list[CommitMessage]:
     """Live files of each chosen bucket, as the `new_files` of a message; its index files as `new_index`.
 
     Rows that wait in postponed buckets are no part of it."""
-    latest = store.snapshots.latest()
     files: dict[tuple[bytes, int, int], list[DataFileMeta]] = defaultdict(list)
-    for e in choice.entries(store, latest):
+    for e in choice.entries(store, snapshot):
         files[e.partition, e.bucket, e.total_buckets].append(e.file)
     indexes: dict[tuple[bytes, int], list[IndexFileMeta]] = defaultdict(list)
-    for i in store.manifests.index_entries(latest) if store.options.deletion_vectors else ():
+    for i in store.manifests.index_entries(snapshot) if store.options.deletion_vectors else ():
         indexes[i.partition, i.bucket].append(i.file)
     return [
         CommitMessage(p, b, total, new_files=tuple(some), new_index=tuple(indexes[p, b]))
@@ -80,14 +80,16 @@ def _decide(
     full: bool,
     deletions: BucketDeletions | None,
     expired: frozenset[str],
+    at: Snapshot | None = None,
 ) -> Decision:
-    """The pick in a bucket; costs no I/O."""
+    """The pick in a bucket, now or at the time of a snapshot; costs no I/O."""
+    back = 0 if at is None else store.env.now_ms() - at.time_millis
     return compact_task.decide(
         store.schema,
         store.options,
         task.new_files,
         full=full,
-        now_ms=store.env.local_now_ms(),
+        now_ms=store.env.local_now_ms() - back,
         deletions=deletions,
         expired=expired,
     )
@@ -98,7 +100,9 @@ def _expired(store: Store, task: CommitMessage) -> frozenset[str]:
     return expired_files(store.env, store.schema_of, store.schema, store.options, task.new_files)
 
 
-def _run(store: Store, task: CommitMessage, full: bool) -> tuple[Decision, CommitMessage | None]:
+def _run(
+    store: Store, task: CommitMessage, full: bool, heard: Heard | None = None
+) -> tuple[Decision, CommitMessage | None]:
     return compact_task.compact_bucket(
         store.env,
         store.io,
@@ -112,6 +116,7 @@ def _run(store: Store, task: CommitMessage, full: bool) -> tuple[Decision, Commi
         files=task.new_files,
         full=full,
         deletions=_deletions(store, task),
+        heard=heard,
     )
 
 
@@ -125,26 +130,30 @@ def compact(
     where: Predicate | None = None,
     pool: MemoryPool | None = None,
     tell: Tell | None = None,
+    at: Snapshot | None = None,
 ) -> Compaction:
     """Pick (and, without `dry_run`, rewrite and commit) in every chosen bucket. Rows that wait in postponed
-    buckets are given theirs first; `pool` is the memory for that. `tell` hears of progress, in bytes."""
+    buckets are given theirs first; `pool` is the memory for that. `tell` hears of progress, in bytes.
+    `at`: a dry run over the files of that snapshot, at its time."""
+    assert at is None or dry_run, "the past is read-only"
     require_writable(store.schema, store.options)
     choice = BucketChoice.of(store, partition, bucket, where)
     if BucketMode.of(store.schema, store.options) is BucketMode.POSTPONE:
-        done = _postponed(store, choice, dry_run, pool)
+        done = _postponed(store, choice, dry_run, pool, at or store.snapshots.latest())
         if done is not None:
             return done
     if dry_run:
-        picks = list(_foretold(store, _buckets(store, choice), full))
-        _require_picks(store, picks, partition)
+        snapshot = at or store.snapshots.latest()
+        picks = list(_foretold(store, _buckets(store, choice, snapshot), full, at))
+        _require_picks(store, picks, partition, snapshot)
         return Compaction(tuple(picks))
     picks, messages, seen = [], [], store.snapshots.latest_id() or 0
     made: list[CommitMessage] = []
-    buckets = _buckets(store, choice)
+    buckets = _buckets(store, choice, store.snapshots.latest())
     progress = Progress(store.env, "compaction", sum(map(_bytes, buckets)), tell)
     try:
-        with closing(_all_done(store, buckets, full, made)) as done_so_far:
-            for task, decision, message in done_so_far:
+        with closing(_all_done(store, buckets, full, made, progress)) as done_so_far:
+            for task, decision, message, part in done_so_far:
                 records = () if message is None else message.compactions
                 record = records[0] if records else None
                 place = store.partition_text(task.partition), task.bucket
@@ -152,11 +161,11 @@ def compact(
                 if message is not None:
                     messages.append(message)
                 whole = _bytes(task) if store.schema.primary_keys or decision.unit is None else None
-                progress.add(decision.unit.size if whole is None else whole, picks[-1].place)
+                part.end(decision.unit.size if whole is None else whole)
     except BaseException:
         discard(store, made)
         raise
-    _require_picks(store, picks, partition)
+    _require_picks(store, picks, partition, store.snapshots.latest())
     with refused_leaves_nothing(store, messages):
         request = CommitRequest(store.env.uuid(), compacted_from=seen)
         committed = Committer(store).commit(messages, request) if messages else Committed()
@@ -169,19 +178,25 @@ def _bytes(bucket: CommitMessage) -> int:
 
 
 def _all_done(
-    store: Store, buckets: Sequence[CommitMessage], full: bool, made: list[CommitMessage]
-) -> Iterator[tuple[CommitMessage, Decision, CommitMessage | None]]:
+    store: Store,
+    buckets: Sequence[CommitMessage],
+    full: bool,
+    made: list[CommitMessage],
+    progress: Progress,
+) -> Iterator[tuple[CommitMessage, Decision, CommitMessage | None, Part]]:
     """Each bucket with its picks, carried out, in order; several at once if they are large (see
     `tablestore.scan.threads`).
 
     Every message goes into `made` as soon as it is there, so that it can be undone if another bucket fails.
     """
 
-    def run(task: CommitMessage) -> Iterator[tuple[CommitMessage, Decision, CommitMessage | None]]:
-        for decision, message in _done(store, task, full):
+    def run(task: CommitMessage) -> Iterator[tuple[CommitMessage, Decision, CommitMessage | None, Part]]:
+        place = "/".join(t for t in (store.partition_text(task.partition), f"bucket-{task.bucket}") if t)
+        part = progress.part(place)
+        for decision, message in _done(store, task, full, part):
             if message is not None:
                 made.append(message)
-            yield task, decision, message
+            yield task, decision, message, part
 
     tasks = [partial(run, task) for task in buckets]
     threads = parallel.threads(store.options, list(map(_bytes, buckets)))
@@ -198,16 +213,18 @@ def compact_until_quiet(store: Store, **choice: Any) -> Compaction:
     return done
 
 
-def _require_picks(store: Store, picks: list[Pick], partition: PartitionChoice) -> None:
+def _require_picks(
+    store: Store, picks: list[Pick], partition: PartitionChoice, snapshot: Snapshot | None
+) -> None:
     if not picks and isinstance(partition, str) and partition:
-        _require_partition(store, partition)
+        _require_partition(store, partition, snapshot)
 
 
-def _require_partition(store: Store, partition: str) -> None:
-    """Raise NotFound, naming the nearest, unless the newest snapshot has rows of the partition."""
+def _require_partition(store: Store, partition: str, snapshot: Snapshot | None) -> None:
+    """Raise NotFound, naming the nearest, unless the snapshot has rows of the partition."""
     if not store.schema.partition_keys:
         raise InvalidRequest(f"partition {partition!r}: the table has no partitions")
-    live, _ = store.manifests.live_entries(store.snapshots.latest()).partitions()
+    live, _ = store.manifests.live_entries(snapshot).partitions()
     there = {store.partition_text(p) for p in live}
     if partition not in there:
         raise NotFound.among("partition", partition, there)
@@ -219,19 +236,21 @@ def _finished(picks: list[Pick], committed: Committed, messages: list[CommitMess
     return Compaction(tuple(picks), committed, *sums)
 
 
-def _done(store: Store, task: CommitMessage, full: bool) -> Iterator[tuple[Decision, CommitMessage | None]]:
+def _done(
+    store: Store, task: CommitMessage, full: bool, heard: Heard
+) -> Iterator[tuple[Decision, CommitMessage | None]]:
     """Each pick in one bucket, carried out."""
     if store.schema.primary_keys:
-        yield _run(store, task, full)
+        yield _run(store, task, full, heard)
         return
     for decision, unit in append_compaction.decide(store, task, task.new_index, full=full):
-        yield decision, None if unit is None else append_compaction.run(store, unit)
+        yield decision, None if unit is None else append_compaction.run(store, unit, heard)
 
 
-def _foretold(store: Store, tasks: list[CommitMessage], full: bool) -> Iterator[Pick]:
+def _foretold(store: Store, tasks: list[CommitMessage], full: bool, at: Snapshot | None) -> Iterator[Pick]:
     """Each pick in these buckets with what it would do. Reads metadata only."""
     keyed = bool(store.schema.primary_keys)
-    model = _learned(store) if keyed and tasks else UNKNOWN
+    model = _learned(store, at) if keyed and tasks else UNKNOWN
     for task in tasks:
         place = store.partition_text(task.partition), task.bucket
         if not keyed:
@@ -240,7 +259,7 @@ def _foretold(store: Store, tasks: list[CommitMessage], full: bool) -> Iterator[
                 yield Pick(*place, decision, coming)
             continue
         expired, deletions = _expired(store, task), _deletions(store, task)
-        decision = _decide(store, task, full, deletions, expired)
+        decision = _decide(store, task, full, deletions, expired, at)
         coming = partial(
             compact_task.preview,
             store.schema,
@@ -255,10 +274,10 @@ def _foretold(store: Store, tasks: list[CommitMessage], full: bool) -> Iterator[
         yield Pick(*place, decision, coming if later else coming())
 
 
-def _learned(store: Store) -> SizeModel:
-    """What the newest compactions of the table say of the next ones."""
+def _learned(store: Store, at: Snapshot | None) -> SizeModel:
+    """What the newest compactions of the table, up to a snapshot, say of the next ones."""
     merges: list[Merge] = []
-    latest = store.snapshots.latest_id() or 0
+    latest = at.id if at is not None else store.snapshots.latest_id() or 0
     for snapshot_id in range(latest, max(0, latest - _LOOKED_BACK), -1):
         try:
             snapshot = store.snapshots.get(snapshot_id)
@@ -287,10 +306,10 @@ def _merges(entries: Entries) -> list[Merge]:
 
 
 def _postponed(
-    store: Store, choice: BucketChoice, dry_run: bool, pool: MemoryPool | None
+    store: Store, choice: BucketChoice, dry_run: bool, pool: MemoryPool | None, snapshot: Snapshot | None
 ) -> Compaction | None:
     """The compaction of rows that wait in postponed buckets; None if there are none."""
-    entries = store.manifests.live_entries(store.snapshots.latest(), partition=choice.partition)
+    entries = store.manifests.live_entries(snapshot, partition=choice.partition)
     if not postpone.waiting(entries):
         return None
     entries = entries.of_partitions(choice.of_partitions(store))
@@ -322,7 +341,7 @@ def tasks(
     if BucketMode.of(store.schema, store.options) is BucketMode.POSTPONE:
         raise Unsupported("compaction of postponed buckets by an engine's tasks", "use Table.compact")
     found, seen = [], store.snapshots.latest_id() or 0
-    for task in _buckets(store, BucketChoice.of(store, partition, bucket, where)):
+    for task in _buckets(store, BucketChoice.of(store, partition, bucket, where), store.snapshots.latest()):
         if store.schema.primary_keys:
             decision = _decide(store, task, full, _deletions(store, task), _expired(store, task))
             found += [task] if decision.unit is not None else []

@@ -560,7 +560,8 @@ class Table:
         tell: Tell | None = None,
     ) -> Compaction:
         """Compact each bucket once by the rules of its strategy, or fully; with `until_quiet` until no rule
-        fires, a commit a round; with `dry_run` only tell what would happen and why.
+        fires, a commit a round; with `dry_run` only tell what would happen and why (after `at`: what would
+        have happened then, by today's options).
 
         `partition`, `bucket` (one or several) and `where` choose: whole buckets are compacted, those that may
         hold rows of a predicate over partition and key columns. `tell(step, done, total, note)` hears of
@@ -574,7 +575,8 @@ class Table:
         if until_quiet:
             done = compaction.compact_until_quiet(self.store, **chosen)
         else:
-            done = compaction.compact(self.store, full=full, dry_run=dry_run, **chosen)
+            store = self.store if self._at is None else time_travel.at(self.store, self._at)
+            done = compaction.compact(store, full=full, dry_run=dry_run, at=self._at, **chosen)
         if done.committed is not None and done.committed.snapshots:
             done = replace(done, committed=self._expire_after(done.committed))
         return done

@@ -10,6 +10,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import InvalidRequest
+from tests.faults import SimEnv
 
 
 def make(path: Path, *, keyed: bool = True, **options: object) -> ts.Table:
@@ -171,3 +172,47 @@ def test_a_preview_says_what_becomes_of_deletes(tmp_path):
     assert dropped.forecast.deletes_text.startswith("drops 15 deletes: ")
     assert table.compact(full=True).picks[0].record.rows_out == 885
     assert table.compact(dry_run=True, full=True).forecast is None
+
+
+def test_the_past_is_foretold_as_it_was(tmp_path):
+    env = SimEnv()
+    table = ts.connect(str(tmp_path), env=env).create_table(
+        "d.t",
+        schema={"k": ts.BIGINT, "v": ts.BIGINT, "t": ts.STRING},
+        primary_key=["k"],
+        options={"bucket": 1, "write-only": True, "num-sorted-run.compaction-trigger": 3},
+    )
+    job = table.with_options({"write-only": False})
+    then = {}
+    for step in range(6):
+        put(table, np.arange(step * 10, 500), step)
+        then[table.refresh().store.snapshots.latest_id()] = job.compact(dry_run=True)
+        if step == 3:
+            job.compact()
+    for snapshot, wanted in then.items():
+        found = job.at(snapshot=snapshot).compact(dry_run=True)
+        assert [p.decision.unit for p in found.picks] == [p.decision.unit for p in wanted.picks]
+        assert found.text == wanted.text
+    assert len({w.text for w in then.values()}) >= 4
+    with pytest.raises(InvalidRequest, match="the past is read-only"):
+        job.at(snapshot=1).compact()
+
+
+def test_off_peak_hours_of_the_past_are_those_of_then(tmp_path):
+    env = SimEnv()
+    table = ts.connect(str(tmp_path), env=env).create_table(
+        "d.t",
+        schema={"k": ts.BIGINT, "v": ts.BIGINT, "t": ts.STRING},
+        primary_key=["k"],
+        options={"bucket": 1, "write-only": True, "compaction.optimization-interval": "1 h"},
+    )
+    job = table.with_options({"write-only": False})
+    put(table, np.arange(100))
+    job.compact(full=True)
+    put(table, np.arange(100))
+    soon = table.refresh().store.snapshots.latest_id()
+    env.sleep(7200)
+    put(table, np.arange(100))
+    assert job.at(snapshot=soon).compact(dry_run=True).busy == ()
+    (now,) = job.refresh().compact(dry_run=True).picks
+    assert now.decision.rule == "early full"

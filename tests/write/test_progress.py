@@ -6,6 +6,7 @@ import io
 import logging
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -41,6 +42,46 @@ def test_a_compaction_tells_each_bucket_in_bytes(tmp_path: Path) -> None:
     done = [said[1] for said in heard]
     assert done == sorted(done)
     assert done[-1] == size
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_a_large_bucket_is_told_while_it_is_rewritten(tmp_path: Path, keyed: bool) -> None:
+    t = ts.connect(str(tmp_path)).create_table(
+        "d.t",
+        schema={"id": ts.INT},
+        primary_key=["id"] if keyed else [],
+        options={"write-only": True, **({"bucket": 1} if keyed else {})},
+    )
+    chance = np.random.default_rng(1)
+    for _ in range(3):
+        t.write(pa.table({"id": chance.integers(0, 1 << 30, 500_000).astype(np.int32)}))
+    size = sum(t.inspect.files()["file_size_in_bytes"].to_pylist())
+    heard: Heard = []
+    t.compact(full=True, tell=lambda *said: heard.append(said))
+    done = [said[1] for said in heard]
+    assert done == sorted(done)
+    assert done[-1] == pytest.approx(size)
+    assert 5 < len(heard) < 210
+    assert sum(0.1 < d / size < 0.9 for d in done) >= 3
+
+
+def test_what_raises_in_the_midst_of_a_bucket_leaves_nothing(tmp_path: Path) -> None:
+    t = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"id": ts.INT}, primary_key=["id"], options={"bucket": 1, "write-only": True}
+    )
+    chance = np.random.default_rng(1)
+    for _ in range(2):
+        t.write(pa.table({"id": chance.integers(0, 1 << 30, 500_000).astype(np.int32)}))
+    before = sorted(p.name for p in tmp_path.rglob("data-*"))
+
+    def stop(step: str, done: float, total: float, note: str) -> None:
+        if 0 < done < total:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        t.compact(full=True, tell=stop)
+    assert sorted(p.name for p in tmp_path.rglob("data-*")) == before
+    assert t.check() == []
 
 
 def test_small_files_that_are_combined_are_told_too(tmp_path: Path) -> None:

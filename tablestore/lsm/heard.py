@@ -1,0 +1,27 @@
+"""How much of a file has been read, told while it is: what progress inside a bucket is made of.
+
+Bytes are the file's, shared out by its rows. Used by the rewriters of buckets and of append tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+
+from tablestore.format.manifests.manifest import DataFileMeta
+
+Heard = Callable[[float], None]  # so many more bytes were read
+
+
+def told(
+    batches: Iterable[pa.RecordBatch], file: DataFileMeta, heard: Heard | None
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a file; `heard` is told the bytes of each before it is delivered."""
+    if heard is None:
+        yield from batches
+        return
+    a_row = file.file_size / max(1, file.row_count)
+    for batch in batches:
+        heard(a_row * batch.num_rows)
+        yield batch
