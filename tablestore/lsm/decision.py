@@ -97,8 +97,8 @@ class RatioStep:
 
 @dataclass(frozen=True, slots=True)
 class OverlapStep:
-    """A file that could go down a level, with what it overlaps there. It counts `weight` times for its
-    deletes; `along` files beside it overlap nothing else and go with it."""
+    """A file that could go down a level, with what it overlaps there; `along` files beside it overlap nothing
+    else and go with it."""
 
     file: str
     size: int
@@ -106,7 +106,6 @@ class OverlapStep:
     overlap: int
     level: int
     taken: bool
-    weight: float = 1.0
     along: int = 0
 
     @property
@@ -114,12 +113,11 @@ class OverlapStep:
         """`take data-1.parquet: 12.0 MiB over 2 files of 30.1 MiB at L2 (ratio 2.51)`."""
         (size, overlap), unit = quantities.terms((self.size, self.overlap))
         below = "nothing" if not self.files else f"{_files(self.files)} of {overlap} {unit}"
-        ratio = f"{self.overlap / (self.size * self.weight):.2f}" if self.size else "0"
-        counted = f", its deletes make it count {self.weight:g} times" if self.weight > 1 else ""
+        ratio = f"{self.overlap / self.size:.2f}" if self.size else "0"
         along = f", with {_files(self.along)} beside it at no more overlap" if self.along else ""
         verdict = "take" if self.taken else "leave"
         where = f"{size} {unit} over {below} at L{self.level}"
-        return f"{verdict} {self.file}: {where} (ratio {ratio}{counted}){along}"
+        return f"{verdict} {self.file}: {where} (ratio {ratio}){along}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 Level 0 counts files against a trigger, level n bytes against base × multiplier^(n−1); the lowest has no
 target. The level with the highest score (count or bytes over target) from 1 on is compacted: all of level 0
 with what it overlaps of level 1, or one file of level n with what it overlaps of level n+1, namely the file
-that overlaps least for its size, where deletes make a file count for more; of equal ones that with the oldest
-rows. Files beside it that meet nothing else below come along. Nothing is stored but the files.
+that overlaps least for its size; of equal ones that with the oldest rows. Files beside it that meet nothing
+else below come along. Nothing is stored but the files.
 
 Options that start full compactions by time or bytes go first, as in universal compaction. Where something
 takes the top level for the result of a full compaction (changelogs of full compactions, an interval between
@@ -34,7 +34,6 @@ from tablestore.lsm.sorted_run import Levels
 
 _LIFT = "lift level 0"
 _SHOWN = 4  # candidates of a level that an explanation names
-_DELETE_WEIGHT = 2  # as RocksDB's: how much more than its bytes a file of deletes counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +50,13 @@ class _Candidate:
 
     @property
     def rank(self) -> tuple[float, int, int]:
-        counted = max(self.file.file_size, 1) * _weight(self.file)
-        return self.overlap / counted, self.file.max_sequence, self.position
+        return self.overlap / max(self.file.file_size, 1), self.file.max_sequence, self.position
 
     def meets_nothing_else(self, other: _Candidate) -> bool:
         """Whether `other` lies among the files that this one overlaps, so that taking it adds none."""
         first, end = self.overlapped.start, self.overlapped.stop
         low, high = other.overlapped.start, other.overlapped.stop
         return first <= low < end and first < high <= end
-
-
-def _weight(file: DataFileMeta) -> float:
-    """How many times its size a file counts: more where most of its rows take keys away, as merging those
-    makes the level below smaller."""
-    deletes, rows = file.delete_count or 0, max(file.row_count, 1)
-    return 1 + _DELETE_WEIGHT * max(0, 2 * deletes - rows) / rows
 
 
 def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decision:
@@ -212,7 +203,6 @@ def _steps(levels: Levels, level: int) -> tuple[OverlapStep, ...]:
             c.overlap,
             level + 1,
             i == 0,
-            round(_weight(c.file), 2),
             len(_expanded(candidates, c)) - 1 if i == 0 else 0,
         )
         for i, c in enumerate(found)
