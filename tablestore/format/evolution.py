@@ -128,7 +128,7 @@ def nulls_carry_over(before: DataType, after: DataType) -> bool:
 
 def _readable(before: DataType, after: DataType, *, explicit: bool) -> bool:
     """Whether values of `before` can be read as `after`; `explicit` casts may lose something."""
-    if before.as_nullable() == after.as_nullable():
+    if before == after or before.as_nullable() == after.as_nullable():
         return True
     if before.root != after.root or not before.is_nested:
         return casts.allowed(before, after.as_nullable(), explicit=explicit)

@@ -3,8 +3,10 @@
 Each run holds one batch ahead. The smallest last key of these batches bounds a window: every row up to it is
 in memory, so the window's rows are grouped and folded, and the batch that ended there is replaced by the next
 of its run. `shares` gives long runs long batches and short runs short ones, so that all of them end at much
-the same key and a window holds most of what is in memory. Memory is one batch a run plus one window, together
-some 100,000 rows twice, however many runs; rows of a lone run pass without copying.
+the same key and a window holds most of what is in memory; a batch that is known to be the last of its run
+bounds nothing. Neighbouring runs of one batch each, as small commits leave them, are sorted into one at the
+start, once, and not cut into windows each for itself. Memory is one batch a run plus one window, together
+some 200,000 rows twice, however many runs; rows of a lone run pass without copying.
 Keys are unique inside a run (I3): the windows depend on it. Used by reads of overlapping sections and by
 compaction.
 """
@@ -12,6 +14,8 @@ compaction.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -67,10 +71,11 @@ def windows(
     """The rows of all runs, window by window in key order: what each run has in that range of keys.
 
     `ahead`: rows of each run that are looked at together, from `shares`; equal parts of a window without it.
+    What is of several small runs may be one part: sorted by key, rows of one key in the order of the runs.
     """
     sizes = ahead or [max(1, window_rows // max(1, len(readers)))] * len(readers)
     opened = (_Cursor(reader(), keys, rows) for reader, rows in zip(readers, sizes, strict=True))
-    cursors = [c for c in opened if c.fill()]
+    cursors = _gathered([c for c in opened if c.fill()], keys)
     while cursors:
         bound = _bound(cursors)
         yield [p for c in cursors if (p := c.take(bound)) is not None]
@@ -78,9 +83,15 @@ def windows(
 
 
 def shares(rows: Sequence[int], *, window_rows: int = WINDOW_ROWS) -> list[int]:
-    """Rows a batch for runs of so many rows: each its share of a window, and no tiny batches."""
+    """Rows a batch for runs of so many rows: each its share of a window, and no tiny batches. The smallest,
+    as many as two windows hold, come whole, and with them the word that there is no more."""
     total = max(1, sum(rows))
-    return [max(_LEAST_ROWS, -(-window_rows * some // total)) for some in rows]
+    smallest = np.argsort(rows, kind="stable")
+    whole = set(smallest[np.cumsum(np.take(rows, smallest)) <= 2 * window_rows].tolist()) if rows else set()
+    return [
+        some + 1 if run in whole else max(_LEAST_ROWS, -(-window_rows * some // total))
+        for run, some in enumerate(rows)
+    ]
 
 
 class _Cursor:
@@ -88,32 +99,64 @@ class _Cursor:
 
     def __init__(self, batches: Iterator[pa.RecordBatch], keys: Sequence[DataField], ahead: int) -> None:
         self._batches, self._keys, self._ahead = _pieces(batches, ahead), keys, ahead
+        self._next: pa.RecordBatch | None = None
         self._batch: pa.RecordBatch | None = None
         self._parts: list[Component] = []
         self._at = 0
+        self.ended = False  # nothing comes after the batch in hand
 
     def fill(self) -> bool:
         """Make sure there is a row; False when the run has ended."""
         while self._batch is None or self._at == self._batch.num_rows:
-            self._batch = next(self._batches, None)
+            self._batch = self._following()
             if self._batch is None:
                 return False
             self._parts, self._at = key_columns.of_batch(self._batch, self._keys), 0
+            if self._batch.num_rows < self._ahead:  # most likely the last
+                self._next = self._following()
+                self.ended = self._next is None
         return True
+
+    def _following(self) -> pa.RecordBatch | None:
+        batch, self._next = self._next, None
+        return batch if batch is not None else next(self._batches, None)
 
     @property
     def last(self) -> Key:
         """The greatest key in memory."""
         return key_columns.key_at(self._parts, -1)
 
-    def take(self, bound: Key) -> Part | None:
-        """The rows up to `bound`, moving past them; None if there are none."""
+    def take(self, bound: Key | None) -> Part | None:
+        """The rows up to `bound` (None: all), moving past them; None if there are none."""
         assert self._batch is not None
-        start, stop = self._at, key_columns.rows_up_to(self._parts, bound, self._at)
+        start, stop = self._at, self._batch.num_rows
+        if bound is not None:
+            stop = key_columns.rows_up_to(self._parts, bound, start)
         self._at = stop
         if start == stop:
             return None
         return self._batch.slice(start, stop - start), key_columns.sliced(self._parts, start, stop)
+
+
+def _gathered(cursors: Sequence[_Cursor], keys: Sequence[DataField]) -> list[_Cursor]:
+    """The cursors, but neighbours that hold all of their runs as one; if all do there is but one window."""
+    if all(c.ended for c in cursors):
+        return list(cursors)
+    found: list[_Cursor] = []
+    for ended, neighbours in groupby(cursors, key=attrgetter("ended")):
+        some = list(neighbours)
+        found += [_together([c.take(None) for c in some], keys)] if ended and len(some) > 1 else some
+    return found
+
+
+def _together(parts: Sequence[Part | None], keys: Sequence[DataField]) -> _Cursor:
+    """A cursor over the rows of several runs: each key's stay in the order of the runs."""
+    held = [p for p in parts if p is not None]
+    rows = joined([batch for batch, _ in held])
+    order = np.argsort(key_columns.codes(key_columns.concatenated([p for _, p in held])), kind="stable")
+    cursor = _Cursor(iter([take(rows, order)]), keys, rows.num_rows + 1)
+    cursor.fill()
+    return cursor
 
 
 def _pieces(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
@@ -122,18 +165,18 @@ def _pieces(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordB
             yield batch.slice(start, rows)
 
 
-def _bound(cursors: Sequence[_Cursor]) -> Key:
-    bound = cursors[0].last
-    for cursor in cursors[1:]:
-        last = cursor.last
-        if key_columns.less(last, bound):
-            bound = last
+def _bound(cursors: Sequence[_Cursor]) -> Key | None:
+    """The key up to which all rows are in memory; None: there are no others."""
+    bound: Key | None = None
+    for cursor in cursors:
+        if not cursor.ended and (bound is None or key_columns.less(cursor.last, bound)):
+            bound = cursor.last
     return bound
 
 
 def _fold(parts: Sequence[Part], function: MergeFunction, keep_retracts: bool) -> pa.RecordBatch:
     """One window's rows folded."""
-    if len(parts) == 1:
+    if len(parts) == 1 and key_columns.strictly_increasing(parts[0][1]):
         rows = parts[0][0]
         return rows if keep_retracts else without_retracts(rows)
     rows = joined([batch for batch, _ in parts])

@@ -44,16 +44,43 @@ def readers_of(runs, fields, batch_rows):
 
 
 @settings(max_examples=300)
-@given(sorted_runs(), st.integers(1, 13), st.integers(1, 60), st.booleans())
-def test_merge_equals_a_dict_for_every_window(case, batch_rows, window_rows, keep_retracts):
+@given(sorted_runs(), st.integers(1, 13), st.integers(1, 60), st.booleans(), st.booleans())
+def test_merge_equals_a_dict_for_every_window(case, batch_rows, window_rows, keep_retracts, shared):
     fields, runs = case
     readers = readers_of(runs, fields, batch_rows)
-    found = merge(readers, fields, Deduplicate(), keep_retracts=keep_retracts, window_rows=window_rows)
+    options = {"keep_retracts": keep_retracts, "window_rows": window_rows}
+    if shared:  # least rows do not count here: small runs come whole, the others in tiny batches
+        whole = set(ended_first(runs, window_rows))
+        options["ahead"] = [len(r) + 1 if i in whole else 1 + i for i, r in enumerate(runs)]
+    found = merge(readers, fields, Deduplicate(), **options)
     rows = rows_of(found, fields)
     wanted = merged_model([r for run in runs for r in run], fields).values()
     model = [r for r in wanted if keep_retracts or r[1] in (rowkind.INSERT, rowkind.UPDATE_AFTER)]
     reread = rows_of([kv_batch(model, fields)], fields)  # floats narrow as columns do
     assert same(rows, reread)
+
+
+def ended_first(runs, rows):
+    """The smallest runs, as many as have so many rows together."""
+    total = 0
+    for i in sorted(range(len(runs)), key=lambda i: len(runs[i])):
+        total += len(runs[i])
+        if total > rows:
+            return
+        yield i
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_rows_with_one_sequence_number_are_decided_by_the_order_of_runs(data):
+    runs = data.draw(
+        st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=25, unique=True), min_size=2, max_size=6)
+    )
+    rows = [[(5, 0, k, f"run {i}") for k in sorted(keys)] for i, keys in enumerate(runs)]
+    ahead = [data.draw(st.sampled_from([1, 3, len(r), len(r) + 1])) for r in rows]
+    found = rows_of(merge(readers_of(rows, KEYS, 100), KEYS, Deduplicate(), ahead=ahead), KEYS)
+    newest = {k: f"run {i}" for i, keys in enumerate(runs) for k in keys}
+    assert found == [(5, 0, k, newest[k]) for k in sorted(newest)]
 
 
 def run_of(*rows: Row):
@@ -94,6 +121,19 @@ def test_one_run_passes_through_without_copying():
     batch = kv_batch([(i, 0, i, "v") for i in range(10)], KEYS)
     (found,) = merge([lambda: iter([batch])], KEYS, Deduplicate())
     assert found.column("v").buffers()[2].address == batch.column("v").buffers()[2].address
+
+
+def test_small_runs_beside_a_long_one_are_one_part_of_each_window(monkeypatch):
+    long = [(1, 0, k, "long") for k in range(0, 400)]
+    small = [[(2 + i, 0, k, f"small {i}") for k in range(i, 400, 40)] for i in range(8)]
+    seen = []
+    fold = merge_reader._fold
+    monkeypatch.setattr(merge_reader, "_fold", lambda parts, *a: seen.append(len(parts)) or fold(parts, *a))
+    ahead = [50, *(len(s) + 1 for s in small)]
+    found = rows_of(merge(readers_of([long, *small], KEYS, 50), KEYS, Deduplicate(), ahead=ahead), KEYS)
+    newest = {r[2]: r for run in (long, *small) for r in run}
+    assert found == [newest[k] for k in sorted(newest)]
+    assert set(seen) == {2}
 
 
 def test_no_runs_give_nothing():
@@ -141,12 +181,15 @@ def test_rows_without_a_take_keep_their_types():
     assert isinstance(found, pa.RecordBatch)
 
 
-def test_long_runs_read_long_batches_and_many_runs_stay_within_a_window():
-    assert merge_reader.shares([900_000, 90_000, 10_000], window_rows=100_000) == [90_000, 9_000, 1_024]
-    assert merge_reader.shares([5, 5]) == [32_768, 32_768]
+def test_long_runs_read_long_batches_and_many_runs_stay_within_three_windows():
+    assert merge_reader.shares([900_000, 90_000, 10_000], window_rows=50_000) == [45_000, 90_001, 10_001]
+    assert merge_reader.shares([900_000, 90_000, 10_000], window_rows=40_000) == [36_000, 3_600, 10_001]
+    assert merge_reader.shares([900_000, 900_000, 200_000], window_rows=10_000) == [4_500, 4_500, 1_024]
+    assert merge_reader.shares([5, 5]) == [6, 6]
     assert merge_reader.shares([]) == []
     for runs in (2, 20, 200):
-        assert sum(merge_reader.shares([1_000_000] * runs)) <= merge_reader.WINDOW_ROWS + 1_024 * runs
+        for rows in (100, 10_000, 1_000_000):
+            assert sum(merge_reader.shares([rows] * runs)) <= 3 * merge_reader.WINDOW_ROWS + 1_024 * runs
 
 
 def test_shares_of_any_size_change_no_rows():
