@@ -65,7 +65,7 @@ from tablestore.table.advise import advise_buckets
 from tablestore.table.catalog import Lake, connect
 from tablestore.table.catalog import open_table as open
 from tablestore.table.engine import compact_bucket, spark_engine
-from tablestore.table.merging import merging
+from tablestore.table.merging import merging, merging_events
 from tablestore.table.scan import Scan
 from tablestore.table.table import Table
 from tablestore.write.commit import Committed
@@ -132,6 +132,7 @@ __all__ = [
     "default",
     "drop",
     "merging",
+    "merging_events",
     "move",
     "not_null",
     "nullable",

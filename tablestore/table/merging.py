@@ -1,4 +1,5 @@
-"""`ts.merging`: runs given as Arrow tables through a merge engine, step by step, with no table on disk.
+"""`ts.merging`: runs given as Arrow tables through a merge engine, step by step, with no table on disk;
+`ts.merging_events`: single rows, one after another, and the state after each.
 
 The runs become what a writer would have flushed: conformed to one schema, numbered from the oldest run on,
 sorted by key. For pictures and lessons; memory is the runs.
@@ -20,11 +21,11 @@ from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.types.arrow_types import DataField, from_arrow
 from tablestore.lsm import keys as key_columns
 from tablestore.lsm.merge.validate import validate
-from tablestore.lsm.merging import Merging, Run, merged_steps
+from tablestore.lsm.merging import Merging, Run, event_steps, merged_steps
 from tablestore.options import TableOptions, as_text, current_names, refuse_near_misses
 from tablestore.write.conform import as_batches, conform
 
-MOST_ROWS = 100_000
+MOST_ROWS, MOST_EVENTS = 100_000, 1_000
 ROW_KIND = "rowkind"
 
 
@@ -48,13 +49,10 @@ def merging(
     >>> ts.merging([newer, older], primary_key="k").rows.to_pylist()
     [{'k': 1, 'v': 'b'}, {'k': 2, 'v': 'c'}]
     """
-    keys = (primary_key,) if isinstance(primary_key, str) else tuple(primary_key)
     given = [_table(run) for run in runs]
     if not given:
         raise InvalidRequest("merging([]): give at least one run, newest first")
-    schema = _schema(given, keys, {**as_text(options), "merge-engine": engine})
-    parsed = TableOptions.parse(schema.options)
-    validate(schema, parsed)
+    schema, parsed = _engine(given, engine, primary_key, options)
     if sum(run.num_rows for run in given) > MOST_ROWS:
         raise InvalidRequest(
             f"merging takes {MOST_ROWS:,} rows at most: write them to a table and look there"
@@ -64,6 +62,56 @@ def merging(
         named.append(Run(f"L0 #{age + 1}", 0, _kv(run, schema, next_number, len(given) - age), age + 1))
         next_number += run.num_rows
     return merged_steps(named[::-1], schema, parsed, limit=limit, drops_deletes=drops_deletes)
+
+
+def merging_events(
+    events: Any,
+    engine: str = "deduplicate",
+    *,
+    primary_key: Sequence[str] | str,
+    options: Mapping[str, Any] | None = None,
+    last: int | None = None,
+) -> Merging:
+    """Rows fed to a merge engine one at a time, the oldest first: a step an event, with the state of its key
+    after it (`states`), what each row so far is to it, and why.
+
+    A column `rowkind` ("+I", "-U", "+U", "-D"; NULL is "+I") says what an event is. The states are those of
+    readers while nothing has been compacted; a key with one row has that row, unmerged; an event that is
+    refused changes nothing. `last`: the steps of the last events only. Raises as `merging` does.
+
+    >>> events = [{"k": 1, "n": 4}, {"k": 1, "n": 6}, {"k": 1, "n": 4, "rowkind": "-D"}]
+    >>> sums = {"fields.n.aggregate-function": "sum"}
+    >>> played = ts.merging_events(events, "aggregation", primary_key="k", options=sums)
+    >>> played.states["n"].to_pylist()
+    [4, 10, 6]
+    """
+    given = _table(events)
+    if not 0 < given.num_rows <= MOST_EVENTS:
+        raise InvalidRequest(
+            f"merging_events takes 1 to {MOST_EVENTS:,} rows, oldest first, not {given.num_rows:,}"
+        )
+    if last is not None and (isinstance(last, bool) or not isinstance(last, int) or last < 1):
+        raise InvalidRequest(f"last {last!r} must be a number of events, 1 or more")
+    if ROW_KIND in given.column_names:
+        at = given.column_names.index(ROW_KIND)
+        given = given.set_column(at, ROW_KIND, pc.fill_null(given[ROW_KIND].cast(pa.string()), "+I"))
+    schema, parsed = _engine([given], engine, primary_key, options)
+    runs = [Run(f"event {n + 1}", 0, _kv(given.slice(n, 1), schema, n, n + 1)) for n in range(given.num_rows)]
+    return event_steps(runs[::-1], schema, parsed, last=last)
+
+
+def _engine(
+    runs: Sequence[pa.Table],
+    engine: str,
+    primary_key: Sequence[str] | str,
+    options: Mapping[str, Any] | None,
+) -> tuple[TableSchema, TableOptions]:
+    """The schema and the options of a table of these rows; raises for options that do not fit."""
+    keys = (primary_key,) if isinstance(primary_key, str) else tuple(primary_key)
+    schema = _schema(runs, keys, {**as_text(options), "merge-engine": engine})
+    parsed = TableOptions.parse(schema.options)
+    validate(schema, parsed)
+    return schema, parsed
 
 
 def _table(run: Any) -> pa.Table:

@@ -164,3 +164,67 @@ def test_empty_runs_and_a_limit() -> None:
     found = ts.merging([OLD, MIDDLE], primary_key="k", limit=2)
     assert len(found) == 2
     assert found.output_rows["k"].to_pylist() == [1, 2]
+
+
+EVENTS = [
+    {"k": 1, "n": 4, "best": 90},
+    {"k": 2, "n": 1, "best": 3},
+    {"k": 1, "n": 6, "best": 70},
+    {"k": 1, "n": 4, "best": 90, "rowkind": "-D"},
+    {"k": 2, "n": 1, "best": 3, "rowkind": "-D"},
+    {"k": 1, "n": None, "best": 100},
+]
+SUMS = {"fields.n.aggregate-function": "sum", "fields.best.aggregate-function": "max"}
+IGNORED = {**SUMS, "fields.best.ignore-retract": "true"}
+LATE_COUNTS = {"fields.best.sequence-group": "n", "fields.n.aggregate-function": "sum"}
+
+
+@pytest.mark.parametrize(
+    ("engine", "options"),
+    [
+        ("deduplicate", {}),
+        ("first-row", {"ignore-delete": "true"}),
+        ("partial-update", {"partial-update.remove-record-on-delete": "true"}),
+        ("partial-update", LATE_COUNTS),
+        ("aggregation", IGNORED),
+        ("aggregation", {**SUMS, "aggregation.remove-record-on-delete": "true"}),
+    ],
+)
+def test_states_after_each_event_are_what_a_reader_of_a_table_sees(tmp_path, engine: str, options) -> None:
+    played = ts.merging_events(EVENTS, engine, primary_key="k", options=options)
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t",
+        schema={"k": ts.BIGINT, "n": ts.BIGINT, "best": ts.BIGINT},
+        primary_key=["k"],
+        options={"merge-engine": engine, "bucket": "1", "write-only": "true", **options},
+    )
+    for event, state in zip(EVENTS, played.states.to_pylist(), strict=True):
+        table.write([{"rowkind": "+I", **event}], row_kind_column="rowkind")
+        if engine == "first-row":  # level 0 is not read
+            table.with_options({"write-only": "false"}).compact(full=True)
+        rows = table.refresh().scan(where=ts.col("k") == event["k"]).to_arrow().to_pylist()
+        assert [{n: state[n] for n in ("k", "n", "best")}] * (state["k"] is not None) == rows, event
+
+
+def test_an_event_that_is_refused_changes_nothing() -> None:
+    played = ts.merging_events(EVENTS, "aggregation", primary_key="k", options=SUMS)
+    assert fates(played) == ["kept", "kept", "kept", "refused", "refused", "kept"]
+    assert "ignore-retract" in played.states["why"][3].as_py()
+    assert played.states["n"].to_pylist() == [4, 1, 10, None, None, 10]
+    assert played.states["best"][5].as_py() == 100
+
+
+def test_the_last_events_alone_have_the_states_of_all() -> None:
+    whole = ts.merging_events(EVENTS, "aggregation", primary_key="k", options=IGNORED)
+    some = ts.merging_events(EVENTS, "aggregation", primary_key="k", options=IGNORED, last=2)
+    assert some.states.drop_columns("step").equals(whole.states.slice(4).drop_columns("step"))
+    assert (len(some), some.runs.num_rows, some.by_event) == (2, 6, True)
+
+
+@pytest.mark.parametrize(
+    ("events", "asked", "says"),
+    [([], {}, "1 to 1,000 rows"), (EVENTS, {"last": 0}, "last 0"), (EVENTS, {"last": True}, "last True")],
+)
+def test_events_that_cannot_be_played_are_refused(events, asked, says: str) -> None:
+    with pytest.raises(InvalidRequest, match=says):
+        ts.merging_events(events, primary_key="k", **asked)

@@ -265,3 +265,34 @@ def test_columns_of_the_partition_are_left_to_the_title(tmp_path):
     model = merge_model(table.inspect.merging(partition="day=mon"))
     assert (model.key_names, [step.key for step in model.steps]) == (("id",), ["1", "2"])
     assert "day=mon" in model.place
+
+
+def test_events_are_fed_one_by_one_and_each_state_is_shown() -> None:
+    sums = {"fields.n.aggregate-function": "sum"}
+    events = [{"k": 1, "n": 4}, {"k": 2, "n": 1}, {"k": 1, "n": 6}]
+    view = widgets.MergeView.of_events(events, "aggregation", primary_key="k", options={"aggregation": sums})
+    assert [step.values["n"] for step in view.model.steps] == ["4", "1", "10"]
+    assert "3 events" in view.words(width=1040)["subtitle"]
+    view.feed({"k": 1, "n": 4, "rowkind": "-D"})
+    assert view.cursor == 3
+    assert "4 + 6 − 4 = 6" in view.text()
+    assert "event 4 −D" in view.text()
+    view.cursor = 2
+    assert "Key of the next event: 1." in view.to_svg()
+    view.engine = "deduplicate"
+    assert (view.cursor, view.model.steps[3].fate) == (2, "dropped")
+    assert view.code == "ts.merging_events(events, 'deduplicate', primary_key=['k'])"
+    for number in range(20):
+        view.feed({"k": 1, "n": number})
+    assert len(view.model.steps) == 10
+    assert view.model.steps[-1].values["n"] == "19"
+
+
+def test_an_event_that_does_not_fit_is_not_fed() -> None:
+    view = widgets.MergeView.of_events([{"k": 1, "n": 4}], primary_key="k")
+    with pytest.raises(ts.TablestoreError):
+        view.feed({"k": 1, "n": 5, "rowkind": "??"})
+    assert len(view.model.steps) == 1
+    assert len(view.feed({"k": 1, "n": 5}).model.steps) == 2
+    with pytest.raises(ts.InvalidRequest, match="of_events"):
+        fruit().feed({"k": 1})

@@ -375,15 +375,15 @@ def _why(model: MergeModel, cursor: int, left: float, y: float, width: float) ->
     lines = 2 if width >= NARROW else 3
     height = y + lines * WHY + 2
     if cursor < 0:
-        runs = fmt.plural(len(model.runs), "run")
-        said = (
-            f"Nothing is merged yet: {runs} hold {fmt.plural(len(model.steps), 'key')}. Step with → or play."
-        )
+        runs, keys = fmt.plural(len(model.runs), "run"), fmt.plural(len(model.steps), "key")
+        held = fmt.plural(len(model.steps), "event") if model.events else f"{runs} hold {keys}"
+        said = f"Nothing is merged yet: {held}. Step with → or play."
         return text(left, y, said), height
     step = model.steps[cursor]
     lead = f"key {fit(fmt.key(step.key), 160, weight=600)}"
     following = model.steps[cursor + 1].key if cursor + 1 < len(model.steps) else ""
-    said = step.why + (f" Next smallest key: {fmt.key(following)}." if following else "")
+    after = "Key of the next event" if model.events else "Next smallest key"
+    said = step.why + (f" {after}: {fmt.key(following)}." if following else "")
     rows = wrap(said, width - left - MARGIN, lines=lines)
     parts = [text(MARGIN, y, fit(lead, left - MARGIN - 8, weight=600), fill="ink", weight=600)]
     parts += [text(left, y + at * WHY, row, fill="ink") for at, row in enumerate(rows)]

@@ -110,6 +110,8 @@ class MergeModel:
     unread: str = ""
     more: bool = False
     num_levels: int = 6
+    events: bool = False
+    """Whether runs are single rows fed one by one: then a step is an event, not a key."""
 
     @property
     def computes(self) -> bool:
@@ -156,6 +158,7 @@ def merge_model(found: Merging) -> MergeModel:
         unread=getattr(place, "unread", ""),
         more=bool(getattr(place, "more", False)),
         num_levels=max(deepest + 1, 6),
+        events=getattr(found, "by_event", False),
     )
 
 

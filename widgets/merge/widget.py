@@ -36,9 +36,12 @@ class Merges(Protocol):
 
 class MergeView(View):
     """How the runs of one bucket of a table become one row a key; `where` names key columns, as a predicate
-    or as SQL text. `MergeView.of(runs, …)` takes Arrow tables."""
+    or as SQL text. `MergeView.of(runs, …)` takes Arrow tables, `MergeView.of_events(events, …)` rows one by
+    one."""
 
     _esm = module("merge/view.js", "renderMerge")
+    _events: list[dict[str, Any]] | None = None
+    _key: Sequence[str] | str = ()
     links = (*LINKED, "selected")
     cursor = traitlets.Int(-1).tag(sync=True)
     mode = traitlets.Enum(["keys", "columns"], "keys").tag(sync=True)
@@ -90,6 +93,54 @@ class MergeView(View):
         made._begin()
         return made
 
+    @classmethod
+    def of_events(
+        cls,
+        events: Sequence[Mapping[str, Any]],
+        engine: str = "deduplicate",
+        *,
+        primary_key: Sequence[str] | str,
+        options: Options | None = None,
+        columns: Sequence[str] = (),
+        title: str = "",
+    ) -> Self:
+        """Rows fed one at a time, the oldest first, their `rowkind` among their columns: `cursor` steps from
+        event to event, and the output is the state of its key after it. `feed` gives more."""
+        made = cls.__new__(cls)
+        made._events = [dict(event) for event in events]
+        made._where, made._key = None, primary_key
+        made._settings(made._of_events(dict(options or {})), own=engine, title=title, inspect=None)
+        View.__init__(made, engine=engine, columns=tuple(columns))
+        made._begin()
+        return made
+
+    def feed(self, *events: Mapping[str, Any]) -> Self:
+        """More events, the state after the last of them in view. Raises InvalidRequest where the view is not
+        one of events, and what `ts.merging_events` raises; then nothing was fed."""
+        if self._events is None:
+            raise ts.InvalidRequest("this view is of runs: MergeView.of_events(events, …) takes events")
+        known = list(self._events)
+        self._events += [dict(event) for event in events]
+        try:
+            self._merges(engine=self.engine, snapshot=None, opened="", between=None)
+        except ts.TablestoreError:
+            self._events = known
+            raise
+        self._stepped = False
+        return self.refresh()
+
+    def _of_events(self, options: dict[str, Any]) -> Merges:
+        """The last events of this view, as they are."""
+
+        def merges(
+            *, engine: str, snapshot: int | None, opened: str, between: tuple[float, float] | None
+        ) -> Merging:
+            chosen = _of_engine(options, engine)
+            events = self._events
+            return ts.merging_events(events, engine, primary_key=self._key, options=chosen, last=KEYS)
+
+        return merges
+
     def _settings(self, merges: Merges, *, own: str, title: str, inspect: object) -> None:
         self._merges, self._own, self._title, self._inspect = merges, own, title, inspect
         self._found: Merging | None = None
@@ -119,7 +170,8 @@ class MergeView(View):
     def code(self) -> str:
         """The call that gives what is shown."""
         if self._inspect is None:
-            return f"ts.merging(runs, {self.engine!r}, primary_key={list(self._model.key_names)!r})"
+            call = "merging(runs" if self._events is None else "merging_events(events"
+            return f"ts.{call}, {self.engine!r}, primary_key={list(self._model.key_names)!r})"
         asked = [str(self.snapshot)] if self.snapshot is not None else []
         partition, _, bucket = self.opened.rpartition("/")
         asked += [f"partition={partition!r}"] if partition else []
@@ -163,7 +215,7 @@ class MergeView(View):
         last = len(keys) - 1
         if not self._stepped:
             self.cursor = last
-        elif self.cursor >= 0:
+        elif self.cursor >= 0 and keys[self.cursor : self.cursor + 1] != [held]:
             self.cursor = keys.index(held) if held in keys else min(self.cursor, last)
         self.redraw()
 
@@ -233,7 +285,8 @@ class MergeView(View):
     def words(self, *, width: float) -> dict[str, Any]:
         """Title, place, engines and columns to choose from."""
         model = self._model
-        parts = [self._title, model.place, fmt.plural(len(model.runs) + model.hidden_runs, "run")]
+        what = "event" if model.events else "run"
+        parts = [self._title, model.place, fmt.plural(len(model.runs) + model.hidden_runs, what)]
         parts += [f"{len(model.runs)} drawn"] if model.hidden_runs else []
         parts += [f"as if {self.engine}"] if self.engine != self._own and self._inspect is not None else []
         names = tuple(str(name) for name in self.columns)
@@ -311,10 +364,15 @@ def _of_runs(
     def merges(
         *, engine: str, snapshot: int | None, opened: str, between: tuple[float, float] | None
     ) -> Merging:
-        by_engine = any(isinstance(value, Mapping) for value in options.values())
-        chosen = options.get(engine, {}) if by_engine else options
+        chosen = _of_engine(options, engine)
         return ts.merging(
             runs, engine, primary_key=primary_key, options=chosen, limit=KEYS, drops_deletes=drops_deletes
         )
 
     return merges
+
+
+def _of_engine(options: dict[str, Any], engine: str) -> Options:
+    """The options of one engine, where they are given by engine."""
+    by_engine = any(isinstance(value, Mapping) for value in options.values())
+    return options.get(engine, {}) if by_engine else options

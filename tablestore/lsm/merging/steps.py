@@ -9,7 +9,7 @@ reader sees it; else it is kept. Pure; for windows of a few keys: a step costs a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -93,7 +93,8 @@ class Merging:
     `runs` newest first. `inputs`: a row for each (step, run) that has the key, its values at the same place
     of `input_rows`; `cells`: what that row was to each column. `outputs`: one row a step with its fate (kept,
     dropped, refused) and `why`, its values in `output_rows` (NULL where there is none); `columns`: for each
-    step and column the run the value is of (NULL: of none or several), `how` and `why`.
+    step and column the run the value is of (NULL: of none or several), `how` and `why`. `by_event`: runs are
+    single rows, and a step is the state of a key after one of them.
     """
 
     engine: str
@@ -110,13 +111,27 @@ class Merging:
     output: str = ""
     drops_deletes: bool = True
     place: Place = Place()
+    by_event: bool = False
 
     @property
     def rows(self) -> pa.Table:
         """The rows that are there after the merge."""
+        return self.output_rows.filter(self._there)
+
+    @property
+    def _there(self) -> pa.ChunkedArray:
         kept = pc.equal(self.outputs["fate"], KEPT)
-        there = pc.is_in(self.outputs["row_kind"], pa.array(["+I", "+U"]))
-        return self.output_rows.filter(pc.and_(kept, there))
+        return pc.and_(kept, pc.is_in(self.outputs["row_kind"], pa.array(["+I", "+U"])))
+
+    @property
+    def states(self) -> pa.Table:
+        """One row a step: its fate and why, and the row that is there after it, NULL if there is none."""
+        gone = pc.invert(self._there).to_numpy()
+        index = pa.array(np.arange(len(gone)), mask=gone)
+        columns = [column.take(index) for column in self.output_rows.columns]
+        told = self.outputs.select(["step", "fate", "why"])
+        names = [f"{n}_" if n in told.column_names else n for n in self.output_rows.column_names]
+        return pa.table([*told.columns, *columns], [*told.column_names, *names])
 
     def __len__(self) -> int:
         return self.outputs.num_rows
@@ -146,6 +161,27 @@ def merged_steps(
         for number, code in enumerate(wanted)
     ]
     return _assembled(made, runs, schema, options, function, drops_deletes, output, place)
+
+
+def event_steps(
+    events: Sequence[Run], schema: TableSchema, options: TableOptions, *, last: int | None = None
+) -> Merging:
+    """The state of a key after each of these events (newest first, one row each): a step an event, the merge
+    of all rows its key has had so far. What is refused changes nothing. `last`: the steps of the last events
+    only."""
+    function = merge_function(schema, options)
+    rows, run_of = _old_to_new(events, schema)
+    codes = key_columns.codes(key_columns.of_batch(rows, schema.key_fields))
+    taken = np.ones(len(codes), dtype=bool)
+    first = 0 if last is None else max(0, len(codes) - last)
+    made = []
+    for n in range(len(codes)):
+        places = np.flatnonzero((codes[: n + 1] == codes[n]) & taken[: n + 1])
+        step = _step(n - first, places, rows, run_of, events, function, (True, ""))
+        taken[n] = step.fate != REFUSED
+        made.append(step)
+    found = _assembled(made[first:], events, schema, options, function, True, "", Place())
+    return replace(found, by_event=True)
 
 
 def _old_to_new(runs: Sequence[Run], schema: TableSchema) -> tuple[pa.RecordBatch, np.ndarray]:
