@@ -91,17 +91,18 @@ def compact(
 ) -> tuple[Committed, list[CommitMessage]]:
     """Give the waiting rows their buckets, in one commit; what was committed."""
     messages: list[CommitMessage] = []
+    placed: Waiting = defaultdict(list)
     try:
         for total in sorted(set(buckets.values())):
             some = {p: f for p, f in files.items() if buckets[p] == total}
-            messages += _placed(store, some, total, pool)
+            messages += _placed(store, some, total, pool, placed)
     except BaseException:
         discard(store, messages)
         raise
     for partition, decision in decisions(files, buckets):
         record = planned(decision, strategy=POSTPONED, bucket=POSTPONE_BUCKET)
         some = tuple(files[partition])
-        record = completed(record, before=some, after=(), millis=None)
+        record = completed(record, before=some, after=placed[partition], millis=None)
         messages.append(
             CommitMessage(
                 partition,
@@ -115,8 +116,11 @@ def compact(
         return Committer(store).commit(messages, CommitRequest(store.env.uuid())), messages
 
 
-def _placed(store: Store, files: Waiting, total: int, pool: MemoryPool) -> list[CommitMessage]:
-    """The messages of writers of `total` buckets that were given the waiting rows."""
+def _placed(
+    store: Store, files: Waiting, total: int, pool: MemoryPool, placed: Waiting
+) -> list[CommitMessage]:
+    """The messages of writers of `total` buckets that were given the waiting rows; `placed` gets the files
+    that these wrote, before anything was merged with what is there."""
     fixed = store.with_schema(store.schema.with_options({"bucket": str(total), "lookup-wait": "true"}))
     target = TableWrite(fixed, pool=pool, compact=True)
     try:
@@ -128,6 +132,7 @@ def _placed(store: Store, files: Waiting, total: int, pool: MemoryPool) -> list[
         raise
     found = []
     for message in prepared:
+        placed[message.partition] += message.new_files
         one, dropped = as_compaction(message)
         for file in dropped:
             store.io.delete(store.file_path(message.partition, message.bucket, file))

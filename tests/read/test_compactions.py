@@ -131,8 +131,10 @@ def test_postponed_rows_keep_why_they_moved(tmp_path):
     table = make(tmp_path, bucket=-2)
     put(table)
     table.compact()
-    rows = told(table, "strategy", "rule", "bucket")
-    assert ("postponed", "postponed", -2) in rows
+    rows = told(table, "strategy", "rule", "bucket", "bytes_written", "rows_out")
+    placed = table.inspect.files()
+    moved = (sum(placed["file_size_in_bytes"].to_pylist()), sum(placed["record_count"].to_pylist()))
+    assert ("postponed", "postponed", -2, *moved) in rows
 
 
 def test_expired_snapshots_leave_what_they_did(tmp_path):
