@@ -237,6 +237,31 @@ assert "ignore-retract" in refused.model.steps[0].why
 print(refused.model.steps[0].why)
 
 # %% [markdown]
+# ## Row by row
+#
+# You can feed an engine one row after another and look at the state after each. Step back through the
+# events with ←; feed your own in the next cell.
+
+# %%
+played = widgets.MergeView.of_events(
+    [
+        {"product": 1, "sold": 9, "best": 80},
+        {"product": 1, "sold": 4, "best": 90},
+        {"product": 1, "sold": 4, "best": 90, "rowkind": "-D"},
+    ],
+    "aggregation",
+    primary_key="product",
+    options={"aggregation": adding},
+)
+assert [step.values["sold"] for step in played.model.steps] == ["9", "13", "9"]
+played
+
+# %%
+played.feed({"product": 1, "sold": 6, "best": 70})
+assert played.model.steps[-1].values == {"sold": "15", "best": "90"}
+print(played.text())
+
+# %% [markdown]
 # ## A real table
 #
 # The engine is an option of the table. Every writer, compaction and reader then merges by it.
