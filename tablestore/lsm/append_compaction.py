@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm import quantities
@@ -30,6 +31,7 @@ class AppendCompaction:
     min_files: int
     open_cost: int
     delete_ratio: float = 0.2
+    most_files: int = 100_000
     deleted: Mapping[str, int] = field(default_factory=dict)
     vectors: Mapping[str, str] = field(default_factory=dict)
 
@@ -49,6 +51,7 @@ class AppendCompaction:
             max(options.compaction_min_files, 2),
             options.split_open_bytes,
             options.compaction_delete_ratio,
+            max(options.compaction_most_files, 2),
             deleted or {},
             vectors or {},
         )
@@ -99,10 +102,12 @@ def full(files: Iterable[DataFileMeta], options: AppendCompaction) -> Decision:
 
 def pack(files: Iterable[DataFileMeta], options: AppendCompaction, *, all_small: bool) -> list[Decision]:
     """Portions of a partition without buckets; with `all_small` what is left over too, if it is two files.
+    At most `most_files` are looked at, the oldest first.
 
     Files whose deletion vectors lie in one index file stay together: that file is rewritten once.
     """
-    chosen = [f for f in files if options.is_small(f) or (all_small and _marked(f, options))]
+    worth = (f for f in in_order(files) if options.is_small(f) or (all_small and _marked(f, options)))
+    chosen = list(islice(worth, options.most_files))
     groups: dict[str, list[DataFileMeta]] = {}
     for file in chosen:
         if file.file_name in options.vectors:

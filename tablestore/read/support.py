@@ -32,6 +32,10 @@ def require_readable(
         raise Unsupported("chain-table.enabled = true", "its rows lie in several branches")
     if schema.options.get("type", "table").lower() not in ("table", "materialized-table"):
         raise Unsupported(f"tables of type = {schema.options['type']}")
+    if options.sequence_by_snapshot and schema.primary_keys:
+        raise Unsupported(
+            "sequence.snapshot-ordering = true", "rows are ordered by their sequence numbers here"
+        )
     require_counts(schema)
     if options.file_format not in FORMATS:
         raise Unsupported(f"file.format {options.file_format!r}")

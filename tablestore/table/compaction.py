@@ -136,7 +136,7 @@ def compact(
     buckets are given theirs first; `pool` is the memory for that. `tell` hears of progress, in bytes.
     `at`: a dry run over the files of that snapshot, at its time."""
     assert at is None or dry_run, "the past is read-only"
-    require_writable(store.schema, store.options)
+    _require_compactable(store)
     choice = BucketChoice.of(store, partition, bucket, where)
     if BucketMode.of(store.schema, store.options) is BucketMode.POSTPONE:
         done = _postponed(store, choice, dry_run, pool, at or store.snapshots.latest())
@@ -171,6 +171,14 @@ def compact(
         committed = Committer(store).commit(messages, request) if messages else Committed()
     progress.end()
     return _finished(picks, committed, messages)
+
+
+def _require_compactable(store: Store) -> None:
+    """Raise Unsupported for what this version does not compact."""
+    require_writable(store.schema, store.options)
+    if store.options.compaction_skips_expired and store.options.partition_expiration_ms is not None:
+        why = "partitions do not expire here: set it to false, and choose some with where="
+        raise Unsupported("compaction.skip-expired-partitions = true", why)
 
 
 def _bytes(bucket: CommitMessage) -> int:
@@ -337,7 +345,7 @@ def tasks(
     where: Predicate | None = None,
 ) -> list[bytes]:
     """Tasks for `run_task`, one for each chosen bucket in which something would happen, largest first."""
-    require_writable(store.schema, store.options)
+    _require_compactable(store)
     if BucketMode.of(store.schema, store.options) is BucketMode.POSTPONE:
         raise Unsupported("compaction of postponed buckets by an engine's tasks", "use Table.compact")
     found, seen = [], store.snapshots.latest_id() or 0

@@ -19,6 +19,7 @@ _NEVER_WRITTEN = (
     "chain-table.enabled",
     "pk-clustering-override",
     "clustering.incremental",
+    "sequence.snapshot-ordering",
 )
 _TYPES = ("table", "materialized-table")
 _CLUSTERED = ("clustering.columns", "sink.clustering.by-columns")

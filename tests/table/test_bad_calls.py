@@ -122,6 +122,7 @@ def test_what_is_no_schema(lake: ts.Lake, schema: Any, text: str) -> None:
         {"pk-clustering-override": True},
         {"chain-table.enabled": True},
         {"data-evolution.enabled": True},
+        {"sequence.snapshot-ordering": True},
     ],
 )
 def test_kinds_of_tables_that_are_out_are_refused_by_name(lake: ts.Lake, options: dict[str, Any]) -> None:
@@ -134,10 +135,21 @@ def test_kinds_of_tables_that_are_out_are_refused_by_name(lake: ts.Lake, options
 def test_a_chain_table_of_others_is_not_read_as_if_it_were_one_table(lake: ts.Lake) -> None:
     table = lake.create_table("t", schema={"a": ts.INT}, primary_key=["a"])
     table.write({"a": [1]})
-    chained = table.store.schema.with_options({"chain-table.enabled": "true"})
-    store = table.store.with_schema(chained)
-    with pytest.raises(Unsupported, match=r"chain-table\.enabled"):
-        ts.Table(store, "t").scan().to_arrow()
+    for key in ("chain-table.enabled", "sequence.snapshot-ordering"):
+        store = table.store.with_schema(table.store.schema.with_options({key: "true"}))
+        with pytest.raises(Unsupported, match=re.escape(key)):
+            ts.Table(store, "t").scan().to_arrow()
+
+
+def test_a_compaction_that_leaves_out_what_expires_is_refused(lake: ts.Lake) -> None:
+    options = {"compaction.skip-expired-partitions": True, "partition.expiration-time": "1 d"}
+    schema = {"p": ts.INT, "a": ts.INT}
+    table = lake.create_table("t", schema=schema, primary_key=["p", "a"], partition_by=["p"], options=options)
+    table.write({"p": [1], "a": [1]})
+    with pytest.raises(Unsupported, match=r"skip-expired-partitions = true.*where="):
+        table.compact()
+    with pytest.raises(Unsupported, match="skip-expired-partitions"):
+        table.buckets_to_compact()
 
 
 @pytest.mark.parametrize("name", [5, None])

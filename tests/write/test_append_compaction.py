@@ -104,3 +104,8 @@ def test_files_marked_by_one_index_file_stay_together() -> None:
     assert {"0", "3"} <= next(t for t in together if "0" in t)
     assert not any("4" in t for t in together), "one deleted row of ten is not too many"
     assert any("4" in names(d) for d in pack(files(150, 90, 10, 90, 90), marked, all_small=True))
+
+
+def test_at_most_so_many_files_are_looked_at_the_oldest_first():
+    found = pack(files(10, 90, 10, 10, 10, 10), replace(OPTIONS, most_files=3), all_small=True)
+    assert [names(d) for d in found] == ["023"]
