@@ -405,7 +405,8 @@ class Inspect:
         told apart. What reads open is the most they can: `runs`; `point_*` for one key, on average over the
         rows; `range_*` for a hundredth of the keys of every bucket. `compacted_bytes` of a fully compacted
         copy are exact or estimated, and `why`. All since `since_snapshot`; rows of a snapshot show the sums
-        and the state after it. What moves rows out of postponed buckets counts with bucket -2. `partition` is a text such as "l_year=1995/l_month=6".
+        and the state after it. What moves rows out of postponed buckets counts with bucket -2. `partition` is
+        a text such as "l_year=1995/l_month=6".
         """
         _require_place(partition, bucket)
         return inspect_amplification.amplification(self._store, per, partition=partition, bucket=bucket)
