@@ -25,7 +25,7 @@ from tablestore.meta.store import Store
 from tablestore.options import ChangelogProducer, MergeEngine
 from tablestore.read import scan_mode, time_travel
 from tablestore.read.incremental import change_schema, changed_entries, snapshot_changes, tells_overwrite
-from tablestore.read.planning.plan import plan
+from tablestore.read.planning.plan import Plan, plan
 from tablestore.read.split_read import read_split
 from tablestore.read.support import require_readable
 
@@ -133,6 +133,48 @@ def with_level_0(store: Store) -> Store:
     if not store.options.deletion_vectors or store.options.merge_on_read:
         return store
     return store.with_schema(store.schema.with_options({"deletion-vectors.merge-on-read": "true"}))
+
+
+def first_state(
+    store: Store,
+    snapshot: Snapshot,
+    where: Predicate | None = None,
+    *,
+    columns: Sequence[str],
+    made_since: int | None = None,
+) -> Plan:
+    """The plan of what of a snapshot its later changes will not tell: what compactions are still to tell of
+    is left out, what waits for them at level 0 but was told when it came is in it."""
+    return plan(
+        first_store(store),
+        snapshot,
+        where,
+        columns=columns,
+        min_level=_told_later(store),
+        made_since=None if made_since is None else time_travel.local_ms(made_since),
+    )
+
+
+def first_store(store: Store) -> Store:
+    """The table as its splits of `first_state` are read."""
+    return store if _told_later(store) else with_level_0(store)
+
+
+def _told_later(store: Store) -> int:
+    """The level below which compactions are still to tell of rows."""
+    producer = store.options.changelog_producer
+    if not store.schema.primary_keys:
+        return 0
+    if producer is ChangelogProducer.FULL_COMPACTION:
+        return store.options.num_levels - 1
+    return int(producer is ChangelogProducer.LOOKUP)
+
+
+def tells_upserts(store: Store) -> bool:
+    """Whether commits tell what rows are and not what they were: streams of it are normalised."""
+    keyed = bool(store.schema.shown.primary_keys)
+    plain = store.options.merge_engine is MergeEngine.DEDUPLICATE
+    return keyed and plain and store.options.changelog_producer is ChangelogProducer.NONE
 
 
 def require_streamable(store: Store) -> None:
@@ -303,26 +345,12 @@ class _Follower:
         )
 
     def _state(self, snapshot: Snapshot, made_since: int | None) -> Callable[[], Iterator[pa.RecordBatch]]:
-        """Reads what of a snapshot its later changes will not tell."""
-        producer, least = self.store.options.changelog_producer, 0
-        if self.store.schema.primary_keys and producer is ChangelogProducer.LOOKUP:
-            least = 1
-        elif self.store.schema.primary_keys and producer is ChangelogProducer.FULL_COMPACTION:
-            least = self.store.options.num_levels - 1
         schema = change_schema(self.store, self.names)
-        store = self.store if least else with_level_0(self.store)
 
         def read() -> Iterator[pa.RecordBatch]:
-            found = plan(
-                store,
-                snapshot,
-                self.where,
-                columns=self.names,
-                min_level=least,
-                made_since=None if made_since is None else time_travel.local_ms(made_since),
-            )
+            found = first_state(self.store, snapshot, self.where, columns=self.names, made_since=made_since)
             for split in found.splits:
-                for batch in read_split(store, split, self.names, found.where):
+                for batch in read_split(found.store, split, self.names, found.where):
                     kinds = pa.repeat(pa.scalar(rowkind.TEXTS[rowkind.INSERT]), batch.num_rows)
                     yield pa.RecordBatch.from_arrays([kinds, *batch.columns], schema=schema)
 

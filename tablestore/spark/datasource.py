@@ -2,10 +2,12 @@
 
 Options: path (or the argument of `load`), snapshot-id, timestamp (batch), columns (comma-separated), start
 (streaming: latest-full, latest or a snapshot id), rowkind (name of a column that holds "+I" "-U" "+U" "-D":
-filled when reading a stream, obeyed when writing), user (streaming sink), s3.endpoint and its like (streams
-read from S3 take them from the environment). Planning happens in Spark's
-helper process, reading and writing in Python workers; each opens the table anew, so nothing but paths is
-pickled. For reads that need no merge `reading.to_spark` gives Spark's own Parquet scan instead, which
+filled when reading a stream, obeyed when writing), normalize (streaming: true looks up what was before a
+change, false gives rows as they were written; by default true where the table tells upserts only and rowkind
+is asked for), consumer-id (streaming: snapshots that are still to be read do not expire), user (streaming
+sink), s3.endpoint and its like (streams read from S3 take them from the environment). Planning happens in
+Spark's helper process, reading and writing in Python workers; each opens the table anew, so nothing but paths
+is pickled. For reads that need no merge `reading.to_spark` gives Spark's own Parquet scan instead, which
 prunes columns.
 """
 
@@ -130,6 +132,9 @@ class TableReader(DataSourceReader):
             yield for_spark(batch, wanted)
 
 
+_SWITCH = {"": None, "true": True, "false": False}
+
+
 @dataclass
 class PiecePartition(InputPartition):
     """One piece of a change feed."""
@@ -138,12 +143,22 @@ class PiecePartition(InputPartition):
 
 
 class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The table's changelog as a stream. Without the option `rowkind` only new states (+I, +U) come out."""
+    """The table's changelog as a stream. Without the option `rowkind` only new states (+I, +U) come out.
+
+    It holds no state: offsets are snapshots, and what was before a change is looked up in the table."""
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         self._options, self._schema = options, schema
         self._kinds = options.get("rowkind")
-        self._feed = ChangeFeed(_path(options), start=options.get("start", "latest-full"))
+        normalize = options.get("normalize", "" if self._kinds else "false").lower()
+        if normalize not in _SWITCH:
+            raise InvalidRequest(f"option normalize {normalize!r} must be true or false")
+        self._feed = ChangeFeed(
+            _path(options),
+            start=options.get("start", "latest-full"),
+            normalize=_SWITCH[normalize],
+            consumer=options.get("consumer-id"),
+        )
         self._target: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:
@@ -155,8 +170,14 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         return self._feed.next(start, limit=None, target=self._target)
 
+    def reportLatestOffset(self) -> dict[str, Any]:
+        return self._feed.newest()
+
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         return [PiecePartition(p) for p in self._feed.pieces(start, end)]
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self._feed.done(end)
 
     def read(self, partition: PiecePartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         wanted = arrow_schema(self._schema)

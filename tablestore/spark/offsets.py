@@ -3,15 +3,17 @@
 Offset = `{"v": 1, "tables": {path: snapshot}}`: everything up to that snapshot has been handed on. Two
 values stand for starts that are fixed only when the first batch is planned, because Spark asks for the
 first offset more than once: FULL (all rows of the then newest snapshot, as +I) and LATEST (only what comes
-later). A `Piece` is what one task reads: a split of the full read, or the changes of one snapshot.
-Picklable.
+later). A `Piece` is what one task reads: a split of the full read, or the changes of one snapshot. Where
+commits tell upserts only, changes are looked up in the snapshot before (`read/looked_up.py`): pieces are
+functions of snapshots, which never change, so a batch that is planned or read again is the same one, whatever
+was lost meanwhile, and no state has to survive with the checkpoint. Picklable.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +21,16 @@ import pyarrow as pa
 from tablestore.errors import InvalidRequest, NotFound
 from tablestore.format import rowkind
 from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import location
+from tablestore.meta import consumers
 from tablestore.meta.store import Store
+from tablestore.read.changed_keys import Place
 from tablestore.read.incremental import changed_entries, snapshot_changes, snapshots_between
+from tablestore.read.looked_up import looked_up_changes, moves, require_looked_up, touched
 from tablestore.read.planning.split import DataSplit
 from tablestore.read.split_read import read_split
-from tablestore.read.stream import require_streamable
+from tablestore.read.stream import first_state, first_store, require_streamable, tells_upserts
 from tablestore.spark.ingest import FULL_PHASE, PHASE
 from tablestore.table.catalog import open_table
 from tablestore.table.table import Table
@@ -32,6 +38,7 @@ from tablestore.table.table import Table
 VERSION = 1
 FULL, LATEST = -1, -2
 _STARTS = {"latest-full": FULL, "latest": LATEST}
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +46,13 @@ class Piece:
     """Rows of some splits of one snapshot (all +I), or, without splits, the changes of that snapshot.
 
     `added`: the snapshot is of a full load that wrote no changelog, so its new rows are its changes.
+    `places`: what changed in these buckets, looked up in the snapshot before; None: as it was written.
     """
 
     snapshot: int
     splits: tuple[DataSplit, ...] = ()
     added: bool = False
+    places: tuple[Place, ...] | None = None
 
     def read(
         self, path: str, columns: Sequence[str], where: Predicate | None = None
@@ -51,13 +60,17 @@ class Piece:
         """Batches of `columns` with their row kinds (int8)."""
         table = open_table(path)
         if self.splits:
-            then = table.at(snapshot=self.snapshot).scan().store
             for split in self.splits:
-                for batch in read_split(then, split, columns, where):
+                for batch in read_split(first_store(table.store), split, columns, where):
                     yield batch, pa.array(np.zeros(batch.num_rows, np.int8))
             return
         store = _without_producer(table) if self.added else table.store
-        for batch in snapshot_changes(store, store.snapshots.get(self.snapshot), columns, where):
+        snapshot = store.snapshots.get(self.snapshot)
+        if self.places is None:
+            told = snapshot_changes(store, snapshot, columns, where)
+        else:
+            told = looked_up_changes(store, snapshot, columns, self.places, where=where)
+        for batch in told:
             yield batch.remove_column(0), rowkind.parse(batch.column(0))
 
 
@@ -65,10 +78,15 @@ class Piece:
 class ChangeFeed:
     """One table's changes from `start` (latest-full, latest, or the id of the first snapshot whose changes
     are wanted).
+
+    `normalize` (None: where the table tells upserts only, unless `scan.remove-normalize`): changes that tell
+    what was before; of any merge engine. A `consumer` keeps the snapshots that are still to be read.
     """
 
     path: str
     start: str = "latest-full"
+    normalize: bool | None = None
+    consumer: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", location(self.path))
@@ -82,8 +100,27 @@ class ChangeFeed:
     def latest(self) -> int:
         """The newest snapshot, 0 if there is none. Raises Unsupported for a table that tells no changes."""
         store = open_table(self.path).store
-        require_streamable(store)
+        if not self._normalizes(store):
+            require_streamable(store)
         return store.snapshots.latest_id() or 0
+
+    def newest(self) -> dict[str, Any]:
+        """The offset at which nothing would be left to read."""
+        return self._offset(self.latest())
+
+    def _normalizes(self, store: Store) -> bool:
+        if self.normalize is None:
+            return tells_upserts(store) and not store.options.remove_normalize
+        if self.normalize:
+            require_looked_up(store)
+        return self.normalize
+
+    def done(self, end: dict[str, Any]) -> None:
+        """Note with the consumer that everything up to `end` was handed on. That snapshot itself is still
+        needed: it is what was before the next one."""
+        here = self.snapshot(end)
+        if self.consumer is not None and here > 0:
+            consumers.record(open_table(self.path).store, self.consumer, here)
 
     def next(self, start: dict[str, Any], *, limit: int | None, target: int | None = None) -> dict[str, Any]:
         """Where a batch from `start` may end: the newest snapshot (not past `target`), at most `limit`
@@ -108,17 +145,20 @@ class ChangeFeed:
         if here == LATEST or there <= here:
             return []
         table = open_table(self.path)
+        store = table.store
         if here == FULL:
-            splits = table.at(snapshot=there).scan().plan().splits
-            return [Piece(there, some) for some in packed(splits, table.store.options.split_target_bytes)]
+            splits = first_state(store, store.snapshots.get(there), columns=store.schema.shown.names).splits
+            return [Piece(there, some) for some in packed(splits, store.options.split_target_bytes)]
         try:
-            between = list(snapshots_between(table.store, here, there))
+            between = list(snapshots_between(store, here, there))
         except NotFound as e:
             raise NotFound(f"{e}; start the stream again with latest-full") from e
+        if self._normalizes(store):
+            return [piece for s in between for piece in _looked_up(store, s)]
         added = _without_producer(table)
         pieces = []
         for s in between:
-            if changed_entries(table.store, s):
+            if changed_entries(store, s):
                 pieces.append(Piece(s.id))
             elif (s.properties or {}).get(PHASE) == FULL_PHASE and changed_entries(added, s):
                 pieces.append(Piece(s.id, added=True))
@@ -134,22 +174,38 @@ class ChangeFeed:
         return {"v": VERSION, "tables": {self.path: snapshot}}
 
 
+def _looked_up(store: Store, snapshot: Snapshot) -> list[Piece]:
+    """The buckets that a snapshot changed, in pieces of like size; one piece where rows may move between
+    them."""
+    files = touched(store, snapshot)
+    if moves(store):
+        return [Piece(snapshot.id, places=tuple(files))] if files else []
+    sizes = [sum(e.file.file_size for e in some) for some in files.values()]
+    groups = grouped(list(files), sizes, store.options.split_target_bytes)
+    return [Piece(snapshot.id, places=some) for some in groups]
+
+
 def _without_producer(table: Table) -> Store:
     """The table as one whose changes are the rows that commits added."""
     return table.with_options({"changelog-producer": "none"}).store
 
 
 def packed(splits: Sequence[DataSplit], target_bytes: int) -> list[tuple[DataSplit, ...]]:
-    """Small splits put together up to `target_bytes`, so that a task is worth its start; at least two
-    groups if there are two splits.
+    """Splits in groups of like size."""
+    return grouped(splits, [s.size for s in splits], target_bytes)
+
+
+def grouped(things: Sequence[T], sizes: Sequence[int], target_bytes: int) -> list[tuple[T, ...]]:
+    """Small things put together up to `target_bytes`, so that a task is worth its start; at least two groups
+    if there are two things.
     """
-    share = min(target_bytes, max(1, sum(s.size for s in splits) // 2))
-    groups: list[list[DataSplit]] = []
+    share = min(target_bytes, max(1, sum(sizes) // 2))
+    groups: list[list[T]] = []
     weight = share
-    for split in splits:
+    for thing, size in zip(things, sizes, strict=True):
         if weight >= share:
             groups.append([])
             weight = 0
-        groups[-1].append(split)
-        weight += split.size
+        groups[-1].append(thing)
+        weight += size
     return [tuple(g) for g in groups]

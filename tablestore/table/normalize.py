@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore.env import SYSTEM
 from tablestore.errors import InvalidRequest, NotFound, Unsupported
@@ -43,11 +44,20 @@ from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.store import Store
 from tablestore.options import ChangelogProducer, MergeEngine
 from tablestore.read.incremental import change_schema, snapshot_changes
+from tablestore.read.looked_up import moves
 from tablestore.read.planning.plan import plan
 from tablestore.read.planning.pruning import TRUE, Filters, Pruner
 from tablestore.read.planning.split import splits
 from tablestore.read.split_read import read_split
-from tablestore.read.stream import Change, Start, StateSize, require_streamable, stream, with_level_0
+from tablestore.read.stream import (
+    Change,
+    Start,
+    StateSize,
+    require_streamable,
+    stream,
+    tells_upserts,
+    with_level_0,
+)
 from tablestore.table import overwriting
 from tablestore.write.commit import CommitRequest, Committer
 from tablestore.write.expire import ExpirePolicy, expire
@@ -67,16 +77,10 @@ def follow(store: Store, *, normalize: bool | None = None, **options: Any) -> It
     if normalize is not False:
         require_streamable(store)
     if normalize is None:
-        normalize = _tells_upserts(store) and not store.options.remove_normalize
+        normalize = tells_upserts(store) and not store.options.remove_normalize
     elif normalize:
         _require_normalizable(store)
     return NormalizedStream(store, **options) if normalize else stream(store, **options)
-
-
-def _tells_upserts(store: Store) -> bool:
-    keyed = bool(store.schema.shown.primary_keys)
-    plain = store.options.merge_engine is MergeEngine.DEDUPLICATE
-    return keyed and plain and store.options.changelog_producer is ChangelogProducer.NONE
 
 
 def _require_normalizable(store: Store) -> None:
@@ -293,6 +297,18 @@ class _Told:
         return min(self._snapshots)
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
+        """A row that moves to another partition is deleted before it is inserted."""
+        if not self._last.moves:
+            yield from self._changes()
+            return
+        for deletes in (True, False):
+            for batch in self._changes():
+                gone = pc.equal(batch.column(0), rowkind.TEXTS[rowkind.DELETE])
+                chosen = batch.filter(gone if deletes else pc.invert(gone))
+                if chosen.num_rows:
+                    yield chosen
+
+    def _changes(self) -> Iterator[pa.RecordBatch]:
         store = self._last.store
         for snapshot in self._snapshots:
             yield from snapshot_changes(store, store.snapshots.get(snapshot))
@@ -305,7 +321,7 @@ class _LastRows:
         folder = scratch_folder(self)
         io, paths = LocalFileIO(), TablePaths(f"{folder}/state")
         SchemaStore(io, paths).commit(_schema_of(source, names, asked))
-        self.store = Store.open(paths.root, io=io)
+        self.store, self.moves = Store.open(paths.root, io=io), moves(source)
         self._pool = MemoryPool(min(_BUFFER_BYTES, source.options.write_buffer_bytes))
         self._held: weakref.WeakSet[_Told] = weakref.WeakSet()
         self.size = StateSize(0, 0)
