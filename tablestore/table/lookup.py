@@ -6,7 +6,9 @@ with a filter. Memory: the keys asked for, and the rows of one bucket's 65,536 k
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -112,6 +114,20 @@ def one_key(scan: Scan, where: Predicate) -> pa.Table | None:
     except (pa.ArrowException, OverflowError):  # a number that the column cannot hold
         return None
     return pa.table(arrays, schema=arrow_schema(fields))
+
+
+def by_value(scan: Scan, key: Mapping[str, Any]) -> list[pa.RecordBatch]:
+    """The rows of `scan`, which selects one key by its values: 0.0 and −0.0 are equal and two keys, so the
+    row that has the signs of `key` comes first."""
+    on = list(scan.store.schema.primary_keys)
+    rows = scan.select(*dict.fromkeys((*scan.names, *on))).to_arrow()
+    if rows.num_rows > 1:
+        other = [
+            [isinstance(v, float) and math.copysign(1, v) != math.copysign(1, key[n]) for n, v in row.items()]
+            for row in rows.select(on).to_pylist()
+        ]
+        rows = rows.take(pa.array(sorted(range(rows.num_rows), key=other.__getitem__)))
+    return rows.select(scan.names).to_batches()
 
 
 def key_table(scan: Scan, data: pa.Table) -> pa.Table:

@@ -206,7 +206,7 @@ class Table:
         wanted = all_of(*(col(k) == v for k, v in key.items()))
         scan = replace(self._present(wanted), columns=column_names(columns))
         named = lookup.one_key(scan, wanted)
-        found = scan.to_batches() if named is None else self._lookups.rows(scan, named, scan.names)
+        found = lookup.by_value(scan, key) if named is None else self._lookups.rows(scan, named, scan.names)
         rows = pa.Table.from_batches(found, scan.schema).to_pylist()
         return rows[0] if rows else None
 

@@ -251,6 +251,22 @@ def test_keys_of_floats_are_compared_as_values(tmp_path: Path) -> None:
     assert table.get_many({"k": [2.0, 7.0]}).to_pylist() == [{"k": 2.0, "v": 3}]
 
 
+def test_of_the_two_zeros_the_one_asked_for_is_found(tmp_path: Path) -> None:
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t",
+        schema={"k": ts.DOUBLE.not_null(), "n": ts.INT.not_null(), "v": ts.INT},
+        primary_key=["k", "n"],
+        options={"bucket": 1},
+    )
+    nan = float("nan")
+    table.write([{"k": k, "n": 1, "v": v} for v, k in enumerate([0.0, -0.0, nan, 1.0])])
+    for v, k in enumerate([0.0, -0.0, nan]):
+        assert table.get({"k": k, "n": 1}, ["v"]) == {"v": v}
+        assert repr(table.get({"k": k, "n": 1})["k"]) == repr(k)
+    assert table.get({"k": 0, "n": 1}, ["v"]) == {"v": 0}
+    assert table.get({"k": 0.0, "n": 2}) is None
+
+
 def test_a_row_of_no_columns_is_there_or_not(tmp_path: Path) -> None:
     table = ts.connect(str(tmp_path)).create_table(
         "d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"], options={"bucket": 1}
