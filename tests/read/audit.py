@@ -123,7 +123,7 @@ class State:
 
 
 def state(audit: Audit, live: list[Entry]) -> State:
-    """Sizes from the disk, rows from footers (of Avro: counted); a run: a file of level 0, or a level above."""
+    """Sizes from the disk, rows from footers (of Avro: counted); a run: a file of level 0, a level above."""
     paths = [audit.path(e) for e in live]
     rows = sum(len(avro(p)) if p.suffix == ".avro" else pq.read_metadata(p).num_rows for p in paths)
     runs = {(place(e), e["_FILE"]["_LEVEL"] or e["_FILE"]["_FILE_NAME"]) for e in live}

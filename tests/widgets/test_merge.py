@@ -252,7 +252,35 @@ def test_first_row_tables_say_that_readers_pass_over_level_0(tmp_path) -> None:
         options={"bucket": "1", "merge-engine": "first-row", "write-only": "true"},
     )
     table.write([{"k": 1, "v": 1}])
-    assert "Readers pass over level 0" in widgets.MergeView(table).to_svg()
+    view = widgets.MergeView(table)
+    assert "not read yet" in view.to_svg()
+    assert "Scans do not see level 0 yet: " in view.text()
+    table.compact()
+    assert "not read yet" not in view.refresh().to_svg()
+    assert "Scans do not see" not in view.text()
+
+
+def test_a_bucket_without_files_in_a_past_snapshot_is_calm(tmp_path) -> None:
+    table = ts.connect(str(tmp_path)).create_table(
+        "t.t",
+        schema={"p": ts.INT, "k": ts.INT},
+        primary_key=["p", "k"],
+        partition_by=["p"],
+        options={"bucket": 1},
+    )
+    for p in (1, 2):
+        table.write([{"p": p, "k": 1}])
+    timeline, view = widgets.SnapshotTimeline(table), widgets.MergeView(table, partition="p=2", bucket=0)
+    timeline.link(view)
+    timeline.snapshot = 1
+    assert "error" not in view.frame
+    assert "No files in p=2/bucket-0 at #1." in view.to_svg()
+    assert view.text().endswith("No files in p=2/bucket-0 at #1.")
+    assert view.data().num_rows == 0
+    timeline.snapshot = 2
+    assert [step.key for step in view.model.steps] == ["1"]
+    view.snapshot = 9
+    assert "no snapshot 9" in view.frame["error"]["text"]
 
 
 def test_columns_of_the_partition_are_left_to_the_title(tmp_path):

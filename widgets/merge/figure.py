@@ -62,8 +62,11 @@ def merge_figure(
 
 
 def _empty(model: MergeModel, width: float) -> Figure:
-    body = text(MARGIN, 40, "No keys in this window.", fill="ink", weight=600)
-    body += text(MARGIN, 58, "Show all keys again, or choose another bucket.")
+    what, then = "No keys in this window.", "Show all keys again, or choose another bucket."
+    if model.absent:
+        what, then = model.absent, "Choose another snapshot, or another bucket."
+    body = text(MARGIN, 40, fit(what, width - 2 * MARGIN, weight=600), fill="ink", weight=600)
+    body += text(MARGIN, 58, then)
     return Figure(width, 96, body, f"Merge {model.engine}: no keys", {"steps": 0, "cards": {}})
 
 
@@ -153,7 +156,10 @@ def _names(model: MergeModel, left: float, width: float, y_of: object) -> str:
     parts = [text(MARGIN, 22, keys)]
     for row, run in enumerate(model.runs):
         name = fit(run.name, left - MARGIN - 12, size=13)
-        parts.append(text(MARGIN, y_of(row) + 17, name, size=13, fill="ink"))  # type: ignore[operator]
+        y = y_of(row) + (10 if model.waits(run) else 17)  # type: ignore[operator]
+        parts.append(text(MARGIN, y, name, size=13, fill="ink"))
+        if model.waits(run):
+            parts.append(text(MARGIN, y + 14, "not read yet", size=11, fill="warn"))
     return "".join(parts)
 
 
@@ -394,10 +400,9 @@ def _finished(
     model: MergeModel, cursor: int, column: str, width: float, height: float, body: list[str], legend: str
 ) -> Figure:
     drawn = "".join(body) + group(legend, transform=f"translate(0 {num(height)})")
-    if model.unread:
-        note = f"Readers pass over level 0 here: {model.unread}."
-        drawn += text(MARGIN, height + 40, fit(note, width - 2 * MARGIN, size=11), size=11, fill="warn")
-        height += 18
+    for note in wrap(model.unseen, width - 2 * MARGIN, size=11, lines=2) if model.unseen else ():
+        drawn += text(MARGIN, height + 40, note, size=11, fill="warn")
+        height += 16
     said = model.steps[cursor].why if cursor >= 0 else "nothing merged yet"
     lead = f"key {model.steps[cursor].key}: " if cursor >= 0 else ""
     meta: dict[str, object] = {

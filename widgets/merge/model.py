@@ -108,10 +108,23 @@ class MergeModel:
     output: str = ""
     place: str = ""
     unread: str = ""
+    """Why scans do not see the rows of level 0 yet; empty where they do."""
+    absent: str = ""
+    """Why there is nothing to merge, where the bucket has no files in this snapshot."""
     more: bool = False
     num_levels: int = 6
     events: bool = False
     """Whether runs are single rows fed one by one: then a step is an event, not a key."""
+
+    def waits(self, run: RunRow) -> bool:
+        """Whether scans do not see the run's rows before a compaction."""
+        return bool(self.unread) and run.level == 0
+
+    @property
+    def unseen(self) -> str:
+        """What the picture shows that scans do not, in a sentence; empty if nothing."""
+        said = f"Scans do not see level 0 yet: {self.unread}. The output is what a compaction makes of it."
+        return said if any(map(self.waits, self.runs)) else ""
 
     @property
     def computes(self) -> bool:
@@ -230,7 +243,7 @@ def text_form(model: MergeModel, shown: Sequence[str], cursor: int, *, mode: str
     place = f"  {model.place}" if model.place else ""
     head = f"Merge · {model.engine}{place}"
     if not model.steps:
-        return f"{head}\nNo keys here."
+        return f"{head}\n{model.absent or 'No keys here.'}"
     if mode == "columns" and shown:
         return _text_table(head, _column_lines(model, shown, cursor), model, cursor)
     column = shown[0] if shown else ""
@@ -264,6 +277,7 @@ def _text_table(head: str, lines: list[list[str]], model: MergeModel, cursor: in
     table.insert(len(table) - 1, "─" * len(max(table, key=len)))
     steps = model.steps[cursor : cursor + 1] if cursor >= 0 else ()
     said = [f"key {step.key}: {step.why}" for step in steps]
+    said += [model.unseen] if model.unseen else []
     return "\n".join([head, *table, *said])
 
 

@@ -203,9 +203,15 @@ class MergeView(View):
         self.refresh()
 
     def _load(self) -> None:
-        found = self._merges(
-            engine=self.engine, snapshot=self.snapshot, opened=self.opened, between=self._between()
-        )
+        try:
+            found = self._merges(
+                engine=self.engine, snapshot=self.snapshot, opened=self.opened, between=self._between()
+            )
+        except ts.NotFound:
+            if self.snapshot is None or not self.opened or self._inspect is None:
+                raise
+            self._nothing_there()
+            return
         held = self._model.steps[self.cursor].key if 0 <= self.cursor < len(self._model.steps) else None
         self._found, self._model = found, merge_model(found)
         place = getattr(found, "place", None)
@@ -217,6 +223,17 @@ class MergeView(View):
             self.cursor = last
         elif self.cursor >= 0 and keys[self.cursor : self.cursor + 1] != [held]:
             self.cursor = keys.index(held) if held in keys else min(self.cursor, last)
+        self.redraw()
+
+    def _nothing_there(self) -> None:
+        """The bucket that is opened has no files in a snapshot that was travelled to; raises NotFound where
+        there is no such snapshot."""
+        partition, _, bucket = self.opened.rpartition("/")
+        self._inspect.levels(self.snapshot, partition=partition, bucket=int(bucket))  # type: ignore[attr-defined]
+        place = f"{partition}/bucket-{bucket}" if partition else f"bucket-{bucket}"
+        absent = f"No files in {place} at {fmt.snapshot_id(self.snapshot)}."
+        self._found, self._model = None, MergeModel(engine=self.engine, absent=absent)
+        self.cursor = -1
         self.redraw()
 
     def _between(self) -> tuple[float, float] | None:
