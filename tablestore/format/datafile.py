@@ -9,8 +9,9 @@ Memory: one row group, stripe or batch. Not thread-safe: one thread a writer or 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,7 @@ from tablestore.format import binary_row, file_stats, rowkind
 from tablestore.format.avro import data as avro_data
 from tablestore.format.avro.data import AvroEncoder
 from tablestore.format.data_format import Encoder, chosen, complaints, plain
-from tablestore.format.file_index.writing import FileIndexes, index_specs
+from tablestore.format.file_index.writing import FileIndexes, IndexSpec, index_specs
 from tablestore.format.file_spec import FORMATS, FileSpec, file_format
 from tablestore.format.manifests.manifest import EMPTY_ROW, SimpleStats
 from tablestore.format.orc import data as orc_data
@@ -40,6 +41,7 @@ from tablestore.format.parquet.schema import (
 )
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.schema import TableSchema
+from tablestore.format.stats import StatsMode
 from tablestore.format.types.arrow_types import DataField
 from tablestore.io.fileio import FileIO
 from tablestore.options import TableOptions
@@ -84,6 +86,32 @@ class _Seen:
     max_sequence: int = -1
 
 
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What all files of a kind have in common: worked out once, since small commits make many files."""
+
+    columns: tuple[DataField, ...]
+    sources: tuple[str, ...]  # where each is taken from in a batch
+    names: tuple[str, ...]
+    modes: Mapping[str, StatsMode]
+    indexes: tuple[IndexSpec, ...]
+
+
+@lru_cache(maxsize=64)
+def _form(
+    schema: TableSchema, spec: FileSpec, *, keyed: bool, extra: tuple[str, ...], thin: bool, counted: int
+) -> _Form:
+    """The form of files written with `schema`; `counted`: columns that have statistics at most."""
+    columns = keyed_columns(schema, thin=thin) if keyed else append_columns(schema, extra)
+    names = tuple(f.name for f in columns)
+    modes = file_stats.modes(
+        columns, schema, limit=counted, mode=spec.stats_mode, form=spec.format, keyed=keyed
+    )
+    indexes = index_specs(schema) if spec.indexed else ()
+    sources = tuple(n.removeprefix(KEY_PREFIX) for n in names) if keyed else names
+    return _Form(columns, sources, names, modes, indexes)
+
+
 class DataFileWriter:
     """Writes one file: `write` batches in order, then `close`; or `abort`, which leaves nothing.
 
@@ -103,17 +131,17 @@ class DataFileWriter:
     ) -> None:
         self._io, self._path, self._schema, self._options = io, path, schema, options
         self._keyed = keyed
-        self._spec = spec or FileSpec.of(options, keyed=keyed)
-        self._columns = (
-            keyed_columns(schema, thin=options.thin_mode) if keyed else append_columns(schema, extra)
+        spec = spec or FileSpec.of(options, keyed=keyed)
+        self._form = _form(
+            schema,
+            spec,
+            keyed=keyed,
+            extra=tuple(extra),
+            thin=options.thin_mode,
+            counted=options.stats_first_columns,
         )
-        self._sources = [f.name.removeprefix(KEY_PREFIX) if keyed else f.name for f in self._columns]
-        self._modes = file_stats.modes(
-            self._columns, schema, options, mode=self._spec.stats_mode, form=self._spec.format, keyed=keyed
-        )
-        self._encoder: Encoder = _ENCODERS[self._spec.format](io, path, self._columns, self._spec)
-        specs = index_specs(schema) if self._spec.indexed else ()
-        self._indexes = FileIndexes(specs) if specs else None
+        self._encoder: Encoder = _ENCODERS[spec.format](io, path, self._form.columns, spec)
+        self._indexes = FileIndexes(self._form.indexes) if self._form.indexes else None
         self._seen = _Seen()
 
     @property
@@ -134,9 +162,8 @@ class DataFileWriter:
             self._note(part)
             if self._indexes is not None:
                 self._indexes.update(part)
-            arrays = [part.column(name) for name in self._sources]
-            names = [f.name for f in self._columns]
-            self._encoder.write(pa.RecordBatch.from_arrays(arrays, names=names))
+            arrays = [part.column(name) for name in self._form.sources]
+            self._encoder.write(pa.RecordBatch.from_arrays(arrays, names=self._form.names))
 
     def _note(self, batch: pa.RecordBatch) -> None:
         seen = self._seen
@@ -146,7 +173,7 @@ class DataFileWriter:
             seen.max_key = self._key(batch, batch.num_rows - 1)
             seen.deletes += int(np.count_nonzero(rowkind.retracts(batch.column(KIND).to_numpy())))
         seen.rows += batch.num_rows
-        if SEQUENCE in self._sources:
+        if SEQUENCE in self._form.sources:
             found = pc.min_max(batch.column(SEQUENCE))
             seen.min_sequence = min(seen.min_sequence, found["min"].as_py())
             seen.max_sequence = max(seen.max_sequence, found["max"].as_py())
@@ -164,10 +191,10 @@ class DataFileWriter:
         assert self._seen.rows, "a data file holds at least one row"
         size = self._encoder.close()
         found = file_stats.for_manifest(
-            self._columns,
+            self._form.columns,
             self._schema,
             self._encoder.column_stats(),
-            self._modes,
+            self._form.modes,
             dense=self._options.stats_dense,
             keyed=self._keyed,
         )
@@ -182,7 +209,7 @@ class DataFileWriter:
             key_stats=found.key,
             value_stats=found.value,
             value_stats_cols=found.columns,
-            min_sequence=seen.min_sequence if SEQUENCE in self._sources else 0,
+            min_sequence=seen.min_sequence if SEQUENCE in self._form.sources else 0,
             max_sequence=seen.max_sequence,
             delete_count=seen.deletes,
             extra_files=extra,

@@ -23,7 +23,6 @@ from tablestore.format.parquet.schema import KEY_PREFIX, SYSTEM_COLUMNS
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats, StatsMode
 from tablestore.format.types.arrow_types import DataField, DataType
-from tablestore.options import TableOptions
 
 _KEY_MODE = StatsMode(counts=True, bounds=True, length=128)
 _NO_BOUNDS = ("ARRAY", "MAP", "MULTISET", "ROW", "VARIANT")
@@ -43,8 +42,8 @@ class FileStats:
 def modes(
     columns: Sequence[DataField],
     schema: TableSchema,
-    options: TableOptions,
     *,
+    limit: int,
     mode: str,
     form: str,
     keyed: bool,
@@ -52,12 +51,13 @@ def modes(
     """The stats mode of each physical column, by name.
 
     In keyed Avro files key and system columns are like others; elsewhere they keep bounds of 128 characters,
-    as do the value columns that stand for them in files without `_KEY_` columns.
+    as do the value columns that stand for them in files without `_KEY_` columns. Others have statistics up to
+    the first `limit`, if that is not negative.
     """
     alike = keyed and form == "avro"
     thin = keyed and not any(f.name.startswith(KEY_PREFIX) for f in columns)
     keys = frozenset(schema.trimmed_primary_keys) if thin else frozenset()
-    limit, counted = options.stats_first_columns, 0
+    counted = 0
     found: dict[str, StatsMode] = {}
     for f in columns:
         own = schema.options.get(f"fields.{f.name}.stats-mode")

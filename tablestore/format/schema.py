@@ -46,6 +46,10 @@ class TableSchema:
         return from_json, (to_json(self), f"schema-{self.id}")
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
         return hash((self.id, self.fields))
 
     @cached_property

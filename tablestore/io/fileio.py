@@ -76,8 +76,11 @@ class LocalFileIO:
         """A new file for writing; parent directories are made. The name must be fresh: nothing points to it
         yet."""
         with _trouble(path):
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            return pa.OSFile(path, "wb")
+            try:
+                return pa.OSFile(path, "wb")
+            except FileNotFoundError:
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                return pa.OSFile(path, "wb")
 
     def write(self, path: str, data: bytes) -> None:
         """Write a whole new file under a fresh name."""

@@ -98,6 +98,7 @@ class AppendWriter:
             compactions=tuple(self._records),
         )
         self._new, self._before, self._after, self._records = [], [], [], []
+        self._files.hand_over()
         return message
 
     def _combine(self) -> None:
@@ -121,9 +122,8 @@ class AppendWriter:
     def abort(self) -> None:
         """Drop what is held and delete every file made since the last `prepare`."""
         self._stream.abort()
-        made = [*self._new, *self._after]
         self._new, self._before, self._after, self._records = [], [], [], []
-        self._files.delete(f.file_name for f in made)
+        self._files.drop()
 
 
 def require_inserts(kinds: pa.Array | None) -> None:

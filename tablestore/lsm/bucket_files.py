@@ -46,6 +46,7 @@ class BucketFiles:
     options: TableOptions
     schema_of: Callable[[int], TableSchema]
     _placed: dict[str, str] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _made: list[str] = field(default_factory=list, init=False, compare=False, repr=False)
 
     def path(self, file: str | DataFileMeta) -> str:
         """Where a file is; raises Corrupt for names that leave the bucket and the table's external paths."""
@@ -73,6 +74,7 @@ class BucketFiles:
 
     def place(self, name: str) -> str | None:
         """Choose where the new file `name` goes; its external path, None inside the table."""
+        self._made.append(name)
         if not self._external.used:
             return None
         levels = 1 + len(self.schema.partition_keys) + len(self.options.data_directory.strip("/").split("/"))
@@ -80,6 +82,15 @@ class BucketFiles:
         number = self._first_root + len(self._placed)
         self._placed[name] = self._external.place(number, "/".join(tail), name)
         return self._placed[name]
+
+    def hand_over(self) -> None:
+        """The files made so far are somebody else's from now on."""
+        self._made.clear()
+
+    def drop(self) -> None:
+        """Delete every file made since `hand_over`, finished or not, whoever knows of it."""
+        self.delete(self._made)
+        self._made.clear()
 
     def read(
         self,

@@ -60,11 +60,13 @@ class PostponeWriter:
     def prepare(self) -> CommitMessage:
         """Finish the files and hand them over; the writer may go on then."""
         files = self._stream.finish()
+        self._files.hand_over()
         return CommitMessage(self._partition, POSTPONE_BUCKET, POSTPONE_BUCKET, new_files=files)
 
     def abort(self) -> None:
         """Drop what is held and delete what was not handed over."""
         self._stream.abort()
+        self._files.drop()
 
 
 def postponed_options(schema: TableSchema, options: TableOptions, *, user: str, number: int) -> TableOptions:

@@ -10,7 +10,8 @@ it, one part at a time, while the next rows come.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from functools import partial
 
 import pyarrow as pa
@@ -128,7 +129,8 @@ class RowStream:
         """Drop what is held and delete the files that are not finished."""
         encoding, self._under_way = self._under_way, None
         if encoding is not None:
-            encoding.exception()  # it has ended then
+            with suppress(CancelledError):  # never begun
+                encoding.exception()  # it has ended then
         self._pool.release(self)
         self._batches, self._bytes, self._settled = [], 0, 0
         writer, self._writer = self._writer, None

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -279,15 +280,16 @@ class MergeTreeWriter:
             compactions=self._compacted.records,
         )
         self._new, self._new_changelog, self._compacted = [], [], CompactResult()
+        self._files.hand_over()
         return message
 
     def abort(self) -> None:
         """Drop what is buffered and delete every file made since the last `prepare`."""
         flushing, self._under_way = self._under_way, None
-        if flushing is not None and flushing.exception() is None:
-            self._take(flushing.result())
+        if flushing is not None:
+            with suppress(CancelledError):  # never begun
+                flushing.exception()  # it has ended then
         self._pool.release(self)
         self._buffer = WriteBuffer(self._files.schema.key_fields, self._function.sequence)
-        made = [*self._new, *self._new_changelog, *self._compacted.written]
         self._new, self._new_changelog, self._compacted = [], [], CompactResult()
-        self._files.delete(f.file_name for f in made)
+        self._files.drop()

@@ -54,7 +54,7 @@ from tablestore.write.support import require_parallel_writers, require_writable
 
 KIND, SEQUENCE = "_VALUE_KIND", "_SEQUENCE_NUMBER"
 _MOST_THREADS = 4
-_TOGETHER_BYTES = 1 << 20  # buckets with less to write are done before a thread takes one over
+_TOGETHER_BYTES = 4 << 20  # buckets with less to write are done before threads take some over
 
 
 class BucketWriter(Protocol):
@@ -319,10 +319,10 @@ class TableWrite:
 
     def abort(self) -> None:
         """Delete what was written: nothing of it was committed."""
+        self.close()  # what threads still finish goes, too
         writers, self._writers = list(self._writers.values()), {}
         for writer in writers:
             writer.abort()
-        self.close()
 
     def close(self) -> None:
         """Let go of what was needed to write; what was prepared stays."""

@@ -82,7 +82,9 @@ def write(path: Path, schema: TableSchema, *batches: pa.RecordBatch, **options: 
 
 def rows(path: Any, schema: TableSchema, columns: tuple[str, ...] | None = None, **how: Any) -> pa.Table:
     names = schema.names if columns is None else columns
-    return pa.Table.from_batches(datafile.read(IO, str(path), schema, names, **how), kv_schema(schema, names))
+    return pa.Table.from_batches(
+        datafile.read(IO, str(path), schema, names, **how), kv_schema(schema, tuple(names))
+    )
 
 
 def random_rows(schema: TableSchema, n: int, seed: int) -> pa.RecordBatch:

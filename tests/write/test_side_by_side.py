@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -135,3 +137,39 @@ def test_tasks_of_engines_use_no_threads(tmp_path: Path, monkeypatch: pytest.Mon
     table.open_writer(sequence_base=0)
     table.writer()
     assert begun == [0, 2]
+
+
+class Interrupting(LocalFileIO):
+    """As Ctrl-C does, interrupts the main thread when the data file of a number is opened, by any thread."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self._left = at
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        file = super().open_output(path)
+        self._left -= 1
+        if self._left == 0:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        return file
+
+
+@pytest.mark.parametrize("options", [{"primary_key": ["k", "p"]}, {}])
+@pytest.mark.parametrize("buffer", ["4 kb", "64 mb"])
+def test_nothing_is_left_of_a_write_that_is_interrupted(
+    tmp_path: Path, seeds: range, options: dict[str, list[str]], buffer: str
+) -> None:
+    wanted = {"bucket": 3, "bucket-key": "k", "write-buffer-size": buffer, "write-only": True}
+    made = ts.connect(str(tmp_path)).create_table("db.t", schema=SCHEMA, options=wanted, **options)
+    interrupted = 0
+    for seed, at in product(seeds, (1, 3, 7)):
+        rng = np.random.default_rng(seed + at)
+        table = ts.Table(Store.open(made.location, io=Interrupting(at)), "db.t").with_options({THREADS: 3})
+        try:
+            table.write([changes(rng).drop_columns(["kind"]) for _ in range(3)])
+        except KeyboardInterrupt:
+            interrupted += 1
+        there = {path.name for path in tmp_path.rglob("data-*")}
+        named = made.inspect.files()["file_path"].to_pylist()
+        assert there == {name.rsplit("/", 1)[-1] for name in named}, f"seed {seed}, file {at}"
+    assert interrupted

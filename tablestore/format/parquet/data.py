@@ -87,13 +87,17 @@ class ParquetEncoder:
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows of the physical columns."""
         self._stats.update(rows)
-        pieces = max(-(-_bytes(rows) // self._limit), -(-rows.num_rows // _ROW_GROUP_ROWS), 1)
+        size = _bytes(rows)
+        pieces = max(-(-size // self._limit), -(-rows.num_rows // _ROW_GROUP_ROWS), 1)
+        if pieces == 1:
+            self._append(rows, size)
+            return
         step = -(-rows.num_rows // pieces)
         for start in range(0, rows.num_rows, max(step, 1)):
-            self._append(rows.slice(start, step))
+            part = rows.slice(start, step)
+            self._append(part, _bytes(part))
 
-    def _append(self, batch: pa.RecordBatch) -> None:
-        size = _bytes(batch)
+    def _append(self, batch: pa.RecordBatch, size: int) -> None:
         full = (
             self._pending_bytes + size > self._limit or self._pending_rows + batch.num_rows > _ROW_GROUP_ROWS
         )
@@ -119,18 +123,16 @@ class ParquetEncoder:
 
     def _pending_table(self) -> pa.Table:
         if self._writer is None:
-            texts = {f.name for f in self._pending[0].schema if pa.types.is_dictionary(f.type)}
-            kinds = [pa.dictionary(pa.int32(), f.type) if f.name in texts else f.type for f in self._physical]
-            self._physical = pa.schema([f.with_type(t) for f, t in zip(self._physical, kinds, strict=True)])
+            self._keep_dictionaries(self._pending[0].schema.types)
+        types = self._physical.types
         batches = [
             pa.RecordBatch.from_arrays(
-                [_conform(c, f.type) for c, f in zip(b.columns, self._physical, strict=True)],
-                schema=self._physical,
+                [_conform(c, t) for c, t in zip(b.columns, types, strict=True)], schema=self._physical
             )
             for b in self._pending
         ]
         rows = pa.Table.from_batches(batches, schema=self._physical)
-        if any(pa.types.is_dictionary(f.type) for f in self._physical):
+        if any(map(pa.types.is_dictionary, types)):
             # one dictionary a row group, or Parquet falls back to plain text
             rows = rows.unify_dictionaries()
         return rows
@@ -187,9 +189,8 @@ class ParquetEncoder:
 
 def _bytes(rows: pa.RecordBatch) -> int:
     """Bytes of the rows in memory; key columns are the same buffers as the value columns."""
-    return sum(
-        c.nbytes for n, c in zip(rows.schema.names, rows.columns, strict=True) if not n.startswith(KEY_PREFIX)
-    )
+    names = rows.schema.names
+    return rows.nbytes - sum(rows.column(i).nbytes for i, n in enumerate(names) if n.startswith(KEY_PREFIX))
 
 
 def _conform(array: pa.Array, wanted: pa.DataType) -> pa.Array:

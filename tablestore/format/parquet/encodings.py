@@ -4,7 +4,8 @@ Few values: a dictionary. Many values: numbers held as integers are DELTA_BINARY
 sequence numbers nearly vanish, random ones drop their leading zeros), all else is plain. A dictionary of many
 values, the default elsewhere, is built, found too large and thrown away: a third more bytes and time on TPC-H
 lineitem. Text stays plain though DELTA_LENGTH_BYTE_ARRAY would save a ninth of it: Paimon 2.0.0 reads that
-encoding wrongly, and mostly in silence.
+encoding wrongly, and mostly in silence. Small files go without dictionaries and without a look at their
+values: a tenth more bytes, half the time.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _LEAST_ROWS, _ONE_IN = (
     16,
 )  # of small files this part is enough: choosing must not cost as much as encoding
 _STRETCHES = 8
+_SMALL_BYTES = 1 << 20  # a file of fewer bytes and of fewer rows than a sample is small
 _ROWS_PER_NUMBER, _ROWS_PER_TEXT = 4, 2  # sampled rows a distinct value must stand for to get a dictionary
 
 
@@ -37,8 +39,10 @@ class Encodings:
 
 def choose(rows: pa.Table) -> Encodings:
     """Encodings for a file that begins with `rows`. Columns that come dictionary-encoded stay so; what nested
-    columns hold has a dictionary until it grows too large.
+    columns hold has a dictionary until it grows too large, but for small files.
     """
+    if rows.num_rows < SAMPLE_ROWS and rows.nbytes < _SMALL_BYTES:
+        return _of_small(rows.schema)
     sample = _sample(rows)
     few: dict[str, bool] = {}
     dictionary: list[str] = []
@@ -59,6 +63,11 @@ def choose(rows: pa.Table) -> Encodings:
                 continue
         dictionary.append(f.name)
     return Encodings(tuple(dictionary), other)
+
+
+def _of_small(schema: pa.Schema) -> Encodings:
+    kept = tuple(f.name for f in schema if pa.types.is_dictionary(f.type))
+    return Encodings(kept, {f.name: "DELTA_BINARY_PACKED" for f in schema if _stored_as_integer(f.type)})
 
 
 def _leaves(path: str, t: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:

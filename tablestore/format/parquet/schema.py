@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -50,14 +51,16 @@ def physical_schema(schema: TableSchema, *, thin: bool = False) -> pa.Schema:
     return arrow_with_ids(keyed_columns(schema, thin=thin))
 
 
-def arrow_with_ids(columns: Sequence[DataField]) -> pa.Schema:
+@lru_cache(maxsize=64)
+def arrow_with_ids(columns: tuple[DataField, ...]) -> pa.Schema:
     """The Arrow schema of columns, with Parquet field ids on every level."""
     return pa.schema([with_id(f) for f in columns])
 
 
-def kv_schema(schema: TableSchema, columns: Sequence[str] | None = None) -> pa.Schema:
+@lru_cache(maxsize=64)
+def kv_schema(schema: TableSchema, columns: tuple[str, ...] | None = None) -> pa.Schema:
     """Arrow schema of kv batches: the system columns, then value columns (all, or those named)."""
-    fields = schema.fields if columns is None else schema.columns(tuple(columns))
+    fields = schema.fields if columns is None else schema.columns(columns)
     return pa.schema([*SYSTEM_FIELDS, *(f.arrow for f in fields)])
 
 
