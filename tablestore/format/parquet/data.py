@@ -138,6 +138,13 @@ class ParquetEncoder:
         return rows
 
     def _open(self, first: pa.Table) -> pq.ParquetWriter:
+    def _keep_dictionaries(self, first: Sequence[pa.DataType]) -> None:
+        """Let columns that come in dictionaries first stay so."""
+        for i, t in enumerate(first):
+            if pa.types.is_dictionary(t):
+                f = self._physical.field(i)
+                self._physical = self._physical.set(i, f.with_type(pa.dictionary(pa.int32(), f.type)))
+
         chosen = encodings.choose(first)
         self._sink = self._io.open_output(self._path)
         return pq.ParquetWriter(
