@@ -84,21 +84,36 @@ def unit_text(record: CompactionRecord) -> str:
 
 def explanation(record: CompactionRecord) -> str:
     """The decision and the trial of every rule, as `Decision.explain` told them then."""
-    if record.rule is None:
-        return f"{unit_text(record)}, by another engine, which keeps no reasons"
     try:
+        if record.rule is None:
+            return _of_another(record)
         trials = tuple(_tried(t, record.shape) for t in record.trials)
         return explained(record.shape, Reason(record.rule, record.text, trials))
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
-        short = explained(record.shape, Reason(record.rule, record.text))
+        short = explained(record.shape, Reason(record.rule or "another engine", record.text))
         return f"{short}\n  (this version does not know the rules that were tried then)"
 
 
-def _kept(trial: RuleTrial) -> Trial:
+def _of_another(record: CompactionRecord) -> str:
+    """What another engine did, and what our rules say of the files that lay there, if that is known."""
+    lines = [f"{unit_text(record)}, by another engine, which keeps no reasons"]
+    lines += [f"  {part}" for part in record.text.split("; ", 1) if part]
+    for kept in record.trials:
+        trial = RuleTrial(kept.rule, kept.state, kept.numbers, _steps_of(kept), kept.unit)  # type: ignore[arg-type]
+        lines.append(f"    {trial.sign} {trial.rule}: {trial.text}")
+        lines += [f"        {line}" for line in trial.lines]
+    return "\n".join(lines)
+
+
+def kept_trial(trial: RuleTrial) -> Trial:
+    """A trial as it is kept, with what it would have taken as counts."""
     unit = trial.unit.shape if isinstance(trial.unit, CompactUnit) else trial.unit
-    if trial.state == "fired":
-        unit = None  # it is what was carried out
     return Trial(trial.rule, trial.state, trial.numbers, tuple(_kept_step(s) for s in trial.steps), unit)
+
+
+def _kept(trial: RuleTrial) -> Trial:
+    kept = kept_trial(trial)
+    return replace(kept, unit=None) if trial.state == "fired" else kept  # it is what was carried out
 
 
 def _kept_step(step: RatioStep | OverlapStep) -> tuple[Any, ...]:
@@ -108,5 +123,8 @@ def _kept_step(step: RatioStep | OverlapStep) -> tuple[Any, ...]:
 
 def _tried(trial: Trial, carried_out: Shape) -> RuleTrial:
     unit = carried_out if trial.state == "fired" else trial.unit
-    steps = tuple(_STEPS[kind](*values) for kind, *values in trial.steps)
-    return RuleTrial(trial.rule, trial.state, trial.numbers, steps, unit)  # type: ignore[arg-type]
+    return RuleTrial(trial.rule, trial.state, trial.numbers, _steps_of(trial), unit)  # type: ignore[arg-type]
+
+
+def _steps_of(trial: Trial) -> tuple[RatioStep | OverlapStep, ...]:
+    return tuple(_STEPS[kind](*values) for kind, *values in trial.steps)

@@ -8,8 +8,8 @@ it, by its manifests. Before expiry removes snapshots it appends a line of JSON 
     {"id", "time", "kind", "uuid", "n": counts, "c": records, "f": what writers put into each level}
 
 A file is written once, under a name made of its content; a kill in between leaves lines twice, which readers
-drop. Every 64 snapshots small files are joined. Snapshots that another engine expires leave no line. Memory:
-one line a snapshot that expired. Called by expiry and inspection.
+drop. Every 64 snapshots small files are joined. Snapshots that another engine expires leave no line:
+`missing` names them. Memory: one line a snapshot that expired. Called by expiry and inspection.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import json
 import logging
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -89,15 +90,29 @@ class Done:
         return self.time_ms, self.counts is not None
 
 
-def records(store: Store) -> Iterator[tuple[int, int, CompactionRecord]]:
+Explain = Callable[[Store, Snapshot, Sequence[CompactionRecord]], tuple[CompactionRecord, ...]]
+
+
+def records(store: Store, explain: Explain) -> Iterator[tuple[int, int, CompactionRecord]]:
     """(snapshot, time in ms, record) of every compaction, the oldest first.
 
-    Snapshots of other engines give a record without a rule for each bucket that they compacted.
+    Snapshots of other engines give a record without a rule for each bucket that they compacted, to which
+    `explain` adds what can be known of it.
     """
     for done in expired(store):
         yield from ((done.snapshot, done.time_ms, r) for r in done.compactions)
     for snapshot in store.snapshots.all():
-        yield from ((snapshot.id, snapshot.time_millis, r) for r in of(store, snapshot))
+        found = explain(store, snapshot, of(store, snapshot))
+        yield from ((snapshot.id, snapshot.time_millis, r) for r in found)
+
+
+def missing(store: Store) -> tuple[tuple[int, int], ...]:
+    """Snapshots (first, last) of which nothing is known: they expired elsewhere, or with history off."""
+    earliest = store.snapshots.earliest_id()
+    if earliest is None:
+        return ()
+    known = [0, *(done.snapshot for done in expired(store)), earliest]
+    return tuple((a + 1, b - 1) for a, b in pairwise(known) if b > a + 1)
 
 
 def of(store: Store, snapshot: Snapshot) -> tuple[CompactionRecord, ...]:
@@ -123,7 +138,7 @@ def expired(store: Store) -> list[Done]:
     return [newest[i] for i in sorted(newest)]
 
 
-def keep(store: Store, ids: Sequence[int]) -> None:
+def keep(store: Store, ids: Sequence[int], explain: Explain) -> None:
     """Write down what these snapshots did, before their files are deleted. Some may be gone already."""
     if not store.options.keeps_history:
         return
@@ -136,7 +151,7 @@ def keep(store: Store, ids: Sequence[int]) -> None:
     if not found:
         return
     first, last = found[0].id, found[-1].id
-    _write(store, [_line(_look(store, s)) for s in found], first, last)
+    _write(store, [_line(_look(store, s, explain)) for s in found], first, last)
     if last // _JOIN_EVERY > (first - 1) // _JOIN_EVERY:
         try:
             _join(store)
@@ -197,13 +212,13 @@ def _join(store: Store) -> None:
     log.info("joined %d history files of %s", len(chosen), store.paths.root)
 
 
-def _look(store: Store, snapshot: Snapshot) -> Done:
+def _look(store: Store, snapshot: Snapshot, explain: Explain) -> Done:
     """What a snapshot did, from its property and its manifests, as far as they can be read."""
     compactions: tuple[CompactionRecord, ...] = ()
     counts: Counts | None = None
     flushed: tuple[Flushed, ...] | None = None
     try:
-        compactions = of(store, snapshot)
+        compactions = explain(store, snapshot, of(store, snapshot))
         counts, flushed = _counts(store, snapshot), _flushed(store, snapshot)
     except (Corrupt, NotFound) as e:  # damaged, or another process expires it, too
         log.warning("kept in part only: snapshot %d of %s: %s", snapshot.id, store.paths.root, e)

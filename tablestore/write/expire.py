@@ -16,6 +16,7 @@ from dataclasses import replace
 from tablestore.errors import NotFound
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import join
+from tablestore.lsm import foreign
 from tablestore.meta import changelogs, compaction_history, consumers, refs, retention
 from tablestore.meta.retention import ExpirePolicy, Extent, moment
 from tablestore.meta.store import Store
@@ -64,7 +65,7 @@ def expire(
     if not dry_run:
         if policy.decoupled:
             _keep_changelogs(store, ids)
-        compaction_history.keep(store, ids)
+        compaction_history.keep(store, ids, foreign.explained)
         for snapshot_id in ids:
             store.snapshots.delete(snapshot_id)
         store.snapshots.hint_earliest(

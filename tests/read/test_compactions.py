@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import tablestore as ts
 from tablestore.errors import Corrupt, InvalidRequest, TablestoreError
 from tablestore.format import compaction_record
+from tablestore.lsm import foreign
 from tablestore.meta import compaction_history
 from tablestore.meta.store import Store
 from tablestore.write.expire import ExpirePolicy, expire
@@ -281,12 +283,61 @@ def test_of_two_processes_that_expire_a_snapshot_the_one_that_found_its_manifest
     store, ids = table.store, range(1, 9)
     snapshots = [store.snapshots.get(i) for i in ids]
     for i in ids:
-        compaction_history.keep(store, [i])
+        compaction_history.keep(store, [i], foreign.explained)
     for s in snapshots:
         store.io.delete(store.paths.manifest(s.delta_manifest_list))
-        compaction_history.keep(store, [s.id])  # the names of its files sort before or after the others
+        compaction_history.keep(
+            store, [s.id], foreign.explained
+        )  # the names of its files sort before or after the others
     for i in ids:
         store.io.delete(store.paths.snapshot(i))
     kept = compaction_history.expired(Store.open(table.location))
     assert [d.snapshot for d in kept] == list(ids)
     assert all(d.counts is not None for d in kept)
+
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "paimon-java" / "warehouse" / "j.db"
+
+
+def keyed_golden() -> list[str]:
+    return [
+        p.name for p in sorted(GOLDEN.iterdir()) if (p / "snapshot").is_dir() and ts.open(str(p)).primary_key
+    ]
+
+
+def test_what_java_compacted_is_what_our_rules_say_or_was_asked_for():
+    """The files that lay there before each of its commits are known, and its rules are ours."""
+    counts = {"done the same, because ": 0, "taken nothing, so it was asked for: ": 0}
+    for name in keyed_golden():
+        for row in ts.open(str(GOLDEN / name)).inspect.compactions().to_pylist():
+            first, before, said, *trials = row["explanation"].splitlines()
+            assert row["rule"] is None
+            assert first == f"{row['inputs']}, by another engine, which keeps no reasons"
+            assert before.startswith("  before it: L0")
+            found = [c for c in counts if said.startswith(f"  universal compaction here would have {c}")]
+            assert len(found) == 1, f"{name}: {row['explanation']}"
+            counts[found[0]] += 1
+            assert any("✓" in line for line in trials) == found[0].startswith("done")
+    assert counts["done the same, because "] > 60
+    assert 0 < counts["taken nothing, so it was asked for: "] < 10
+
+
+def test_what_is_known_of_others_outlives_their_snapshots(tmp_path):
+    name = next(n for n in keyed_golden() if ts.open(str(GOLDEN / n)).inspect.compactions().num_rows)
+    shutil.copytree(GOLDEN / name, tmp_path / "t")
+    table = ts.open(str(tmp_path / "t"))
+    before = told(table, "snapshot_id", "explanation")
+    table.expire_snapshots(keep=1)
+    assert told(table.refresh(), "snapshot_id", "explanation") == before
+
+
+def test_snapshots_that_left_no_trace_are_named(tmp_path):
+    table = make(tmp_path, **AMPLIFIED, **{"snapshot.num-retained.min": 100})
+    for _ in range(4):
+        put(table)
+    assert b"missing" not in (table.inspect.compactions().schema.metadata or {})
+    silent = table.with_options({"tablestore.history.enabled": False})
+    last = table.refresh().store.snapshots.latest_id()
+    silent.expire_snapshots(keep=last - 3)  # 1..3 go, unseen
+    table.expire_snapshots(keep=1)
+    assert table.refresh().inspect.compactions().schema.metadata == {b"missing": b"1..3"}
