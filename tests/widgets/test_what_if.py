@@ -116,6 +116,12 @@ def test_b_can_be_changed_and_a_stays(table: ts.Table) -> None:
     assert view.progress == {}
     view.replay({**view.options, **LEVELED}).wait(60)
     assert view.form["strategy"] == "leveled"
+    assert (view.form["level0"], view.form["base"], view.form["multiplier"]) == ("4", "60 kb", "5")
+    form = {**view.form, "level0": "2", "base": "3 kb", "multiplier": "3"}
+    view._on_message(view, {"verb": "replay", "form": form}, [])
+    view.wait(60)
+    assert view.form == form
+    assert view.options["tablestore.compaction.leveled.max-bytes-for-level-base"] == "3 kb"
 
 
 def test_options_that_are_wrong_are_said_and_the_picture_stays(table: ts.Table) -> None:

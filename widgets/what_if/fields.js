@@ -1,16 +1,19 @@
-// The row that changes B: strategy and three numbers, Replay, Cancel, and how far a replay has come.
+// The row that changes B: strategy and its three numbers, Replay, Cancel, and how far a replay has come.
 function lwWhatIfFields(model) {
   let strategy = "universal";
   const pick = lwSegments("strategy of B", [["universal", "universal"], ["leveled", "leveled"]], (v) => { strategy = v; pick.show(v); mark(); });
-  const inputs = {}, labels = [["trigger", "runs ≥"], ["ratio", "ratio %"], ["amplification", "max amp %"]];
-  const made = labels.map(([name, words]) => {
-    inputs[name] = lwEl("input", { type: "text", inputmode: "numeric", "aria-label": "B: " + words, size: 4 });
+  const inputs = {}, labels = {
+    universal: [["trigger", "runs ≥"], ["ratio", "ratio %"], ["amplification", "max amp %"]],
+    leveled: [["level0", "L0 ≥"], ["base", "L1 target"], ["multiplier", "level ×"]],
+  };
+  const made = Object.entries(labels).flatMap(([of, some]) => some.map(([name, words]) => {
+    inputs[name] = lwEl("input", { type: "text", inputmode: name === "base" ? "text" : "numeric", "aria-label": "B: " + words, size: name === "base" ? 6 : 4 });
     inputs[name].addEventListener("keydown", (event) => {
       event.stopPropagation();
       if (event.key === "Enter") send();
     });
-    return lwEl("label", {}, words, inputs[name]);
-  });
+    return lwEl("label", { "data-of": of }, words, inputs[name]);
+  }));
   const note = lwEl("span", { class: "lw-hint" });
   const bar = lwEl("i", {}), meter = lwEl("span", { class: "lw-meter", role: "progressbar", "aria-label": "replay", "aria-valuemin": 0, "aria-valuemax": 100 }, bar);
   const go = lwButton("", "replay B under these options", () => send(), { text: "Replay", primary: true });
@@ -25,7 +28,7 @@ function lwWhatIfFields(model) {
     model.send({ verb: "replay", form });
   }
   function mark() {
-    for (const name of ["ratio", "amplification"]) inputs[name].disabled = model.get("static") || strategy === "leveled";
+    for (const label of made) label.hidden = label.dataset.of !== strategy;
     const said = (model.get("progress") || {}).text, foreign = "leveled is not Paimon's: another engine goes on by universal rules";
     note.textContent = said || (model.get("static") ? "replaying needs a kernel" : strategy === "leveled" ? foreign : "");
     note.title = note.textContent;
@@ -39,7 +42,7 @@ function lwWhatIfFields(model) {
       pick.show(strategy);
       for (const [name, input] of Object.entries(inputs)) input.value = form[name] || "";
     }
-    for (const button of [...pick.children, inputs.trigger]) button.disabled = !!off;
+    for (const control of [...pick.children, ...Object.values(inputs)]) control.disabled = !!off;
     go.disabled = !!progress.busy || !!off;
     cancel.disabled = !progress.busy;
     meter.hidden = !progress.busy;

@@ -21,6 +21,9 @@ FIELDS = {
     "trigger": "num-sorted-run.compaction-trigger",
     "ratio": "compaction.size-ratio",
     "amplification": "compaction.max-size-amplification-percent",
+    "level0": "tablestore.compaction.leveled.level0-file-num-trigger",
+    "base": "tablestore.compaction.leveled.max-bytes-for-level-base",
+    "multiplier": "tablestore.compaction.leveled.max-bytes-for-level-multiplier",
 }
 
 
@@ -187,13 +190,23 @@ _LEVELED = (
 
 
 def form_of(options: Any) -> dict[str, str]:
-    """B's options as the fields show them."""
+    """B's options as the fields show them, those of both strategies."""
     return {
         "strategy": "leveled" if options.leveled else "universal",
         "trigger": str(options.trigger),
         "ratio": str(options.size_ratio),
         "amplification": str(options.max_size_amplification),
+        "level0": str(options.level0_trigger),
+        "base": _size_option(options.level_base_bytes),
+        "multiplier": str(options.level_multiplier),
     }
+
+
+def _size_option(size: int) -> str:
+    """Bytes as an option takes them, exactly: `64 mb`."""
+    units = ((1 << 30, "gb"), (1 << 20, "mb"), (1 << 10, "kb"), (1, "b"))
+    unit, name = next((unit, name) for unit, name in units if size % unit == 0)
+    return f"{size // unit} {name}"
 
 
 def levels_pair(model: WhatIfModel, found: Any, index: int) -> tuple[LsmModel, LsmModel]:
