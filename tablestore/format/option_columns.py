@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from tablestore.errors import InvalidOption
+from tablestore.errors import InvalidOption, Unsupported
 from tablestore.format.schema import TableSchema
 
 _LISTS = (
@@ -18,7 +18,8 @@ _LISTS = (
 )
 _INDEX_LIST = re.compile(r"file-index\.[\w-]+\.columns")
 _INDEX_OPTION = re.compile(r"(file-index\.[\w-]+\.)(.+)(\.[\w-]+)")
-_FIELDS = re.compile(r"fields\.(?P<columns>.+?)\.(?P<suffix>[\w-]+)")
+_FAMILY = r"map\.(?:shared-shredding\.)?|pk-[\w-]+\.(?:\w+\.)?"
+_FIELDS = re.compile(rf"fields\.(?P<columns>.+?)\.(?P<suffix>(?:{_FAMILY})?[\w-]+)")
 _NOT_A_COLUMN = "default-aggregate-function"
 
 
@@ -64,3 +65,10 @@ def require_columns_exist(schema: TableSchema) -> None:
             raise InvalidOption(
                 f"option {key!r} names {name!r}, which is no column; change or reset it in the same call"
             )
+
+
+def require_plain_map(schema: TableSchema, column: str) -> None:
+    """Raise Unsupported for a MAP whose entries would be columns of their own in the files."""
+    option = f"fields.{column}.map.storage-layout"
+    if schema.options.get(option, "default").strip().lower() != "default":
+        raise Unsupported(f"{option} = {schema.options[option]}", "maps are stored as keys and values")

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from tablestore.errors import Unsupported
 from tablestore.format.file_spec import FORMATS, file_format
 from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.option_columns import require_plain_map
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import to_arrow
 from tablestore.lsm.counted import require_counts
@@ -41,6 +42,7 @@ def require_readable(
         raise Unsupported(f"file.format {options.file_format!r}")
     wanted = schema.names if columns is None else (*columns, *schema.primary_keys, *schema.partition_keys)
     for name in wanted:
+        require_plain_map(schema, name)
         to_arrow(schema.by_name[name].type)
 
 

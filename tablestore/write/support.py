@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tablestore.errors import InvalidOption, Unsupported
 from tablestore.format.datafile import require_storable
+from tablestore.format.option_columns import require_plain_map
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import to_arrow
 from tablestore.io.external_paths import ExternalPaths
@@ -38,6 +39,7 @@ def require_writable(schema: TableSchema, options: TableOptions) -> None:
         if schema.options.get(option):
             raise Unsupported(option, "rows are written as they come; such tables are read")
     for f in schema.fields:
+        require_plain_map(schema, f.name)
         to_arrow(f.type)
     require_storable(schema, options)
     ExternalPaths.of(options)

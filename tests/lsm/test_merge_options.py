@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import CannotMerge, InvalidOption, InvalidRequest
+from tablestore.errors import CannotMerge, InvalidOption, InvalidRequest, Unsupported
 
 COLUMNS = {
     "k": ts.INT,
@@ -164,3 +164,19 @@ def test_a_key_that_overflows_is_named_and_the_others_can_be_read(tmp_path: Path
         skipping.compact(full=True)
     again = pickle.loads(pickle.dumps(error.value))
     assert (again.column, again.key) == ("a", {"k": 1, "n": "x"})
+
+
+def test_maps_stored_in_columns_of_their_own_are_refused_by_name(tmp_path: Path) -> None:
+    lake = ts.connect(str(tmp_path))
+    schema = {"k": ts.INT, "m": ts.MAP(ts.STRING.not_null(), ts.INT), "v": ts.INT}
+    option = "fields.m.map.storage-layout"
+    with pytest.raises(Unsupported, match="storage-layout = shared-shredding"):
+        lake.create_table("d.t", schema=schema, primary_key=["k"], options={option: "shared-shredding"})
+    table = lake.create_table("d.t", schema=schema, primary_key=["k"], options={option: "default"})
+    table.write([{"k": 1, "m": None, "v": 2}])
+    file = Path(table.store.paths.root) / "schema" / "schema-0"
+    file.write_text(file.read_text().replace('"default"', '"shared-shredding"'))
+    other = ts.open(table.location)
+    with pytest.raises(Unsupported, match="maps are stored as keys and values"):
+        other.scan().to_arrow()
+    assert other.scan(columns=["v"]).to_arrow().to_pylist() == [{"v": 2}]
