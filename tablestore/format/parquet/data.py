@@ -137,7 +137,6 @@ class ParquetEncoder:
             rows = rows.unify_dictionaries()
         return rows
 
-    def _open(self, first: pa.Table) -> pq.ParquetWriter:
     def _keep_dictionaries(self, first: Sequence[pa.DataType]) -> None:
         """Let columns that come in dictionaries first stay so."""
         for i, t in enumerate(first):
@@ -145,6 +144,7 @@ class ParquetEncoder:
                 f = self._physical.field(i)
                 self._physical = self._physical.set(i, f.with_type(pa.dictionary(pa.int32(), f.type)))
 
+    def _open(self, first: pa.Table) -> pq.ParquetWriter:
         chosen = encodings.choose(first)
         self._sink = self._io.open_output(self._path)
         return pq.ParquetWriter(
