@@ -73,7 +73,7 @@ def test_a_difference_has_figures_that_add_up(table: ts.Table) -> None:
     figures = {f.name: (f.value, f.note) for f in explorer.model.figures}
     assert figures["files"] == ("2", "1 moved, 1 kept")
     assert figures["rows in files"][1] == "no row of the table changed"
-    assert figures["sorted runs"] == ("2", "L0 became L5")
+    assert figures["sorted runs"] == ("2", "L0 → L5")
     assert figures["bytes"][1] == "unchanged"
     assert [row.sign for row in explorer.model.listing.rows] == ["↓"]
     assert explorer.model.listing.unchanged[0] == 1
@@ -107,7 +107,7 @@ def test_deletion_vectors_are_shown_as_masked_rows(tmp_path: Path) -> None:
     explorer = widgets.FileExplorer(table, against=1)
     (row,) = explorer.model.listing.rows
     assert (row.sign, row.masked) == ("~", "0 → 7")
-    assert {f.name: f.value for f in explorer.model.figures}["masked rows"] == "0 → 7"
+    assert {f.name: f.value for f in explorer.model.figures}["rows marked deleted"] == "0 → 7"
     explorer.path = "index"
     assert explorer.model.listing.rows[0].cells[-1] == "1 vector, 7 rows masked"
 

@@ -40,7 +40,7 @@ def key_figures(files: pa.Table, *, compared: bool, only_compacted: bool) -> tup
         ),
         _runs_figure(diff, old["runs"], now["runs"]),
         KeyFigure(
-            "masked rows",
+            "rows marked deleted",
             _arrow(f"{old['masked']:,}", f"{now['masked']:,}"),
             f"{_signed(now['masked'] - old['masked'])} in deletion vectors"
             if old["masked"] or now["masked"]
@@ -82,7 +82,7 @@ def _state_figures(after: pa.Table, now: Mapping[str, int]) -> tuple[KeyFigure, 
         KeyFigure("bytes", fmt.bytes_text(now["bytes"]), each),
         KeyFigure("sorted runs", f"{now['runs']:,}", per) if keyed or not buckets else _buckets_figure(after),
         KeyFigure(
-            "masked rows",
+            "rows marked deleted",
             f"{now['masked']:,}",
             fmt.plural(vectors, "deletion vector") if vectors else "no vectors",
         ),
@@ -99,13 +99,13 @@ def _sums(state: pa.Table, *, level: str = "level", masked: str = "masked") -> d
 
 
 def _runs_note(diff: pa.Table) -> str:
-    """`L0×4 and L3 became L3`."""
+    """`L0×4, L3 → L3`, `new: L0`, `gone: L3`."""
     gone = diff.filter(pc.is_in(diff["change"], pa.array(["removed", "moved"])))
     new = diff.filter(pc.is_in(diff["change"], pa.array(["added", "moved"])))
     old, now = _levels(gone["level_before"]), _levels(new["level"])
     if not old:
-        return f"{now} came" if now else "unchanged"
-    return f"{old} became {now}" if now else f"{old} went"
+        return f"new: {now}" if now else "unchanged"
+    return f"{old} → {now}" if now else f"gone: {old}"
 
 
 def _levels(levels: pa.ChunkedArray) -> str:

@@ -170,7 +170,7 @@ def gutter(
     return [
         text(x, y, "rows added", size=11),
         text(x, y + 14, f"max {fmt.short_count(rows)}", size=11),
-        text(x, middle, "rare" if dense else "commit", size=11),
+        text(x, middle, "rare kinds" if dense else "commit", size=11),
         text(x, below, "rewritten", size=11),
         text(x, below + 14, f"max {fmt.bytes_text(rewritten)}" if rewritten else "nothing yet", size=11),
     ]
