@@ -55,12 +55,12 @@ def shape_text(shape: Shape) -> str:
     return f"{' + '.join(inputs)} → L{shape.output_level}, {_files(shape.files)} {size}"
 
 
-_WRAP = 1 << 63
+LONG = 1 << 63  # bytes from which on sums wrap
 
 
 def as_long(count: int) -> int:
-    """A sum as 64-bit arithmetic of the original has it: beyond 2^63 it wraps."""
-    return count if -_WRAP <= count < _WRAP else (count + _WRAP) % (2 * _WRAP) - _WRAP
+    """A sum as 64-bit arithmetic of the original has it."""
+    return count if -LONG <= count < LONG else (count + LONG) % (2 * LONG) - LONG
 
 
 def outweighs(newer: int, oldest: int, percent: int) -> bool:

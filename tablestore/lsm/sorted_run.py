@@ -108,12 +108,19 @@ class Levels:
     @property
     def run_count(self) -> int:
         """Sorted runs that a reader of every key would merge."""
-        return len(self.level0) + sum(1 for r in self.upper if r.files)
+        count = len(self.level0)
+        for run in self.upper:
+            if run.files:
+                count += 1
+        return count
 
     @property
     def highest_level(self) -> int:
         """The highest level that holds a file; 0 when only level 0 does, -1 when none does."""
-        return max((r.level for r in self.upper if r.files), default=0 if self.level0 else -1)
+        for run in reversed(self.upper):
+            if run.files:
+                return run.level
+        return 0 if self.level0 else -1
 
     @property
     def files(self) -> tuple[DataFileMeta, ...]:

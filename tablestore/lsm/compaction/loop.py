@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
-from tablestore.lsm.compaction.strategy import pick
+from tablestore.lsm.compaction.strategy import pick, quiet
 from tablestore.lsm.compaction.universal import full
 from tablestore.lsm.decision import Decision
 from tablestore.lsm.sorted_run import Levels
@@ -61,6 +61,8 @@ class CompactionLoop:
 
     def once(self) -> Decision | None:
         """One pick, carried out; None when there is nothing to do."""
+        if quiet(self.levels, self.options):
+            return None
         decision = self.decide()
         return decision if self._done(decision) else None
 

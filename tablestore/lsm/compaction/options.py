@@ -75,6 +75,12 @@ class CompactionOptions:
         return self.small_file_ratio * self.target_bytes
 
     @property
+    def always_tried(self) -> bool:
+        """Whether there is a universal rule that does not ask for many runs."""
+        early = (self.interval_ms, self.total_threshold, self.incremental_threshold)
+        return self.force_up_level0 or early != (None, None, None)
+
+    @property
     def leveled(self) -> bool:
         """Whether levels have target sizes; otherwise runs are compared with each other."""
         return self.strategy is CompactionStrategy.LEVELED

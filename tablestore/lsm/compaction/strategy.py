@@ -22,6 +22,11 @@ def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decisio
     return (leveled if options.leveled else universal).pick(levels, options, at)
 
 
+def quiet(levels: Levels, options: CompactionOptions) -> bool:
+    """Whether a pick would be nothing, as far as that is known without making it; False says nothing."""
+    return not options.leveled and universal.quiet(levels, options)
+
+
 def require_strategy(schema: TableSchema, options: TableOptions) -> None:
     """Raise InvalidOption where leveled compaction cannot be: without levels, or with targets below 1."""
     if options.strategy is not CompactionStrategy.LEVELED:

@@ -15,6 +15,7 @@ from typing import Any
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.decision import (
+    LONG,
     CompactUnit,
     Decision,
     RatioStep,
@@ -47,7 +48,7 @@ class _Sums:
         places = [0] * level0
         for run in levels.upper:
             if run.files:
-                sizes.append(as_long(run.size))
+                sizes.append(run.size)
                 places.append(run.level)
         return cls(sizes, places, level0, len(levels.upper))
 
@@ -63,6 +64,12 @@ def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decisio
                 unit = None
             return Decision(unit, partial(explain, levels, options, at), rule.name)
     return Decision(None, partial(explain, levels, options, at), "none")
+
+
+def quiet(levels: Levels, options: CompactionOptions) -> bool:
+    """Whether no rule can fire, whatever sizes and the clock say: few runs, and no rule that does not count
+    them."""
+    return not (options.always_tried or levels.run_count >= options.trigger)
 
 
 def full(
@@ -129,7 +136,10 @@ def _unit(levels: Levels, sums: _Sums, count: int) -> CompactUnit:
         count += 1
     if count == total:
         return CompactUnit(sums.top, levels.files)
-    return CompactUnit(level, tuple(f for run in levels.runs[:count] for f in run.files))
+    if count <= sums.level0:
+        return CompactUnit(level, levels.level0[:count])
+    last = sums.levels[count - 1]
+    return CompactUnit(level, levels.level0 + tuple(f for run in levels.upper[:last] for f in run.files))
 
 
 def _no_rule(trials: Sequence[RuleTrial]) -> str:
@@ -140,9 +150,13 @@ def _no_rule(trials: Sequence[RuleTrial]) -> str:
 
 def _extended(sizes: list[int], count: int, percent: float) -> int:
     """Runs taken: `count`, and more while the next is not larger than all taken so far, stretched."""
-    candidate = as_long(sum(sizes[:count]))
-    while count < len(sizes) and joins(candidate, percent, sizes[count]):
-        candidate = as_long(candidate + sizes[count])
+    candidate = sum(sizes[:count])
+    for size in sizes[count:]:
+        if candidate >= LONG:
+            candidate = as_long(candidate)
+        if not joins(candidate, percent, size):
+            break
+        candidate += size
         count += 1
     return count
 

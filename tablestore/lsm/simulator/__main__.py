@@ -30,7 +30,11 @@ def _parser() -> argparse.ArgumentParser:
     workload.add_argument("--skew", type=float, default=0.99, help="exponent of zipf")
     workload.add_argument("--lag", type=float, help="rows by which late rows of a time-series are late")
     workload.add_argument("--seed", type=int, default=0)
-    workload.add_argument("--samples", type=int, help="rows drawn a flush, each for as many others")
+    workload.add_argument(
+        "--samples",
+        type=int,
+        help="rows drawn a flush, each for as many others; 0: none, sizes are expected values",
+    )
     table = parser.add_argument_group("the table")
     table.add_argument("--strategy", choices=("universal", "leveled"), default="universal")
     table.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="a table option")
@@ -48,6 +52,12 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a run; 0, or 2 for what cannot be simulated."""
     asked = _parser().parse_args(arguments)
+    reached = 0
+
+    def hear(done: int, _: int) -> None:
+        nonlocal reached
+        reached = done
+
     pairs = [pair.partition("=") for pair in asked.option]
     try:
         for key, sign, _ in pairs:
@@ -78,10 +88,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             schedule=schedule,
             seed=asked.seed,
             samples=asked.samples,
+            tell=hear,
         )
     except TablestoreError as e:
         print(e, file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(f"interrupted after {reached:,} of {asked.flushes:,} flushes", file=sys.stderr)
+        return 130
     if asked.steps or asked.explain:
         for line in told(run.steps(), explain=asked.explain):
             print(line)

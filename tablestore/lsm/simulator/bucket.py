@@ -1,13 +1,14 @@
-"""One simulated bucket: files that are metadata and a sample of their keys, under the engine's own loop.
+"""One simulated bucket: files that are metadata and what is known of their keys, under the engine's own loop.
 
 Picks, rewrite plans, the dropping of deletes and the accounts are those of the engine; only what a merge
-gives is computed from samples (`keyset`). A flush costs what it changes, whatever the bucket holds. Not
-thread-safe. Used by `Simulator`.
+gives is computed from drawn keys or from their density (`contents`). A flush costs what it changes, whatever
+the bucket holds. Not thread-safe. Used by `Simulator`.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,13 +23,37 @@ from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.decision import CompactUnit, Decision
 from tablestore.lsm.interval import Section
 from tablestore.lsm.rewrite_plan import drops_deletes, plan_unit
-from tablestore.lsm.simulator.keyset import KeySet, joined, merged
+from tablestore.lsm.simulator.contents import Content, Contents, Part
 from tablestore.lsm.simulator.workload import FlushedRows
 from tablestore.lsm.sorted_run import Levels, SortedRun, byte_order, newest_first
 
+
+@dataclass(slots=True)
+class RuleSum:
+    """What the compactions of one rule did."""
+
+    compactions: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    bytes_moved: int = 0
+
+    def add(self, read: int, written: int, moved: int) -> None:
+        """One more compaction."""
+        self.compactions += 1
+        self.bytes_read += read
+        self.bytes_written += written
+        self.bytes_moved += moved
+
+    def join(self, other: RuleSum) -> None:
+        """What it did in another bucket."""
+        self.compactions += other.compactions
+        self.bytes_read += other.bytes_read
+        self.bytes_written += other.bytes_written
+        self.bytes_moved += other.bytes_moved
+
+
 KEY = (BIGINT.not_null(),)
 _FEW = 16  # files of a unit that are looked at together
-Content = tuple[KeySet, int, int]  # sampled keys, rows, deletes
 
 
 class SimFile:
@@ -49,17 +74,21 @@ class SimFile:
         "row_count",
     )
 
-    def __init__(self, file_name: str, file_size: int, row_count: int, keys: KeySet, *, level: int) -> None:
-        self.file_name, self.file_size, self.row_count = file_name, file_size, row_count
-        self.keys, self.level = keys, level
-        self.min_key = self.max_key = 0
-        self.delete_count = self.min_sequence = self.max_sequence = self.creation_time_ms = 0
+    def __init__(self, file_name: str, file_size: int, part: Part, level: int) -> None:
+        self.file_name, self.file_size, self.level = file_name, file_size, level
+        self.keys, self.row_count, self.delete_count, self.min_key, self.max_key = part
+        self.min_sequence = self.max_sequence = self.creation_time_ms = 0
         self.file_source = APPEND_SOURCE
+
+    @property
+    def content(self) -> Content:
+        """Its keys, rows and deletes."""
+        return self.keys, self.row_count, self.delete_count
 
     def upgraded(self, level: int) -> SimFile:
         """The same file at another level."""
-        other = SimFile(self.file_name, self.file_size, self.row_count, self.keys, level=level)
-        other.min_key, other.max_key, other.delete_count = self.min_key, self.max_key, self.delete_count
+        part = (*self.content, self.min_key, self.max_key)
+        other = SimFile(self.file_name, self.file_size, part, level)
         other.min_sequence, other.max_sequence = self.min_sequence, self.max_sequence
         other.creation_time_ms, other.file_source = self.creation_time_ms, self.file_source
         return other
@@ -110,13 +139,15 @@ class Bucket:
     """A bucket's levels, its account, and what flushes and compactions do to them. `now_ms` is set by who
     drives it."""
 
-    def __init__(self, options: CompactionOptions, sizes: FileSizes, *, deletes: float = 0.0) -> None:
+    def __init__(self, options: CompactionOptions, sizes: FileSizes, contents: Contents) -> None:
         self.options, self.account, self.now_ms = options, Account(), 0
-        self._sizes, self._deletes = sizes, deletes
+        self._sizes, self.contents = sizes, contents
         self._most_rows = sizes.most_rows
         self._sequence, self._number = 0, 0
         empty = Levels((), tuple(SortedRun((), level) for level in range(1, options.num_levels)), byte_order)
         self.loop = CompactionLoop(empty, options, carry_out=self._carry_out, now_ms=lambda: self.now_ms)
+        self.rules: dict[str, RuleSum] = defaultdict(RuleSum)
+        self.most_runs = 0  # that a flush left
         self.last: tuple[int, int, int] = (0, 0, 0)  # bytes read, written and moved by the last compaction
         self.changed: tuple[Sequence[Any], Sequence[Any]] = (
             (),
@@ -130,13 +161,7 @@ class Bucket:
 
     def flush(self, rows: FlushedRows) -> int:
         """Rows become files of level 0; the bytes written."""
-        sample = rows.sample
-        deletes = sample.deletes * rows.rows // len(sample) or round(self._deletes * rows.rows)
-        files = self._files(sample, rows.rows, deletes, level=0)
-        files[0].min_key, files[-1].max_key = (
-            min(files[0].min_key, rows.low),
-            max(files[-1].max_key, rows.high),
-        )
+        files = self._files((rows.sample, rows.rows, rows.deletes), (rows.low, rows.high), level=0)
         total = 0
         for file in files:
             file.min_sequence, file.max_sequence = self._sequence, self._sequence + rows.rows - 1
@@ -149,7 +174,10 @@ class Bucket:
             self.loop.levels,
             tuple(sorted(files, key=newest_first)) if len(files) > 1 else tuple(files),
         )
-        self.loop.levels = Levels((*new, *old.level0), old.upper, old.key)  # type: ignore[arg-type]
+        self.loop.levels = levels = Levels((*new, *old.level0), old.upper, old.key)  # type: ignore[arg-type]
+        runs = levels.run_count
+        if runs > self.most_runs:
+            self.most_runs = runs
         return total
 
     def set_options(self, options: CompactionOptions) -> None:
@@ -172,22 +200,12 @@ class Bucket:
         finally:
             self._number = number
 
-    def _files(self, sample: KeySet, rows: int, deletes: int, *, level: int) -> list[SimFile]:
-        """Rows in key order as files of about the target size."""
-        count = min(-(-rows // self._most_rows), len(sample)) or 1
+    def _files(self, content: Content, ends: tuple[int, int], *, level: int) -> list[SimFile]:
+        """Rows in key order, from one key to another, as files of about the target size."""
         found = []
-        for i in range(count):
-            first, last = i * self._most_rows, rows if i == count - 1 else (i + 1) * self._most_rows
-            keys = sample
-            if count > 1:
-                start = max(len(sample) * first // rows, i)
-                stop = len(sample) if i == count - 1 else max(len(sample) * last // rows, i + 1)
-                keys = sample.slice(start, stop)
+        for part in self.contents.cut(content, self._most_rows, ends):
             self._number += 1
-            many = last - first
-            file = SimFile(f"f{self._number}", self._sizes.of(many), many, keys, level=level)
-            file.min_key, file.max_key = int(keys.keys[0]), int(keys.keys[-1])
-            file.delete_count = deletes * many // rows or min(deletes, 1)
+            file = SimFile(f"f{self._number}", self._sizes.of(part[1]), part, level)
             file.creation_time_ms = self.now_ms
             found.append(file)
         return found
@@ -209,6 +227,7 @@ class Bucket:
             account.put(f.level, f.file_size, f.row_count, f.delete_count)
         account.compaction(unit.output_level, read=read, written=written, moved=found.moved)
         self.last, self.changed = (read, written, found.moved), (before, after)
+        self.rules[decision.rule].add(*self.last)
         if unit.parts or (window is None and not found.whole):
             return levels.apply(before, after)
         run = SortedRun(window.spliced(before, after) if window else tuple(after), unit.output_level)
@@ -224,7 +243,9 @@ class Bucket:
         window = None if whole else self._window(unit, levels)
         if whole:
             before += unit.files
-            after = self._written(before, _merged(before, drop), unit.output_level)
+            after = self._written(
+                before, self.contents.merged([f.content for f in before], drop), unit.output_level
+            )
         else:
             touched = unit if window is None else replace(unit, files=window.files)
             for step in plan_unit(touched, levels, byte_order, small_bytes=self.options.small_file_bytes):
@@ -235,7 +256,7 @@ class Bucket:
                     continue
                 files = step.files
                 before += files
-                after += self._written(files, _merged_sections(step.sections, drop), unit.output_level)
+                after += self._written(files, self._merged_sections(step.sections, drop), unit.output_level)
         return _Outcome(before, after, moved, window, whole, drop) if before else None
 
     def _window(self, unit: CompactUnit, levels: Levels) -> _Window | None:
@@ -260,16 +281,29 @@ class Bucket:
 
     def _written(self, inputs: Sequence[Any], content: Content, level: int) -> list[SimFile]:
         """The files that hold what came of `inputs`, in key order; none if nothing did."""
-        sample, rows, deletes = content
-        if not len(sample) or not rows:
+        if not len(content[0]) or not content[1]:
             return []
-        made = self._files(sample, rows, deletes, level=level)
-        made[0].min_key = min([f.min_key for f in inputs])
-        made[-1].max_key = max([f.max_key for f in inputs])
+        ends = min([f.min_key for f in inputs]), max([f.max_key for f in inputs])
+        made = self._files(content, ends, level=level)
         low, high = min([f.min_sequence for f in inputs]), max([f.max_sequence for f in inputs])
         for file in made:
             file.min_sequence, file.max_sequence, file.file_source = low, high, COMPACT_SOURCE
         return made
+
+    def _merged_sections(self, sections: Sequence[Section], drop: bool) -> Content:
+        """What sections that follow each other in key order are merged to."""
+        if all(len(section) == 1 for section in sections):
+            return self.contents.joined([f.content for (run,) in sections for f in run.files], drop)
+        parts = (self._merged_section(section, drop) for section in sections)
+        return self.contents.joined([content for content in parts if content[1]], False)
+
+    def _merged_section(self, section: Section, drop: bool) -> Content:
+        """What the runs of a section are merged to."""
+        files: Sequence[Any] = [f for run in section for f in run.files]
+        if len(section) == 1:
+            return self.contents.joined([f.content for f in files], drop)
+        files = sorted(files, key=lambda f: (f.level, *newest_first(f)))
+        return self.contents.merged([f.content for f in files], drop)
 
     def bytes_of(self, rows: int) -> int:
         """Bytes of a file of so many rows, 0 of none."""
@@ -278,7 +312,7 @@ class Bucket:
     def compacted_bytes(self) -> int:
         """Bytes of a fully compacted copy of the bucket."""
         sections = interval.partition(self.levels.files, byte_order)
-        rows = sum(_merged_section(section, True)[1] for section in sections)
+        rows = sum(self._merged_section(section, True)[1] for section in sections)
         return self.bytes_of(rows)
 
 
@@ -328,48 +362,3 @@ def _all_meet(unit: CompactUnit) -> bool:
     if not 1 < len(files) <= _FEW or unit.file_by_file:
         return False
     return max([f.min_key for f in files]) <= min([f.max_key for f in files])
-
-
-def _merged(newest_first: Sequence[Any], drop: bool) -> Content:
-    """What files that overlap are merged to."""
-    rows = deletes = sampled = 0
-    for f in newest_first:
-        rows += f.row_count
-        deletes += f.delete_count
-        sampled += len(f.keys.keys)
-    sample = merged([f.keys for f in newest_first])
-    return _left(sample, rows, deletes, sampled, drop)
-
-
-def _left(sample: KeySet, rows: int, deletes: int, sampled: int, drop: bool) -> Content:
-    """Rows in the proportion in which sampled keys are left."""
-    whole = rows == sampled
-    if drop:
-        sample, deletes = sample.without_deletes(), 0
-    kept = len(sample.keys)
-    if kept == sampled:
-        return sample, rows, deletes
-    return sample, round(rows * kept / sampled), sample.deletes if whole else deletes * kept // sampled
-
-
-def _merged_sections(sections: Sequence[Section], drop: bool) -> Content:
-    """What sections that follow each other in key order are merged to."""
-    if all(len(section) == 1 for section in sections):
-        return _joined([f for (run,) in sections for f in run.files], drop)
-    parts = [_merged_section(section, drop) for section in sections]
-    return joined([p[0] for p in parts]), sum(p[1] for p in parts), sum(p[2] for p in parts)
-
-
-def _merged_section(section: Section, drop: bool) -> Content:
-    """What the runs of a section are merged to."""
-    files: Sequence[Any] = [f for run in section for f in run.files]
-    if len(section) == 1:
-        return _joined(files, drop)
-    return _merged(sorted(files, key=lambda f: (f.level, *newest_first(f))), drop)
-
-
-def _joined(in_key_order: Sequence[Any], drop: bool) -> Content:
-    """What files that follow each other come to."""
-    sample = joined([f.keys for f in in_key_order])
-    rows, deletes = sum([f.row_count for f in in_key_order]), sum([f.delete_count for f in in_key_order])
-    return _left(sample, rows, deletes, len(sample), drop)

@@ -16,6 +16,7 @@ from tablestore.lsm.compaction.universal import full as full_compaction
 from tablestore.lsm.estimate import Estimate
 from tablestore.lsm.forecast import Forecast
 from tablestore.lsm.simulator.bucket import Bucket
+from tablestore.lsm.simulator.contents import Contents
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +50,21 @@ def planned(number: int, bucket: Bucket, *, full: bool, weight: float) -> Pick:
     moved = {f.file_name for f in found.before} & {f.file_name for f in found.after}
     read = [f for f in found.before if f.file_name not in moved]
     made = [f for f in found.after if f.file_name not in moved]
-    output = _output(read, made, weight)
+    output = _output(read, made, bucket.contents)
     lifted = (f for f in found.before if f.file_name in moved)
     return Pick(
         "", number, decision, Forecast(_metas(read, weight), _metas(lifted, weight), output, found.drops)
     )
 
 
-def _output(read: list[Any], made: list[Any], weight: float) -> Estimate:
-    """What a merge gives: exact where each row is sampled."""
+def _output(read: list[Any], made: list[Any], contents: Contents) -> Estimate:
+    """What a merge gives: exact where each row is drawn."""
     rows, size = sum(f.row_count for f in made), sum(f.file_size for f in made)
     if not read:
         return Estimate(0, 0, True, "no rows are written", 0, 0)
-    if weight == 1:
+    if contents.exact:
         return Estimate(rows, size, True, "merged in the simulation", rows, rows)
-    why = f"merged in the simulation, where each key stands for {weight:,.0f}"
+    why = f"merged in the simulation, where {contents.why}"
     return Estimate(rows, size, False, why, min(rows, 1), sum(f.row_count for f in read))
 
 

@@ -30,7 +30,7 @@ from tablestore.lsm.sorted_run import Levels, SortedRun
 
 FLUSHES = 200
 _COPIES = 400  # compacted copies that are measured in a run
-_SAMPLES = 1 << 21  # rows drawn a run, unless told otherwise
+_DRAWN_ROWS = 1 << 21  # rows of a run of which each is drawn, unless told otherwise
 
 Options = Mapping[str, Any] | CompactionOptions | None
 
@@ -44,7 +44,7 @@ class _Setting:
     buckets: int
     schedule: Schedule | None
     seed: int
-    samples: int
+    samples: int | None
 
 
 class Compared(Comparison):
@@ -78,10 +78,10 @@ class Compared(Comparison):
     def trust(self) -> str:
         """How the rows were drawn, the same for both sides."""
         setting, rows = self.setting, self.workload.rows
-        drawn = min(setting.samples, rows)
-        each = (
-            "every row is drawn" if drawn == rows else f"{drawn:,} drawn rows stand for {rows:,} of a flush"
-        )
+        drawn = rows if setting.samples is None else min(setting.samples, rows)
+        each = f"{drawn:,} drawn rows stand for {rows:,} of a flush"
+        if drawn in (0, rows):
+            each = "every row is drawn" if drawn else "what is merged has its expected size"
         flushes = quantities.many(setting.flushes, "flush").replace("flushs", "flushes")
         return f"both sides take the same {flushes} of {self.workload.text}, seed {setting.seed}; {each}"
 
@@ -102,7 +102,8 @@ def compare(
 
     Of a `Run` or a `Simulator` come its workload and all that is not given: its options are the baseline, and
     as many flushes are made as it has made. Else `flushes` are FLUSHES unless given. `samples` rows stand for
-    those of a flush: as many as keep a run at some two million drawn rows unless given. Raises InvalidRequest
+    those of a flush if they are given (0: none is drawn, sizes are expected); else each row is drawn in runs
+    of some two million at most, none in longer ones. Raises InvalidRequest
     where both sets mean the same, and InvalidOption. `tell(done, all)` hears of each flush; what it raises
     ends the run.
     """
@@ -112,7 +113,7 @@ def compare(
     if flushes < 1 or buckets < 1:
         raise InvalidRequest(f"flushes {flushes} and buckets {buckets} must be at least 1")
     chosen = Workload(workload) if isinstance(workload, str) else workload
-    drawn = samples if samples is not None else max(16, _SAMPLES // (flushes * buckets))
+    drawn = samples if samples is not None or flushes * chosen.rows <= _DRAWN_ROWS else 0
     setting = _Setting(chosen, flushes, buckets, schedule, seed, drawn)
     asked = options if isinstance(options, Mapping) else {}
     return Compared(
@@ -133,7 +134,7 @@ def _of_simulation(
         buckets=len(at.buckets),
         schedule=at.schedule,
         seed=at.seed,
-        samples=max(round(at.workload.rows / len(at.buckets) / at.weight), 1),
+        samples=at.samples,
         tell=tell,
     )
 
@@ -203,5 +204,5 @@ class _Side:
             time_ms=bucket.now_ms,
             stalls=self.stalls,
             compacted_bytes=bucket.compacted_bytes() if measured else None,
-            space_exact=measured and self._weight == 1,
+            space_exact=measured and bucket.contents.exact,
         )

@@ -27,6 +27,7 @@ from tablestore.lsm.decision import Decision
 from tablestore.lsm.history import BucketEvent
 from tablestore.lsm.recording import record_of
 from tablestore.lsm.simulator.bucket import KEY, Bucket
+from tablestore.lsm.simulator.contents import Drawn
 from tablestore.lsm.simulator.keyset import KeySet
 from tablestore.lsm.sorted_run import Levels
 
@@ -97,7 +98,7 @@ class Journal:
         found: Bucket,
         *,
         identifier: int,
-        sample: KeySet | None = None,
+        sample: Any = None,
         decision: Decision | None = None,
         stalled: bool = False,
     ) -> int:
@@ -111,7 +112,8 @@ class Journal:
             parts: dict[str, Any] = {"flushed": come}
             flow, level = Flow(ingested=sum(f.file_size for f in come)), 0
             if sample is not None:
-                self._keys.setdefault(bucket, LiveKeys()).put(sample)
+                if isinstance(found.contents, Drawn):
+                    self._keys.setdefault(bucket, LiveKeys()).put(sample)
                 self._widen(bucket, come)
             else:
                 assert decision is not None, "what is no flush was decided"
@@ -167,7 +169,10 @@ class Journal:
 
     def _space(self, bucket: int, found: Bucket) -> Space:
         """Live bytes beside those of the keys that are left, each once."""
-        account, count = found.account, self._keys[bucket].count
+        account = found.account
+        if not isinstance(found.contents, Drawn):
+            return Space(account.live_bytes, found.compacted_bytes(), False, found.contents.why)
+        count = self._keys[bucket].count
         sampled = sum(len(f.keys) for f in found.levels.files)  # type: ignore[attr-defined]
         rows = round(account.live_rows * (count or 0) / sampled) if sampled else 0
         exact = count is not None and sampled == account.live_rows

@@ -11,7 +11,7 @@ comparisons of options.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -22,16 +22,16 @@ from tablestore.errors import InvalidRequest
 from tablestore.lsm import quantities
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.levels_table import levels_table
-from tablestore.lsm.simulator.bucket import KEY
+from tablestore.lsm.simulator.bucket import KEY, RuleSum
 from tablestore.lsm.simulator.inspect import SimulatedInspect
-from tablestore.lsm.simulator.simulator import COMPACTION, KEPT, Schedule, Simulator, Step
-from tablestore.lsm.simulator.workload import ZIPF, Workload
+from tablestore.lsm.simulator.simulator import KEPT, Schedule, Simulator, Step
+from tablestore.lsm.simulator.workload import Workload
 from tablestore.lsm.sorted_run import Levels
 
+Tell = Callable[[int, int], None]  # hears of flushes done, and of how many there are
 POINTS = 200  # rows that a run keeps
 _SPACE_POINTS = 20  # of these know their compacted copy
-_SAMPLED_ROWS = 1 << 23  # rows drawn in a whole run, unless told otherwise
-_LEAST_SAMPLES, _LEAST_OF_ZIPF = 8, 16  # the rows of few hot keys need more
+_DRAWN_ROWS = 1 << 23  # rows of a run of which each is drawn
 
 SERIES = pa.schema(
     {
@@ -54,16 +54,6 @@ SERIES = pa.schema(
         "space_amplification": pa.float64(),
     }
 )
-
-
-@dataclass(slots=True)
-class RuleSum:
-    """What the compactions of one rule did."""
-
-    compactions: int = 0
-    bytes_read: int = 0
-    bytes_written: int = 0
-    bytes_moved: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,36 +107,35 @@ def _many(count: int, noun: str) -> str:
 class Run:
     """A finished simulation. Immutable for its user; keeps the simulator at its end."""
 
-    def __init__(self, simulator: Simulator, arguments: Mapping[str, Any], flushes: int) -> None:
+    def __init__(
+        self, simulator: Simulator, arguments: Mapping[str, Any], flushes: int, *, tell: Tell | None = None
+    ) -> None:
         self.workload, self.options, self.flushes = simulator.workload, simulator.options, flushes
         self.name = simulator.name
         self._arguments, self._end = dict(arguments), simulator
         self._series: list[tuple[Any, ...]] = []
-        self._rules: dict[str, RuleSum] = defaultdict(RuleSum)
-        self._most_runs = 0
-        self._carry_out()
+        self._carry_out(tell)
         self.summary = self._summed()
 
-    def _carry_out(self) -> None:
-        simulator, rules = self._end, self._rules
+    def _carry_out(self, tell: Tell | None) -> None:
+        simulator = self._end
         every = max(1, self.flushes // POINTS)
-        measured, most = max(every, self.flushes // _SPACE_POINTS // every * every), 0
+        measured = max(every, self.flushes // _SPACE_POINTS // every * every)
         for number in range(every, self.flushes + every, every):
             number = min(number, self.flushes)
-            for step in simulator.steps(number):
-                if step.kind is COMPACTION:
-                    assert step.decision is not None
-                    found = rules[step.decision.rule]
-                    found.compactions += 1
-                    found.bytes_read += step.bytes_read
-                    found.bytes_written += step.bytes_written
-                    found.bytes_moved += step.bytes_moved
-                else:
-                    count = step.levels.run_count
-                    most = count if count > most else most
+            if tell is not None:
+                tell(simulator.flushes, self.flushes)
+            simulator.advance(number)
             space = number % measured == 0 or number == self.flushes
             self._series.append(_row(simulator, number, space))
-        self._most_runs = most
+
+    def _rules(self) -> dict[str, RuleSum]:
+        """What each rule did, in all buckets."""
+        found: dict[str, RuleSum] = defaultdict(RuleSum)
+        for bucket in self._end.buckets:
+            for rule, sums in bucket.rules.items():
+                found[rule].join(sums)
+        return dict(found)
 
     def _summed(self) -> Summary:
         at = dict(zip(SERIES.names, self._series[-1], strict=True))
@@ -161,14 +150,14 @@ class Run:
             live_files=at["files"],
             compacted_bytes=at["compacted_bytes"],
             runs=at["runs"],
-            most_runs=self._most_runs,
+            most_runs=max(bucket.most_runs for bucket in self._end.buckets),
             point_files=at["point_files"],
             point_bytes=at["point_bytes"],
             range_files=at["range_files"],
             range_bytes=at["range_bytes"],
             write_amplification=at["write_amplification"],
             space_amplification=at["space_amplification"] or 1.0,
-            rules=dict(self._rules),
+            rules=self._rules(),
         )
 
     @property
@@ -221,21 +210,20 @@ def simulate(
     schedule: Schedule | None = None,
     seed: int = 0,
     samples: int | None = None,
+    tell: Tell | None = None,
 ) -> Run:
     """`flushes` flushes of a workload into each of `buckets` buckets, compacted under table `options`.
 
-    `samples` rows stand for those of a flush: as many as keep a run at some 8 million drawn rows unless
-    given, all of them where that suffices, so that small runs are exact. Raises InvalidRequest and
-    InvalidOption.
+    A run of some 8 million rows at most draws each of them and is exact; what a longer one merges has its
+    expected size. `samples` rows stand for those of a flush if they are given (0: none is drawn).
+    `tell(done, all)` hears of flushes now and then; what it raises ends the run. Raises InvalidRequest
+    and InvalidOption.
     """
     if flushes < 1 or buckets < 1:
         raise InvalidRequest(f"flushes {flushes} and buckets {buckets} must be at least 1")
     chosen = Workload(workload) if isinstance(workload, str) else workload
-    if samples is not None and samples < 1:
-        raise InvalidRequest(f"samples {samples} must be at least 1: rows drawn a flush")
-    if samples is None:
-        least = _LEAST_OF_ZIPF if chosen.kind == ZIPF else _LEAST_SAMPLES
-        samples = max(least, _SAMPLED_ROWS // (flushes * buckets))
+    if samples is None and flushes * chosen.rows > _DRAWN_ROWS:
+        samples = 0
     arguments = {
         "workload": chosen,
         "options": options,
@@ -245,7 +233,7 @@ def simulate(
         "samples": samples,
         "keep": 0,
     }
-    return Run(Simulator(**arguments), arguments, flushes)  # type: ignore[arg-type]
+    return Run(Simulator(**arguments), arguments, flushes, tell=tell)  # type: ignore[arg-type]
 
 
 def _row(simulator: Simulator, number: int, space: bool) -> tuple[Any, ...]:

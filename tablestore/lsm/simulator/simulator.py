@@ -21,13 +21,16 @@ from tablestore.lsm.compaction_report import Compaction
 from tablestore.lsm.decision import Decision
 from tablestore.lsm.simulator.bucket import KEY, Bucket, FileSizes
 from tablestore.lsm.simulator.by_hand import Simulated, chosen, planned
+from tablestore.lsm.simulator.contents import Drawn, Expected
+from tablestore.lsm.simulator.expected import Expectations, law_of
 from tablestore.lsm.simulator.inspect import SimulatedInspect
 from tablestore.lsm.simulator.journal import Journal
-from tablestore.lsm.simulator.workload import Draws, FlushedRows, Workload
+from tablestore.lsm.simulator.workload import BLOCK_ROWS, Draws, FlushedRows, Workload
 from tablestore.lsm.sorted_run import Levels, SortedRun
 from tablestore.options import TableOptions, as_text, refuse_near_misses, require_levels
 
 FLUSH, COMPACTION = "flush", "compaction"
+MOST_BUCKETS = 10_000  # each takes some 10 kB and what its flushes take
 KEPT = 10_000  # steps that a journal goes back
 _KEYS = {
     "trigger": "num-sorted-run.compaction-trigger",
@@ -118,8 +121,8 @@ def _stored(
 
 
 class Simulator:
-    """`step()` by step, or by hand. `samples` rows stand for the rows of a flush (None: each for itself);
-    `inspect` goes back over the newest `keep` steps (0: nothing is kept)."""
+    """`step()` by step, or by hand. `samples` rows stand for the rows of a flush (None: each for itself, 0:
+    none is drawn, sizes are expected); `inspect` goes back over the newest `keep` steps (0: none)."""
 
     def __init__(
         self,
@@ -134,15 +137,29 @@ class Simulator:
     ) -> None:
         if buckets < 1 or keep < 0:
             raise InvalidRequest(f"buckets {buckets} must be at least 1, and keep {keep} at least 0")
+        if buckets > MOST_BUCKETS:
+            raise InvalidRequest(
+                f"buckets {buckets:,} are more than the {MOST_BUCKETS:,} that are simulated at once; all are "
+                "alike: simulate some, with the rows that come to them"
+            )
+        if samples is not None and samples < 0:
+            raise InvalidRequest(f"samples {samples} must be at least 0: rows drawn a flush")
         self.workload, self.rules = workload, compaction_options(options)
         self.options, self.name = _stored(options, self.rules), f"simulated {workload.kind}"
         self.schedule, self.seed = schedule or Schedule(), seed
         share = _share(workload, buckets)
         sizes = FileSizes(workload.row_bytes, workload.file_bytes, self.rules.target_bytes)
-        self.buckets = [Bucket(self.rules, sizes, deletes=workload.deletes) for _ in range(buckets)]
-        self._draws = [Draws(share, seed=seed + 2 * i, samples=samples) for i in range(buckets)]
-        self.weight = self._draws[0].weight
-        self._flows = [iter(d) for d in self._draws]
+        self.samples, seeds = samples, range(seed, seed + 2 * buckets, 2)
+        flows: list[Draws] | list[Expectations]
+        if samples == 0:
+            flows, self.weight = [Expectations(share, seed=one) for one in seeds], 1.0
+        else:
+            block = BLOCK_ROWS // buckets
+            flows = [Draws(share, seed=one, samples=samples, block_rows=block) for one in seeds]
+            self.weight = flows[0].weight
+        contents = Expected(law_of(share)) if samples == 0 else Drawn(self.weight)
+        self.buckets = [Bucket(self.rules, sizes, contents) for _ in seeds]
+        self._flows = [iter(flow) for flow in flows]
         self.flushes = self.stalls = 0
         self._journal = Journal(keep=keep, weight=self.weight)
         self.inspect = SimulatedInspect(self._journal)
@@ -165,8 +182,14 @@ class Simulator:
 
     def advance(self, flushes: int) -> Simulator:
         """Run until `flushes` flushes a bucket have been made in all."""
-        for _ in self.steps(flushes):
+        for _ in self._cycle:
             pass
+        while self.flushes < flushes:
+            if self._journal.keep:
+                for _ in self._next_cycle():
+                    pass
+            else:
+                self._pass_cycle()
         return self
 
     def flush(self) -> tuple[Step, ...]:
@@ -250,6 +273,21 @@ class Simulator:
             if compacts and not rest:
                 for decision in self._due(bucket, commit):
                     yield self._compacted(number, i, decision)
+
+    def _pass_cycle(self) -> None:
+        """As `_next_cycle`, of which nobody asks for the steps."""
+        schedule, self.flushes = self.schedule, self.flushes + 1
+        now = self.flushes * schedule.interval_ms
+        commit, rest = divmod(self.flushes, schedule.flushes_per_commit)
+        for bucket, flow in zip(self.buckets, self._flows, strict=True):
+            bucket.now_ms = now
+            if not schedule.write_only:
+                for _ in bucket.loop.relieve():
+                    self.stalls += 1
+            bucket.flush(next(flow))
+            if not rest:
+                for _ in self._due(bucket, commit):
+                    pass
 
     def _due(self, bucket: Bucket, commit: int) -> Iterator[Decision]:
         """What is compacted with that commit."""

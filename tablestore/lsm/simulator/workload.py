@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from tablestore.lsm.simulator.keyset import KeySet
 
 SEQUENTIAL, UNIFORM, ZIPF, TIME_SERIES = "sequential", "uniform", "zipf", "time-series"
 KINDS = (SEQUENTIAL, UNIFORM, ZIPF, TIME_SERIES)
-_BLOCK_ROWS = 1 << 16  # sampled rows drawn at a time
+BLOCK_ROWS = 1 << 16  # sampled rows drawn at a time
 _MOST_DRAWN = 1 << 18  # rows of a flush that is drawn whole
 _GOLDEN = 0.6180339887498949  # multiplying by this share of the places scatters neighbours
 
@@ -86,12 +87,14 @@ class Workload:
 
 @dataclass(slots=True, eq=False)
 class FlushedRows:
-    """One flush: its sampled keys, the rows they stand for, and the keys between which all rows lie."""
+    """One flush: its sampled keys, or their densities, the rows they stand for, the keys between which all
+    rows lie, and how many rows are deletes."""
 
-    sample: KeySet
+    sample: Any
     rows: int
     low: int
     high: int
+    deletes: int = 0
 
 
 class Draws:
@@ -102,9 +105,15 @@ class Draws:
     """
 
     def __init__(
-        self, workload: Workload, *, seed: int, samples: int | None = None, measures: bool = True
+        self,
+        workload: Workload,
+        *,
+        seed: int,
+        samples: int | None = None,
+        measures: bool = True,
+        block_rows: int = BLOCK_ROWS,
     ) -> None:
-        self.workload = workload
+        self.workload, self._block_rows = workload, block_rows
         self._drawn = min(samples or _MOST_DRAWN, workload.rows)
         self.weight = workload.rows / self._drawn  # rows for which one sampled row stands
         self._random = np.random.default_rng(seed)
@@ -116,7 +125,7 @@ class Draws:
         self._whole = Draws(workload, seed=seed + 1, measures=False) if sampled else None
 
     def __iter__(self) -> Iterator[FlushedRows]:
-        block = max(1, _BLOCK_ROWS // self._drawn)
+        block = max(1, self._block_rows // self._drawn)
         while True:
             yield from self._block(block)
 
@@ -143,7 +152,9 @@ class Draws:
         for i, (count, least, most) in enumerate(each):
             start, stop = ends[i], ends[i + 1]
             cut = None if gone is None else gone[start:stop]
-            yield FlushedRows(KeySet(flat[start:stop], cut), count, least, most)
+            sample = KeySet(flat[start:stop], cut)
+            dead = sample.deletes * count // len(sample) or round(self.workload.deletes * count)
+            yield FlushedRows(sample, count, least, most, 0 if gone is None else dead)
 
     def _measured(
         self, heads: np.ndarray, low: np.ndarray, high: np.ndarray

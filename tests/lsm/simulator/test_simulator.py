@@ -19,8 +19,9 @@ from tablestore.lsm.accounting import Ledger
 from tablestore.lsm.compaction import CompactUnit
 from tablestore.lsm.estimate import SizeModel
 from tablestore.lsm.rewrite_plan import plan_unit
-from tablestore.lsm.simulator import Schedule, Simulator, Workload, simulate
+from tablestore.lsm.simulator import Schedule, Simulator, Workload, density, simulate
 from tablestore.lsm.simulator.bucket import Bucket, _all_meet
+from tablestore.lsm.simulator.expected import law_of
 from tablestore.lsm.simulator.keyset import KeySet, merged
 from tablestore.lsm.simulator.workload import KINDS, Draws, FlushedRows
 from tablestore.lsm.sorted_run import Levels, byte_order
@@ -277,3 +278,92 @@ def test_the_newest_row_of_a_key_decides_whether_it_is_deleted() -> None:
     found = merged([new, old])
     assert (found.keys.tolist(), found.dead.tolist()) == ([1, 2, 3], [True, True, False])
     assert byte_order(b"x") == b"x"
+
+
+def mean_amplification(
+    workload: Workload, options: dict[str, Any], samples: int | None
+) -> tuple[float, float]:
+    """(write amplification, compacted bytes), means of a few seeds."""
+    runs = [simulate(workload, options, flushes=400, samples=samples, seed=s).summary for s in range(3)]
+    return tuple(sum(getattr(r, n) for r in runs) / 3 for n in ("write_amplification", "compacted_bytes"))
+
+
+@pytest.mark.parametrize("strategy", ["universal", "leveled"])
+@pytest.mark.parametrize("name", SMALL)
+def test_expected_sizes_are_those_of_drawn_rows(name: str, strategy: str) -> None:
+    """Write amplification within 2 %, as a mean of seeds: where runs are of nearly equal size, chance decides
+    which rule fires, of drawn rows as of expected ones."""
+    options = OPTIONS[strategy] | {"target-file-size": "80 kb", TRIGGER: 4}
+    expected, drawn = (mean_amplification(SMALL[name], options, n) for n in (0, None))
+    assert expected[0] == pytest.approx(drawn[0], rel=0.02 if strategy == "leveled" else 0.035)
+    assert expected[1] == pytest.approx(drawn[1], rel=0.005)
+
+
+@pytest.mark.parametrize("skew", [0.4, 0.99, 1.0, 1.6])
+def test_the_law_of_zipf_says_how_many_keys_are_drawn(skew: float) -> None:
+    workload = Workload("zipf", rows=30_000, keys=20_000, skew=skew)
+    law, seen = law_of(workload), set()
+    for number, flush in enumerate(islice(Draws(workload, seed=1), 4), start=1):
+        seen |= set(flush.sample.keys.tolist())
+        share, twice = (law(n * number * 30_000 / 20_000) for n in (1, 2))
+        chance = 4 * (20_000 * (twice - share)) ** 0.5
+        assert 20_000 * share == pytest.approx(len(seen), abs=chance)
+
+
+def test_densities_merge_as_drawn_keys_do(seeds: tuple[int, ...]) -> None:
+    """Random layers over each other, with deletes kept and dropped, against keys that are drawn."""
+    for seed in seeds:
+        chance = np.random.default_rng(seed)
+        near, layers, drawn = 1_000.0, [], []  # four standard deviations
+        for _ in range(4):
+            low, high = sorted((chance.integers(0, 20, 2) * 10_000).tolist())
+            high, draws, dead = (
+                high + 10_000,
+                float(chance.choice([0.05, 0.5, 2.0, np.inf])),
+                chance.random() / 2,
+            )
+            layers.append(((float(low), float(high), draws, dead, 0.0),))
+            there = chance.random(high - low) < density.evenly(draws)
+            keys = np.flatnonzero(there) + low
+            drawn.append(KeySet(keys, chance.random(len(keys)) < dead))
+        pieces, wanted = density.merged(layers, density.evenly), merged(drawn)
+        for drop in (False, True):
+            if drop:
+                pieces, wanted = density.without_deletes(pieces), wanted.without_deletes()
+            rows, dead = density.rows_of(pieces, density.evenly)
+            assert rows == pytest.approx(len(wanted), abs=near), seed
+            assert dead == pytest.approx(wanted.deletes, abs=near), seed
+        parts = density.cut(pieces, density.evenly, rows=rows, every=rows / 3.5)
+        assert len(parts) == 4, seed
+        sizes = [density.rows_of(p, density.evenly)[0] for p in parts]
+        assert sizes[:3] == pytest.approx([rows / 3.5] * 3, rel=0.01), seed
+        assert sum(sizes) == pytest.approx(rows), seed
+
+
+def test_long_runs_keep_what_they_are_made_of() -> None:
+    """No row is drawn, and what pictures ask of the run is there."""
+    run = simulate(Workload("uniform", deletes=0.1), flushes=2_000, samples=0)
+    assert run.summary.bytes_ingested == pytest.approx(2_000 * 1e6, rel=0.01)
+    assert (
+        run.inspect.amplification().to_pylist()[0]["write_amplification"] == run.summary.write_amplification
+    )
+    assert run.inspect.levels()["rows"].to_pylist() == [f.row_count for f in run.levels().files]
+
+
+def test_more_buckets_than_fit_are_refused() -> None:
+    with pytest.raises(InvalidRequest, match=r"buckets 1,000,000 are more than the 10,000"):
+        simulate(Workload(), buckets=1_000_000)
+
+
+def test_progress_is_told_and_ends_the_run() -> None:
+    heard: list[tuple[int, int]] = []
+    simulate(Workload(rows=10), flushes=1_000, tell=lambda *at: heard.append(at))
+    assert heard == sorted(heard)
+    assert len(heard) == 200
+
+    def stop(done: int, _whole: int) -> None:
+        if done > 100:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate(Workload(), flushes=1_000_000, tell=stop)

@@ -35,7 +35,7 @@ def test_text_case(path: Path, rewrite: bool, capsys: pytest.CaptureFixture[str]
         ("--updates 0.5", "leave updates out"),
         ("--flushes 0", "at least 1"),
         ("--buckets 0", "at least 1"),
-        ("--samples -1", "samples -1 must be at least 1"),
+        ("--samples -1", "samples -1 must be at least 0"),
         ("--option num-levels=1", "'num-levels' is 1; it must be at least 2"),
         ("--option num-sorted-run.compaction-triger=3", "did you mean 'num-sorted-run.compaction-trigger'"),
         (

@@ -1,0 +1,190 @@
+"""How densely keys lie in a simulated file: expected rows of merges, by the law that keys are drawn by.
+
+A content is pieces of the key axis, (from, to, draws, dead, gone): each key between was drawn `draws`
+times on average, so that the law says what share of the keys is there (`inf`: all); of those `dead` are
+deletes, and `gone` were deletes that a compaction dropped. Draws of files add up, and the newest row of a key
+decides, so the rows of any merge are a sum over pieces: nothing is drawn, and errors do not grow. Neighbours
+that differ by less than `_ALIKE` become one piece. Pure.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from math import exp, inf
+
+import numpy as np
+
+Piece = tuple[float, float, float, float, float]
+Pieces = tuple[Piece, ...]
+Law = Callable[[float], float]  # draws a key → share of the keys that are there
+
+_ALIKE = 0.02  # shares of neighbours that count as equal
+_STEEP = 10.0  # how many times as far densities may be apart, of their own size
+_MOST_PIECES = 64
+_RANKS = 4_000  # groups of ranks that a law of zipf adds up
+_KNOWN = 4_096  # shares that a law remembers
+_PER_TEN = 24  # its points a factor of ten of draws
+
+
+def evenly(draws: float) -> float:
+    """The law of keys that are drawn evenly."""
+    return 1.0 - exp(-draws)
+
+
+def zipf_law(space: int, skew: float) -> Law:
+    """The law of keys whose rank x is drawn with the density x^−skew, cut to whole ranks, looked up between
+    points that were added up before."""
+    ends = np.unique(np.rint(np.geomspace(1, space + 1, _RANKS))) - 1  # first ranks of groups, and the end
+    below = np.log(ends + 1) if abs(skew - 1) < 1e-9 else (ends + 1) ** (1 - skew) / (1 - skew)
+    width = np.diff(ends)
+    chance = np.diff(below) / (below[-1] - below[0]) / width * space  # draws of a key a draw of all
+    points = np.geomspace(1e-9, 1e9, 18 * _PER_TEN + 1)
+    there = [float(-(width * np.expm1(-g * chance)).sum()) / space for g in points]
+    given = points.tolist()
+
+    @lru_cache(_KNOWN)
+    def share(draws: float) -> float:
+        if draws <= given[0]:
+            return draws
+        at = bisect_left(given, draws)
+        if at == len(given):
+            return 1.0
+        low, high = given[at - 1], given[at]
+        return there[at - 1] + (there[at] - there[at - 1]) * (draws - low) / (high - low)
+
+    return share
+
+
+def rows_of(pieces: Iterable[Piece], law: Law) -> tuple[float, float]:
+    """(rows, deletes among them)."""
+    rows = deletes = 0.0
+    for low, high, draws, dead, gone in pieces:
+        there = (high - low) * law(draws)
+        rows += there * (1.0 - gone)
+        deletes += there * dead
+    return rows, deletes
+
+
+def merged(newest_first: Sequence[Pieces], law: Law) -> Pieces:
+    """The pieces of what files are merged to."""
+    low, high, *_ = newest_first[0][0]
+    alone = [p[0] for p in newest_first if len(p) == 1 and p[0][1] == high and p[0][0] == low]
+    if len(alone) == len(newest_first):
+        return (_stacked(low, high, alone, law),)
+    cuts = sorted({end for pieces in newest_first for piece in pieces for end in piece[:2]})
+    places = [0] * len(newest_first)
+    found: list[Piece] = []
+    for low, high in pairwise(cuts):
+        stack = []
+        for i, pieces in enumerate(newest_first):
+            at = places[i]
+            while at < len(pieces) and pieces[at][1] <= low:
+                at += 1
+            places[i] = at
+            if at < len(pieces) and pieces[at][0] <= low:
+                stack.append(pieces[at])
+        if stack:
+            _append(found, _stacked(low, high, stack, law), _ALIKE)
+    return _few(found)
+
+
+def without_deletes(pieces: Pieces) -> Pieces:
+    """The pieces when deletes are dropped; those of which nothing is left are left out."""
+    if not any(piece[3] for piece in pieces):
+        return pieces
+    kept = ((low, high, draws, 0.0, gone + dead) for low, high, draws, dead, gone in pieces)
+    return tuple(piece for piece in kept if piece[4] < 1.0 - 1e-9)
+
+
+def joined(in_key_order: Iterable[Pieces]) -> Pieces:
+    """Files that follow each other as one."""
+    found: list[Piece] = []
+    for pieces in in_key_order:
+        for piece in pieces:
+            _append(found, piece, _ALIKE)
+    return _few(found)
+
+
+def cut(pieces: Pieces, law: Law, *, rows: float, every: float) -> list[Pieces]:
+    """Pieces of files of `every` rows each, where they come to `rows` by count and to somewhat else by the
+    law; the last file takes what is left."""
+    whole, _ = rows_of(pieces, law)
+    step = every * whole / rows if rows else 0.0
+    found: list[list[Piece]] = [[]]
+    room, left = step, -(-rows // every) - 1  # rows before the next end, ends to come
+    for low, high, draws, dead, gone in pieces:
+        dense = law(draws) * (1.0 - gone)
+        while left > 0 and dense * (high - low) >= room:
+            middle = min(high, round(low + room / dense)) if dense else high
+            if middle > low:
+                found[-1].append((low, middle, draws, dead, gone))
+            found.append([])
+            low, room, left = middle, step, left - 1
+        if high > low:
+            found[-1].append((low, high, draws, dead, gone))
+            room -= dense * (high - low)
+    return [tuple(some) for some in found if some]
+
+
+def ends_of(pieces: Pieces, law: Law) -> tuple[int, int]:
+    """The first and the last key that are to be expected."""
+    low, high = pieces[0][0], pieces[-1][1]
+    first = low + _gap(pieces[0], law)
+    last = high - 1 - _gap(pieces[-1], law)
+    return int(min(first, last)), int(max(first, last))
+
+
+def _gap(piece: Piece, law: Law) -> float:
+    """Keys before the first that is there."""
+    dense = law(piece[2]) * (1.0 - piece[4])
+    return min(1.0 / dense - 1.0, piece[1] - piece[0] - 1) if dense else 0.0
+
+
+def _stacked(low: float, high: float, newest_first: Sequence[Piece], law: Law) -> Piece:
+    """One piece of several that lie over each other: of each, what newer ones do not hide counts."""
+    if len(newest_first) == 1:
+        return (low, high, *newest_first[0][2:])
+    if not any(p[3] or p[4] for p in newest_first):
+        return (low, high, sum([p[2] for p in newest_first]), 0.0, 0.0)
+    draws = there = dead = gone = 0.0
+    for piece in newest_first:
+        draws += piece[2]
+        now = law(draws)
+        fresh = now - there
+        dead += fresh * piece[3]
+        gone += fresh * piece[4]
+        there = now
+    return (low, high, draws, dead / there, gone / there) if there else (low, high, 0.0, 0.0, 0.0)
+
+
+def _append(found: list[Piece], piece: Piece, alike: float) -> None:
+    """Add a piece behind the last one, or widen that if both are alike."""
+    if found:
+        low, end, draws, dead, gone = found[-1]
+        same = end == piece[0] and abs(dead - piece[3]) <= alike and abs(gone - piece[4]) <= alike
+        if same and (draws == piece[2] or _near(draws, piece[2], alike)):
+            left, right = end - low, piece[1] - piece[0]
+            whole = left + right
+            mean = [(a * left + b * right) / whole for a, b in zip(found[-1][2:], piece[2:], strict=True)]
+            found[-1] = (low, piece[1], draws if draws == piece[2] else mean[0], mean[1], mean[2])
+            return
+    found.append(piece)
+
+
+def _near(one: float, other: float, alike: float) -> bool:
+    """Whether two densities of draws may be taken for one; that all keys are there is like nothing else."""
+    return one != inf and other != inf and abs(one - other) <= _STEEP * alike * max(one, other)
+
+
+def _few(pieces: list[Piece]) -> Pieces:
+    alike = _ALIKE
+    while len(pieces) > _MOST_PIECES and alike < 1:
+        alike *= 2
+        fewer: list[Piece] = []
+        for piece in pieces:
+            _append(fewer, piece, alike)
+        pieces = fewer
+    return tuple(pieces)
