@@ -266,6 +266,46 @@ normal.check(answer)
 
 # %%
 assert stream[-1].to_arrow()["rowkind"].to_pylist() == ["-U", "+U"]
+
+# %% [markdown]
+# ## Joining what comes with what is known
+#
+# Orders come as a stream, and each wants the name of its customer's country. That table changes, too: slowly.
+# A **lookup join** gives each order the row as it is known *when the order comes*. A later change of the table
+# affects later orders only; what was joined is never told again.
+
+# %% jupyter={"source_hidden": true}
+countries = course.lake(seed=seed).create_table(
+    "shop.city_country", schema={"city": "STRING", "country": "STRING"}, primary_key=["city"]
+)
+countries.write([{"city": "Oslo", "country": "Norway"}])
+join = countries.lookup("city", fill={"country": "unknown"}, follow=False)
+first_order = join.join([{"order_id": 1, "city": "Oslo"}, {"order_id": 2, "city": "Bergen"}])
+countries.write([{"city": "Bergen", "country": "Norway"}])
+refreshed = join.refresh()
+second_order = join.join([{"order_id": 3, "city": "Bergen"}])
+when = course.task(
+    "what a lookup join saw",
+    "Order 2, from Bergen, came before Bergen was in the table of countries; then Bergen was written, and "
+    "order 3 came, from Bergen as well. Of which orders from Bergen does a reader of the join know the country?",
+    options={"none": "of none", "third": "of order 3 only", "both": "of both: 2 and 3"},
+    answer="third",
+    hint="Was the row there when order 2 came? Is an order that was joined ever told again?",
+    why="Order 2 was joined with nothing, and that stands. To correct it, its change must come again.",
+)
+when
+
+# %%
+answer = None  # "none", "third" or "both"
+when.check(answer)
+
+# %%
+assert first_order["country"].to_pylist() == ["Norway", "unknown"]
+assert second_order["country"].to_pylist() == ["Norway"]
+assert refreshed.changed == 1, "a refresh reads what changed, not the table"
+join
+
+# %%
 assert table.check() == [], "the table is sound"
 course.progress()
 
@@ -276,6 +316,7 @@ course.progress()
 # - `input` is as good as the source. `lookup` is always complete, and pays with lookups before each commit.
 # - `full-compaction` is cheap to read and complete, but late, and skips what came and went in between.
 # - With `none` every reader works out the old rows for itself, or goes wrong.
+# - A lookup join shows the table as it was when a row came; later changes count for later rows.
 #
 # ## Two questions to try
 #
