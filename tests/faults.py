@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -91,6 +92,20 @@ class FaultyIO:
 
     def make_dir(self, path: str) -> None:
         self._run("mkdir", path, lambda: self._inner.make_dir(path), writes=True)
+
+
+READS = ("read ", "open ", "list ", "is_dir ", "exists ", "size ")
+
+
+def failures(log: Sequence[str]) -> list[tuple[int, str]]:
+    """Every failure of the operations in `log` that leaves something else behind, as (number, mode).
+
+    An error after a read is the error before it, and a death beside a read is the one before the next
+    change; a death after a change is the one before the next, but for the last.
+    """
+    changes = [n for n, line in enumerate(log) if not line.startswith(READS)]
+    errors = [(n, "error before") for n in range(len(log))] + [(n, "error after") for n in changes]
+    return sorted(errors + [(n, "kill before") for n in changes] + [(n, "kill after") for n in changes[-1:]])
 
 
 class _Output:

@@ -18,7 +18,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import TablestoreError
-from tests.faults import FaultyIO, Killed
+from tests.faults import FaultyIO, Killed, failures
 
 COMMITS = 3
 
@@ -55,31 +55,28 @@ def state(root: Path) -> list[dict]:
 
 
 def survive(start: Path, tmp_path: Path, act: Callable[[ts.Table], object]) -> tuple[int, list[list[dict]]]:
-    """Run `act` with each operation failing in each mode; (operations, states seen)."""
+    """Run `act` with each operation failing in each way that differs; (operations, states seen)."""
     seen: list[list[dict]] = []
     counting = FaultyIO()
     shutil.copytree(start, tmp_path / "count")
     act(ts.connect(str(tmp_path / "count"), io=counting).table("d.t"))
     before, after = state(start), state(tmp_path / "count")
-    for fail_at in range(counting.count):
-        for mode in FaultyIO.MODES:
-            root = tmp_path / "try"
-            shutil.copytree(start, root)
-            io = FaultyIO(fail_at, mode)
-            with contextlib.suppress(TablestoreError, Killed):
-                act(ts.connect(str(root), io=io).table("d.t"))
-            place = (
-                f"{mode} operation {fail_at}: {io.log[fail_at] if fail_at < len(io.log) else 'not reached'}"
-            )
-            fresh = ts.connect(str(root)).table("d.t")
-            assert fresh.check() == [], place
-            found = state(root)
-            assert found in (before, after), place
-            act(fresh)
-            assert state(root) == after, place
-            assert fresh.check() == [], place
-            seen.append(found)
-            shutil.rmtree(root)
+    for fail_at, mode in failures(counting.log):
+        root = tmp_path / "try"
+        shutil.copytree(start, root)
+        io = FaultyIO(fail_at, mode)
+        with contextlib.suppress(TablestoreError, Killed):
+            act(ts.connect(str(root), io=io).table("d.t"))
+        place = f"{mode} operation {fail_at}: {io.log[fail_at] if fail_at < len(io.log) else 'not reached'}"
+        fresh = ts.connect(str(root)).table("d.t")
+        assert fresh.check() == [], place
+        found = state(root)
+        assert found in (before, after), place
+        act(fresh)
+        assert state(root) == after, place
+        assert fresh.check() == [], place
+        seen.append(found)
+        shutil.rmtree(root)
     return counting.count, seen
 
 
