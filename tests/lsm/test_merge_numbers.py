@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -55,3 +56,29 @@ def test_a_quotient_that_does_not_end_fails_whatever_is_rounded(
     walk = Walk(np.arange(2), np.array([0]), np.array([ADD, RETRACT]))
     assert Product().fold("a", column, t, walk, failures).to_pylist() == [None]
     assert reason in failures.of(0)[1]
+
+
+@pytest.mark.parametrize("text", ["TINYINT", "INT", "BIGINT", "FLOAT", "DOUBLE"])
+def test_products_of_rows_that_add_are_as_row_by_row(
+    monkeypatch: pytest.MonkeyPatch, text: str, seeds: tuple[int, ...]
+) -> None:
+    t = parse_type(text)
+    for seed in (s * 10 + n for s in seeds for n in range(10)):
+        rng = random.Random(seed)
+        rows = rng.choice([1, 5, 60])
+        most = rng.choice([2, 5, 100])
+        pick = rng.uniform if text in ("FLOAT", "DOUBLE") else rng.randint
+        values = [None if rng.random() < 0.2 else pick(-most, most) for _ in range(rows)]
+        column = pa.array(values, to_arrow(t))
+        walk = random_walk(rng, rng.choice([[ADD], [ADD, OLDER, SKIP], [ADD, ADD, SET, RETRACT]]), rows)
+        failures, others = Failures(), Failures()
+        together = Product().fold("a", column, t, walk, failures)
+        with monkeypatch.context() as patched:
+            nothing = [np.zeros(len(walk.starts), dtype=d) for d in (numbers_of(column), bool, bool)]
+            patched.setattr(numbers, "_plain_products", lambda *_: nothing)  # noqa: B023
+            assert Product().fold("a", column, t, walk, others).equals(together), seed
+        assert np.array_equal(failures.groups, others.groups), seed
+
+
+def numbers_of(column: pa.Array) -> Any:
+    return column.type.to_pandas_dtype() if pa.types.is_floating(column.type) else np.int64

@@ -26,6 +26,15 @@ COLUMNS = {
 @pytest.mark.parametrize(
     ("engine", "options", "named"),
     [
+        (
+            "aggregation",
+            {
+                "fields.b.aggregate-function": "listagg",
+                "fields.b.distinct": "true",
+                "fields.b.list-agg-delimiter": "",
+            },
+            "'fields.b.list-agg-delimiter' is empty",
+        ),
         ("aggregation", {"fields.a.aggregate-function": "summ"}, "did you mean 'sum'"),
         ("aggregation", {"fields.a.agregate-function": "sum"}, "did you mean 'fields.a.aggregate-function'"),
         ("aggregation", {"fields.b.aggregate-function": "sum"}, "for numbers; column 'b' is STRING"),

@@ -174,7 +174,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("listagg", "STRING", TEXTS, (("list-agg-delimiter", ";"),)),
     Function("listagg", "STRING", TEXTS, (("distinct", "true"),)),
     Function("listagg", "STRING", TEXTS, (("distinct", "true"), ("list-agg-delimiter", ";"))),
-    Function("listagg", "STRING", TEXTS, (("distinct", "true"), ("list-agg-delimiter", ""))),
+    Function("listagg", "STRING", TEXTS, (("list-agg-delimiter", ""),)),
     Function("collect", "ARRAY<INT>", of([], [1], [1, 2, 1], [None, 3], [2, 2])),
     Function("collect", "ARRAY<DOUBLE>", FLOATS),
     Function("collect", "ARRAY<DOUBLE>", FLOATS, (("distinct", "true"),), unordered=True),

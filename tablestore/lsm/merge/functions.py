@@ -162,8 +162,13 @@ def _extreme(name: str, *, greatest: bool, boolean: bool) -> Callable[[DataField
 def _listagg(field: DataField, options: FieldOptions) -> Folder:
     t = field.type
     _require(field, "listagg", t.root == "VARCHAR" and t.precision == MAX_LENGTH, "STRING")
-    delimiter = options.text("list-agg-delimiter")
-    return ListAgg("," if delimiter is None else delimiter, options.flag("distinct"))
+    delimiter, distinct = options.text("list-agg-delimiter"), options.flag("distinct")
+    if delimiter == "" and distinct:
+        raise InvalidOption(
+            f"{options.key('list-agg-delimiter')!r} is empty: texts that are joined without one cannot "
+            f"be told apart again, as {options.key('distinct')!r} asks"
+        )
+    return ListAgg("," if delimiter is None else delimiter, distinct)
 
 
 def _collect(field: DataField, options: FieldOptions) -> Folder:

@@ -185,8 +185,8 @@ def _each_decimal(
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """Multiplies; a retract divides, integers towards zero, and of NULL stays NULL. Row by row over all
-    groups at once (quotients of DECIMAL: key by key)."""
+    """Multiplies; a retract divides, integers towards zero, and of NULL stays NULL. Keys with retracts, or
+    whose integers may overflow, go row by row, all at once (quotients of DECIMAL: key by key)."""
 
     def fold(self, name: str, column: pa.Array, t: DataType, walk: Walk, failures: Failures) -> pa.Array:
         """One product a group."""
@@ -196,10 +196,9 @@ class Product:
         values = filled.to_numpy(zero_copy_only=False)
         whole = t.root in _BITS
         values = values.astype(np.int64) if whole else values
-        held = np.zeros(len(walk.starts), dtype=values.dtype)
-        some = np.zeros(len(walk.starts), dtype=bool)
         valid = present(column, walk.rows)
-        for groups, places in walk.rounds():
+        held, some, known = _plain_products(values, valid, walk, _BITS.get(t.root))
+        for groups, places in walk.rounds(np.flatnonzero(~known)):
             action, x, there = walk.actions[places], values[walk.rows[places]], valid[places]
             acc, had = held[groups], some[groups]
             starts = (action == SET) | (((action == ADD) | (action == OLDER)) & there & ~had)
@@ -215,6 +214,22 @@ class Product:
             held[groups] = np.where(starts, x, made)
             some[groups] = np.where(action == SET, there, had | starts)
         return pa.array(np.where(some, held, 0).astype(values.dtype), mask=~some).cast(to_arrow(t))
+
+
+def _plain_products(
+    values: np.ndarray, valid: np.ndarray, walk: Walk, bits: int | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The product of each group, where there is one, and which are known already: of rows that only add, and
+    of integers so small that no step overflows. Of the others nothing yet."""
+    live = valid & (walk.actions != SKIP)
+    factors = np.where(live, values[walk.rows], values.dtype.type(1))
+    known = ~walk.any((walk.actions == RETRACT) | (walk.actions == SET))
+    if bits is not None:
+        digits = np.log2(np.maximum(np.abs(factors.astype(np.float64)), 1))
+        known &= np.add.reduceat(digits, walk.starts) < bits - 1.001
+    with np.errstate(all="ignore"):
+        made = np.multiply.reduceat(factors, walk.starts)
+    return np.where(known, made, values.dtype.type(0)), known & walk.any(live), known
 
 
 def _why(root: str, held: np.int64, value: np.int64, sign: str) -> str:

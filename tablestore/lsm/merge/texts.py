@@ -54,7 +54,7 @@ class ListAgg:
         """Of each list the first value as it is, and of the others the tokens that are in none before."""
         values, starts = lists.flatten(), lists.offsets.to_numpy()
         group_of = np.repeat(np.arange(len(lists)), np.diff(starts))
-        split = pc.split_pattern(values, self.delimiter or " ")
+        split = pc.split_pattern(values, self.delimiter)
         tokens, value_of = split.flatten(), pc.list_parent_indices(split).to_numpy()
         flat = Flat(np.arange(len(tokens)), group_of[value_of], np.zeros(len(tokens), dtype=bool))
         flat = flat.firsts(tokens.dictionary_encode().indices.to_numpy())

@@ -65,16 +65,18 @@ class Walk:
             return np.ones(len(sets), dtype=bool)
         return np.arange(len(sets)) >= self.last(sets)[self.group_of]
 
-    def rounds(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(groups, places): the first row of every group, then the second of those that have one, and so on.
+    def rounds(self, groups: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(groups, places): the first row of every group, or of these, then the second of those that have
+        one, and so on.
 
         For what must go row by row: as many steps as the longest group has rows.
         """
-        lengths = self.ends - self.starts
+        groups = np.arange(len(self.starts)) if groups is None else groups
+        lengths = (self.ends - self.starts)[groups]
         by_length = np.argsort(-lengths, kind="stable")
-        counts = -lengths[by_length]
-        for step in range(int(lengths.max(initial=0))):
-            active = by_length[: np.searchsorted(counts, -step, side="left")]
+        groups, counts = groups[by_length], -lengths[by_length]
+        for step in range(-int(counts.min(initial=0))):
+            active = groups[: np.searchsorted(counts, -step, side="left")]
             yield active, self.starts[active] + step
 
 
