@@ -32,6 +32,14 @@ function lwButton(icon, label, onclick, { text = "", primary = false } = {}) {
   const kids = [icon ? lwIcon(icon) : "", text ? lwEl("span", {}, text) : ""].filter(Boolean);
   return lwEl("button", { type: "button", class: primary ? "lw-primary" : "", "aria-label": label, title: label, onclick }, ...kids);
 }
+// A bucket's place: where there is little room its partition is cut, never its number.
+function lwPlace(node, text, mark) {
+  const at = text.lastIndexOf(mark);
+  node.classList.toggle("lw-place", at > 0);
+  node.replaceChildren(...(at > 0 ? [lwEl("span", {}, text.slice(0, at)), lwEl("span", {}, text.slice(at))] : [text]));
+  node.title = text;
+  return node;
+}
 function lwSegments(label, choices, onpick) {
   const box = lwEl("span", { class: "lw-seg", role: "group", "aria-label": label });
   for (const [value, text] of choices) {

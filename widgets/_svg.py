@@ -144,6 +144,16 @@ def fit(content: object, width: float, *, size: int = 12, weight: int = 400, mon
     return cut.rstrip() + "…"
 
 
+def fit_place(place: str, width: float, *, size: int = 12, weight: int = 400) -> str:
+    """`region=north · bucket 3` cut to `width` in its partition, so that the bucket stays."""
+    at = place.rfind(" · bucket")
+    bucket = plain(place[max(at, 0) :])
+    room = width - text_width(bucket, size=size, weight=weight)
+    if at < 0 or room <= 0:
+        return fit(place, width, size=size, weight=weight)
+    return fit(place[:at], room, size=size, weight=weight) + bucket
+
+
 def wrap(
     content: object, width: float, *, size: int = 12, monospace: bool = False, lines: int = 3
 ) -> list[str]:

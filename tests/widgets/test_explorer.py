@@ -107,7 +107,7 @@ def test_deletion_vectors_are_shown_as_masked_rows(tmp_path: Path) -> None:
     explorer = widgets.FileExplorer(table, against=1)
     (row,) = explorer.model.listing.rows
     assert (row.sign, row.masked) == ("~", "0 → 7")
-    assert {f.name: f.value for f in explorer.model.figures}["rows marked deleted"] == "0 → 7"
+    assert {f.name: f.value for f in explorer.model.figures}["marked deleted"] == "0 → 7"
     explorer.path = "index"
     assert explorer.model.listing.rows[0].cells[-1] == "1 vector, 7 rows masked"
 

@@ -52,3 +52,15 @@ def test_a_stack_is_as_high_as_its_parts_and_gaps():
     parts = [_svg.Figure(100, 40, ""), _svg.Figure(120, 10, "")]
     stacked = _svg.stack(parts, gap=4)
     assert (stacked.width, stacked.height) == (120, 54)
+
+
+def test_a_place_is_cut_in_its_partition_and_keeps_its_bucket():
+    place = f"region={'north-' * 30} · bucket 3 · 2 files"
+    for width in (140, 300, 400):
+        cut = _svg.fit_place(place, width)
+        assert cut.startswith("region") or width < 150
+        assert cut.endswith("… · bucket 3 · 2 files")
+        assert _svg.text_width(cut) <= width
+    assert _svg.fit_place("bucket 3", 400) == "bucket 3"
+    assert _svg.fit_place("p=1 · bucket 3", 400) == "p=1 · bucket 3"
+    assert _svg.fit_place(place, 40).endswith("…")

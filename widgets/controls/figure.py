@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from widgets import _format as fmt
-from widgets._svg import Figure, code, fit, group, line, num, path, rect, text, text_width, wrap
+from widgets._svg import Figure, code, fit, fit_place, group, line, num, path, rect, text, text_width, wrap
 from widgets._theme import level_fill, var
 from widgets.controls.model import ControlsModel, Pick, RunSummary
 from widgets.controls.rules import rules_block
@@ -82,7 +82,7 @@ def _plan(
     """The bucket, the settings where the page has no inputs, and the meter of runs."""
     parts = []
     if inputs:
-        parts.append(text(x, y + 14, fit(pick.place, width, weight=600), fill="ink", weight=600))
+        parts.append(text(x, y + 14, fit_place(pick.place, width, weight=600), fill="ink", weight=600))
         y += 22
         if model.settings is not None and pick.trials:
             parts.append(_settings(model, x, y, width))

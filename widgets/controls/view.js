@@ -85,7 +85,7 @@ function renderControls({ model, el }) {
     for (const choice of strategy.children) choice.disabled = shut || !!f.disabled;
     where.hidden = !f.place;
     where.classList.toggle("lw-many", f.picks > 1);
-    place.textContent = place.title = f.place || "";
+    lwPlace(place, f.place || "", " · bucket");
     waits.textContent = f.picks > 1 ? f.waits : "";
     waits.title = "buckets in which a rule fires";
     prev.hidden = next.hidden = !(f.picks > 1);

@@ -40,7 +40,7 @@ def key_figures(files: pa.Table, *, compared: bool, only_compacted: bool) -> tup
         ),
         _runs_figure(diff, old["runs"], now["runs"]),
         KeyFigure(
-            "rows marked deleted",
+            "marked deleted",
             _arrow(f"{old['masked']:,}", f"{now['masked']:,}"),
             f"{_signed(now['masked'] - old['masked'])} in deletion vectors"
             if old["masked"] or now["masked"]
@@ -82,7 +82,7 @@ def _state_figures(after: pa.Table, now: Mapping[str, int]) -> tuple[KeyFigure, 
         KeyFigure("bytes", fmt.bytes_text(now["bytes"]), each),
         KeyFigure("sorted runs", f"{now['runs']:,}", per) if keyed or not buckets else _buckets_figure(after),
         KeyFigure(
-            "rows marked deleted",
+            "marked deleted",
             f"{now['masked']:,}",
             fmt.plural(vectors, "deletion vector") if vectors else "no vectors",
         ),

@@ -85,9 +85,9 @@ function renderLevels({ model, el }) {
     over.innerHTML = f.overview;
     open();
     const chips = (f.worst || []).map(([id, words, runs]) => lwEl("button", {
-      type: "button", class: "lw-chip", "aria-pressed": String(id === model.get("opened")), title: words, onclick: () => lwSet(model, { opened: id }) }, lwEl("span", {}, words), " ", lwEl("b", {}, runs)));
+      type: "button", class: "lw-chip", "aria-pressed": String(id === model.get("opened")), title: words, onclick: () => lwSet(model, { opened: id }) }, lwPlace(lwEl("span", {}), words, "/"), " ", lwEl("b", {}, runs)));
     worst.replaceChildren(lwEl("span", { class: "lw-sub lw-wide" }, "worst first"), ...chips);
-    opened.textContent = f.opened || "";
+    lwPlace(opened, f.opened || "", " · bucket");
   }
   function draw() {
     const f = frame(), before = motion.places(groups());

@@ -162,7 +162,8 @@ class LsmLevels(View):
         one = draw.levels_figure(model, width=width, selected=chosen, **shown)
         if len(self._cells) < 2:
             return one
-        heading = _svg.text(16, 20, self._heading(model), size=13, fill="ink", weight=600)
+        words = _svg.fit_place(self._heading(model), width - 32, size=13, weight=600)
+        heading = _svg.text(16, 20, words, size=13, fill="ink", weight=600)
         return _svg.stack([self._grid(self._cells, self.opened, width), Figure(width, 30, heading), one])
 
     def words(self, *, width: float) -> dict[str, Any]:
