@@ -1,18 +1,20 @@
 """Merge of sorted runs in windows of key range: bounded memory, columns all the way.
 
-Each run holds one batch ahead. The smallest last key of these batches bounds a window: every row up to it is
-in memory, so the window's rows are grouped and folded, and the batch that ended there is replaced by the next
-of its run. `shares` gives long runs long batches and short runs short ones, so that all of them end at much
-the same key and a window holds most of what is in memory; a batch that is known to be the last of its run
-bounds nothing. Neighbouring runs of one batch each, as small commits leave them, are sorted into one at the
-start, once, and not cut into windows each for itself. Memory is one batch a run plus one window, together
-some 200,000 rows twice, however many runs; rows of a lone run pass without copying.
+Each run holds at least its share of a window ahead: between windows it reads on until it does. The smallest
+of the last keys in memory bounds a window: every row up to it is there, so the window's rows are grouped and
+folded. `shares` gives long runs large shares and short runs small ones, so that all of them end at much the
+same key, a window holds about half of what is in memory, and there are no more windows the more runs there
+are; a run that is known to have ended bounds nothing. Neighbouring runs of one batch each, as small commits
+leave them, are sorted into one at the start, once, and not cut into windows each for itself. Memory is two
+shares a run plus one window, together some 200,000 rows twice, however many runs; rows of a lone run pass
+without copying.
 Keys are unique inside a run (I3): the windows depend on it. Used by reads of overlapping sections and by
 compaction.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -78,7 +80,11 @@ def windows(
     cursors = _gathered([c for c in opened if c.fill()], keys)
     while cursors:
         bound = _bound(cursors)
-        yield [p for c in cursors if (p := c.take(bound)) is not None]
+        parts = [p for c in cursors for p in c.take(bound)]
+        if len(cursors) > 1:
+            yield parts
+        else:
+            yield from ([p] for p in parts)
         cursors = [c for c in cursors if c.fill()]
 
 
@@ -95,47 +101,45 @@ def shares(rows: Sequence[int], *, window_rows: int = WINDOW_ROWS) -> list[int]:
 
 
 class _Cursor:
-    """One run: the batch it is at, the key components of that batch, and the first row not yet merged."""
+    """One run: what of it is in memory and not yet merged, `ahead` rows and more while there are so many."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], keys: Sequence[DataField], ahead: int) -> None:
         self._batches, self._keys, self._ahead = _pieces(batches, ahead), keys, ahead
-        self._next: pa.RecordBatch | None = None
-        self._batch: pa.RecordBatch | None = None
-        self._parts: list[Component] = []
-        self._at = 0
-        self.ended = False  # nothing comes after the batch in hand
+        self._held: deque[Part] = deque()
+        self._at = self._rows = 0  # the first row of the first part that is not merged, rows not merged
+        self.ended = False  # nothing comes after what is held
 
     def fill(self) -> bool:
-        """Make sure there is a row; False when the run has ended."""
-        while self._batch is None or self._at == self._batch.num_rows:
-            self._batch = self._following()
-            if self._batch is None:
-                return False
-            self._parts, self._at = key_columns.of_batch(self._batch, self._keys), 0
-            if self._batch.num_rows < self._ahead:  # most likely the last
-                self._next = self._following()
-                self.ended = self._next is None
-        return True
-
-    def _following(self) -> pa.RecordBatch | None:
-        batch, self._next = self._next, None
-        return batch if batch is not None else next(self._batches, None)
+        """Read on where too little is in memory; False when the run has ended."""
+        while self._rows < self._ahead and not self.ended:
+            batch = next(self._batches, None)
+            if batch is None:
+                self.ended = True
+            else:
+                self._held.append((batch, key_columns.of_batch(batch, self._keys)))
+                self._rows += batch.num_rows
+        return self._rows > 0
 
     @property
     def last(self) -> Key:
         """The greatest key in memory."""
-        return key_columns.key_at(self._parts, -1)
+        return key_columns.key_at(self._held[-1][1], -1)
 
-    def take(self, bound: Key | None) -> Part | None:
-        """The rows up to `bound` (None: all), moving past them; None if there are none."""
-        assert self._batch is not None
-        start, stop = self._at, self._batch.num_rows
-        if bound is not None:
-            stop = key_columns.rows_up_to(self._parts, bound, start)
-        self._at = stop
-        if start == stop:
-            return None
-        return self._batch.slice(start, stop - start), key_columns.sliced(self._parts, start, stop)
+    def take(self, bound: Key | None) -> list[Part]:
+        """The rows up to `bound` (None: all), moving past them."""
+        found: list[Part] = []
+        while self._held:
+            batch, parts = self._held[0]
+            start, rows = self._at, batch.num_rows
+            stop = rows if bound is None else key_columns.rows_up_to(parts, bound, start)
+            if stop > start:
+                found.append((batch.slice(start, stop - start), key_columns.sliced(parts, start, stop)))
+            self._at, self._rows = stop, self._rows - (stop - start)
+            if stop < rows:
+                break
+            self._held.popleft()
+            self._at = 0
+        return found
 
 
 def _gathered(cursors: Sequence[_Cursor], keys: Sequence[DataField]) -> list[_Cursor]:
@@ -145,15 +149,15 @@ def _gathered(cursors: Sequence[_Cursor], keys: Sequence[DataField]) -> list[_Cu
     found: list[_Cursor] = []
     for ended, neighbours in groupby(cursors, key=attrgetter("ended")):
         some = list(neighbours)
-        found += [_together([c.take(None) for c in some], keys)] if ended and len(some) > 1 else some
+        whole = ended and len(some) > 1
+        found += [_together([p for c in some for p in c.take(None)], keys)] if whole else some
     return found
 
 
-def _together(parts: Sequence[Part | None], keys: Sequence[DataField]) -> _Cursor:
+def _together(parts: Sequence[Part], keys: Sequence[DataField]) -> _Cursor:
     """A cursor over the rows of several runs: each key's stay in the order of the runs."""
-    held = [p for p in parts if p is not None]
-    rows = joined([batch for batch, _ in held])
-    order = np.argsort(key_columns.codes(key_columns.concatenated([p for _, p in held])), kind="stable")
+    rows = joined([batch for batch, _ in parts])
+    order = np.argsort(key_columns.codes(key_columns.concatenated([p for _, p in parts])), kind="stable")
     cursor = _Cursor(iter([take(rows, order)]), keys, rows.num_rows + 1)
     cursor.fill()
     return cursor

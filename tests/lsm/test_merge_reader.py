@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -134,6 +135,20 @@ def test_small_runs_beside_a_long_one_are_one_part_of_each_window(monkeypatch):
     newest = {r[2]: r for run in (long, *small) for r in run}
     assert found == [newest[k] for k in sorted(newest)]
     assert set(seen) == {2}
+
+
+def test_there_are_no_more_windows_the_more_runs_there_are(seeds):
+    for seed in seeds:
+        keys = np.random.default_rng(seed).permutation(20_000)
+        for runs in (2, 10, 40):
+            rows = [[(1 + k, 0, int(k), "v") for k in sorted(part)] for part in np.array_split(keys, runs)]
+            seen = []
+            for parts in merge_reader.windows(readers_of(rows, KEYS, 300), KEYS, window_rows=2_000):
+                found = np.concatenate([components[0] for _, components in parts])
+                assert not seen or found.min() > seen[-1].max(), f"seed {seed}"
+                seen.append(found)
+            assert sorted(np.concatenate(seen).tolist()) == list(range(20_000)), f"seed {seed}"
+            assert len(seen) <= 15, f"seed {seed}, {runs} runs: {len(seen)} windows"
 
 
 def test_no_runs_give_nothing():
