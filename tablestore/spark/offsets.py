@@ -116,11 +116,14 @@ class ChangeFeed:
         return self.normalize
 
     def done(self, end: dict[str, Any]) -> None:
-        """Note with the consumer that everything up to `end` was handed on. That snapshot itself is still
-        needed: it is what was before the next one."""
-        here = self.snapshot(end)
-        if self.consumer is not None and here > 0:
-            consumers.record(open_table(self.path).store, self.consumer, here)
+        """Note with the consumer that everything up to `end` was handed on."""
+        self._keep(self.snapshot(end))
+
+    def _keep(self, snapshot: int) -> None:
+        """Have the consumer keep a snapshot from expiring, and what comes after it: where changes are looked
+        up, it is what was before the next one."""
+        if self.consumer is not None and snapshot > 0:
+            consumers.record(open_table(self.path).store, self.consumer, snapshot)
 
     def next(self, start: dict[str, Any], *, limit: int | None, target: int | None = None) -> dict[str, Any]:
         """Where a batch from `start` may end: the newest snapshot (not past `target`), at most `limit`
@@ -142,6 +145,7 @@ class ChangeFeed:
         expired.
         """
         here, there = self.snapshot(start), self.snapshot(end)
+        self._keep(here if here >= 0 else there)  # Spark plans from where the batch before is done
         if here == LATEST or there <= here:
             return []
         table = open_table(self.path)
