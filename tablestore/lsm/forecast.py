@@ -113,7 +113,7 @@ def forecast(
             among=max((run.rows for run in levels.upper), default=0),
             target_bytes=options.target_bytes(keyed=True),
         )
-        outputs.append(_uncertain(found, step, expired))
+        outputs.append(_uncertain(found, _left_out(step, unit, levels, options, expired)))
         read += step.files
     return Forecast(tuple(read), tuple(moved), total(outputs), drop)
 
@@ -153,10 +153,24 @@ def _alive(file: DataFileMeta, gone: Mapping[str, int]) -> DataFileMeta:
     return file if not marked else replace(file, row_count=max(0, file.row_count - marked))
 
 
-def _uncertain(found: Estimate, step: Step, expired: Container[str]) -> Estimate:
-    if not any(f.file_name in expired for f in step.files):
+def _left_out(
+    step: Step, unit: CompactUnit, levels: Levels, options: TableOptions, expired: Container[str]
+) -> list[str]:
+    """Which rows a step leaves out besides, how many nobody knows before they are read."""
+    said = []
+    if any(f.file_name in expired for f in step.files):
+        said.append("rows past their time")
+    below = any(run.files for run in levels.upper[unit.output_level :])
+    if options.merge_engine is MergeEngine.FIRST_ROW and below and any(f.level == 0 for f in step.files):
+        said.append("rows of keys that lie below")
+    return said
+
+
+def _uncertain(found: Estimate, left_out: Sequence[str]) -> Estimate:
+    if not left_out:
         return found
-    return replace(found, exact=False, rows_least=0, why=f"{found.why}; rows past their time are left out")
+    why = f"{found.why}; {' and '.join(left_out)} are left out"
+    return replace(found, exact=False, rows_least=0, why=why)
 
 
 def total(found: Iterable[Estimate]) -> Estimate:

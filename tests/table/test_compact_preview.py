@@ -216,3 +216,15 @@ def test_off_peak_hours_of_the_past_are_those_of_then(tmp_path):
     assert job.at(snapshot=soon).compact(dry_run=True).busy == ()
     (now,) = job.refresh().compact(dry_run=True).picks
     assert now.decision.rule == "early full"
+
+
+def test_first_rows_that_lie_below_already_are_not_foretold_as_written(tmp_path):
+    table = make(tmp_path, bucket=1, **{"merge-engine": "first-row", "num-sorted-run.compaction-trigger": 3})
+    job = table.with_options({"write-only": False})
+    put(table, np.arange(2000))
+    job.compact(full=True)
+    put(table, np.arange(1990, 2010))
+    (pick,) = job.compact(dry_run=True).picks
+    assert (pick.forecast.output.exact, pick.forecast.output.rows_least) == (False, 0)
+    assert "rows of keys that lie below are left out" in pick.forecast.output.why
+    assert job.compact().picks[0].record.rows_out == 10
