@@ -3,7 +3,8 @@
 Records travel in commit messages, one JSON text each, and are kept in the COMPACT snapshot's property
 `tablestore.compactions`: a JSON list, or, where that is shorter, `zstd:` and the Base64 of it compressed.
 Other engines carry the property along and ignore it. Where one commit compacts so many buckets that the
-property would outgrow `MOST_BYTES`, the sums of single rules are left out. Pure values.
+property would outgrow `MOST_BYTES`, the sums of single rules are left out; `lsm.foreign` finds them again.
+Pure values.
 """
 
 from __future__ import annotations
@@ -181,10 +182,10 @@ def from_json(text: str, path: str = "a commit message") -> CompactionRecord:
         raise Corrupt(path, f"no compaction record: {e!r}") from e
 
 
-def to_property(records: Sequence[CompactionRecord]) -> str:
-    """All records of a snapshot as its property."""
+def to_property(records: Sequence[CompactionRecord], *, most_bytes: int | None = MOST_BYTES) -> str:
+    """All records of a snapshot as its property; without sums if they take more than `most_bytes`."""
     text = _packed(records)
-    if len(text) > MOST_BYTES:
+    if most_bytes is not None and len(text) > most_bytes:
         text = _packed([replace(r, trials=()) for r in records])
     return text
 

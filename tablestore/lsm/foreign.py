@@ -3,8 +3,9 @@
 Paimon keeps no reasons. Its manifests say which files a bucket held before the commit, and the pick of ours
 is a function of those, of the table's options then and of the time, so what it says stands beside what was
 done: the rules are those of Paimon 2.0.0, and where they say otherwise the engine was asked, or ran under
-options of its own. Reads the manifests before one snapshot. Used by inspection and, before snapshots expire,
-by history.
+options of its own. In the same way the sums of our own picks are found again that a snapshot of very many
+buckets had no room for. Reads the manifests before one snapshot. Used by inspection and, before snapshots
+expire, by history.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from dataclasses import replace
 from tablestore.format.compaction_record import CompactionRecord, Shape, inputs_of
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.snapshot import Snapshot
+from tablestore.lsm import recording
 from tablestore.lsm.compaction import CompactionOptions, PickContext, pick
 from tablestore.lsm.decision import Decision, shape_text
-from tablestore.lsm.recording import kept_trial
 from tablestore.lsm.sorted_run import Levels
 from tablestore.meta.store import Store
 from tablestore.options import TableOptions
@@ -26,8 +27,9 @@ from tablestore.options import TableOptions
 def explained(
     store: Store, snapshot: Snapshot, records: Sequence[CompactionRecord]
 ) -> tuple[CompactionRecord, ...]:
-    """The records of one snapshot, those of another engine with what our pick says of the same files."""
-    if not store.schema.primary_keys or all(r.rule is not None for r in records):
+    """The records of one snapshot, those of another engine with what our pick says of the same files, ours
+    with the sums that were left out."""
+    if not store.schema.primary_keys or not any(map(_lacks_sums, records)):
         return tuple(records)
     options = TableOptions.parse(store.schema_of(snapshot.schema_id).options)
     local_ms = snapshot.time_millis + store.env.local_now_ms() - store.env.now_ms()
@@ -35,12 +37,28 @@ def explained(
     found = []
     for record in records:
         files = before.get((record.partition, record.bucket))
-        if record.rule is None and record.bucket >= 0 and files:
+        if _lacks_sums(record) and record.bucket >= 0 and files:
             levels = Levels.of(files, options.num_levels, store.key_order)
             decision = pick(levels, CompactionOptions.of(options), PickContext.at(local_ms, levels))
-            record = _told(record, levels, decision, options)
+            known = _told if record.rule is None else _completed
+            record = known(record, levels, decision, options)
         found.append(record)
     return tuple(found)
+
+
+def _lacks_sums(record: CompactionRecord) -> bool:
+    return not record.trials and not record.asked
+
+
+def _completed(
+    record: CompactionRecord, levels: Levels, decision: Decision, options: TableOptions
+) -> CompactionRecord:
+    """Our own record with the trials of the pick, if that is the one: a later one of its commit began with
+    what the first had made."""
+    unit = decision.unit
+    if unit is None or (decision.reason.rule, unit.shape) != (record.rule, record.shape):
+        return record
+    return replace(record, trials=recording.kept_trials(decision.reason))
 
 
 def _before(store: Store, snapshot: Snapshot) -> dict[tuple[str, int], list[DataFileMeta]]:
@@ -70,7 +88,7 @@ def _told(
         what = "done the same" if same else f"taken {unit.text}"
         said = f"{what}, because {decision.reason.rule}: {decision.reason.text}"
     text = f"before it: {held}, {size}; {options.strategy.value} compaction here would have {said}"
-    return replace(record, text=text, trials=tuple(kept_trial(t) for t in decision.reason.trials))
+    return replace(record, text=text, trials=recording.kept_trials(decision.reason, carried_out=False))
 
 
 def _moved_alike(shape: Shape, record: CompactionRecord) -> bool:

@@ -57,7 +57,7 @@ def record_of(
         stalled=stalled,
         full=decision.rule == FULL or (shape.files == live and not decision.unit.parts),
         asked=decision.rule == FULL,
-        trials=tuple(_kept(t) for t in decision.reason.trials),
+        trials=kept_trials(decision.reason),
     )
 
 
@@ -105,15 +105,17 @@ def _of_another(record: CompactionRecord) -> str:
     return "\n".join(lines)
 
 
-def kept_trial(trial: RuleTrial) -> Trial:
-    """A trial as it is kept, with what it would have taken as counts."""
+def kept_trials(reason: Reason, *, carried_out: bool = True) -> tuple[Trial, ...]:
+    """All trials as they are kept; what the one that fired would take is left out where it was carried out,
+    as the record has it."""
+    return tuple(_kept(t, whole=not carried_out) for t in reason.trials)
+
+
+def _kept(trial: RuleTrial, *, whole: bool) -> Trial:
     unit = trial.unit.shape if isinstance(trial.unit, CompactUnit) else trial.unit
+    if trial.state == "fired" and not whole:
+        unit = None
     return Trial(trial.rule, trial.state, trial.numbers, tuple(_kept_step(s) for s in trial.steps), unit)
-
-
-def _kept(trial: RuleTrial) -> Trial:
-    kept = kept_trial(trial)
-    return replace(kept, unit=None) if trial.state == "fired" else kept  # it is what was carried out
 
 
 def _kept_step(step: RatioStep | OverlapStep) -> tuple[Any, ...]:

@@ -286,7 +286,7 @@ def _line(done: Done) -> str:
     if done.counts is not None:
         body["n"] = [getattr(done.counts, name) for name in Counts.__dataclass_fields__]
     if done.compactions:
-        body["c"] = compaction_record.to_property(done.compactions)
+        body["c"] = compaction_record.to_property(done.compactions, most_bytes=None)
     if done.flushed:
         rows = [[f.partition, f.bucket, f.level, f.bytes, f.changelog_bytes] for f in done.flushed]
         body["f"] = compaction_record.packed(json.dumps(rows, separators=(",", ":"), ensure_ascii=False))

@@ -341,3 +341,29 @@ def test_snapshots_that_left_no_trace_are_named(tmp_path):
     silent.expire_snapshots(keep=last - 3)  # 1..3 go, unseen
     table.expire_snapshots(keep=1)
     assert table.refresh().inspect.compactions().schema.metadata == {b"missing": b"1..3"}
+
+
+@pytest.mark.parametrize("strategy", ["universal", "leveled"])
+def test_sums_that_had_no_room_are_found_again(tmp_path, monkeypatch, strategy):
+    options = {
+        **KEPT,
+        "tablestore.compaction.strategy": strategy,
+        "tablestore.compaction.leveled.level0-file-num-trigger": 3,
+    }
+    with monkeypatch.context() as patch:
+        whole = compaction_record.to_property
+        patch.setattr(
+            compaction_record, "to_property", lambda found, most_bytes=1: whole(found, most_bytes=most_bytes)
+        )
+        table = make(tmp_path / "short", **options)
+        for _ in range(7):
+            put(table, partitions=2)
+        (last,) = (s for s in table.refresh().store.snapshots.all() if s.commit_kind == "COMPACT")
+        assert not any(r.trials for r in compaction_history.of(table.store, last))
+    plain = make(tmp_path / "plain", **options)
+    for _ in range(7):
+        put(plain, partitions=2)
+    columns = ["snapshot_id", "partition", "rule", "explanation"]
+    found, wanted = (t.refresh().inspect.compactions().select(columns) for t in (table, plain))
+    assert wanted.num_rows >= 4
+    assert found.to_pylist() == wanted.to_pylist()
