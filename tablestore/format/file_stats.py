@@ -217,6 +217,13 @@ def _of_chunk(group: pq.RowGroupMetaData, column: int, t: DataType) -> ColumnSta
     return ColumnStats(_raw(found.min_raw, t), _raw(found.max_raw, t), nulls, group.num_rows)
 
 
+def raw_value(value: bytes, t: DataType, *, physical: str) -> Any:
+    """A page's bound in a column of a physical type as a raw value, None where it is none."""
+    if physical in ("INT32", "INT64"):
+        return int.from_bytes(value, "little", signed=True)
+    return _raw(value, t) if physical == "BYTE_ARRAY" and t.is_string else None
+
+
 def _raw(value: Any, t: DataType) -> Any:
     """A footer's physical value as a raw value; None where it is none (text cut inside a character)."""
     if not isinstance(value, bytes) or t.is_binary:

@@ -21,6 +21,8 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
 from tablestore.io.fileio import FileIO
 
+_FEW_ROWS = 32_768  # a row group of fewer is read as a whole when its keys are searched
+
 
 class RandomFile:
     """One file, written with `schema`: row groups (all rows are one, if not Parquet) and rows by place."""
@@ -48,6 +50,20 @@ class RandomFile:
             raise Corrupt(self._path, f"it has no column {column!r}")
         return [file_stats.of_column(footer, at, t, group=g) for g in range(footer.num_row_groups)]
 
+    def page_bounds(
+        self, io: FileIO, group: int, column: str
+    ) -> tuple[np.ndarray, list[object], list[object]] | None:
+        """(first rows of the pages of a column in a row group, and the group's rows; least and greatest value
+        of each page); None where they are not known without reading values."""
+        if self._layout is None or self.group_rows(group) < _FEW_ROWS:
+            return None
+        t = self._schema.by_name[column].type
+        return parquet_data.page_bounds(io, self._path, self._layout, group, column, t)
+
+    def group_rows(self, group: int) -> int:
+        """Rows of a row group."""
+        return int(self.starts[group + 1] - self.starts[group])
+
     def group_bytes(self, group: int) -> int:
         """Bytes of a row group before compression; 0 if nobody knows."""
         return self._layout.footer.row_group(group).total_byte_size if self._layout is not None else 0
@@ -74,20 +90,34 @@ class RandomFile:
             known=known,
         )
         found = list(batches)
-        count, wanted = sum(b.num_rows for b in found), int(self.starts[group + 1] - self.starts[group])
+        count, wanted = sum(b.num_rows for b in found), self.group_rows(group)
         if count != wanted:
             raise Corrupt(self._path, f"row group {group} holds {count:,} rows, not {wanted:,}")
         return found
 
     def rows(
-        self, io: FileIO, group: int, places: np.ndarray, columns: Sequence[str]
+        self,
+        io: FileIO,
+        group: int,
+        places: np.ndarray,
+        columns: Sequence[str],
+        *,
+        system: bool = True,
     ) -> pa.RecordBatch | None:
-        """kv rows of a row group at ascending places; None where reading all of it is as good. Text stays
-        dictionary-encoded where the file holds it so."""
+        """kv rows (values only without `system`) of a row group at ascending places; None where reading all
+        of it is as good. Text stays dictionary-encoded where the file holds it so."""
         if self._layout is None:
             return None
         return datafile.read_rows(
-            io, self._path, self._schema, columns, self._layout, group, places, dictionary=True
+            io,
+            self._path,
+            self._schema,
+            columns,
+            self._layout,
+            group,
+            places,
+            system=system,
+            dictionary=True,
         )
 
     def chosen(

@@ -1,7 +1,8 @@
 """One data file that is asked for keys: where they are in it, and the rows at such places.
 
 Keys are strictly increasing in a file (I3), so a key is found by binary search among those of the row group
-that can hold it. Key columns are read a row group at a time, rows by the pages in which they lie; where most
+that can hold it. For few keys only the pages are read whose bounds leave room for them; a row group that was
+asked for more has its key columns read as a whole. Rows are read by the pages in which they lie; where most
 pages of a row group are wanted, it is decoded as a whole and kept. What was read stays in the lookup cache.
 Memory beyond that: one row group. Used by lookups through the levels and by point reads.
 """
@@ -9,7 +10,7 @@ Memory beyond that: one row group. Used by lookups through the levels and by poi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,7 @@ from tablestore.lsm.lookup_cache import LOCAL, CacheBounds, LookupCache
 from tablestore.lsm.merge_function import joined, take
 
 _FEW = 64  # keys that are searched for one by one, where they cannot all be at once
+_MOST_SINGLE = 8  # keys of a row group that are sought page by page, in all
 _NONE = np.zeros(0, dtype=np.int64)
 # a footer's bounds leave out NaN, and times in it may have another unit than the table's
 _UNBOUNDED = ("FLOAT", "DOUBLE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
@@ -127,12 +129,35 @@ def _matches(wanted: Sequence[Component], parts: Sequence[Component]) -> tuple[n
 
 
 @dataclass(frozen=True)
+class _Pages:
+    """The first rows of a row group's pages and its number of rows; each page's bounds of the first key
+    component."""
+
+    firsts: np.ndarray
+    lows: list[Component]
+    highs: list[Component]
+
+    def of(self, wanted: Sequence[Component]) -> set[int]:
+        """The pages that may hold one of these keys."""
+        first, found = wanted[: len(self.lows)], set()
+        for i in range(len(wanted[0])):
+            key = key_columns.key_at(first, i)
+            found.update(
+                range(key_columns.rows_before(self.highs, key), key_columns.rows_up_to(self.lows, key))
+            )
+        return found
+
+
+@dataclass(frozen=True)
 class _Opened:
-    """A file's layout, and the first key component's bounds of its row groups if they are known."""
+    """A file's layout, and the first key component's bounds of its row groups if they are known. `pages` and
+    `asked`, by row group: its pages once somebody asked (None: not known), keys that were sought in them."""
 
     file: RandomFile
     lows: list[Component] | None
     highs: list[Component] | None
+    pages: dict[int, _Pages | None] = field(default_factory=dict, repr=False)
+    asked: dict[int, int] = field(default_factory=dict, repr=False)
 
     @property
     def groups(self) -> int:
@@ -176,9 +201,10 @@ class KeyedFile:
             if start >= stop:
                 continue
             some = key_columns.sliced(wanted, start, stop)
-            places, there = self._keys(opened, group).find(some)
-            asked.append(places + start)
-            positions.append(there + opened.file.starts[group])
+            for first, keys in self._sought(opened, group, some):
+                places, there = keys.find(some)
+                asked.append(places + start)
+                positions.append(there + first + opened.file.starts[group])
         if not asked:
             return _NONE, _NONE
         return np.concatenate(asked), np.concatenate(positions)
@@ -217,13 +243,19 @@ class KeyedFile:
     def _opened(self) -> _Opened:
         return self._load((*self._name, "layout"), self._open, lambda opened: opened.file.nbytes)
 
-    def _open(self) -> _Opened:
-        rows, size = self.file.row_count, self.file.file_size
-        file = RandomFile(self._io, self.path, self._own, rows=rows, file_size=size)
+    @property
+    def _bounded(self) -> DataField | None:
+        """The file's column of the first key column, if bounds in the file are bounds of what is sought."""
         first = self._schema.key_fields[0]
         source = self._own.by_id.get(first.id)
         same = source is not None and source.type == first.type and first.type.root not in _UNBOUNDED
-        if len(file.starts) < 3 or not same or source is None:
+        return source if same else None
+
+    def _open(self) -> _Opened:
+        rows, size = self.file.row_count, self.file.file_size
+        file = RandomFile(self._io, self.path, self._own, rows=rows, file_size=size)
+        first, source = self._schema.key_fields[0], self._bounded
+        if len(file.starts) < 3 or source is None:
             return _Opened(file, None, None)
         known = file.bounds(source.name)
         if known is None or any(k.min is None or k.max is None for k in known):
@@ -238,6 +270,48 @@ class KeyedFile:
         first = wanted[: len(opened.lows)]
         low, high = key_columns.key_at(opened.lows, group), key_columns.key_at(opened.highs, group)
         return key_columns.rows_before(first, low), key_columns.rows_up_to(first, high)
+
+    def _sought(
+        self, opened: _Opened, group: int, wanted: Sequence[Component]
+    ) -> list[tuple[int, SortedKeys]]:
+        """Where in a row group these keys can only be: places of first rows, and the keys from there on."""
+        few = opened.asked.get(group, 0) + len(wanted[0])
+        if few <= _MOST_SINGLE and self._cache.get((*self._name, group)) is None:
+            opened.asked[group] = few
+            pages = self._pages(opened, group)
+            if pages is not None:
+                found = [self._page(opened, group, pages, n) for n in sorted(pages.of(wanted))]
+                if None not in found:
+                    return [f for f in found if f is not None]
+        return [(0, self._keys(opened, group))]
+
+    def _pages(self, opened: _Opened, group: int) -> _Pages | None:
+        if group not in opened.pages:
+            source, first = self._bounded, self._schema.key_fields[0]
+            known = None if source is None else opened.file.page_bounds(self._io, group, source.name)
+            opened.pages[group] = (
+                None
+                if known is None
+                else _Pages(known[0], _components(known[1], first), _components(known[2], first))
+            )
+        return opened.pages[group]
+
+    def _page(self, opened: _Opened, group: int, pages: _Pages, number: int) -> tuple[int, SortedKeys] | None:
+        """The keys in the rows of a page of the first key column; None where pages cannot be read alone."""
+        begin, end = pages.firsts[number : number + 2].tolist()
+        name = (*self._name, group, "page", number)
+        keys = self._cache.get(name)
+        if keys is None:
+            through = self._projection(tuple(f.name for f in self._schema.key_fields))
+            rows = opened.file.rows(
+                self._io, group, np.arange(begin, end), through.file_columns, system=False
+            )
+            if rows is None:
+                return None
+            seen = evolution.evolve(rows, through)
+            keys = SortedKeys.of(key_columns.of_batch(seen, self._schema.key_fields))
+            self._cache.put(name, keys, nbytes=keys.nbytes, bounds=self._bounds)
+        return begin, keys
 
     def _keys(self, opened: _Opened, group: int) -> SortedKeys:
         def read() -> SortedKeys:

@@ -36,7 +36,7 @@ from tablestore.format.predicates.predicate import Predicate, may_match
 from tablestore.format.rebuild import rebuilt
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
-from tablestore.format.types.arrow_types import DataField
+from tablestore.format.types.arrow_types import DataField, DataType
 from tablestore.format.types.nested import presentable
 from tablestore.io.fileio import FileIO
 
@@ -54,6 +54,7 @@ _ROW_GROUP_BYTES = 64 << 20
 _ROW_GROUP_ROWS = 1 << 20
 _PAGE_ROWS = 8_192  # what a lookup decodes of a column; half as many would make scans a tenth slower
 _FEW_ROWS = 2 * _PAGE_ROWS  # a row group of fewer is read as a whole
+_SMALL_DICTIONARY = 16 << 10  # bytes in the file; writers give a dictionary up at 1 MB
 _FIRST_GUESS = 0.2  # encoded bytes per Arrow byte, until the first row group tells
 
 
@@ -274,7 +275,9 @@ def read(
                 groups = [g for g in groups if may_match(predicate, group_stats(footer, g, schema, asked))]
             if rows is not None:
                 groups, rows = _with_rows(footer, groups, rows, path)
-            texts = _dictionary_columns(footer, groups, positions, schema, wanted) if dictionary else []
+            texts = _dictionary_columns(footer, groups, positions, schema, wanted)
+            if not dictionary:
+                texts = [t for t in texts if _few_values(footer, groups, positions[t])]
             if any(has_int96(footer, f.name) for f in wanted if _may_hold_times(f.type)):
                 footer = as_bytes(source)
             same = not texts and footer is plain
@@ -283,7 +286,7 @@ def read(
                 batch_rows, row_groups=groups, columns=wanted.names, use_threads=False
             )
         if groups:
-            yield from chosen(_each(batches, wanted, path), rows, path)
+            yield from chosen(_each(batches, wanted, path, dictionary=dictionary), rows, path)
 
 
 def layout(io: FileIO, path: str, *, file_size: int | None = None) -> Layout:
@@ -320,16 +323,35 @@ def read_rows(
         found = known.read(source, group, (begins, ends), wanted.names, dictionary=texts, last=last)
         skipped = begins - np.concatenate([[0], np.cumsum(ends - begins)[:-1]])
         at = places - skipped[np.searchsorted(begins, places, side="right") - 1]
-        return _typed(found.take(pa.array(at)), wanted, path)
+        return _typed(found.take(pa.array(at)), wanted, path, dictionary=dictionary)
 
 
-def _each(batches: Iterator[pa.RecordBatch], wanted: pa.Schema, path: str) -> Iterator[pa.RecordBatch]:
+def page_bounds(
+    io: FileIO, path: str, known: Layout, group: int, name: str, t: DataType
+) -> tuple[np.ndarray, list[object], list[object]] | None:
+    """(first rows of a column's pages and the number of rows, least and greatest raw values of the pages) of
+    a row group; None where the page headers do not tell them."""
+    with complaints(path, "Parquet"), contextlib.closing(io.open_input(path)) as source:
+        if not known.reads(source, [name]):
+            return None
+        found = known.page_bounds(source, group, name)
+    if found is None:
+        return None
+    at = file_stats.leaf_positions(known.footer)[name]
+    physical = known.footer.schema.column(at).physical_type
+    bounds = [file_stats.raw_value(b, t, physical=physical) for pair in found[1] for b in pair]
+    return None if None in bounds else (found[0], bounds[::2], bounds[1::2])
+
+
+def _each(
+    batches: Iterator[pa.RecordBatch], wanted: pa.Schema, path: str, *, dictionary: bool
+) -> Iterator[pa.RecordBatch]:
     while True:
         with complaints(path, "Parquet"):
             batch = next(batches, None)
             if batch is None:
                 return
-            batch = _typed(batch, wanted, path)
+            batch = _typed(batch, wanted, path, dictionary=dictionary)
         yield batch
 
 
@@ -387,14 +409,22 @@ def _dictionary_columns(
     return [name for name in texts if held(positions[name])]
 
 
-def _typed(batch: pa.RecordBatch, wanted: pa.Schema, path: str) -> pa.RecordBatch:
-    """The batch with the table's exact types: other writers store some of them otherwise."""
+def _few_values(footer: pq.FileMetaData, groups: Sequence[int], position: int) -> bool:
+    """Whether a text column's dictionaries are so small that decoding it through them is faster, and that no
+    writer can have gone on without them."""
+    chunks = [footer.row_group(g).column(position) for g in groups]
+    return all(c.data_page_offset - c.dictionary_page_offset <= _SMALL_DICTIONARY for c in chunks)
+
+
+def _typed(batch: pa.RecordBatch, wanted: pa.Schema, path: str, *, dictionary: bool) -> pa.RecordBatch:
+    """The batch with the table's exact types, text in a `dictionary` apart: other writers store some of them
+    otherwise."""
     if batch.schema.equals(wanted):
         return batch
     columns, fields = [], []
     for f in wanted:
         array = batch.column(f.name)
-        kept = pa.types.is_dictionary(array.type) and array.type.value_type == f.type
+        kept = dictionary and pa.types.is_dictionary(array.type) and array.type.value_type == f.type
         if not kept and array.type != f.type:
             try:
                 array = rebuilt(array, f.type) if _has_bytes(array.type) else array.cast(f.type)
