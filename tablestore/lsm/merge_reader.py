@@ -40,6 +40,7 @@ Reader = Callable[[], Iterator[pa.RecordBatch]]
 Part = tuple[pa.RecordBatch, list[Component]]
 WINDOW_ROWS = 65_536
 _LEAST_ROWS = 1_024  # rows below which a batch costs more than what it holds
+_DECODED_ROWS = 8_192
 
 
 def merge(
@@ -98,6 +99,13 @@ def shares(rows: Sequence[int], *, window_rows: int = WINDOW_ROWS) -> list[int]:
         some + 1 if run in whole else max(_LEAST_ROWS, -(-window_rows * some // total))
         for run, some in enumerate(rows)
     ]
+
+
+def decoded(ahead: Sequence[int]) -> list[int]:
+    """Rows that runs of these shares decode at once: decoding fewer costs half as much again. As many as four
+    windows wait decoded, and those of a share that is larger."""
+    least = min(_DECODED_ROWS, 4 * WINDOW_ROWS // max(1, len(ahead)))
+    return [max(least, rows) for rows in ahead]
 
 
 class _Cursor:

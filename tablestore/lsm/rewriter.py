@@ -325,7 +325,9 @@ class Rewriter:
         """A reader of each run, old to new, and the rows that each reads at once."""
         runs = old_to_new(section)
         ahead = merge_reader.shares([run.rows for run in runs])
-        return [partial(self._run, run, rows, levels) for run, rows in zip(runs, ahead, strict=True)], ahead
+        decoded = merge_reader.decoded(ahead)
+        readers = [partial(self._run, run, rows, levels) for run, rows in zip(runs, decoded, strict=True)]
+        return readers, ahead
 
     def _run(self, run: SortedRun, batch_rows: int, levels: bool) -> Iterator[pa.RecordBatch]:
         for file in run.files:

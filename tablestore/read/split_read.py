@@ -144,7 +144,8 @@ def _merged(
         runs = old_to_new(section)
         ahead = merge_reader.shares([run.rows for run in runs])
         reader = partial(_run, store, split, names=needed, where=where, levels=levels)
-        readers = [partial(reader, r.files, batch_rows=n) for r, n in zip(runs, ahead, strict=True)]
+        rows = merge_reader.decoded(ahead)
+        readers = [partial(reader, r.files, batch_rows=n) for r, n in zip(runs, rows, strict=True)]
         merged = merge_reader.merge(readers, keys, function, keep_retracts=keep_retracts, ahead=ahead)
         yield from map(plain, merged)
 
