@@ -210,7 +210,10 @@ def _work(run: Run, screen: Console) -> None:
     spark = session("workbench demo", cores=run.plan.cores, log_file=str(run.places.spark_log))
     try:
         with _bars(screen) as tell:
-            pipeline.run_queries(spark, run, tell)
+            pipeline.patiently(
+                lambda: pipeline.run_queries(spark, run, tell),
+                again=lambda: screen.print("Spark waited 10 s for a worker in vain: going on"),
+            )
         with _bars(screen) as tell:
             pipeline.compact_fully(spark, run, tell)
     finally:

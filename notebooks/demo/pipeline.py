@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow.compute as pc
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -30,6 +31,8 @@ from tablestore.spark import ingest, summary
 from tablestore.spark.compaction import Compacted, compact
 
 Tell = Callable[[str, float, float, str], None]
+ATTEMPTS = 3
+_LATE = "Python worker failed to connect back"  # within 10 s, which Spark does not let one choose
 _POLL_SECONDS = 0.15
 
 
@@ -111,6 +114,19 @@ def prepare(places: Places, plan: Plan, *, progress: bool = True) -> Run:
     lake = ts.connect(str(places.warehouse))
     columns = ChangeDirectory(LocalFileIO(), str(places.source), "lineitem").schema
     return Run(places, plan, source, tables.lineitem(lake, columns), tables.summary(lake))
+
+
+def patiently(work: Callable[[], None], *, again: Callable[[], None] = lambda: None) -> None:
+    """Do `work`, which goes on from the last commit, and up to twice more where Spark gave up on a Python
+    worker that a busy machine was slow to start; `again` is called before each further try.
+    """
+    for left in reversed(range(ATTEMPTS)):
+        try:
+            return work()
+        except StreamingQueryException as late:
+            if not left or _LATE not in str(late):
+                raise
+        again()
 
 
 def run_queries(spark: SparkSession, run: Run, tell: Tell, *, watch: Watch | None = None) -> None:

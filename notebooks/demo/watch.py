@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from notebooks.demo.pipeline import Run, run_queries
+from notebooks.demo.pipeline import Run, patiently, run_queries
 from tablestore.cdc.source import Chunk
 from tablestore.spark import BatchDone, BatchStarted
 from widgets import IngestProgress
-
-ATTEMPTS = 3
-_LATE = "Python worker failed to connect back"  # within 10 s, which Spark does not let one choose
 
 
 class _Stopped(Exception):
@@ -39,17 +36,11 @@ def ingest_job(spark: SparkSession, run: Run) -> Callable[[IngestProgress], None
         run_queries(spark, run, tell, watch=watch)
 
     def job(progress: IngestProgress) -> None:
-        for left in reversed(range(ATTEMPTS)):
-            try:
-                attempt(progress)
-            except _Stopped:
-                return
-            except StreamingQueryException as late:
-                if not left or _LATE not in str(late):
-                    raise
-                progress.update(phase="Spark waited 10 s for a worker in vain: going on")
-            else:
-                return
+        def again() -> None:
+            progress.update(phase="Spark waited 10 s for a worker in vain: going on")
+
+        with contextlib.suppress(_Stopped):
+            patiently(lambda: attempt(progress), again=again)
 
     return job
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from notebooks.demo import watch
+from notebooks.demo import pipeline, watch
 from tablestore.cdc.source import Chunk, ChunkMark, LogRange, Position
 from tablestore.spark import BatchDone, BatchStarted
 from widgets import IngestProgress
@@ -94,7 +94,7 @@ def test_a_worker_that_starts_too_late_is_waited_for_again(
     progress = IngestProgress("t").run(watch.ingest_job(SPARK, RUN))
     progress._worker.join(20)
     assert progress.progress.state == state
-    assert len(calls) == min(failures + 1, watch.ATTEMPTS)
+    assert len(calls) == min(failures + 1, pipeline.ATTEMPTS)
 
 
 def test_other_failures_are_raised_and_stop_ends_the_job(monkeypatch: pytest.MonkeyPatch):
