@@ -13,9 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 import tablestore as ts
-from tablestore.spark import session, start_ingest
+from notebooks.demo.pipeline import patiently
+from tablestore.spark import BatchDone, session, start_ingest
 from tests.spark.items import ingest_of, item_table
 
 
@@ -25,18 +27,25 @@ def where(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([pa.array([sys.modules[ts.__name__].__file__ or ""])], names=["file"])
 
 
-def main(source: str, warehouse: str, checkpoint: str, master: str | None = None) -> None:
-    conf = {"spark.master": master, "spark.executor.memory": "512m"} if master else {}
-    spark = session("ingest-program", cores=2, memory="512m", **conf)
+def run(spark: SparkSession, source: str, warehouse: str, checkpoint: str) -> None:
+    """The pipeline to its end, from wherever it is."""
     lake = ts.connect(warehouse)
     options = {"num-sorted-run.compaction-trigger": 3, "write-only": True}
     table = lake.table("shop.item") if "shop.item" in lake else item_table(lake, **options)
     ingest = ingest_of(
         Path(source), table, Path(checkpoint), chunks_per_batch=1, log_bytes_per_batch=1, compact_every=3
     )
-    start_ingest(
-        spark, ingest, on_batch=lambda b: print("snapshot", b.snapshot, flush=True)
-    ).awaitTermination()
+
+    def told(batch: BatchDone) -> None:
+        print("snapshot", batch.snapshot, flush=True)
+
+    patiently(lambda: start_ingest(spark, ingest, on_batch=told).awaitTermination())
+
+
+def main(source: str, warehouse: str, checkpoint: str, master: str | None = None) -> None:
+    conf = {"spark.master": master, "spark.executor.memory": "512m"} if master else {}
+    spark = session("ingest-program", cores=2, memory="512m", **conf)
+    run(spark, source, warehouse, checkpoint)
     if master:
         rows = spark.range(2).mapInArrow(where, "file string").collect()
         print(json.dumps(sorted({row.file for row in rows})), flush=True)
