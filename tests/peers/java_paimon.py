@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -56,7 +57,7 @@ class JavaPaimon:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            ["java", *FLAGS, "-cp", class_path(), "PaimonPeer"],
+            ["java", *FLAGS, f"-Djava.io.tmpdir={tempfile.gettempdir()}", "-cp", class_path(), "PaimonPeer"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Self
 
@@ -23,6 +24,7 @@ class JavaCatalog:
             require(False, f"needs Java Paimon: {e}")
         more = [str(Path(pyspark.__file__).parent / "jars" / "*")] if hive else [_jar(a) for a in DRIVERS]
         flags = ["-Duser.timezone=UTC", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m"]
+        flags.append(f"-Djava.io.tmpdir={tempfile.gettempdir()}")
         given = [
             f"{k.replace('_', '-') if k != 'lock_enabled' else 'lock.enabled'}={v}"
             for k, v in options.items()

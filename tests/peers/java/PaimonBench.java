@@ -9,7 +9,6 @@ import org.apache.paimon.data.Decimal;
 import org.apache.paimon.data.GenericRow;
 import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.data.JoinedRow;
-import org.apache.paimon.disk.IOManager;
 import org.apache.paimon.format.FileFormat;
 import org.apache.paimon.format.FormatReaderContext;
 import org.apache.paimon.format.FormatReaderFactory;
@@ -194,7 +193,7 @@ public class PaimonBench {
 
     static void write(FileStoreTable table, String user, long identifier, Rows rows) throws Exception {
         try (TableWriteImpl<?> write = table.newWrite(user); StreamTableCommit commit = table.newCommit(user)) {
-            write.withIOManager(IOManager.create(System.getProperty("java.io.tmpdir")));
+            write.withIOManager(PaimonDisk.DISK);
             rows.into(write::write);
             commit.commit(identifier, write.prepareCommit(true, identifier));
         }

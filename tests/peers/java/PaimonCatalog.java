@@ -10,7 +10,6 @@ import org.apache.paimon.catalog.CatalogFactory;
 import org.apache.paimon.catalog.Identifier;
 import org.apache.paimon.data.BinaryString;
 import org.apache.paimon.data.GenericRow;
-import org.apache.paimon.disk.IOManager;
 import org.apache.paimon.options.Options;
 import org.apache.paimon.schema.Schema;
 import org.apache.paimon.schema.SchemaChange;
@@ -128,7 +127,7 @@ public class PaimonCatalog {
 
     static List<String> write(FileStoreTable table, long identifier, String rows) throws Exception {
         try (StreamTableWrite write = table.newWrite("java"); StreamTableCommit commit = table.newCommit("java")) {
-            write.withIOManager(IOManager.create(System.getProperty("java.io.tmpdir")));
+            write.withIOManager(PaimonDisk.DISK);
             for (String row : rows.split(",")) {
                 String[] cells = row.split(":");
                 GenericRow values = new GenericRow(table.rowType().getFieldCount());

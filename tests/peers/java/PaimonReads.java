@@ -55,7 +55,7 @@ final class PaimonReads {
         if (request.path("limit").isNumber()) {
             builder = builder.withLimit(request.get("limit").asInt());
         }
-        TableRead read = builder.newRead().withIOManager(PaimonWrites.disk());
+        TableRead read = builder.newRead().withIOManager(PaimonDisk.DISK);
         if (filtered && request.path("exact").asBoolean(true)) {
             read = read.executeFilter();
         }
@@ -120,7 +120,7 @@ final class PaimonReads {
         if (request.path("from").isNumber()) {
             scan.restore(request.get("from").asLong());
         }
-        TableRead read = builder.newRead().withIOManager(PaimonWrites.disk());
+        TableRead read = builder.newRead().withIOManager(PaimonDisk.DISK);
         Long latest = table.snapshotManager().latestSnapshotId();
         List<Object> found = new ArrayList<>();
         for (int idle = 0; idle < 2; ) {
@@ -168,7 +168,7 @@ final class PaimonReads {
                         request.get("partition"), partitions.getFields(), org.apache.paimon.types.RowKind.INSERT))
                 .copy();
         List<Object> found = new ArrayList<>();
-        try (LocalTableQuery query = table.newLocalTableQuery().withIOManager(PaimonWrites.disk())) {
+        try (LocalTableQuery query = table.newLocalTableQuery().withIOManager(PaimonDisk.DISK)) {
             List<Integer> buckets = new ArrayList<>();
             for (DataSplit split : table.newSnapshotReader().read().dataSplits()) {
                 if (split.partition().equals(partition)) {

@@ -14,7 +14,6 @@ import org.apache.paimon.deletionvectors.Bitmap64DeletionVector;
 import org.apache.paimon.deletionvectors.BitmapDeletionVector;
 import org.apache.paimon.deletionvectors.DeletionVector;
 import org.apache.paimon.deletionvectors.append.BaseAppendDeleteFileMaintainer;
-import org.apache.paimon.disk.IOManager;
 import org.apache.paimon.index.BucketAssigner;
 import org.apache.paimon.index.HashBucketAssigner;
 import org.apache.paimon.index.IndexFileMeta;
@@ -50,10 +49,6 @@ import org.apache.paimon.utils.Pair;
 final class PaimonWrites {
     private PaimonWrites() {}
 
-    static IOManager disk() {
-        return IOManager.create(System.getProperty("java.io.tmpdir"));
-    }
-
     /** Rows and kinds of the request in one commit; "overwrite" holds the partition spec to replace. */
     static Object write(FileStoreTable table, JsonNode request) throws Exception {
         String user = request.get("user").asText();
@@ -61,7 +56,7 @@ final class PaimonWrites {
         JsonNode spec = request.get("overwrite");
         boolean overwrite = spec != null && !spec.isNull();
         try (TableWriteImpl<?> write = table.newWrite(user); TableCommitImpl commit = table.newCommit(user)) {
-            write.withIOManager(disk());
+            write.withIOManager(PaimonDisk.DISK);
             if (overwrite) {
                 write.withIgnorePreviousFiles(true);
                 commit.withOverwrite(strings(spec));
@@ -130,7 +125,7 @@ final class PaimonWrites {
     private static void across(FileStoreTable table, TableWriteImpl<?> write, List<InternalRow> rows)
             throws Exception {
         try (GlobalIndexAssigner assigner = new GlobalIndexAssigner(table)) {
-            assigner.open(64L << 20, null, disk(), 1, 0, (row, bucket) -> {
+            assigner.open(64L << 20, null, PaimonDisk.DISK, 1, 0, (row, bucket) -> {
                 try {
                     write.write(row, bucket);
                 } catch (Exception e) {
@@ -162,7 +157,7 @@ final class PaimonWrites {
 
     static int compact(FileStoreTable table, String user, long id, boolean full) throws Exception {
         try (TableWriteImpl<?> write = table.newWrite(user); TableCommitImpl commit = table.newCommit(user)) {
-            write.withIOManager(disk());
+            write.withIOManager(PaimonDisk.DISK);
             List<CommitMessage> messages;
             if (table.bucketMode() == BucketMode.BUCKET_UNAWARE) {
                 messages = compactUnaware(table, write);
