@@ -24,7 +24,7 @@ from tests.servers.process import free_port, listens, running
 
 JARS = Path(pyspark.__file__).parent / "jars"
 TEMPLATE = Path.home() / ".cache" / "tablestore-workbench" / f"hive-template-{pyspark.__version__}"
-LOCK_SECONDS = 6  # a lock whose holder is silent for so long is nobody's
+LOCK_SECONDS = 12  # a lock whose holder is silent for so long is nobody's; a starved one must not be
 
 
 @contextlib.contextmanager
