@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Literal
 
 from widgets import _format as fmt
-from widgets._svg import Figure, esc, fit, group, line, rect, tag, text, text_width
+from widgets._svg import Figure, esc, fit, group, line, num, path, rect, tag, text, text_width
 from widgets._theme import level_fill, level_text, var
 from widgets.levels.buckets import BucketCell, natural, short_partition
 
@@ -70,15 +70,15 @@ def overview_figure(view: Overview, *, width: float, colour_by: ColourBy, opened
     shown = [cell for _, row in view.rows for cell in row if cell]
     largest = max((_value(cell, colour_by) for cell in shown), default=0)
     largest = view.stop_trigger if colour_by == "runs" else largest
-    body, chosen = [_bars(view, xs, pitch)], ""
+    body, cells, chosen = [_bars(view, xs, pitch)], list[str](), ""
     for at, (name, row) in enumerate(view.rows):
         y = BARS + 22 + at * ROW
         body.append(text(MARGIN, y + 18, fit(name, LEFT - 8, size=11), size=11))
         for cell_x, cell in zip(xs, row, strict=True):
             if cell:
-                body.append(_cell(cell, view, (cell_x, y, pitch - 2, ROW - 4), colour_by, largest))
+                cells.append(_cell(cell, view, (cell_x, y, pitch - 2, ROW - 4), colour_by, largest))
                 chosen += _opened(cell_x, y, pitch - 2, ROW - 4) if cell.id == opened else ""
-    body.append(chosen)
+    body.append(group(*cells, stroke=var("edge")) + chosen)
     bottom = BARS + 22 + len(view.rows) * ROW
     body.append(_years(years, xs, bottom + 12))
     body.append(_legend(view, shown, colour_by, largest, (width, bottom + 32, pitch)))
@@ -109,9 +109,12 @@ def _bars(view: Overview, xs: list[float], pitch: float) -> str:
     largest = max(sums, default=0) or 1
     base = BARS + 14
     parts = [text(MARGIN, 24, "bytes", size=11), text(MARGIN, 38, f"max {fmt.bytes_text(largest)}", size=11)]
-    for x, size in zip(xs, sums, strict=True):
-        tall = max(BARS * size / largest, 0.5 if size else 0.0)
-        parts.append(rect(x, base - tall, pitch - 2, tall, fill=var("line2")))
+    talls = (max(BARS * size / largest, 0.5 if size else 0.0) for size in sums)
+    wide = num(pitch - 2)
+    bars = (
+        f"M{num(x)} {num(base)}v-{num(tall)}h{wide}v{num(tall)}z" for x, tall in zip(xs, talls, strict=True)
+    )
+    parts.append(path(bars, fill=var("line2")))
     end = xs[-1] + pitch if xs else MARGIN + LEFT
     parts.append(line(MARGIN + LEFT, base, end, base, stroke="line2"))
     return "".join(parts)
@@ -128,19 +131,19 @@ def _cell(
     x, y, wide, tall = box
     share = _value(cell, colour_by) / largest if largest else 0.0
     step = min(int(share * STEPS), STEPS - 1)
-    parts = [rect(x, y, wide, tall, rx=2, fill=level_fill(step, STEPS), stroke=var("edge"), class_="box")]
+    parts = [rect(x, y, wide, tall, rx=2, fill=level_fill(step, STEPS), class_="box")]
     over, stalls = cell.runs > view.trigger, cell.runs > view.stop_trigger
     if over:
         parts.append(_over(x, y, wide, tall))
     if stalls:
-        dot = {"r": min(2.5, wide / 2 - 0.5), "fill": level_text(step, STEPS)}
+        dot = {"r": min(2.5, wide / 2 - 0.5), "fill": level_text(step, STEPS), "stroke": "none"}
         parts.append(tag("circle", cx=x + wide / 2, cy=y + tall / 2, **dot))
     says = f"{cell.partition or 'table'}, bucket {cell.bucket}: {fmt.plural(cell.runs, 'run')}, "
     says += f"{fmt.plural(cell.files, 'file')}, {fmt.bytes_text(cell.bytes)}"
     says += ", above the trigger" if over else ""
     says += ", writers stall" if stalls else ""
-    title = f"<title>{esc(says)}</title>"
-    return group(title, *parts, class_="cell", data_bucket=cell.id, role="gridcell", aria_label=says)
+    title = f"<title>{esc(says)}</title>"  # its name for a screen reader, too
+    return group(title, *parts, class_="cell", data_bucket=cell.id, role="gridcell")
 
 
 def _opened(x: float, y: float, wide: float, tall: float) -> str:
@@ -153,7 +156,7 @@ def _opened(x: float, y: float, wide: float, tall: float) -> str:
 def _over(x: float, y: float, wide: float, tall: float) -> str:
     """The sign of a bucket above the trigger: a ring, or a bar on top where rings would touch."""
     if wide + 2 < RINGED:
-        return rect(x - 0.5, y - 4, wide + 1, 3, fill=var("compact"))
+        return rect(x - 0.5, y - 4, wide + 1, 3, fill=var("compact"), stroke="none")
     ring = {"fill": "none", "stroke": var("compact"), "stroke_width": 2}
     return rect(x - 2, y - 2, wide + 4, tall + 4, rx=3, **ring)
 
