@@ -29,8 +29,9 @@ hypothesis.settings.load_profile("workbench")
 MISSING = "needs "
 LATE = "Python worker failed to connect back"
 CI_SEED = 54_963
-LONGEST = ("demo", "spark", "bench", "crash", "lab", "hostile", "servers", "peers")
-"""Folders whose files take long: first, so that two processes end together."""
+LONGEST = ("demo", "spark", "bench", "servers", "lab", "crash", "peers", "hostile", "cli", "model")
+LONGEST += ("notebooks", "table", "test_layers.py")
+"""Folders (and files) that take long, longest first, so that two processes end together on small files."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -71,7 +72,9 @@ def pytest_report_header(config: pytest.Config) -> str:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest files first; otherwise as collected."""
     rank = {config.rootpath / "tests" / folder: at for at, folder in enumerate(LONGEST)}
-    items.sort(key=lambda item: min((rank[up] for up in item.path.parents if up in rank), default=len(rank)))
+    places = [(item.path, *item.path.parents) for item in items]
+    ranks = [min((rank[up] for up in each if up in rank), default=len(rank)) for each in places]
+    items[:] = [items[at] for at in sorted(range(len(items)), key=ranks.__getitem__)]
 
 
 @pytest.fixture

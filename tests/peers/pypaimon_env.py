@@ -41,9 +41,10 @@ def make(venv: Path, *, lock: Path, what: str = "pypaimon") -> PeerPython:
             fcntl.flock(held, fcntl.LOCK_EX)
             if not stamp.exists() or stamp.read_text() != wanted:
                 shutil.rmtree(venv, ignore_errors=True)
-                _run([sys.executable, "-m", "venv", str(venv)])
-                pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-input"]
-                _run([*pip, "--disable-pip-version-check", "--retries", "1", "-r", str(lock)])
+                _run([sys.executable, "-m", "venv", "--without-pip", str(venv)])  # ours can, in half the time
+                pip = [sys.executable, "-m", "pip", "--python", str(venv / "bin" / "python"), "install"]
+                quietly = ["--quiet", "--no-input", "--disable-pip-version-check", "--retries", "1"]
+                _run([*pip, *quietly, "-r", str(lock)])
                 stamp.write_text(wanted)
     except (OSError, subprocess.CalledProcessError) as error:
         said = (getattr(error, "stderr", "") or str(error)).strip().splitlines()

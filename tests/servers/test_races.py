@@ -70,7 +70,7 @@ def assert_all_there(table: ts.Table, keys: list[int]) -> None:
 
 
 def test_s3_decides_by_conditional_put(s3: S3Server) -> None:
-    race({"warehouse": s3.bucket(), **s3.options}, 100 if s3.name == "moto" else 50)
+    race({"warehouse": s3.bucket(), **s3.options}, 50)
 
 
 def test_a_lock_in_sql_decides_where_the_store_cannot(moto: S3Server, sql_uri: str) -> None:
