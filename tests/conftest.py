@@ -11,6 +11,7 @@ import os
 import random
 import shlex
 import shutil
+import signal
 import tempfile
 
 import hypothesis
@@ -50,7 +51,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def set_aside(config: pytest.Config) -> None:
-    """Temporary files of whatever tests start go into one folder, which ends with the run."""
+    """Temporary files of whatever tests start go into one folder, which ends with the run; a run that is
+    terminated ends as with Ctrl-C: servers, JVMs and browsers with it.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())  # what failed tests leave stays
     folder = tempfile.mkdtemp(prefix="workbench-tests-")
     config.add_cleanup(functools.partial(shutil.rmtree, folder, ignore_errors=True))
