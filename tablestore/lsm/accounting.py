@@ -226,7 +226,7 @@ class Ledger:
         ingested, changelog = _bytes(event.flushed), _bytes(event.changelog)
         account.ingested += ingested
         account.changelog += changelog
-        done = _compactions(event) if event.kind == COMPACT else []
+        done = compactions_of(event) if event.kind == COMPACT else []
         for level, read, written, moved in done:
             account.compaction(level, read=read, written=written, moved=moved)
         account.exact = account.exact and (event.kind != COMPACT or bool(event.records))
@@ -282,7 +282,7 @@ class Ledger:
         return merged(self.files(place), self._types, drop_deletes=True, model=self._model, among=among)
 
 
-def _compactions(event: BucketEvent) -> list[tuple[int, int, int, int]]:
+def compactions_of(event: BucketEvent) -> list[tuple[int, int, int, int]]:
     """(output level, bytes read, written, moved) of each compaction of a commit; of one without records,
     what became of it."""
     if event.records:

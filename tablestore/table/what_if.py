@@ -32,8 +32,16 @@ def what_if(
     start = None if baseline is None else resolve(baseline)[0]
     require_change(other, start or CompactionOptions.of(store.options))
     understood, replayed = (None, None) if tell is None else (phase(tell, 0, 3), _later(tell))
-    history = History(events(store), store.schema, store.options, tell=understood)
+    history = history_of(store, tell=understood)
     return WhatIf(history, other, given, baseline=start, resolve=resolve, tell=replayed)
+
+
+def history_of(store: Store, *, tell: Tell | None = None) -> History:
+    """A table's history as far as there are snapshots, with the options that were in force then."""
+    found = tuple(events(store))
+    ids = {event.schema_id for event in found}
+    earlier = {i: TableOptions.parse(store.schema_of(i).options) for i in ids}
+    return History(found, store.schema, store.options, earlier=earlier, tell=tell)
 
 
 def _later(tell: Tell) -> Tell:

@@ -44,6 +44,7 @@ class Occasion:
     way: Way | None = None
     user: str = ""
     identifier: int = 0
+    schema_id: int = 0
     changelog_bytes: int = 0
     everything: bool = False  # an overwrite of all the bucket held
     left_alone: bool = False  # a rule would have fired after its flush, and none did
@@ -101,6 +102,7 @@ def _occasion(
         compaction,
         user=event.user,
         identifier=event.identifier,
+        schema_id=event.schema_id,
         changelog_bytes=sum(f.file_size for f in event.changelog),
     )
 

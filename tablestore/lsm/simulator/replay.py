@@ -9,7 +9,7 @@ Memory: the metadata of the history's files. Nothing is read; `read.history` giv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tablestore.errors import Unsupported
@@ -17,12 +17,21 @@ from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.lsm import interval
-from tablestore.lsm.accounting import Ledger
+from tablestore.lsm.accounting import Ledger, compactions_of
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.estimate import SizeModel
 from tablestore.lsm.history import BucketEvent
 from tablestore.lsm.simulator.occasions import Occasion, Place, Way, occasions
-from tablestore.lsm.simulator.replay_bucket import BETWEEN, ESTIMATED, Done, Files, Known, ReplayBucket, fits
+from tablestore.lsm.simulator.replay_bucket import (
+    BETWEEN,
+    ESTIMATED,
+    Done,
+    Files,
+    Known,
+    Merge,
+    ReplayBucket,
+    fits,
+)
 from tablestore.lsm.simulator.replayed import Replay, ReplayRow, Steps
 from tablestore.lsm.sorted_run import Levels
 from tablestore.options import CompactionStrategy, TableOptions
@@ -34,7 +43,8 @@ _ROLL_ROWS, _FOREIGN_ROLL_ROWS = 65_536, 1_000
 class History:
     """A table's events, understood: how each commit compacted, and what its merges gave.
 
-    `options` are those of now, which are taken to have been in force all the time.
+    `options` are those of now; `earlier` those of schemas before it, by id, which were in force when events
+    name them. Options that were given for one writer or one job only are nowhere kept.
     """
 
     def __init__(
@@ -43,6 +53,7 @@ class History:
         schema: TableSchema,
         options: TableOptions,
         *,
+        earlier: Mapping[int, TableOptions] | None = None,
         tell: Tell | None = None,
     ) -> None:
         if not schema.primary_keys:
@@ -50,6 +61,7 @@ class History:
         self.events = tuple(events)
         self.types = tuple(f.type for f in schema.key_fields)
         self.options = CompactionOptions.of(options)
+        self._earlier = {i: CompactionOptions.of(o) for i, o in (earlier or {}).items() if i != schema.id}
         self._marked = options.deletion_vectors
         early = options.needs_lookup and not options.lookup_wait
         self._default = Way.NEVER if options.write_only else Way.EARLIER if early else Way.SETTLE
@@ -58,6 +70,7 @@ class History:
         self._known: dict[Place, Known] = {}
         self.real: dict[Place, Levels] = {}
         self.unexplained: list[tuple[int, Place]] = []
+        self.halves: list[tuple[int, Place]] = []  # compactions of commits whose flushes have expired
         understood = 0
         for place, found in self.places.items():
             if tell is not None:
@@ -85,7 +98,7 @@ class History:
         estimates: bool = False,
         tell: Tell | None = None,
     ) -> Replay:
-        """The history under other options (None: its own); with `estimates` no real output is used.
+        """The history under other options (None: its own, as they were); `estimates`: no real output is used.
 
         `tell(commits done, all of them)` hears of each commit; what it raises ends the replay.
         """
@@ -100,6 +113,8 @@ class History:
             for occasion in found:
                 if tell is not None:
                     tell(len(rows), self.commits)
+                if options is None:
+                    bucket.options = self.in_force(occasion)
                 _carry_out(bucket, occasion, unchanged=options is None)
                 stalls += sum(d.stalled for d in bucket.done)
                 done += ((occasion.last_snapshot, place, d) for d in bucket.done)
@@ -112,6 +127,10 @@ class History:
         merges = [m.known for _, _, d in done for m in d.merges]
         known, tree = sum(merges), (steps, self.types, self.model)
         return Replay(wanted, tuple(rows), levels, tuple(done), known, len(merges) - known, *tree)
+
+    def in_force(self, occasion: Occasion) -> CompactionOptions:
+        """The table's options at the time of a commit."""
+        return self._earlier.get(occasion.schema_id, self.options)
 
     def _bucket(self, place: Place, options: CompactionOptions, *, estimates: bool = False) -> ReplayBucket:
         learned = self._known[place]
@@ -130,10 +149,13 @@ class History:
         real = bucket.levels
         for occasion in found:
             start, real = real, _after(real, occasion)
+            bucket.options = self.in_force(occasion)
             occasion.everything = len(occasion.overwritten) == len(start.files)
             occasion.way = self._way(bucket, known, occasion, start, real)
             if occasion.way is Way.GIVEN:
-                self.unexplained.append((occasion.last_snapshot, place))
+                half = occasion is not found[0] and found[0].base and occasion.snapshot == found[0].snapshot
+                missed = self.halves if half else self.unexplained
+                missed.append((occasion.last_snapshot, place))
         _settle_doubts(found, self._default)
         self.real[place] = real
 
@@ -183,10 +205,10 @@ def _carry_out(bucket: ReplayBucket, occasion: Occasion, *, unchanged: bool) -> 
     if occasion.overwritten:
         bucket.replace(_overwritten(bucket.levels, occasion), ())
     way = occasion.way
-    if way is Way.EARLIER:
-        bucket.settle()
-    for files in occasion.flushes:
-        if way in (Way.SETTLE, Way.FULLY):
+    for number, files in enumerate(occasion.flushes, start=1):
+        if way is Way.EARLIER and number == len(occasion.flushes):
+            bucket.settle()
+        if way in (Way.SETTLE, Way.EARLIER, Way.FULLY):
             bucket.relieve()
         bucket.flush(files)
         if way is Way.ONCE:
@@ -195,8 +217,9 @@ def _carry_out(bucket: ReplayBucket, occasion: Occasion, *, unchanged: bool) -> 
         bucket.loop.once()
     if way is Way.ONCE and not occasion.flushes:
         bucket.loop.once()
-    if way is Way.FULLY:
-        bucket.loop.fully()
+    if way is Way.FULLY:  # what was worn: rows that are deleted or past their time
+        worn = {f.file_name for f in occasion.compaction.before} if occasion.compaction is not None else set()
+        bucket.loop.fully(lambda f: f.file_name in worn)
     if way is Way.SETTLE or (way is Way.FULLY and occasion.flushes):
         bucket.settle()
     bucket.account.changelog += occasion.changelog_bytes
@@ -211,10 +234,8 @@ def _given(bucket: ReplayBucket, occasion: Occasion) -> bool:
     if not all((f.level, f.file_name) in there for f in event.before):
         return False
     bucket.replace(event.before, event.after)
-    moved = sum(f.file_size for f in event.after if f.file_name in event.moved)
-    level = max((f.level for f in event.after), default=0)
-    read, written = (sum(f.file_size for f in files) for files in (event.rewritten, event.written))
-    bucket.account.compaction(level, read=read, written=written, moved=moved)
+    for level, read, written, moved in compactions_of(event):
+        bucket.account.compaction(level, read=read, written=written, moved=moved)
     return True
 
 
@@ -313,8 +334,14 @@ def _learn_between(known: Known, bucket: ReplayBucket, occasion: Occasion) -> bo
         if not fits(done, record):
             return False
         unknown = [m for m in done.merges if not m.known]
-        if len(done.merges) == 1 and unknown and _replaced(record, later, event.written):
-            (merge,) = unknown
+        if len(done.merges) != 1 or not unknown:
+            continue
+        (merge,) = unknown
+        left = _left(record, merge, event.written, bucket)
+        if left:
+            known.learn(merge.content, left)
+            return True
+        if _replaced(record, later, event.written):
             level = record.output_level
             deletes = 0 if merge.content[1] else sum(f.delete_count or 0 for f in merge.inputs)
             size = record.rows_out, record.bytes_written, min(deletes, record.rows_out)
@@ -329,19 +356,25 @@ def _replaced(record: CompactionRecord, later: Sequence[CompactionRecord], writt
     level = record.output_level
     if not any(i.level == level for r in later for i in r.inputs):
         return False
-    if any(f.level == level for f in written):
-        return record.strategy != CompactionStrategy.LEVELED.value and any(
-            r.output_level == level for r in later
-        )
+    return not any(f.level == level for f in written) or (
+        record.strategy != CompactionStrategy.LEVELED.value and any(r.output_level == level for r in later)
+    )
+
+
+def _left(record: CompactionRecord, merge: Merge, written: Files, bucket: ReplayBucket) -> Files:
+    """What a compaction wrote, if all of it is among what its commit left, at its level or moved on from it:
+    files of one level that come to what the record says."""
+    key = interval.key_order(bucket.types)
+    low, high = min(key(f.min_key) for f in merge.inputs), max(key(f.max_key) for f in merge.inputs)
     by_level: dict[int, list[DataFileMeta]] = {}
     for f in written:
-        by_level.setdefault(f.level, []).append(f)
+        if low <= key(f.min_key) and key(f.max_key) <= high:
+            by_level.setdefault(f.level, []).append(f)
     wrote = record.files_written, record.rows_out, record.bytes_written
-    moved_on = (
-        (len(files), sum(f.row_count for f in files), sum(f.file_size for f in files)) == wrote
-        for files in by_level.values()
-    )
-    return not any(moved_on)
+    for files in by_level.values():
+        if (len(files), sum(f.row_count for f in files), sum(f.file_size for f in files)) == wrote:
+            return tuple(files)
+    return ()
 
 
 def _merges(events: Iterable[BucketEvent]) -> Iterator[tuple[Files, Files]]:

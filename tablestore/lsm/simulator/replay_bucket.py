@@ -113,12 +113,12 @@ class ReplayBucket:
         self.types, self.model, self.known = tuple(types), model, known
         self.account, self.now_ms = Account(), 0
         self.done: list[Done] = []
-        self._options, self._marked, self._estimates, self._number = options, marked, estimates, 0
+        self.options, self._marked, self._estimates, self._number = options, marked, estimates, 0
         self._key: Callable[[bytes], Any] = interval.key_order(types)
         self.loop = self._loop(Levels.of((), options.num_levels, self._key))
 
     def _loop(self, levels: Levels) -> CompactionLoop:
-        return CompactionLoop(levels, self._options, carry_out=self._carry_out, now_ms=lambda: self.now_ms)
+        return CompactionLoop(levels, self.options, carry_out=self._carry_out, now_ms=lambda: self.now_ms)
 
     @property
     def levels(self) -> Levels:
@@ -132,8 +132,12 @@ class ReplayBucket:
             self.account.put(f.level, f.file_size, f.row_count, f.delete_count)
 
     def restart(self) -> None:
-        """As a new writer opens the bucket: the last full compaction is told from files."""
-        self.loop = self._loop(self.levels)
+        """As a new writer opens the bucket: with the levels that the options ask for, and the last full
+        compaction is told from files."""
+        levels, wanted = self.levels, self.options.num_levels
+        if max(wanted, levels.highest_level + 1) != levels.num_levels:
+            levels = Levels.of(levels.files, wanted, self._key)
+        self.loop = self._loop(levels)
 
     def replace(self, before: Iterable[DataFileMeta], after: Files) -> None:
         """Take files away, put others there."""
@@ -165,12 +169,12 @@ class ReplayBucket:
     def _carry_out(self, decision: Decision, levels: Levels) -> Levels | None:
         unit = decision.unit
         assert unit is not None
-        drop = drops_deletes(unit, levels, marked=self._marked, newest_wins=self._options.newest_wins)
+        drop = drops_deletes(unit, levels, marked=self._marked, newest_wins=self.options.newest_wins)
         before: list[DataFileMeta] = []
         after: list[DataFileMeta] = []
         merges: list[Merge] = []
         moved = 0
-        for step in plan_unit(unit, levels, self._key, small_bytes=self._options.small_file_bytes):
+        for step in plan_unit(unit, levels, self._key, small_bytes=self.options.small_file_bytes):
             before += step.files
             lifted = step.upgrade and self._lifted(step.upgrade, unit.output_level)
             if lifted is not None:
@@ -206,7 +210,7 @@ class ReplayBucket:
 
     def _cut(self, content: int, files: Files, outputs: Files, level: int) -> Files:
         """Known outputs at their level, cut anew under another target size."""
-        target = self._options.target_bytes
+        target = self.options.target_bytes
         if not outputs or target == self.known.target_bytes:
             return tuple(f.upgraded(level) for f in outputs)
         rows, size = sum(f.row_count for f in outputs), sum(f.file_size for f in outputs)
@@ -217,7 +221,7 @@ class ReplayBucket:
 
     def _count(self, rows: int, size: int) -> int:
         """Into how many files rows are cut: each ends where rows are counted and the target is reached."""
-        wanted = max(1, self._options.target_bytes * rows // max(size, 1))
+        wanted = max(1, self.options.target_bytes * rows // max(size, 1))
         roll = self.known.roll_rows
         return -(-rows // (-(-wanted // roll) * roll))
 

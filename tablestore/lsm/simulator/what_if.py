@@ -89,6 +89,9 @@ class WhatIf(Comparison):
         if history.unexplained:
             many = len(history.unexplained)
             lines.append(f"{many:,} of {history.commits:,} commits compacted by no rule of these options")
+        if history.halves:
+            many = quantities.many(len(history.halves), "bucket")
+            lines.append(f"of the first commit to {many} only the compaction is left: it is taken as it was")
         lines.append(f"{quantities.many(known, 'merge')} gave files the table had, {estimated:,} estimated")
         return "\n".join(lines)
 
