@@ -7,6 +7,7 @@ so that a pick costs little. Pure values; made by `compaction`, shown by widgets
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -90,8 +91,11 @@ class RatioStep:
     @property
     def text(self) -> str:
         """`117.9 × 1.01 < 241.8 MiB L4 stop`."""
-        (left, right), unit = quantities.terms((self.candidate, self.next_size))
-        sign, verdict = ("≥", "take") if self.taken else ("<", "stop")
+        share, taken = self.percent / 100, self.taken
+        (left, right), unit = quantities.compared(
+            self.candidate, self.next_size, lambda a, b: (a * share >= b) == taken
+        )
+        sign, verdict = ("≥", "take") if taken else ("<", "stop")
         return f"{left} × {self.percent / 100:.2f} {sign} {right} {unit} L{self.next_level} {verdict}"
 
 
@@ -276,29 +280,33 @@ def _early_full(n: dict[str, Any], trial: RuleTrial) -> str:
             sign = ">" if since > n["interval_ms"] else "≤"
             said.append(f"last full {quantities.duration(since)} ago {sign} interval {interval}")
     if "total_threshold" in n:
-        sign = "<" if n["total"] < n["total_threshold"] else "≥"
-        said.append(_sum("total {} " + sign + " {}", n["total"], n["total_threshold"]))
+        said.append(f"total {_side(n['total'], '<', '≥', n['total_threshold'])}")
     if "incremental_threshold" in n:
-        sign = ">" if n["incremental"] > n["incremental_threshold"] else "≤"
-        said.append(
-            _sum("above the top level {} " + sign + " {}", n["incremental"], n["incremental_threshold"])
-        )
+        said.append(f"above the top level {_side(n['incremental'], '>', '≤', n['incremental_threshold'])}")
     return ", ".join(said)
 
 
-def _sum(pattern: str, *counts: int) -> str:
-    texts, unit = quantities.terms(counts)
-    return f"{pattern.format(*texts)} {unit}"
+_HOLDS: dict[str, Callable[[float, float], bool]] = {"<": operator.lt, ">": operator.gt}
+
+
+def _side(count: int, sign: str, other: str, limit: int) -> str:
+    """Bytes beside a limit, with the sign that holds of two opposite ones."""
+    holds = _HOLDS[sign]
+    fires = holds(count, limit)
+    (left, right), unit = quantities.compared(count, limit, lambda a, b: holds(a, b) == fires)
+    return f"{left} {sign if fires else other} {right} {unit}"
 
 
 def _size_amplification(n: dict[str, Any], trial: RuleTrial) -> str:
     if n["runs"] < n["trigger"] or not n["runs"]:
         return _few_runs(n)
-    sign = ">" if outweighs(n["newer"], n["oldest"], n["limit_percent"]) else "≤"
-    share = f"{n['newer'] * 100 // n['oldest']} %" if n["oldest"] else "an empty oldest run"
-    return _sum("{} × 100 " + sign + f" {n['limit_percent']} × {{}}", n["newer"], n["oldest"]) + (
-        f" ({share} of {n['limit_percent']} %)"
-    )
+    limit, newer, oldest = n["limit_percent"], n["newer"], n["oldest"]
+    above = outweighs(newer, oldest, limit)
+    (left, right), unit = quantities.compared(newer, oldest, lambda a, b: (a * 100 > limit * b) == above)
+    share = "an empty oldest run"
+    if oldest:
+        share = f"{quantities.beside(newer * 100 / oldest, lambda s: s > limit)} %"
+    return f"{left} × 100 {'>' if above else '≤'} {limit} × {right} {unit} ({share} of {limit} %)"
 
 
 def _size_ratio(n: dict[str, Any], trial: RuleTrial) -> str:
@@ -309,7 +317,8 @@ def _size_ratio(n: dict[str, Any], trial: RuleTrial) -> str:
 
 def _taken(n: dict[str, Any], trial: RuleTrial) -> str:
     last = trial.steps[-1].text if trial.steps and not trial.steps[-1].taken else "to the last"
-    return f"{n['taken']} of {_runs(n['runs'])}, {last}"
+    more = f" and {n['more']} more, as nothing is written to level 0" if n.get("more") else ""
+    return f"{n['taken']} of {_runs(n['runs'])}{more}, {last}"
 
 
 def _file_number(n: dict[str, Any], trial: RuleTrial) -> str:
@@ -343,9 +352,14 @@ def _level_score(n: dict[str, Any], trial: RuleTrial) -> str:
     elif "before" in n:
         said = f", but it holds older rows of keys that L{n['before']} would merge, and goes first"
     if "trigger" in n:
-        return f"{_files(n['files'])} / trigger {n['trigger']} = score {n['score']:.2f}{said}"
-    (size, target), unit = quantities.terms((n["bytes"], n["target"]))
-    return f"{size} / target {target} {unit} = score {n['score']:.2f}{said}"
+        return f"{_files(n['files'])} / trigger {n['trigger']} = score {_score(n['score'])}{said}"
+    due = n["score"] >= 1
+    (size, target), unit = quantities.compared(n["bytes"], n["target"], lambda a, b: (a >= b) == due)
+    return f"{size} / target {target} {unit} = score {_score(n['score'])}{said}"
+
+
+def _score(score: float) -> str:
+    return quantities.beside(score, lambda s: s >= 1, digits=2)
 
 
 _WORDS: dict[str, Callable[[dict[str, Any], RuleTrial], str]] = {

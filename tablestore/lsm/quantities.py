@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+_MOST_DIGITS = 7
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -38,6 +39,24 @@ def terms(counts: Iterable[int]) -> tuple[list[str], str]:
     if unit == 0:
         return [str(c) for c in counts], _UNITS[0]
     return [f"{c / (1 << 10 * unit):.1f}" for c in counts], _UNITS[unit]
+
+
+def compared(left: int, right: int, holds: Callable[[float, float], bool]) -> tuple[list[str], str]:
+    """Both in one unit, with as many digits as it takes for what is shown to say what is so."""
+    _, name = terms((left, right))
+    unit = _UNITS.index(name)
+    for digits in range(1, _MOST_DIGITS) if unit else ():
+        shown = [f"{c / (1 << 10 * unit):.{digits}f}" for c in (left, right)]
+        if holds(float(shown[0]), float(shown[1])):
+            return shown, name
+    return [str(left), str(right)], _UNITS[0]
+
+
+def beside(value: float, holds: Callable[[float], bool], digits: int = 0) -> str:
+    """A number that was held against a limit, with as many digits as it takes to be on its side of it."""
+    wanted = holds(value)
+    shown = (f"{value:.{more}f}" for more in range(digits, _MOST_DIGITS))
+    return next((text for text in shown if holds(float(text)) == wanted), repr(value))
 
 
 def duration(millis: int) -> str:

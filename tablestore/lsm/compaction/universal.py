@@ -48,7 +48,8 @@ class _Sums:
         places = [0] * level0
         for run in levels.upper:
             if run.files:
-                sizes.append(run.size)
+                size = run.size
+                sizes.append(size if size < LONG else as_long(size))
                 places.append(run.level)
         return cls(sizes, places, level0, len(levels.upper))
 
@@ -118,7 +119,11 @@ def _trial(
         return RuleTrial(rule.name, "off")
     state: State = "not reached" if not reached else "fired" if taken else "no"
     numbers, steps = rule.shown(sums, options, at, taken)
-    return RuleTrial(rule.name, state, numbers, steps, _unit(levels, sums, taken) if taken else None)
+    if not taken:
+        return RuleTrial(rule.name, state, numbers, steps)
+    more = _reach(sums, taken)[0] - taken
+    numbers += (("more", more),) if more else ()
+    return RuleTrial(rule.name, state, numbers, steps, _unit(levels, sums, taken))
 
 
 def _is_no_work(unit: CompactUnit | None) -> bool:
@@ -126,14 +131,22 @@ def _is_no_work(unit: CompactUnit | None) -> bool:
     return unit is not None and len(unit.files) == 1 and unit.files[0].level == unit.output_level
 
 
-def _unit(levels: Levels, sums: _Sums, count: int) -> CompactUnit:
-    """The first `count` runs, and as many more as it takes not to end at level 0."""
+def _reach(sums: _Sums, count: int) -> tuple[int, int]:
+    """How many runs go when a rule takes `count`, as many more as it takes not to end at level 0, and their
+    level."""
     total, level = len(sums.sizes), sums.top
     if count < total:
         level = max(0, sums.levels[count] - 1)
     while level == 0 and count < total:
         level = sums.levels[count]
         count += 1
+    return count, level
+
+
+def _unit(levels: Levels, sums: _Sums, count: int) -> CompactUnit:
+    """The runs that go when a rule takes `count`."""
+    total = len(sums.sizes)
+    count, level = _reach(sums, count)
     if count == total:
         return CompactUnit(sums.top, levels.files)
     if count <= sums.level0:
@@ -152,7 +165,7 @@ def _extended(sizes: list[int], count: int, percent: float) -> int:
     """Runs taken: `count`, and more while the next is not larger than all taken so far, stretched."""
     candidate = sum(sizes[:count])
     for size in sizes[count:]:
-        if candidate >= LONG:
+        if not -LONG <= candidate < LONG:
             candidate = as_long(candidate)
         if not joins(candidate, percent, size):
             break
