@@ -57,6 +57,7 @@ def set_aside(config: pytest.Config) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())  # what failed tests leave stays
     folder = tempfile.mkdtemp(prefix="workbench-tests-")
+    os.chmod(folder, 0o711)  # PostgreSQL, as another user, has its own in it
     config.add_cleanup(functools.partial(shutil.rmtree, folder, ignore_errors=True))
     os.environ["TMPDIR"] = tempfile.tempdir = folder
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", spark_options(folder))
