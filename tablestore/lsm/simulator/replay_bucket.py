@@ -184,7 +184,7 @@ class ReplayBucket:
                 after.append(step.upgrade.upgraded(unit.output_level))
                 continue
             else:
-                merges.append(self._merge(step.files, unit.output_level, drop))
+                merges.append(self._merge(step.files, unit.output_level, drop, worn=unit.file_by_file))
             after += merges[-1].outputs
         if not before:
             return None
@@ -199,8 +199,9 @@ class ReplayBucket:
         """What became of a file that the table's engine rewrote where a move would have done."""
         return None if self._estimates else self.known.lifted.get((file.file_name, level))
 
-    def _merge(self, files: Files, level: int, drop: bool) -> Merge:
-        content = self.known.content(files), drop
+    def _merge(self, files: Files, level: int, drop: bool, *, worn: bool = False) -> Merge:
+        """One rewriting; of `worn` files rows vanish that no merge drops, which makes them something else."""
+        content = self.known.content(files) ^ (_fresh("worn") if worn else 0), drop
         outputs = None if self._estimates else self.known.outputs.get(content)
         if outputs is not None:
             return Merge(content, files, self._cut(content[0], files, outputs, level), True)
