@@ -39,6 +39,14 @@ def hides_level_0(store: Store) -> bool:
     return vectors or options.merge_engine is MergeEngine.FIRST_ROW
 
 
+def with_level_0(store: Store) -> Store:
+    """The table whose reads see rows that wait at level 0, where deletion vectors hide them until they are
+    looked up: streams tell them when they come, not when they are looked up."""
+    if not store.options.deletion_vectors or store.options.merge_on_read:
+        return store
+    return store.with_schema(store.schema.with_options({"deletion-vectors.merge-on-read": "true"}))
+
+
 def changed_files(store: Store, since: Snapshot, until: Snapshot) -> dict[Place, list[ManifestEntry]]:
     """The files whose keys have rows at `until` that may differ from those at `since`, by bucket."""
     if store.options.record_expire_ms is not None:

@@ -5,7 +5,8 @@ before, so that equal rows are silent, updates are −U/+U pairs and a −D has 
 producer `lookup` would tell them, and whatever commits hold in between. Nothing is kept: the same snapshot
 gives the same changes to whoever asks, as often as they do, as long as the one before has not expired.
 Memory: the keys of one bucket's files, the rows of 65,536 of them. Used by Spark's streams, which have no
-place for a state that survives; `Table.stream` keeps one (`table/normalize.py`).
+place for a state that survives, and by `Table.stream` where asked; by default it keeps one
+(`table/normalize.py`).
 """
 
 from __future__ import annotations
@@ -27,10 +28,9 @@ from tablestore.lsm import keys as key_columns
 from tablestore.lsm.equality import equal_rows
 from tablestore.lsm.merge_function import joined
 from tablestore.meta.store import Store
-from tablestore.read.changed_keys import Place, changed_keys, changed_of
+from tablestore.read.changed_keys import Place, changed_keys, changed_of, with_level_0
 from tablestore.read.incremental import change_schema, tells_overwrite
 from tablestore.read.point_read import PointReader
-from tablestore.read.stream import with_level_0
 
 _MOST_KEYS = 65_536
 _ALL = (INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE)

@@ -24,7 +24,9 @@ from tablestore.meta import changelogs, consumers
 from tablestore.meta.store import Store
 from tablestore.options import ChangelogProducer, MergeEngine
 from tablestore.read import scan_mode, time_travel
+from tablestore.read.changed_keys import with_level_0
 from tablestore.read.incremental import change_schema, changed_entries, snapshot_changes, tells_overwrite
+from tablestore.read.looked_up import looked_up_changes, require_looked_up, touched
 from tablestore.read.planning.plan import Plan, plan
 from tablestore.read.split_read import read_split
 from tablestore.read.support import require_readable
@@ -39,6 +41,9 @@ class StateSize:
 
     rows: int
     bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.rows:,} rows, {self.bytes:,} bytes"
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,7 @@ def stream(
     poll_seconds: float | None = None,
     columns: Sequence[str] | None = None,
     where: Predicate | None = None,
+    look_up: bool = False,
 ) -> Iterator[Change]:
     """Steps of a table, waiting for snapshots to come.
 
@@ -93,10 +99,15 @@ def stream(
     `scan.mode` and its companions say, else "latest-full". A consumer (by default that of `consumer-id`) that
     is known goes on where it was, whatever `start` says, unless `consumer.ignore-progress`. Ends after
     snapshot `until`, after `timeout` seconds without a new one, at `scan.bounded.watermark`, or, unless
-    `follow`, when there is none. Raises NotFound when the next snapshot has expired.
+    `follow`, when there is none. `look_up`: changes are looked up in the snapshot before each, instead of
+    taken as they were told. Raises NotFound when the next snapshot has expired.
     """
     _require_told_once(store)
+    if look_up:
+        require_looked_up(store)
     _require_bounds(until, timeout=timeout, poll_seconds=poll_seconds)
+    if isinstance(columns, str):
+        raise InvalidRequest(f"columns are a list of names, not {columns!r}")
     names = tuple(columns if columns is not None else store.schema.shown.names)
     for name in names:
         if name not in store.schema.shown.by_name:
@@ -104,7 +115,7 @@ def stream(
     bound = None if where is None else predicate.bind(where, store.schema)
     require_readable(store.schema, store.options, names if bound is None else (*names, *bound.columns))
     consumer = store.options.consumer_id if consumer is None else consumer
-    follower = _Follower(store, names, bound, until, timeout, follow, consumer, poll_seconds)
+    follower = _Follower(store, names, bound, until, timeout, follow, consumer, poll_seconds, look_up)
     return follower.run(start)
 
 
@@ -127,14 +138,6 @@ def _require_told_once(store: Store) -> None:
         )
 
 
-def with_level_0(store: Store) -> Store:
-    """The table whose reads see rows that wait at level 0, where deletion vectors hide them until they are
-    looked up: streams tell them when they come, not when they are looked up."""
-    if not store.options.deletion_vectors or store.options.merge_on_read:
-        return store
-    return store.with_schema(store.schema.with_options({"deletion-vectors.merge-on-read": "true"}))
-
-
 def first_state(
     store: Store,
     snapshot: Snapshot,
@@ -142,15 +145,16 @@ def first_state(
     *,
     columns: Sequence[str],
     made_since: int | None = None,
+    look_up: bool = False,
 ) -> Plan:
     """The plan of what of a snapshot its later changes will not tell: what compactions are still to tell of
     is left out, what waits for them at level 0 but was told when it came is in it."""
     return plan(
-        first_store(store),
+        with_level_0(store) if look_up else first_store(store),
         snapshot,
         where,
         columns=columns,
-        min_level=_told_later(store),
+        min_level=0 if look_up else _told_later(store),
         made_since=None if made_since is None else time_travel.local_ms(made_since),
     )
 
@@ -186,7 +190,8 @@ def require_streamable(store: Store) -> None:
         remedy = "lookup" if engine is MergeEngine.FIRST_ROW else "lookup or full-compaction"
         raise Unsupported(
             f"a stream of merge-engine {engine.value} without a changelog",
-            f"set 'changelog-producer' = {remedy}, or take the rows as they were written: normalize=False",
+            f"set 'changelog-producer' = {remedy}, look changes up in the snapshot before each: "
+            "normalize='lookup', or take the rows as they were written: normalize=False",
         )
 
 
@@ -219,6 +224,7 @@ class _Follower:
     follow: bool
     consumer: str | None
     poll_seconds: float | None
+    look_up: bool
 
     def run(self, start: Start | None) -> Iterator[Change]:
         first, full, made_since = self._first(start)
@@ -240,7 +246,7 @@ class _Follower:
             if self._ended(found):
                 return
             with time_travel.expiring(self.store, first):
-                changed = tells_overwrite(self.store, found) or bool(changed_entries(self.store, found))
+                changed = self._tells(found)
             if changed:
                 yield from self._step(first, self._changes(found), full=False)
             first += 1
@@ -268,6 +274,8 @@ class _Follower:
         latest = snapshots.latest_id()
         if isinstance(start, bool) or not isinstance(start, str | int | Mapping):
             raise InvalidRequest(f"stream start {start!r} is neither a name, a snapshot id nor a cursor")
+        if isinstance(start, int) and start < 1:
+            raise InvalidRequest(f"stream start {start}: snapshots are numbered from 1")
         if isinstance(start, int):
             return start, None
         if isinstance(start, Mapping):
@@ -304,6 +312,12 @@ class _Follower:
         schema = change_schema(self.store, self.names)
         after = snapshot + 1
         yield Change(snapshot, full, cursor_of(after), schema, read, lambda: self._note(after))
+
+    def _tells(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot may have changed something."""
+        if self.look_up:
+            return bool(touched(self.store, snapshot))
+        return tells_overwrite(self.store, snapshot) or bool(changed_entries(self.store, snapshot))
 
     def _note(self, next_snapshot: int) -> None:
         if self.consumer is not None:
@@ -348,7 +362,14 @@ class _Follower:
         schema = change_schema(self.store, self.names)
 
         def read() -> Iterator[pa.RecordBatch]:
-            found = first_state(self.store, snapshot, self.where, columns=self.names, made_since=made_since)
+            found = first_state(
+                self.store,
+                snapshot,
+                self.where,
+                columns=self.names,
+                made_since=made_since,
+                look_up=self.look_up,
+            )
             for split in found.splits:
                 for batch in read_split(found.store, split, self.names, found.where):
                     kinds = pa.repeat(pa.scalar(rowkind.TEXTS[rowkind.INSERT]), batch.num_rows)
@@ -357,4 +378,6 @@ class _Follower:
         return read
 
     def _changes(self, snapshot: Snapshot) -> Callable[[], Iterator[pa.RecordBatch]]:
+        if self.look_up:
+            return lambda: looked_up_changes(self.store, snapshot, self.names, where=self.where)
         return lambda: snapshot_changes(self.store, snapshot, self.names, self.where)

@@ -25,7 +25,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import location
 from tablestore.meta import consumers
 from tablestore.meta.store import Store
-from tablestore.read.changed_keys import Place
+from tablestore.read.changed_keys import Place, with_level_0
 from tablestore.read.incremental import changed_entries, snapshot_changes, snapshots_between
 from tablestore.read.looked_up import looked_up_changes, moves, require_looked_up, touched
 from tablestore.read.planning.split import DataSplit
@@ -60,8 +60,9 @@ class Piece:
         """Batches of `columns` with their row kinds (int8)."""
         table = open_table(path)
         if self.splits:
+            store = first_store(table.store) if self.places is None else with_level_0(table.store)
             for split in self.splits:
-                for batch in read_split(first_store(table.store), split, columns, where):
+                for batch in read_split(store, split, columns, where):
                     yield batch, pa.array(np.zeros(batch.num_rows, np.int8))
             return
         store = _without_producer(table) if self.added else table.store
@@ -151,8 +152,12 @@ class ChangeFeed:
         table = open_table(self.path)
         store = table.store
         if here == FULL:
-            splits = first_state(store, store.snapshots.get(there), columns=store.schema.shown.names).splits
-            return [Piece(there, some) for some in packed(splits, store.options.split_target_bytes)]
+            look_up = self._normalizes(store)
+            names, target = store.schema.shown.names, store.options.split_target_bytes
+            found = first_state(store, store.snapshots.get(there), columns=names, look_up=look_up)
+            return [
+                Piece(there, some, places=() if look_up else None) for some in packed(found.splits, target)
+            ]
         try:
             between = list(snapshots_between(store, here, there))
         except NotFound as e:

@@ -110,6 +110,9 @@ class FullCache:
     def _replaced(self, since: Snapshot, newest: Snapshot) -> tuple[np.ndarray, list[pa.RecordBatch], int]:
         """(rows that are gone, rows in their place, changed keys)."""
         source, gone = self.source, self.gone.copy()
+        for name in source.identity:
+            if source.store.schema.by_name[name].type.nullable:  # only of partitions beside the key
+                raise NotByKey(f"partition column {name!r} may be NULL, which no index finds")
         files = changed_files(source.store, since, newest)
         told = sum(e.file.row_count for some in files.values() for e in some)
         if told > max(_MANY, self.count // 2):

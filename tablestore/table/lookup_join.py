@@ -83,10 +83,9 @@ class LookupJoin:
     ) -> None:
         self._pairs = pairs_of(store, name, on)
         self._source, self._names = source_of(store, name, self._pairs, columns, where)
-        self._fill = dict(fill or {})
-        for column in self._fill:
-            if column not in self._names.values():
-                raise NotFound.among("column", column, self._names.values())
+        given = {"on": on, "columns": columns, "where": where, "fill": fill, "cache": cache}
+        self._given = given | {"follow": follow, "at": at}
+        self._fill = self._fillers(fill)
         self._mode = mode_of(self._source, cache)
         self._follow, self._counts, self._at = follow and at is None, _Counts(), at
         self._bounds, self._keys = _row_bounds(store, self._mode), KeyBounds.of(store.options)
@@ -214,6 +213,10 @@ class LookupJoin:
     def _nothing(self) -> FullCache:
         return FullCache.load(self._source, None, self._bounds)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Workers load what they look up themselves."""
+        return _made, (self._source.store, self._source.name, self._given)
+
     def __enter__(self) -> LookupJoin:
         return self
 
@@ -273,9 +276,24 @@ class LookupJoin:
     def _type(self, name: str) -> pa.DataType:
         return self._source.store.schema.by_name[name].arrow.type
 
+    def _fillers(self, fill: Mapping[str, Any] | None) -> dict[str, pa.Scalar]:
+        """What stands for NULL, in the types of the columns."""
+        if not isinstance(fill, Mapping | None):
+            raise InvalidRequest(f"fill is a mapping of columns to values, not {fill!r}")
+        ours = {as_: name for name, as_ in self._names.items()}
+        found = {}
+        for name, value in (fill or {}).items():
+            if name not in ours:
+                raise NotFound.among("column", name, ours)
+            kind = self._type(ours[name])
+            try:
+                found[name] = pa.scalar(value, kind)
+            except (pa.ArrowException, ValueError, TypeError):
+                raise InvalidRequest(f"fill {value!r} is no value of {name}, which is {kind}") from None
+        return found
+
     def _filled(self, column: pa.Array, name: str) -> pa.Array:
-        value = self._fill.get(name)
-        return column if value is None else pc.fill_null(column, pa.scalar(value, column.type))
+        return pc.fill_null(column, self._fill[name]) if name in self._fill else column
 
     def _columns_schema(self) -> pa.Schema:
         fields = self._source.store.schema.by_name
@@ -343,3 +361,7 @@ def _with_the_rest(asked: np.ndarray, places: np.ndarray, count: int) -> tuple[n
     found = np.full(len(facts), -1, dtype=np.int64)
     found[matches[facts] > 0] = places
     return facts, found
+
+
+def _made(store: Store, name: str, given: Mapping[str, Any]) -> LookupJoin:
+    return LookupJoin(store, name, **given)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -70,7 +71,7 @@ def pairs_of(store: Store, name: str, on: On | None) -> tuple[tuple[str, str], .
         on = shown.primary_keys
     if isinstance(on, str):
         on = [on]
-    pairs = dict(on) if isinstance(on, Mapping) else {n: n for n in on}
+    pairs = _renamed(on, "on")
     if not pairs:
         raise InvalidRequest("a lookup join needs a column to join on")
     for column in pairs:
@@ -81,6 +82,13 @@ def pairs_of(store: Store, name: str, on: On | None) -> tuple[tuple[str, str], .
     key = identity_of(store)
     ordered = key if set(pairs) == set(key) else tuple(pairs)
     return tuple((n, pairs[n]) for n in ordered)
+
+
+def _renamed(given: Any, what: str) -> dict[str, str]:
+    """Names with those they have on the other side."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InvalidRequest(f"{what} is a list of names, or a mapping of names to names, not {given!r}")
+    return dict(given) if isinstance(given, Mapping) else {n: n for n in given}
 
 
 def identity_of(store: Store) -> tuple[str, ...]:
@@ -100,11 +108,9 @@ def source_of(
     """What is asked of the table, and the columns that are given with the names they get."""
     shown = store.schema.shown
     on = tuple(ours for ours, _ in pairs)
-    if isinstance(columns, str):
-        raise InvalidRequest(f"columns are a list of names, not {columns!r}")
     if columns is None:
         columns = [n for n in shown.names if n not in on]
-    names = dict(columns) if isinstance(columns, Mapping) else {n: n for n in columns}
+    names = _renamed(columns, "columns")
     for column in names:
         if column not in shown.by_name:
             raise NotFound.among("column", str(column), shown.names)

@@ -63,17 +63,20 @@ from tablestore.write.commit import CommitRequest, Committer
 from tablestore.write.expire import ExpirePolicy, expire
 from tablestore.write.table_write import TableWrite
 
+LOOK_UP = "lookup"
 _BUFFER_BYTES = 64 << 20
 _MERGING = ("sequence.field", "sequence.field.sort-order", "ignore-delete", "deduplicate.ignore-delete")
 _MERGING += ("ignore-update-before",)
 Batches = Iterable[pa.RecordBatch]
 
 
-def follow(store: Store, *, normalize: bool | None = None, **options: Any) -> Iterator[Change]:
+def follow(store: Store, *, normalize: bool | str | None = None, **options: Any) -> Iterator[Change]:
     """`read.stream.stream`, normalised where that is asked for (None: where the table tells raw upserts and
     `scan.remove-normalize` does not say otherwise)."""
+    if normalize == LOOK_UP:
+        return stream(store, look_up=True, **options)
     if normalize is not None and not isinstance(normalize, bool):
-        raise InvalidRequest(f"stream normalize {normalize!r} must be True, False or None")
+        raise InvalidRequest(f"stream normalize {normalize!r} must be True, False, None or {LOOK_UP!r}")
     if normalize is not False:
         require_streamable(store)
     if normalize is None:
@@ -110,6 +113,8 @@ class NormalizedStream:
         **options: Any,
     ) -> None:
         schema = store.schema
+        if isinstance(columns, str):
+            raise InvalidRequest(f"columns are a list of names, not {columns!r}")
         self._names = tuple(columns if columns is not None else schema.names)
         bound = None if where is None else predicate.bind(where, schema)
         filters = Filters.of(bound, schema)
@@ -196,7 +201,7 @@ class NormalizedStream:
         return replace(change, schema=schema, _read=shaped, state=self.state)
 
     def __repr__(self) -> str:
-        return f"NormalizedStream({self._store.paths.root}: {', '.join(self._names)}; {self.state})"
+        return f"NormalizedStream({self._store.paths.root}: {', '.join(self._names)}; state {self.state})"
 
 
 def _goes_on(store: Store, consumer: str | None) -> bool:

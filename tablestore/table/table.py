@@ -246,12 +246,13 @@ class Table:
         """
         return change_log.between(self.store, since, until, mode=mode)
 
-    def stream(self, *, normalize: bool | None = None, **options: Any) -> Iterator[Change]:
+    def stream(self, *, normalize: bool | str | None = None, **options: Any) -> Iterator[Change]:
         """Follow the table: see `read.stream.stream` for start, until, timeout, follow, consumer.
 
         Where a table without changelog producer tells upserts only, a normaliser adds what was before (−U/+U
         pairs, −D with the old values, nothing of unchanged rows). It keeps the last row of each key on the
-        local disk: `step.state`. `normalize=False` gives the rows as they were written.
+        local disk: `step.state`. `normalize="lookup"` keeps nothing and looks up what was before, in the
+        snapshot before, of any merge engine; `normalize=False` gives the rows as they were written.
         """
         return follow(self.store, normalize=normalize, **options)
 

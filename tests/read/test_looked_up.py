@@ -73,6 +73,12 @@ def test_replayed_they_give_each_snapshot(
             assert changes == rows(t, snapshot.id), "whoever asks again is told the same"
             replay(state, changes, *keys)
             assert state == {tuple(r[k] for k in keys): r for r in at(t, snapshot.id)}, (seed, snapshot.id)
+        for start in (1, {"snapshot": 2, "full": True}):
+            seen: dict[Any, Any] = {}
+            for step in t.stream(start=start, follow=False, normalize="lookup"):
+                replay(seen, step.to_arrow().to_pylist(), *keys)
+                assert step.full or step.to_arrow().to_pylist() == rows(t, step.snapshot)
+            assert seen == state, (seed, start)
 
 
 @pytest.mark.parametrize(("options", "partition_by"), DEDUPLICATE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -128,7 +129,7 @@ def one_change(t: Table, rng: random.Random, kinds: tuple[str, ...]) -> None:
     chance = rng.random()
     if chance < 0.1:
         t.compact(full=True)
-    elif chance < 0.15:
+    elif chance < 0.15 and set(t.partition_by) <= set(t.primary_key):
         t.overwrite([{"k": k, "p": k % 2, "v": "o", "n": 2} for k in rng.sample(range(30), 4)])
     elif chance < 0.2:
         t.expire_snapshots(keep=1)
@@ -230,6 +231,17 @@ def test_many_changes_expired_or_overwritten_snapshots_are_read_anew_and_said(tm
     t.rollback(tag="here")
     assert "rolled back" in join.refresh().why
     assert join.state.snapshot == here
+
+
+def test_partitions_that_may_be_null_are_read_anew(tmp_path: Path) -> None:
+    schema = {"k": ts.INT, "p": ts.INT, "v": ts.STRING}
+    t = ts.connect(str(tmp_path)).create_table("d.t", schema=schema, primary_key=["k"], partition_by=["p"])
+    t.write([{"k": 1, "p": None, "v": "a"}])
+    joins = [t.lookup(columns=["v"], cache=c, follow=False) for c in ("full", "partial")]
+    assert [names(j, 1) for j in joins] == [["a"], ["a"]]
+    t.write([{"k": 1, "p": None, "v": "b"}])
+    assert [j.refresh().why for j in joins] == ["partition column 'p' may be NULL, which no index finds", ""]
+    assert [names(j, 1) for j in joins] == [["b"], ["b"]]
 
 
 def test_a_partial_cache_goes_on_after_its_snapshot_has_expired(tmp_path: Path) -> None:
@@ -409,7 +421,10 @@ def test_the_table_as_it_was_made_is_what_is_joined_after_it_was_altered(tmp_pat
     [
         (lambda t: t.lookup("z"), NotFound, "no column 'z'"),
         (lambda t: t.lookup([]), InvalidRequest, "needs a column to join on"),
-        (lambda t: t.lookup(columns="v"), InvalidRequest, "list of names"),
+        (lambda t: t.lookup(3), InvalidRequest, "on is a list of names, or a mapping"),
+        (lambda t: t.lookup(columns="v"), InvalidRequest, "columns is a list of names"),
+        (lambda t: t.lookup(fill={"v": 3}), InvalidRequest, "fill 3 is no value of v, which is string"),
+        (lambda t: t.lookup(fill=["v"]), InvalidRequest, "fill is a mapping"),
         (lambda t: t.lookup(columns=["vv"]), NotFound, "did you mean v"),
         (lambda t: t.lookup(columns={"v": "x", "n": "x"}), InvalidRequest, "named twice"),
         (lambda t: t.lookup(fill={"w": 1}), NotFound, "no column 'w'"),
@@ -438,6 +453,16 @@ def test_what_cannot_be_joined_on_is_named(tmp_path: Path) -> None:
     plain = lake.create_table("d.p", schema={"k": ts.INT})
     with pytest.raises(InvalidRequest, match="has no primary key: say on="):
         plain.lookup()
+
+
+def test_a_join_goes_to_other_processes_and_loads_there(tmp_path: Path) -> None:
+    t = made(tmp_path)
+    t.write([{"k": 1, "p": 0, "v": "a"}])
+    join = t.lookup({"k": "id"}, columns={"v": "name"}, fill={"name": "?"}, where=col("k") < 2)
+    other = pickle.loads(pickle.dumps(join))
+    facts = {"id": [1, 2]}
+    assert other.join(facts) == join.join(facts)
+    assert other.state == join.state
 
 
 def test_a_join_tells_what_it_is(tmp_path: Path) -> None:

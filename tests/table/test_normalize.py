@@ -209,7 +209,7 @@ def test_the_state_shows_its_size_and_goes_with_the_stream(
     assert second.state == steps.state
     assert second.state is not None
     assert (second.state.rows, second.state.bytes > 0) == (15, True)
-    assert "StateSize(rows=15" in repr(steps)
+    assert "state 15 rows, " in repr(steps)
     (folder,) = tmp_path.glob("tablestore-*")
     del steps, first
     gc.collect()
@@ -314,7 +314,7 @@ def test_rows_as_they_were_written_are_there_when_asked_for(tmp_path: Path) -> N
 ENGINES = {
     "partial-update": "changelog-producer' = lookup or full-compaction",
     "aggregation": "changelog-producer' = lookup or full-compaction",
-    "first-row": "changelog-producer' = lookup, or",
+    "first-row": "changelog-producer' = lookup, look",
 }
 
 
@@ -337,7 +337,7 @@ def test_what_needs_no_normaliser_is_said(tmp_path: Path) -> None:
     plain = ts.connect(str(tmp_path)).create_table("d.a", schema={"k": ts.INT})
     with pytest.raises(InvalidRequest, match="no key to go by"):
         plain.stream(normalize=True)
-    with pytest.raises(InvalidRequest, match="must be True, False or None"):
+    with pytest.raises(InvalidRequest, match="must be True, False, None or 'lookup'"):
         plain.stream(normalize="yes")
 
 
