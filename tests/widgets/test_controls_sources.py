@@ -120,9 +120,12 @@ def test_a_setting_that_does_not_go_with_the_table_is_refused_with_its_words(tmp
         options={"bucket": 1, "changelog-producer": "full-compaction"},
     )
     controls = CompactionControls(table)
-    controls.asked = {settings.STRATEGY: "leveled"}
-    assert "full-compaction does not go with" in controls.frame["refusal"]
+    controls.asked = {TRIGGER: "few"}
+    assert TRIGGER in controls.frame["refusal"]
     assert controls.asked == {}
+    controls.asked = {settings.STRATEGY: "leveled"}
+    assert controls.frame["refusal"] == ""
+    assert controls.asked == {settings.STRATEGY: "leveled"}
 
 
 def test_the_runs_after_are_those_that_there_are_then():

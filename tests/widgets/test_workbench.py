@@ -204,7 +204,7 @@ def test_what_if_begins_with_options_that_the_table_can_have(tmp_path):
     table = made(tmp_path, writes=4, changelog_producer="full-compaction")
     view = widgets.Workbench(table).show("what_if").parts["what_if"].wait(20)
     assert view.frame.get("error") is None
-    assert view.options == {"num-sorted-run.compaction-trigger": "10"}
+    assert view.options == {"tablestore.compaction.strategy": "leveled"}
 
 
 def test_no_room_and_no_bucket_are_refused_or_mended_in_every_view(tmp_path):
