@@ -7,7 +7,7 @@ Every level-0 file is a run of its own, newest first; each level above is one ru
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -147,11 +147,14 @@ class Levels:
             names = gone.get(level, ())
             kept = [f for f in files if f.file_name not in names]
             assert len(kept) == len(files) - len(names), f"I6: {sorted(names)} are not all live at L{level}"
-            kept += come.get(level, ())
+            new = come.get(level, ())
             if level == 0:
-                level0 = tuple(sorted(kept, key=newest_first))
+                level0 = tuple(sorted([*kept, *new], key=newest_first))
             else:
-                kept.sort(key=lambda f: order(f.min_key))
+                if order != self.key:
+                    kept.sort(key=lambda f: order(f.min_key))
+                for file in new:
+                    insort(kept, file, key=lambda f: order(f.min_key))
                 upper[level - 1] = SortedRun(tuple(kept), level)
         return Levels(level0, tuple(upper), order)
 
