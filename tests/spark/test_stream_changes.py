@@ -1,0 +1,92 @@
+"""Spark streams of tables without a changelog: what was before is told, once, with no state to lose."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+import tablestore as ts
+from tests.spark.test_summary import content, follow, rows, tables
+
+pytestmark = pytest.mark.spark
+
+
+def log_of(spark, source: ts.Table, log: ts.Table, checkpoint: Path, **options: Any) -> dict[str, Any]:
+    """Append the changes of a table to a log, one batch; the progress that Spark tells of it."""
+    changes = spark.readStream.format("tablestore").option("rowkind", "kind").options(**options)
+    sink = changes.load(source.location).writeStream.format("tablestore").option("path", log.location)
+    sink = sink.option("user", "log").option("checkpointLocation", str(checkpoint))
+    query = sink.trigger(availableNow=True).start()
+    query.awaitTermination()
+    return query.lastProgress
+
+
+def told(log: ts.Table) -> list[tuple[Any, ...]]:
+    found = log.scan().to_arrow().to_pylist()
+    return sorted((r["id"], r["kind"], r["v"]) for r in found)
+
+
+def test_changes_are_told_with_what_was_before_and_once_though_all_but_the_offsets_is_lost(
+    spark, lake: ts.Lake, tmp_path: Path
+):
+    schema = {"id": ts.BIGINT, "v": ts.STRING}
+    source = lake.create_table("d.s", schema=schema, primary_key=["id"], options={"bucket": 2})
+    log = lake.create_table("d.log", schema=schema | {"kind": ts.STRING})
+    source.write([{"id": i, "v": "a"} for i in range(4)])
+    log_of(spark, source, log, tmp_path / "ck", **{"consumer-id": "log"})
+    assert told(log) == [(i, "+I", "a") for i in range(4)]
+    source.write([{"id": 0, "v": "a"}, {"id": 1, "v": "b"}, {"id": 7, "v": "c"}])
+    source.delete(ts.col("id") == 2)
+    source.compact(full=True)
+    source.expire_snapshots(keep=1)
+    progress = log_of(spark, source, log, tmp_path / "ck", **{"consumer-id": "log"})
+    later = [(1, "+U", "b"), (1, "-U", "a"), (2, "-D", "a"), (7, "+I", "c")]
+    assert told(log) == sorted([(i, "+I", "a") for i in range(4)] + later)
+    [there] = progress["sources"]
+    assert there["numInputRows"] == 4
+    assert str(source.store.snapshots.latest_id()) in str(there["latestOffset"])
+    # a batch that Spark planned but does not know to be done comes again, the same
+    commits = tmp_path / "ck" / "commits"
+    newest = max(int(path.name) for path in commits.glob("[0-9]*"))
+    for path in (commits / str(newest), commits / f".{newest}.crc"):
+        path.unlink()
+    before = log.store.snapshots.latest_id()
+    log_of(spark, source, log, tmp_path / "ck", **{"consumer-id": "log"})
+    assert log.store.snapshots.latest_id() == before
+    assert told(log) == sorted([(i, "+I", "a") for i in range(4)] + later)
+
+
+def test_rows_as_they_were_written_and_a_switch_that_is_none(spark, lake: ts.Lake, tmp_path: Path):
+    schema = {"id": ts.BIGINT, "v": ts.STRING}
+    source = lake.create_table("d.s", schema=schema, primary_key=["id"], options={"bucket": 1})
+    log = lake.create_table("d.log", schema=schema | {"kind": ts.STRING})
+    source.write([{"id": 1, "v": "a"}])
+    source.write([{"id": 1, "v": "a"}, {"id": 2, "v": "b"}])
+    log_of(spark, source, log, tmp_path / "ck", start="2", normalize="false")
+    assert told(log) == [(1, "+I", "a"), (2, "+I", "b")]
+    with pytest.raises(PySparkException, match="normalize 'perhaps' must be true or false"):
+        log_of(spark, source, log, tmp_path / "other", normalize="perhaps")
+
+
+def test_a_summary_of_a_table_without_changelog_is_right(spark, lake: ts.Lake, tmp_path: Path):
+    _, target = tables(lake)
+    source = lake.create_table(
+        "d.plain", schema=rows().drop(["k"]).schema, primary_key=["id"], options={"bucket": 2}
+    )
+    source.write(rows((1, "red", "1.00"), (2, "red", "2.00"), (3, "blue", "500")), row_kind_column="k")
+    follow(spark, source, target, tmp_path / "ck")
+    source.write(rows((1, "blue", "5.00"), (2, "red", "2.00"), (3, "blue", "3.00")), row_kind_column="k")
+    source.write(rows((1, "blue", "5.00"), (4, "red", "9.00")), row_kind_column="k")
+    source.delete(ts.col("id") == 2)
+    follow(spark, source, target, tmp_path / "ck")
+    assert content(target) == {
+        "red": ("9.00", "18.00", "9.0000", 1),
+        "blue": ("8.00", "16.00", "4.0000", 2),
+    }
+    shutil.rmtree(tmp_path / "ck" / "commits")
+    assert follow(spark, source, target, tmp_path / "ck") == []
+    assert content(target)["red"] == ("9.00", "18.00", "9.0000", 1)
