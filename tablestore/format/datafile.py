@@ -310,8 +310,7 @@ def read_rows(
 ) -> pa.RecordBatch | None:
     """Rows of one row group of a Parquet file at ascending places, with the columns of `read`; None where
     reading the group is as good."""
-    names = (*((SEQUENCE, KIND) if system else ()), *columns)
-    wanted = pa.schema([_field(schema, name).arrow for name in names])
+    wanted = _wanted(schema, (*((SEQUENCE, KIND) if system else ()), *columns))
     found = parquet_data.read_rows(io, path, schema, wanted, layout, group, places, dictionary=dictionary)
     return None if found is None else next(_sound(iter([found]), path))
 
@@ -339,6 +338,11 @@ def _is_ascii(column: pa.Array) -> bool:
     _, ends, data = column.buffers()
     first, last = np.frombuffer(ends, dtype=np.int32, offset=4 * column.offset)[[0, len(column)]]
     return data is None or int(np.frombuffer(data, dtype=np.uint8)[first:last].max(initial=0)) < 0x80
+
+
+@lru_cache(maxsize=256)
+def _wanted(schema: TableSchema, names: tuple[str, ...]) -> pa.Schema:
+    return pa.schema([_field(schema, name).arrow for name in names])
 
 
 def _field(schema: TableSchema, name: str) -> DataField:

@@ -130,22 +130,23 @@ class PointReader:
     ) -> Iterator[Found]:
         wanted = key_columns.of_batch(keys, self._store.schema.key_fields)
         first, last = key_columns.key_at(wanted, 0), key_columns.key_at(wanted, -1)
-        where = _one_of(keys, self._store.schema) if keys.num_rows <= _FEW else None
+        few = keys.num_rows <= _FEW
         for low, high, file in split.files:
             if key_columns.less(last, low) or key_columns.less(high, first):
                 continue
-            if where is not None and self._excluded(file.keyed, where):
+            if few and self._excluded(file.keyed, keys):
                 continue
             places, positions = file.find(self._store, wanted)
             if len(places):
                 rows = file.keyed.rows(positions, columns)
                 yield places, with_level(rows, file.level) if levels else rows
 
-    def _excluded(self, keyed: KeyedFile, where: Predicate) -> bool:
+    def _excluded(self, keyed: KeyedFile, keys: pa.RecordBatch) -> bool:
         """Whether the indexes of a file that was not asked before say that it has none of the keys."""
         file, store = keyed.file, self._store
         if (file.embedded_index is None and not file.extra_files) or keyed.known:
             return False
+        where = _one_of(keys, store.schema)
         asked = evolution.evolve_predicate(where, store.schema_of(file.schema_id), store.schema)
         return file_index.select_rows(store, keyed.path, file, asked) is False
 

@@ -317,8 +317,12 @@ def read_rows(
         begins, ends = known.stretches(source, group, places, wanted.names)
         if 2 * int((ends - begins).sum()) > known.group_rows(group):
             return None
-        positions = file_stats.leaf_positions(known.footer)
-        texts = _dictionary_columns(known.footer, [group], positions, schema, wanted) if dictionary else []
+        names = tuple(wanted.names)
+        if dictionary and (group, names) not in known.encoded:
+            positions = file_stats.leaf_positions(known.footer)
+            texts = _dictionary_columns(known.footer, [group], positions, schema, wanted)
+            known.encoded[group, names] = texts
+        texts = known.encoded[group, names] if dictionary else []
         last = int(places[-1] - begins[-1] + 1)
         found = known.read(source, group, (begins, ends), wanted.names, dictionary=texts, last=last)
         skipped = begins - np.concatenate([[0], np.cumsum(ends - begins)[:-1]])

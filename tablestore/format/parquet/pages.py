@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import NamedTuple
 
@@ -76,6 +76,7 @@ class Layout:
         self._pages: dict[tuple[int, str], _Pages] = {}
         self._cuts: dict[tuple[int, tuple[str, ...]], np.ndarray] = {}
         self._pages_lock = threading.Lock()
+        self.encoded: dict[tuple[int, tuple[str, ...]], list[str]] = {}  # text that stays so, for readers
 
     @property
     def rows(self) -> int:
@@ -117,7 +118,7 @@ class Layout:
         cuts = self._cuts.get((group, tuple(names)))
         if cuts is None:
             firsts = [self._of(source, group, name).firsts for name in names]
-            first, several = firsts[0], [f for f in firsts[1:] if not np.array_equal(f, firsts[0])]
+            first, several = firsts[0], [f for f in firsts[1:] if f is not firsts[0]]
             cuts = reduce(partial(np.intersect1d, assume_unique=True), several, first)
             self._cuts[group, tuple(names)] = cuts
         held = np.unique(np.searchsorted(cuts, places, side="right") - 1)
@@ -140,7 +141,14 @@ class Layout:
         begins, ends = stretches
         rows = int((ends - begins).sum())
         out = bytearray(thrift.MAGIC)
-        chunks = [self._copied(source, out, group, name, begins, ends) for name in names]
+        chunks, spans = [], dict[int, tuple[np.ndarray, np.ndarray]]()
+        for name in names:
+            pages = self._of(source, group, name)
+            places = spans.get(id(pages.firsts))  # most columns share theirs
+            if places is None:
+                places = np.searchsorted(pages.firsts, begins), np.searchsorted(pages.firsts, ends)
+                spans[id(pages.firsts)] = places
+            chunks.append(_copied(source, out, pages, *places, rows))
         root = [(4, thrift.BINARY, b"schema"), (5, INT32, len(names))]
         known = self._footer(source)
         elements = [root, *(known.elements[name] for name in names)]
@@ -156,38 +164,6 @@ class Layout:
         found = pq.ParquetFile(pa.BufferReader(pa.py_buffer(out)), read_dictionary=list(dictionary))
         asked = rows if last is None else rows - int(ends[-1] - begins[-1]) + last
         return next(found.iter_batches(asked, use_threads=False))
-
-    def _copied(
-        self,
-        source: pa.NativeFile,
-        out: bytearray,
-        group: int,
-        name: str,
-        begins: np.ndarray,
-        ends: np.ndarray,
-    ) -> bytes:
-        """Append the pages of a column to `out`; the column chunk that they are there, as bytes.
-
-        0x26 start of the chunk   0x1c its metadata: type, encodings, path, codec as they were
-        0x16 values   0x16 bytes decoded (nobody asks)   0x16 bytes   0x26 first data page
-        0x26 dictionary page, if there is one   0x00   0x00
-        """
-        pages = self._of(source, group, name)
-        start = len(out)
-        if pages.dictionary is not None:
-            out += source.read_at(pages.dictionary[1], pages.dictionary[0])
-        data = len(out)
-        lows = pages.offsets[np.searchsorted(pages.firsts, begins)]
-        highs = pages.offsets[np.searchsorted(pages.firsts, ends)]
-        for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
-            out += source.read_at(high - low, low)
-        size = thrift.long_bytes(len(out) - start)
-        end = b"\x26" + thrift.long_bytes(start) if pages.dictionary is not None else b""
-        rows = thrift.long_bytes(int((ends - begins).sum()))
-        meta = b"".join(
-            (pages.meta, b"\x16", rows, b"\x16", size, b"\x16", size, b"\x26", thrift.long_bytes(data), end)
-        )
-        return b"\x26" + thrift.long_bytes(start) + b"\x1c" + meta + b"\0\0"
 
     def _chunk(self, source: pa.NativeFile, group: int, name: str) -> _Chunk:
         known = self._footer(source)
@@ -209,8 +185,32 @@ class Layout:
             chunk = self._chunk(source, group, name)
             found = _indexed(source, chunk) or _walked(source, chunk)
             with self._pages_lock:
-                self._pages[group, name] = found
+                same = (p.firsts for (g, _), p in self._pages.items() if g == group)
+                shared = next((f for f in same if np.array_equal(f, found.firsts)), found.firsts)
+                found = self._pages[group, name] = replace(found, firsts=shared)
         return found
+
+
+def _copied(
+    source: pa.NativeFile, out: bytearray, pages: _Pages, first: np.ndarray, after: np.ndarray, rows: int
+) -> bytes:
+    """Append stretches of pages (numbers of their first page, and of the one after the last) to `out`; the
+    column chunk of so many rows that they are there, as bytes.
+
+    0x26 start of the chunk   0x1c its metadata: type, encodings, path, codec as they were
+    0x16 values   0x16 bytes decoded (nobody asks)   0x16 bytes   0x26 first data page
+    0x26 dictionary page, if there is one   0x00   0x00
+    """
+    start = len(out)
+    if pages.dictionary is not None:
+        out += source.read_at(pages.dictionary[1], pages.dictionary[0])
+    data = len(out)
+    for low, high in zip(pages.offsets[first].tolist(), pages.offsets[after].tolist(), strict=True):
+        out += source.read_at(high - low, low)
+    size, begin = thrift.long_bytes(len(out) - start), b"\x26" + thrift.long_bytes(start)
+    end = begin if pages.dictionary is not None else b""
+    counts = b"".join((b"\x16", thrift.long_bytes(rows), b"\x16", size, b"\x16", size, b"\x26"))
+    return b"".join((begin, b"\x1c", pages.meta, counts, thrift.long_bytes(data), end, b"\0\0"))
 
 
 def _plain_columns(elements: Sequence[Struct]) -> tuple[dict[str, bytes], dict[str, int]]:
