@@ -162,7 +162,15 @@ def from_json(data: bytes, path: str) -> TableSchema:
         return made
     except Corrupt:
         raise
-    except (TablestoreError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
+    except (
+        TablestoreError,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        RecursionError,
+        OverflowError,
+    ) as e:
         raise Corrupt(path, f"not a schema file: {e!r}") from e
 
 
