@@ -43,7 +43,7 @@ class Workers:
         return [future.result() for future in begun]
 
     def close(self) -> None:
-        """Let the threads end; jobs that run are waited for, others (of a write that is given up) not begun."""
+        """Let the threads end: what runs is waited for, what is queued (of a write given up) not begun."""
         executor, self._executor = self._executor, None
         if executor is not None:
             executor.shutdown(cancel_futures=True)
