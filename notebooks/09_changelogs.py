@@ -271,8 +271,8 @@ assert stream[-1].to_arrow()["rowkind"].to_pylist() == ["-U", "+U"]
 # ## Joining what comes with what is known
 #
 # Orders come as a stream, and each wants the name of its customer's country. That table changes, too: slowly.
-# A **lookup join** gives each order the row as it is known *when the order comes*. A later change of the table
-# affects later orders only; what was joined is never told again.
+# A **lookup join** gives each order the row as it is known *when the order comes*. A later change of the
+# table affects later orders only; what was joined is never told again.
 
 # %% jupyter={"source_hidden": true}
 countries = course.lake(seed=seed).create_table(
@@ -287,7 +287,8 @@ second_order = join.join([{"order_id": 3, "city": "Bergen"}])
 when = course.task(
     "what a lookup join saw",
     "Order 2, from Bergen, came before Bergen was in the table of countries; then Bergen was written, and "
-    "order 3 came, from Bergen as well. Of which orders from Bergen does a reader of the join know the country?",
+    "order 3 came, from Bergen as well. Of which orders from Bergen does a reader of the join know the "
+    "country?",
     options={"none": "of none", "third": "of order 3 only", "both": "of both: 2 and 3"},
     answer="third",
     hint="Was the row there when order 2 came? Is an order that was joined ever told again?",

@@ -10,18 +10,34 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from textwrap import indent
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, Self
 
 from tablestore.errors import InvalidRequest
 from tablestore.format import schema_change
 from tablestore.format.schema_change import Change
 from tablestore.lsm import quantities
+from tablestore.meta.store import Store
 from tablestore.read.doctor import Diagnosis, Finding
 from tablestore.read.doctor.calls import Call
 from tablestore.write.alter import altered
 
-if TYPE_CHECKING:
-    from tablestore.table.table import Table
+
+class Mendable(Protocol):
+    """The verbs of a `Table` that calls name."""
+
+    store: Store
+    name: str
+    inspect: Any
+    tags: Any
+    consumers: Any
+    alter: Callable[..., Self]
+    with_options: Callable[[Mapping[str, Any]], Self]
+    refresh: Callable[[], Self]
+    compact: Callable[..., Any]
+    rescale: Callable[..., Any]
+    expire_snapshots: Callable[..., Any]
+    compact_manifests: Callable[[], Any]
+    remove_orphans: Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +71,7 @@ class Mended:
         return self.text
 
 
-def mend(table: Table, what: Finding | Diagnosis | None, *, dry_run: bool, decided: bool) -> Mended:
+def mend(table: Mendable, what: Finding | Diagnosis | None, *, dry_run: bool, decided: bool) -> Mended:
     """Carry out, or foretell, what mends one finding or all of a diagnosis (None: of one made now).
 
     Of a diagnosis each finding is mended at most once, and only if it is still there: one compaction often
@@ -92,7 +108,7 @@ def _require_mendable(found: Finding, *, decided: bool) -> None:
         raise InvalidRequest(f"{found.kind!r}: {found.asks}; if that is right, call again with decided=True")
 
 
-def _carried_out(table: Table, found: Finding, *, dry_run: bool) -> tuple[str, ...]:
+def _carried_out(table: Mendable, found: Finding, *, dry_run: bool) -> tuple[str, ...]:
     """What each call told; an altered table is what the calls after it are made on."""
     told, table = [], table.refresh()
     for call in found.calls:
@@ -102,7 +118,7 @@ def _carried_out(table: Table, found: Finding, *, dry_run: bool) -> tuple[str, .
     return tuple(told)
 
 
-def _done(table: Table, call: Call) -> object:
+def _done(table: Mendable, call: Call) -> object:
     if call.alters:
         before = table.store.schema.options
         return _difference(before, table.alter(_change(call)).store.schema.options)
@@ -119,7 +135,7 @@ def _done(table: Table, call: Call) -> object:
     return verbs[call.verb](*call.given, **call.named)
 
 
-def _foretold(table: Table, call: Call) -> str:
+def _foretold(table: Mendable, call: Call) -> str:
     """What a call would do; nothing is changed."""
     if call.alters:
         return _difference(table.store.schema.options, _previewed(table, call).store.schema.options)
@@ -151,7 +167,7 @@ def _change(call: Call) -> Change:
     return getattr(schema_change, call.verb)(*call.given)
 
 
-def _previewed(table: Table, call: Call) -> Table:
+def _previewed(table: Mendable, call: Call) -> Mendable:
     """The table under the schema that an ALTER would give; nothing is stored."""
     schema = altered(table.store, table.store.schemas.latest(), [_change(call)])
     return type(table)(table.store.with_schema(schema), table.name)

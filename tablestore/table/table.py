@@ -56,8 +56,8 @@ from tablestore.table.bucket_choice import partition_filter
 from tablestore.table.compaction import Compaction
 from tablestore.table.engine import spark_engine
 from tablestore.table.located_keys import located_keys
-from tablestore.table.lookup_join import LookupJoin
-from tablestore.table.lookup_source import Columns, On
+from tablestore.table.lookup_join.join import LookupJoin
+from tablestore.table.lookup_join.source import Columns, On
 from tablestore.table.mend import Mended, mend
 from tablestore.table.normalize import follow
 from tablestore.table.refs import Branches, Consumers, Tags, require_branch

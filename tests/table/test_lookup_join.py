@@ -16,7 +16,7 @@ import tablestore as ts
 from tablestore import col
 from tablestore.env import Env
 from tablestore.errors import InvalidRequest, NotFound, Unsupported
-from tablestore.table.lookup_join import LookupJoin
+from tablestore.table.lookup_join.join import LookupJoin
 from tablestore.table.table import Table
 
 Row = dict[str, Any]

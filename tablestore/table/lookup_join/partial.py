@@ -20,10 +20,10 @@ from tablestore.lsm.merge_function import joined
 from tablestore.options import TableOptions
 from tablestore.read.changed_keys import NotByKey, changed_files, changed_keys
 from tablestore.table.lookup import Lookups
-from tablestore.table.lookup_full import found_in
-from tablestore.table.lookup_index import RowIndex, comparable
-from tablestore.table.lookup_rows import HeldRows
-from tablestore.table.lookup_source import LookupSource, Refreshed, require_went_on
+from tablestore.table.lookup_join.full import found_in
+from tablestore.table.lookup_join.index import RowIndex, comparable
+from tablestore.table.lookup_join.rows import HeldRows
+from tablestore.table.lookup_join.source import LookupSource, Refreshed, require_went_on
 from tablestore.table.scan import Scan
 
 

@@ -22,9 +22,9 @@ from tablestore.meta.store import Store
 from tablestore.read.changed_keys import NotByKey, changed_files, changed_keys
 from tablestore.read.incremental import DELTA, snapshot_changes
 from tablestore.read.point_read import PointReader
-from tablestore.table.lookup_index import RowIndex, codes, comparable, equal
-from tablestore.table.lookup_rows import HeldRows, RowBounds
-from tablestore.table.lookup_source import LookupSource, Refreshed, require_went_on
+from tablestore.table.lookup_join.index import RowIndex, codes, comparable, equal
+from tablestore.table.lookup_join.rows import HeldRows, RowBounds
+from tablestore.table.lookup_join.source import LookupSource, Refreshed, require_went_on
 from tablestore.table.scan import Scan
 
 _MANY = 65_536  # changed keys up to which it is never better to read all rows anew

@@ -3,7 +3,7 @@
 What is joined are the rows of the snapshot that the last refresh saw. A fact meets the table as it is known
 when the fact comes: later changes of the table affect later facts only, and what was joined once is never
 told again. Every cache answers as a scan of that snapshot with the same filter would; caches differ in what
-they hold (`lookup_full`, `lookup_partial`). Safe to share between threads: the state is swapped as a whole.
+they hold (`full.py`, `partial.py`). Safe to share between threads: the state is swapped as a whole.
 Made by `Table.lookup`.
 """
 
@@ -26,11 +26,11 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
 from tablestore.options import ENDLESS, LookupCacheMode
 from tablestore.table.lookup import Lookups
-from tablestore.table.lookup_full import FullCache
-from tablestore.table.lookup_index import comparable
-from tablestore.table.lookup_partial import KeyBounds, PartialCache
-from tablestore.table.lookup_rows import RowBounds
-from tablestore.table.lookup_source import Columns, On, Refreshed, joinable, mode_of, pairs_of, source_of
+from tablestore.table.lookup_join.full import FullCache
+from tablestore.table.lookup_join.index import comparable
+from tablestore.table.lookup_join.partial import KeyBounds, PartialCache
+from tablestore.table.lookup_join.rows import RowBounds
+from tablestore.table.lookup_join.source import Columns, On, Refreshed, joinable, mode_of, pairs_of, source_of
 from tablestore.write.bucketing import pieces
 from tablestore.write.conform import as_batches
 
