@@ -379,6 +379,32 @@ def test_nulls_match_nothing_and_numbers_that_do_not_fit_neither(tmp_path: Path)
         t.lookup({"d": "x"}).join(pa.table({"x": pa.array(["123456789.123"]).cast(pa.decimal128(12, 3))}))
 
 
+@pytest.mark.parametrize("cache", ["full", "partial"])
+@pytest.mark.parametrize("kind", [ts.FLOAT, ts.DOUBLE])
+def test_zeros_of_either_sign_match_each_other_and_change_each_for_itself(
+    tmp_path: Path, cache: str, kind: Any
+) -> None:
+    lake = ts.connect(str(tmp_path))
+    t = lake.create_table(
+        "d.t", schema={"a": kind, "b": ts.DOUBLE, "v": ts.INT}, primary_key=["a", "b"], options={"bucket": 3}
+    )
+    zeros = [(a, b) for a in (0.0, -0.0) for b in (0.0, -0.0)]
+    now = {repr(key): n for n, key in enumerate([*zeros, (float("nan"), 1.5)])}
+    t.write([{"a": a, "b": b, "v": n} for n, (a, b) in enumerate([*zeros, (float("nan"), 1.5)])])
+    join = t.lookup({"a": "x", "b": "y"}, columns=["v"], cache=cache)
+    facts = pa.table({"x": [0.0, -0.0, float("nan")], "y": [-0.0, -0.0, 1.5]}).cast(
+        pa.schema([("x", t.schema.field("a").type), ("y", pa.float64())])
+    )
+    for changed in (None, (-0.0, 0.0), (0.0, 0.0)):
+        if changed is not None:
+            now[repr(changed)] += 10
+            t.write([{"a": changed[0], "b": changed[1], "v": now[repr(changed)]}])
+            join.refresh()
+        zero, nan = sorted(now[repr(key)] for key in zeros), now["(nan, 1.5)"]
+        found = join.join(facts)["v"].to_pylist()
+        assert [sorted(found[:4]), sorted(found[4:8]), found[8:]] == [zero, zero, [nan]]
+
+
 def test_columns_get_new_names_and_fill_stands_for_null(tmp_path: Path) -> None:
     t = made(tmp_path)
     t.write([{"k": 1, "p": 0, "v": None}, {"k": 2, "p": 5, "v": "b"}])

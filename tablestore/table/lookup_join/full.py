@@ -124,8 +124,7 @@ class FullCache:
         for (partition, bucket), some in files.items():
             keys = changed_keys(source.store, some)
             changed += keys.num_rows
-            named = [comparable(keys.column(n)) for n in source.identity]
-            gone[found_in(self.rows, index, source.identity, named)[1]] = True
+            gone[_same_keys(self.rows, index, source.identity, keys)] = True
             for batch in reader.read(partition, bucket, keys, source.held):
                 more.append(
                     batch if source.where is None else batch.filter(predicate.mask(source.where, batch))
@@ -145,6 +144,18 @@ def found_in(
     there = [comparable(c) for c in rows.gather(places, names)]
     same = equal([w.take(pa.array(asked)) for w in wanted], there)
     return asked[same], places[same]
+
+
+def _same_keys(rows: HeldRows, index: RowIndex, names: Sequence[str], keys: pa.RecordBatch) -> np.ndarray:
+    """Places of the rows that have one of these keys: 0.0 and −0.0 are equal and two keys."""
+    asked, places = found_in(rows, index, names, [comparable(keys.column(n)) for n in names])
+    floats = [n for n in names if pa.types.is_floating(keys.schema.field(n).type)]
+    same = np.ones(len(places), dtype=bool)
+    for name, there in zip(floats, rows.gather(places, floats), strict=True):
+        wanted = keys.column(name).take(pa.array(asked))
+        mine, theirs = (c.to_numpy(zero_copy_only=False) for c in (wanted, there))
+        same &= (mine != 0) | (np.signbit(mine) == np.signbit(theirs))
+    return places[same]
 
 
 def _index(rows: HeldRows, names: Sequence[str], start: int = 0) -> RowIndex:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore.format.predicates import predicate
 from tablestore.format.snapshot import Snapshot
@@ -143,7 +144,7 @@ class PartialCache:
     def _read(self, keys: pa.RecordBatch, lookups: Lookups) -> list[pa.RecordBatch]:
         source = self.source
         scan = Scan(source.store, self.snapshot, source.held)
-        found = lookups.rows(scan, pa.Table.from_batches([keys]), source.held)
+        found = lookups.rows(scan, pa.Table.from_batches([_either_zero(keys)]), source.held)
         if source.where is None:
             return list(found)
         return [batch.filter(predicate.mask(source.where, batch)) for batch in found]
@@ -188,6 +189,18 @@ def _keys_of(source: LookupSource, schema: pa.Schema) -> pa.Schema:
 
 def _index(rows: HeldRows, names: Sequence[str]) -> RowIndex:
     return RowIndex.of([comparable(c) for c in rows.gather(np.arange(rows.count), names)])
+
+
+def _either_zero(keys: pa.RecordBatch) -> pa.RecordBatch:
+    """The keys, those with a zero with either sign: a join takes both for equal, and they are two keys."""
+    for i, column in enumerate(keys.columns):
+        if not pa.types.is_floating(column.type):
+            continue
+        zeros = keys.filter(pc.equal(column, 0.0))
+        if zeros.num_rows:
+            other = zeros.set_column(i, keys.schema.field(i), pc.negate(zeros.column(i)))
+            keys = _distinct(joined([keys, other]))
+    return keys
 
 
 def _distinct(keys: pa.RecordBatch) -> pa.RecordBatch:
