@@ -157,7 +157,7 @@ def test_a_write_takes_its_buffer_and_not_more_for_more_rows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = {}
-    for rows in (250_000, 1_250_000):
+    for rows in (750_000, 1_750_000):
         out = tmp_path / f"{rows}.json"
         size = ["--rows", str(rows), "--write-buffer", "8 mb", "--directory", str(tmp_path)]
         assert large.main([*size, "--json", str(out)]) == 0
