@@ -354,11 +354,11 @@ from tablestore.lsm.compaction.recorded import check_picks
 
 recorded = ROOT / "tests" / "golden" / "picks" / "universal-picks.jsonl.gz"
 with gzip.open(recorded, "rt") as lines:
-    cases, different, _ = check_picks(lines)
+    checked = check_picks(lines)
 with gzip.open(recorded, "rt") as lines:
     example = next(c for c in map(json.loads, islice(lines, 50)) if c["pick"] and len(c["runs"]) >= 4)
-assert (cases, different) == (3_000, 0)
-print(f"{cases - different:,} of {cases:,} picks agree; one of them, sizes newest first:")
+assert (checked.cases, checked.wrong) == (3_000, 0)
+print(f"{checked.cases - checked.wrong:,} of {checked.cases:,} picks agree; one of them, sizes newest first:")
 print([sum(size for size, *_ in files) for _, *files in example["runs"]], "→", example["pick"])
 
 # %% [markdown]
