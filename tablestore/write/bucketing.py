@@ -3,9 +3,8 @@ section 6).
 
 One stable sort by a small integer code; large slices are gathered each into memory of its own, so that what
 one bucket has written can be freed, small ones share one gather. Batches of about 250,000 rows keep it inside
-the cache. Small batches of a keyed table are put in key order by the same gather: who writes one at a time
-then need not gather again. Where the bucket is no function of the row alone (dynamic buckets) others say it
-and only cut here.
+the cache. Where the bucket is no function of the row alone (dynamic
+buckets) others say it and only cut here.
 """
 
 from __future__ import annotations
@@ -19,11 +18,9 @@ import pyarrow.compute as pc
 from tablestore.format import binary_row, hashing
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataType
-from tablestore.lsm import keys as key_columns
 from tablestore.options import TableOptions
 
 BATCH_ROWS = 262_144
-_ORDERED_ROWS = 65_536  # batches of at most so many rows come in key order
 _OWN_ROWS = 4096  # slices of at least so many rows get memory of their own
 UNAWARE_BUCKET = 0  # the directory of append tables without buckets
 Slice = tuple[bytes, int, pa.RecordBatch]
@@ -39,8 +36,8 @@ def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def route(
     batch: pa.RecordBatch, schema: TableSchema, options: TableOptions, *, total: int | None = None
 ) -> Iterator[Slice]:
-    """(partition, bucket, rows) for each bucket the batch touches, by the bucket function over `total`
-    buckets (None: the table's). `batch` may hold system columns too. Rows of a key stay in their order."""
+    """(partition, bucket, rows in their order) for each bucket the batch touches, by the bucket function over
+    `total` buckets (None: the table's). `batch` may hold system columns too."""
     if not batch.num_rows:
         return
     fields = schema.columns(schema.bucket_keys)
@@ -48,18 +45,7 @@ def route(
     types = [f.type for f in fields]
     buckets = hashing.bucket_of(keys, types, total or options.bucket, options.bucket_function)
     partitions, codes = partitions_of(batch, schema)
-    yield from cut(batch, partitions, codes, buckets, order=_key_order(batch, schema))
-
-
-def _key_order(batch: pa.RecordBatch, schema: TableSchema) -> np.ndarray | None:
-    """The rows of a small batch in order of their keys; None: they stay as they are. Keys with text are left
-    to the writer: they cost too much to be ordered twice."""
-    if not schema.primary_keys or batch.num_rows > _ORDERED_ROWS:
-        return None
-    parts = key_columns.of_batch(batch, schema.key_fields)
-    if not all(isinstance(p, np.ndarray) for p in parts) or key_columns.strictly_increasing(parts):
-        return None
-    return np.argsort(key_columns.codes(parts), kind="stable")
+    yield from cut(batch, partitions, codes, buckets)
 
 
 def route_to(batch: pa.RecordBatch, schema: TableSchema, bucket: int) -> Iterator[Slice]:
@@ -72,31 +58,18 @@ def route_to(batch: pa.RecordBatch, schema: TableSchema, bucket: int) -> Iterato
 
 
 def cut(
-    batch: pa.RecordBatch,
-    partitions: Sequence[bytes],
-    codes: np.ndarray,
-    buckets: np.ndarray,
-    *,
-    order: np.ndarray | None = None,
+    batch: pa.RecordBatch, partitions: Sequence[bytes], codes: np.ndarray, buckets: np.ndarray
 ) -> Iterator[Slice]:
-    """A slice for each (partition, bucket): `codes` index `partitions`, `buckets` are not negative. Rows of a
-    slice come in `order` (None: that of the batch)."""
+    """A slice for each (partition, bucket): `codes` index `partitions`, `buckets` are not negative."""
     total = int(buckets.max()) + 1
     groups = codes * np.int64(total) + buckets
     first = int(groups[0])
     if not (groups != first).any():
-        yield (
-            partitions[first // total],
-            first % total,
-            batch if order is None else batch.take(pa.array(order)),
-        )
+        yield partitions[first // total], first % total, batch
         return
     count = len(partitions) * total
     small = groups.astype(np.uint8 if count <= 256 else np.uint16) if count <= 65_536 else groups
-    if order is None:
-        order = np.argsort(small, kind="stable")
-    else:
-        order = order[np.argsort(small[order], kind="stable")]
+    order = np.argsort(small, kind="stable")
     sorted_groups = groups[order]
     starts = np.flatnonzero(np.r_[True, sorted_groups[1:] != sorted_groups[:-1]])
     ends = np.r_[starts[1:], len(order)]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
-from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -12,20 +10,8 @@ import pytest
 
 from tablestore.errors import InvalidOption, Unsupported
 from tablestore.format import hashing
-from tablestore.format.schema import create_schema
-from tablestore.format.types.arrow_types import DataField, parse_type
-from tablestore.options import TableOptions
+from tablestore.format.types.arrow_types import parse_type
 from tablestore.write import bucketing
-
-KEYED = create_schema(
-    tuple(DataField(i, name, parse_type("BIGINT")) for i, name in enumerate(("p", "k", "i"))),
-    primary_key=("p", "k"),
-    partition_by=("p",),
-    options={"bucket": "4"},
-    comment=None,
-    time_millis=0,
-)
-UNKEYED = replace(KEYED, primary_keys=(), options={"bucket": "4", "bucket-key": "k"})
 
 
 def hive(column: pa.Array, t: str) -> list[int]:
@@ -99,35 +85,3 @@ def test_large_slices_own_their_memory_and_small_ones_share_it(rows: int, own: b
     for _, bucket, part in found:
         assert part.column("k").to_pylist() == list(range(bucket, rows, 4))
         assert (part.get_total_buffer_size() < 2 * part.nbytes) == own
-
-
-def test_small_batches_come_in_key_order_rows_of_a_key_as_they_came(seeds: tuple[int, ...]) -> None:
-    for seed, rows in product(seeds, (1, 2, 700, 65_536, 65_537)):
-        rng = np.random.default_rng(seed)
-        keys = rng.integers(0, max(2, rows // 2), rows)
-        batch = pa.record_batch({"p": rng.integers(0, 3, rows), "k": keys, "i": np.arange(rows)})
-        at: dict[tuple[bytes, int], list[int]] = {}
-        for partition, bucket, part in bucketing.route(batch, KEYED, TableOptions.parse(KEYED.options)):
-            numbers, own = part.column("i").to_numpy(), part.column("k").to_numpy()
-            at[partition, bucket] = numbers.tolist()
-            assert part.equals(batch.take(pa.array(numbers))), f"seed {seed}"
-            if rows <= 65_536:
-                assert numbers.tolist() == numbers[np.lexsort((numbers, own))].tolist(), f"seed {seed}"
-            else:
-                assert (np.diff(numbers) > 0).all()
-        plain = bucketing.route(batch, UNKEYED, TableOptions.parse(UNKEYED.options))
-        assert {place: sorted(n) for place, n in at.items()} == {
-            (p, b): part.column("i").to_pylist() for p, b, part in plain
-        }, f"seed {seed}"
-
-
-@pytest.mark.parametrize("keys", [["b", "a", "a"], [b"b", b"a", b"a"]])
-def test_keys_with_text_are_left_as_they_come(keys: list[str] | list[bytes]) -> None:
-    t = "STRING" if isinstance(keys[0], str) else "BYTES"
-    fields = (DataField(0, "k", parse_type(t).not_null()), DataField(1, "i", parse_type("INT")))
-    schema = create_schema(
-        fields, primary_key=("k",), partition_by=(), options={}, comment=None, time_millis=0
-    )
-    batch = pa.record_batch({"k": pa.array(keys), "i": pa.array([0, 1, 2], pa.int32())})
-    ((_, _, part),) = bucketing.route(batch, schema, TableOptions.parse({"bucket": "1"}))
-    assert part.column("i").to_pylist() == [0, 1, 2]
