@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from threading import Barrier
 from typing import TypeVar
 
 T = TypeVar("T")
+_START_SECONDS = 1.0
 
 
 class Workers:
@@ -31,8 +33,16 @@ class Workers:
         """Start a job; its result, or what it raised, is in the future."""
         assert not self.idle, "there are no threads"
         if self._executor is None:
-            self._executor = ThreadPoolExecutor(self._threads, thread_name_prefix="tablestore-write")
+            self._executor = self._started()
         return self._executor.submit(job)
+
+    def _started(self) -> ThreadPoolExecutor:
+        """Threads that run before they get work: one that an interrupt meets while it starts is unknown to
+        its executor, which then does not wait for what it does."""
+        executor = ThreadPoolExecutor(self._threads, thread_name_prefix="tablestore-write")
+        together = Barrier(self._threads)
+        wait([executor.submit(together.wait, _START_SECONDS) for _ in range(self._threads)])
+        return executor
 
     def every(self, jobs: Sequence[Callable[[], T]]) -> list[T]:
         """The results of all jobs in their order. The first that fails is raised, after all have ended."""
