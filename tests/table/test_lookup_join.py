@@ -502,3 +502,15 @@ def test_a_join_tells_what_it_is(tmp_path: Path) -> None:
     partial = t.lookup(cache="partial")
     partial.join({"k": [1, 9]})
     assert "on k: partial cache at snapshot 1, 1 rows, 0.0 MB, 2 keys read" in repr(partial)
+
+
+@pytest.mark.parametrize("cache", ["full", "partial"])
+@pytest.mark.parametrize("follow", [True, False])
+def test_a_join_that_was_closed_loads_anew(tmp_path: Path, cache: str, follow: bool) -> None:
+    made = ts.connect(str(tmp_path)).create_table("d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"])
+    made.write([{"k": 1, "v": 7}])
+    for table, following in ((made, follow), (made.at(snapshot=1), False)):
+        with table.lookup("k", cache=cache, follow=following) as join:
+            assert join.join([{"k": 1}])["v"].to_pylist() == [7]
+        assert join.state.rows == 0
+        assert join.join([{"k": 1}])["v"].to_pylist() == [7]

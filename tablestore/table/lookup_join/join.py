@@ -92,7 +92,7 @@ class LookupJoin:
         self._lookups = Lookups()
         self._state_lock, self._refresh_lock = threading.Lock(), threading.Lock()
         self._refreshing: tuple[ThreadPoolExecutor, Future[Refreshed]] | None = None
-        self._cache = self._load()
+        self._cache, self._closed = self._load(), False
         self._looked = store.env.monotonic()
 
     # joining
@@ -153,7 +153,7 @@ class LookupJoin:
             else:
                 going, told = cache.at(newest)
             with self._state_lock:
-                self._cache = going
+                self._cache, self._closed = going, False
                 self._counts.refreshes += 1
                 self._counts.loads += told.changed is None
                 self._counts.keys_changed += told.changed or 0
@@ -163,7 +163,10 @@ class LookupJoin:
         return self._source.store.snapshots.latest() if self._at is None else self._at
 
     def _look(self) -> None:
-        """Refresh, if it is time to."""
+        """Load anew what was closed; refresh, if it is time to."""
+        if self._closed:
+            with self._refresh_lock:
+                self._cache, self._closed = self._load(), False
         if not self._follow:
             return
         store = self._source.store
@@ -208,7 +211,7 @@ class LookupJoin:
         with self._refresh_lock, self._state_lock:
             empty = PartialCache.empty(self._source, None)
             self._cache = empty if self._mode is LookupCacheMode.PARTIAL else self._nothing()
-            self._looked = -float("inf")
+            self._closed = True
 
     def _nothing(self) -> FullCache:
         return FullCache.load(self._source, None, self._bounds)
