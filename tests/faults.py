@@ -30,6 +30,12 @@ class FaultyIO:
     def __init__(self, fail_at: int | None = None, mode: str = "error before") -> None:
         self._inner, self.fail_at, self.mode = LocalFileIO(), fail_at, mode
         self.count, self.dead, self.log = 0, False, list[str]()
+        self._outputs: list[_Output] = []
+
+    @property
+    def open_outputs(self) -> list[str]:
+        """Files that were begun and never closed; none may be left, whatever failed."""
+        return [output.path for output in self._outputs if not output.closed]
 
     def _run(self, what: str, path: str, action: Any, *, writes: bool) -> Any:
         if self.dead:
@@ -56,9 +62,9 @@ class FaultyIO:
         return self._run("open", path, lambda: self._inner.open_input(path), writes=False)
 
     def open_output(self, path: str) -> Any:
-        return _Output(
-            self, self._run("create", path, lambda: self._inner.open_output(path), writes=True), path
-        )
+        inner = self._run("create", path, lambda: self._inner.open_output(path), writes=True)
+        self._outputs.append(made := _Output(self, inner, path))
+        return made
 
     def write(self, path: str, data: bytes) -> None:
         self._run("write", path, lambda: self._inner.write(path, data), writes=True)
@@ -113,11 +119,11 @@ class _Output:
     object."""
 
     def __init__(self, io: FaultyIO, inner: pa.NativeFile, path: str) -> None:
-        self._io, self._inner, self._path = io, inner, path
+        self._io, self._inner, self.path = io, inner, path
         self.closed = False
 
     def write(self, data: Any) -> int:
-        return self._io._run("append", self._path, lambda: self._inner.write(data), writes=True)
+        return self._io._run("append", self.path, lambda: self._inner.write(data), writes=True)
 
     def flush(self) -> None:
         self._inner.flush()

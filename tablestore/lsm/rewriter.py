@@ -288,8 +288,10 @@ class Rewriter:
                         changelog.write(told.changes)
             return data.close(), changelog.close()
         except BaseException:
-            data.abort()
-            changelog.abort()
+            try:
+                data.abort()
+            finally:
+                changelog.abort()
             raise
 
     def _told(self, section: Section, work: _Work) -> Iterator[Told]:

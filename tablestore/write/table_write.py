@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Protocol
@@ -321,8 +321,9 @@ class TableWrite:
         """Delete what was written: nothing of it was committed."""
         self.close()  # what threads still finish goes, too
         writers, self._writers = list(self._writers.values()), {}
-        for writer in writers:
-            writer.abort()
+        with ExitStack() as each:  # an interrupt of one keeps none of the others open
+            for writer in writers:
+                each.callback(writer.abort)
 
     def close(self) -> None:
         """Let go of what was needed to write; what was prepared stays."""

@@ -68,6 +68,7 @@ def survive(start: Path, tmp_path: Path, act: Callable[[ts.Table], object]) -> t
         with contextlib.suppress(TablestoreError, Killed):
             act(ts.connect(str(root), io=io).table("d.t"))
         place = f"{mode} operation {fail_at}: {io.log[fail_at] if fail_at < len(io.log) else 'not reached'}"
+        assert io.open_outputs == [], place
         fresh = ts.connect(str(root)).table("d.t")
         assert fresh.check() == [], place
         found = state(root)

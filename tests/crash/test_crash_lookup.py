@@ -110,6 +110,7 @@ def test_commits_survive_failures(tmp_path: Path, seeds: tuple[int, ...], case: 
         with contextlib.suppress(TablestoreError, Killed):
             act(ts.connect(str(root), io=io).table("d.t"))
         place = f"{mode} operation {fail_at}: {io.log[fail_at] if fail_at < len(io.log) else 'not reached'}"
+        assert io.open_outputs == [], place
         fresh = ts.connect(str(root)).table("d.t")
         assert fresh.check() == [], place
         assert state(root) in (before, after), place
