@@ -362,7 +362,8 @@ class Table:
         decoded = [commit_message.decode(m) for m in messages]
         seen = min((m.seen for m in decoded if m.seen is not None), default=None)
         request = self._request(user, identifier, position, properties, watermark)
-        committed = Committer(self.store).commit(decoded, replace(request, compacted_from=seen))
+        request = replace(request, compacted_from=seen, handed_over=not request.streaming)
+        committed = Committer(self.store).commit(decoded, request)
         return self._expire_after(committed)
 
     def overwrite(

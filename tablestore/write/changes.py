@@ -7,7 +7,7 @@ anew for each try of a commit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tablestore.format.commit_message import CommitMessage
@@ -68,6 +68,19 @@ def compacted(messages: Iterable[CommitMessage]) -> Changes:
         tuple(e for m in messages for e in entries(ADD, m, m.compact_changelog)),
         tuple(e for m in messages for e in _index(m, m.compact_deleted_index, m.compact_new_index)),
         compactions=tuple((m.partition, r) for m in messages for r in m.compactions),
+    )
+
+
+def without_duplicates(changes: Changes, live: Container[str]) -> Changes:
+    """`changes` without files of these names; a bucket of which nothing is left adds no changelog either."""
+    kept = tuple(e for e in changes.entries if e.file.file_name not in live)
+    places = {(e.partition, e.bucket) for e in kept}
+    known = {(e.partition, e.bucket) for e in changes.entries} - places
+    return replace(
+        changes,
+        entries=kept,
+        changelog=tuple(e for e in changes.changelog if (e.partition, e.bucket) not in known),
+        index=tuple(e for e in changes.index if (e.partition, e.bucket) not in known),
     )
 
 

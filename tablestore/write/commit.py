@@ -25,8 +25,8 @@ from tablestore.meta import positions
 from tablestore.meta.manifests import ManifestWriter
 from tablestore.meta.store import Store
 from tablestore.options import MergeEngine
-from tablestore.write import conflicts
-from tablestore.write.changes import Changes, appended, compacted, overwriting
+from tablestore.write import conflicts, strict_mode
+from tablestore.write.changes import Changes, appended, compacted, overwriting, without_duplicates
 from tablestore.write.next_snapshot import NextSnapshot
 from tablestore.write.request import Basis, CommitRequest, Committed
 from tablestore.write.retaken import retaken
@@ -46,7 +46,7 @@ class Committer:
     """Puts commit messages on top of a table."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store, self._safe = store, store.options.commit_last_safe
         parts = store.io, store.paths, store.options, store.partition_types, store.env
         self._writer = ManifestWriter(*parts, readers=store.manifests)
 
@@ -56,10 +56,11 @@ class Committer:
         if self._replayed(request):
             return Committed(replayed=True)
         first, second, made = appended(messages), compacted(messages), list[int]()
-        if not first.empty or (request.position is not None and second.empty):
+        if not first.empty or (second.empty and self._tells_nothing_happened(request)):
             kind = OVERWRITE if first.replaces_rows else APPEND
+            provide, anew = self._provide(first, request)
             try:
-                made.append(self._publish(kind, lambda _: first, request))
+                made.append(self._publish(kind, provide, request, anew=anew))
             except _PublishedElsewhere:
                 return Committed(replayed=True)
         if not second.empty:
@@ -73,6 +74,36 @@ class Committer:
                     f"{e}{done}", files=e.files, snapshot=e.snapshot, published=tuple(made)
                 ) from None
         return Committed(tuple(made), _rows(first), stalls=self._stalls(messages))
+
+    def _tells_nothing_happened(self, request: CommitRequest) -> bool:
+        """Whether a commit of nothing makes a snapshot: it has a position, or the options want one."""
+        options = self._store.options
+        if request.streaming:
+            return request.position is not None or options.commit_always
+        return request.position is not None or options.ignore_empty_commit is False
+
+    def _provide(self, changes: Changes, request: CommitRequest) -> tuple[Provide, bool]:
+        """Gives the changes, and whether to ask anew on each snapshot: files that came from elsewhere may be
+        in the table already. They are refused or, with `commit.discard-duplicate-files`, left out."""
+        discards = self._store.options.commit_discards_duplicates
+        added = {e.file.file_name for e in changes.entries if e.kind == ADD}
+        if not added or changes.replaces_rows or not (discards or request.handed_over):
+            return lambda _: changes, False
+
+        def provide(latest: Snapshot | None) -> Changes:
+            live = self._store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
+            known = sorted(added.intersection(e.file.file_name for e in live))
+            if not known:
+                return changes
+            if not discards:
+                text = f"{', '.join(known[:3])}: in the table already; these messages were committed before"
+                raise CommitConflict(text, files=tuple(known), snapshot=latest.id if latest else 0)
+            fresh = without_duplicates(changes, known)
+            if fresh.empty:
+                raise _PublishedElsewhere("every file of this commit is in the table already")
+            return fresh
+
+        return provide, True
 
     def _stalls(self, messages: Sequence[CommitMessage]) -> tuple[Stall, ...]:
         """Buckets that let their writer wait; said once a commit."""
@@ -153,6 +184,7 @@ class Committer:
                     self._require_unchanged(latest, request.basis, changes)
                 if kind == COMPACT and request.compacted_from is not None:
                     self._require_seen(latest, request.compacted_from, changes)
+                self._require_alone(kind, latest, changes, request.user)
                 snapshot = self._attempt(kind, latest, changes, following)
                 if snapshot is not None and self._store.snapshots.publish(snapshot):
                     if not retaken(self._store, snapshot, latest, following.delta):
@@ -160,10 +192,11 @@ class Committer:
                     self._store.snapshots.delete(snapshot.id)
                 tries += 1
                 following.discard_try(anew=anew)
-                if tries > options.commit_max_retries:
+                millis, limit = self._millis_since(started), options.commit_timeout_ms
+                if tries > options.commit_max_retries or (limit is not None and millis > limit):
                     after = latest.id if latest else 0
-                    text = f"others were first {tries} times, last after snapshot {after}; retry later"
-                    raise CommitConflict(text, snapshot=after)
+                    text = f"others were first {tries} times in {millis} ms, last after snapshot {after}"
+                    raise CommitConflict(f"{text}; retry later", snapshot=after)
                 wait = min(options.commit_max_wait_ms, options.commit_min_wait_ms * 2**tries) / 1000
                 self._store.env.sleep(wait * (0.5 + self._store.env.jitter() / 2))
         except CommitUnknown:
@@ -173,9 +206,23 @@ class Committer:
             raise
         self._writer.written.clear()
         self._store.snapshots.hint_latest(snapshot.id)
-        millis = int((self._store.env.monotonic() - started) * 1000)
-        _log(self._store, snapshot, changes.entries, tries, millis)
+        _log(self._store, snapshot, changes.entries, tries, self._millis_since(started))
         return snapshot.id
+
+    def _millis_since(self, started: float) -> int:
+        return int((self._store.env.monotonic() - started) * 1000)
+
+    def _require_alone(self, kind: str, latest: Snapshot | None, changes: Changes, user: str) -> None:
+        """`commit.strict-mode.last-safe-snapshot`: raise CommitConflict if another user was there since."""
+        if self._safe is None:
+            return
+        newest = latest.id if latest else 0
+        if self._safe >= 0:
+            since = range(self._safe + 1, newest + 1)
+            strict_mode.require_alone(
+                self._store, since, user, changes.partitions, overwrites=kind == OVERWRITE
+            )
+        self._safe = newest
 
     def _require_unchanged(self, latest: Snapshot | None, basis: Basis, changes: Changes) -> None:
         """Raise CommitConflict if the table is not any more what these changes were made from."""

@@ -53,7 +53,8 @@ class Basis:
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
     """Who commits, and what travels with it. `basis`: what must be as it was when the rows were made;
-    `compacted_from`: id of the snapshot that compactions looked at, 0 for the empty table."""
+    `compacted_from`: id of the snapshot that compactions looked at, 0 for the empty table; `handed_over`: the
+    messages were made elsewhere and may come twice."""
 
     user: str
     identifier: int = BATCH_IDENTIFIER
@@ -62,6 +63,7 @@ class CommitRequest:
     watermark: int | None = None
     basis: Basis | None = None
     compacted_from: int | None = None
+    handed_over: bool = False
 
     def __post_init__(self) -> None:
         """Raise InvalidRequest for what a snapshot file cannot hold: nobody could read the table any more."""
