@@ -92,11 +92,11 @@ class RatioStep:
     def text(self) -> str:
         """`117.9 × 1.01 < 241.8 MiB L4 stop`."""
         share, taken = self.percent / 100, self.taken
-        (left, right), unit = quantities.compared(
+        left, right = quantities.compared(
             self.candidate, self.next_size, lambda a, b: (a * share >= b) == taken
         )
         sign, verdict = ("≥", "take") if taken else ("<", "stop")
-        return f"{left} × {self.percent / 100:.2f} {sign} {right} {unit} L{self.next_level} {verdict}"
+        return f"{left} × {self.percent / 100:.2f} {sign} {right} L{self.next_level} {verdict}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +115,11 @@ class OverlapStep:
     @property
     def text(self) -> str:
         """`take data-1.parquet: 12.0 MiB over 2 files of 30.1 MiB at L2 (ratio 2.51)`."""
-        (size, overlap), unit = quantities.terms((self.size, self.overlap))
-        below = "nothing" if not self.files else f"{_files(self.files)} of {overlap} {unit}"
+        below = "nothing" if not self.files else f"{_files(self.files)} of {quantities.size(self.overlap)}"
         ratio = f"{self.overlap / self.size:.2f}" if self.size else "0"
         along = f", with {_files(self.along)} beside it at no more overlap" if self.along else ""
         verdict = "take" if self.taken else "leave"
-        where = f"{size} {unit} over {below} at L{self.level}"
+        where = f"{quantities.size(self.size)} over {below} at L{self.level}"
         return f"{verdict} {self.file}: {where} (ratio {ratio}){along}"
 
 
@@ -293,8 +292,8 @@ def _side(count: int, sign: str, other: str, limit: int) -> str:
     """Bytes beside a limit, with the sign that holds of two opposite ones."""
     holds = _HOLDS[sign]
     fires = holds(count, limit)
-    (left, right), unit = quantities.compared(count, limit, lambda a, b: holds(a, b) == fires)
-    return f"{left} {sign if fires else other} {right} {unit}"
+    left, right = quantities.compared(count, limit, lambda a, b: holds(a, b) == fires)
+    return f"{left} {sign if fires else other} {right}"
 
 
 def _size_amplification(n: dict[str, Any], trial: RuleTrial) -> str:
@@ -302,11 +301,11 @@ def _size_amplification(n: dict[str, Any], trial: RuleTrial) -> str:
         return _few_runs(n)
     limit, newer, oldest = n["limit_percent"], n["newer"], n["oldest"]
     above = outweighs(newer, oldest, limit)
-    (left, right), unit = quantities.compared(newer, oldest, lambda a, b: (a * 100 > limit * b) == above)
+    left, right = quantities.compared(newer, oldest, lambda a, b: (a * 100 > limit * b) == above)
     share = "an empty oldest run"
     if oldest:
         share = f"{quantities.beside(newer * 100 / oldest, lambda s: s > limit)} %"
-    return f"{left} × 100 {'>' if above else '≤'} {limit} × {right} {unit} ({share} of {limit} %)"
+    return f"{left} × 100 {'>' if above else '≤'} {limit} × {right} ({share} of {limit} %)"
 
 
 def _size_ratio(n: dict[str, Any], trial: RuleTrial) -> str:
@@ -316,9 +315,18 @@ def _size_ratio(n: dict[str, Any], trial: RuleTrial) -> str:
 
 
 def _taken(n: dict[str, Any], trial: RuleTrial) -> str:
-    last = trial.steps[-1].text if trial.steps and not trial.steps[-1].taken else "to the last"
-    more = f" and {n['more']} more, as nothing is written to level 0" if n.get("more") else ""
-    return f"{n['taken']} of {_runs(n['runs'])}{more}, {last}"
+    """How far a rule went from run to run, and the comparison that ended it."""
+    taken = f"{n['taken']} of {_runs(n['runs'])}"
+    if trial.steps and not trial.steps[-1].taken:
+        said = f"{'only ' if trial.unit is None else ''}{taken}, {trial.steps[-1].text}"
+    else:
+        said = f"all {_runs(n['runs'])}" if n["runs"] > 1 else "the only run"
+    more = n.get("more")
+    return f"{said}; {more} more {_come(more)} along, as nothing is written to level 0" if more else said
+
+
+def _come(count: int) -> str:
+    return "comes" if count == 1 else "come"
 
 
 def _file_number(n: dict[str, Any], trial: RuleTrial) -> str:
@@ -354,8 +362,8 @@ def _level_score(n: dict[str, Any], trial: RuleTrial) -> str:
     if "trigger" in n:
         return f"{_files(n['files'])} / trigger {n['trigger']} = score {_score(n['score'])}{said}"
     due = n["score"] >= 1
-    (size, target), unit = quantities.compared(n["bytes"], n["target"], lambda a, b: (a >= b) == due)
-    return f"{size} / target {target} {unit} = score {_score(n['score'])}{said}"
+    size, target = quantities.compared(n["bytes"], n["target"], lambda a, b: (a >= b) == due)
+    return f"{size} / target {target} = score {_score(n['score'])}{said}"
 
 
 def _score(score: float) -> str:

@@ -111,6 +111,9 @@ def test_a_file_that_holds_no_picks_is_told_in_one_line(tmp_path, capsys):
         ({"trigger": "5"}, "trigger '5' is no whole number"),
         ({"trigger": None}, "trigger None is no whole number"),
         ({"num_levels": 1}, "num_levels 1 is not within 2..2^63-1"),
+        ({"trigger": 0}, "trigger 0 is not within 1..2^63-1"),
+        ({"size_ratio": 1 << 63}, "size_ratio 9223372036854775808 is not within -2^63..2^63-1"),
+        ({"force_up_level_0": 1}, "force_up_level_0 1 is neither true nor false"),
         (
             {"off_peak_ration": 5, "off_peak_ratio": ...},
             "no field 'off_peak_ration': did you mean 'off_peak_",
@@ -138,6 +141,11 @@ def test_a_damaged_line_is_told_and_the_others_are_replayed(tmp_path, capsys, ch
 
 def test_fields_that_nobody_knows_are_passed_over(tmp_path):
     assert checked(tmp_path, some_case() | {"made_by": "hand"}, "", some_case()) == 0
+
+
+def test_null_means_that_a_field_is_absent(tmp_path):
+    optional = ("off_peak_ratio", "force_up_level_0", "interval_ms", "total_size_threshold")
+    assert checked(tmp_path, some_case() | dict.fromkeys(optional)) == 0
 
 
 def outcome(case: str) -> str:

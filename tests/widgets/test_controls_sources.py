@@ -297,12 +297,17 @@ def test_the_static_picture_draws_the_settings_the_page_has_inputs_for(width):
 @pytest.mark.parametrize(
     ("lines", "said", "left"),
     [
-        (("1 × 1.01 ≥ 2 L0 take",), "2 of 2 runs, to the last", ""),
-        (("1 × 1.01 < 2 L0 stop",), "1 of 2 runs, 1 × 1.01 < 2 L0 stop", ""),
+        (("1 × 1.01 ≥ 2 L0 take",), "all 2 runs", ""),
+        (("1 × 1.01 < 2 L0 stop",), "only 1 of 2 runs, 1 × 1.01 < 2 L0 stop", ""),
         (
             ("9 × 1.01 ≥ 2 L0 take",),
-            "runs 8 > trigger 5: 4 runs at least; 8 of 8 runs, to the last",
+            "runs 8 > trigger 5: 4 runs at least; all 8 runs",
             "runs 8 > trigger 5: 4 runs at least",
+        ),
+        (
+            ("9 × 1.01 < 12 L1 stop",),
+            "2 of 4 runs, 9 × 1.01 < 12 L1 stop; 1 more comes along",
+            "2 of 4 runs; 1 more comes along",
         ),
         ((), "5.2 × 100 > 200 × 1.0 KiB (500 % of 200 %)", "5.2 × 100 > 200 × 1.0 KiB (500 % of 200 %)"),
     ],

@@ -13,7 +13,7 @@ from widgets.controls.model import STATES, Pick, Trial
 
 MOST_LINES = 6  # comparisons of one rule; the others are told as a number
 INDENT = 22
-_COUNTED = re.compile(r"(^|; )\d+ of \d+ runs?$")
+_COUNTED = re.compile(r"(^|; )((only )?\d+ of|all) \d+ runs?$")
 _UNITS = re.compile(r"(\d) (%|[KMGT]?i?B)(?![a-z])")  # a unit stays with its number
 _VERDICTS = ("take", "stop", "leave")
 
@@ -96,7 +96,7 @@ def _beyond(lines: tuple[str, ...], said: str) -> str:
     """What a sum says that its comparisons do not: all but `; 4 of 7 runs, <the last comparison>`."""
     if not lines or len(lines) > MOST_LINES:
         return said
-    said = said.removesuffix(f", {lines[-1]}").removesuffix(", to the last")
+    said = said.replace(f", {lines[-1]}", "", 1)
     return _COUNTED.sub("", said)
 
 

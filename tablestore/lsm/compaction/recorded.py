@@ -24,8 +24,8 @@ from tablestore.lsm.compaction.universal import pick
 from tablestore.lsm.sorted_run import Levels, SortedRun
 
 _NEEDED = ("num_levels", "trigger", "max_size_amp", "size_ratio", "runs", "pick")
-_MAY_BE_NULL = ("interval_ms", "since_last_full_ms", "total_size_threshold", "incremental_size_threshold")
-_OPTIONAL = (*_MAY_BE_NULL, "off_peak_ratio", "force_up_level_0", "id")
+_THRESHOLDS = ("interval_ms", "since_last_full_ms", "total_size_threshold", "incremental_size_threshold")
+_OPTIONAL = (*_THRESHOLDS, "off_peak_ratio", "force_up_level_0", "id")
 _SECTIONS = ("files", "sections", "ties", "id")
 _MOST = (1 << 63) - 1
 
@@ -70,8 +70,8 @@ def difference(case: Mapping[str, Any], where: str = "") -> str | None:
 def recorded_case(case: Mapping[str, Any]) -> tuple[Levels, CompactionOptions, PickContext]:
     """The arguments of `pick` for one recorded pick. Files are named by their number."""
     _require_names(case, _NEEDED, _OPTIONAL)
-    counts = _whole(case, "num_levels", 2), _whole(case, "trigger", 0)
-    optional = {name: _whole(case, name, 0) for name in _MAY_BE_NULL if case.get(name) is not None}
+    counts = _whole(case, "num_levels", 2), _whole(case, "trigger", 1)
+    optional = {name: _whole(case, name, 0) for name in _THRESHOLDS if case.get(name) is not None}
     options = CompactionOptions(
         trigger=counts[1],
         num_levels=counts[0],
@@ -79,11 +79,11 @@ def recorded_case(case: Mapping[str, Any]) -> tuple[Levels, CompactionOptions, P
         size_ratio=_whole(case, "size_ratio", None),
         offpeak_start=0,
         offpeak_end=24,
-        offpeak_ratio=_whole(case, "off_peak_ratio", None) if "off_peak_ratio" in case else 0,
+        offpeak_ratio=_whole(case, "off_peak_ratio", None) if case.get("off_peak_ratio") is not None else 0,
         interval_ms=optional.get("interval_ms"),
         total_threshold=optional.get("total_size_threshold"),
         incremental_threshold=optional.get("incremental_size_threshold"),
-        force_up_level0=case.get("force_up_level_0", False) is True,
+        force_up_level0=_flag(case, "force_up_level_0"),
     )
     since = optional.get("since_last_full_ms")
     return _levels(case, counts[0]), options, PickContext(0, None if since is None else -since)
@@ -114,11 +114,18 @@ def _whole(case: Mapping[str, Any], name: str, least: int | None) -> int:
     return _number(case[name], name, least)
 
 
+def _flag(case: Mapping[str, Any], name: str) -> bool:
+    value = case.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise InvalidRequest(f"{name} {value!r} is neither true nor false")
+    return value is True
+
+
 def _number(value: Any, name: str, least: int | None) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidRequest(f"{name} {value!r} is no whole number")
     if not -_MOST - 1 <= value <= _MOST or (least is not None and value < least):
-        raise InvalidRequest(f"{name} {value} is not within {least or 0}..2^63-1")
+        raise InvalidRequest(f"{name} {value} is not within {'-2^63' if least is None else least}..2^63-1")
     return value
 
 
