@@ -47,13 +47,14 @@ def some_options(chance: random.Random) -> Chosen:
 
 def some_more(chance: random.Random, chosen: Chosen) -> Chosen:
     deduplicates = chosen["merge-engine"] == "deduplicate"
+    may_mark = deduplicates and chosen["changelog-producer"] != "full-compaction"
     maybe: list[tuple[float, Chosen]] = [
         (0.3, {"target-file-size": chance.choice(["10 kb", "60 kb"])}),
         (0.3, {"num-levels": chance.choice([3, 4, 8])}),
         (0.3, {"compaction.size-ratio": chance.choice([0, 50])}),
         (0.4, {"write-buffer-size": "4 kb", "num-sorted-run.stop-trigger": chosen[TRIGGER] + 1}),
         (0.2, {"write-only": True}),
-        (0.3 * deduplicates, {"deletion-vectors.enabled": True}),
+        (0.3 * may_mark, {"deletion-vectors.enabled": True}),
         (0.2 * deduplicates, {"record-level.expire-time": "30 s", "record-level.time-field": "ts"}),
         (0.2 * deduplicates, {"bucket": -1, "dynamic-bucket.target-row-num": 200}),
     ]
@@ -115,6 +116,11 @@ def what_happens(table: Table, chance: random.Random, rows: pa.Table) -> Table:
     elif event < 0.31:
         newest = table.store.snapshots.latest_id() or 0
         table.rollback(snapshot=max(1, newest - 2))
+        table = table.refresh()
+        live = table.store.manifests.live_entries(table.store.snapshots.latest())
+        wanted = table.store.options.bucket
+        if wanted > 0 and {e.total_buckets for e in live} - {wanted}:  # the schema was not rolled back
+            table.rescale(wanted)
     elif event < 0.33:
         name = f"b{table.store.snapshots.latest_id()}"
         table.branches.create(name)
