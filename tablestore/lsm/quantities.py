@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 _MOST_DIGITS = 7
-_MOST_SHOWN = 10_000  # before the point, where a finer unit shows the smaller of two
+_MOST_SHOWN, _LEAST_SHOWN = 10_000, 0.95  # of two numbers in one unit; else each has its own
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -32,12 +32,12 @@ def _unit(count: int) -> int:
 
 
 def _common_unit(left: int, right: int) -> int | None:
-    """The unit of the larger, finer if the smaller would read 0.0; None if neither shows both."""
+    """The unit of the larger, finer if the smaller is below 1 of it; None where no unit shows both."""
     largest, smallest = max(left, right), min(left, right) or max(left, right)
     for unit in range(_unit(largest), -1, -1):
         if largest / (1 << 10 * unit) >= _MOST_SHOWN:
             return None
-        if smallest / (1 << 10 * unit) >= 0.05:
+        if smallest / (1 << 10 * unit) >= _LEAST_SHOWN:
             return unit
     return 0
 
