@@ -1,9 +1,10 @@
 """One data file that is asked for keys: where they are in it, and the rows at such places.
 
 Keys are strictly increasing in a file (I3), so a key is found by binary search among those of the row group
-that can hold it. For few keys only the pages are read whose bounds leave room for them; a row group that was
-asked for more has its key columns read as a whole. Rows are read by the pages in which they lie; where most
-pages of a row group are wanted, it is decoded as a whole and kept. What was read stays in the lookup cache.
+that can hold it; a file of few rows has its keys read at once. For few keys only the pages are read whose
+bounds leave room for them; a row group that was asked for more has its key columns read as a whole. Rows are
+read by the pages in which they lie; where most pages of a row group are wanted, it is decoded as a whole and
+kept. What was read stays in the lookup cache.
 Memory beyond that: one row group. Used by lookups through the levels and by point reads.
 """
 
@@ -15,7 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from tablestore.format import binary_row, evolution
+from tablestore.errors import Corrupt
+from tablestore.format import binary_row, datafile, evolution
 from tablestore.format.evolution import Projection
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.predicates import literal
@@ -28,6 +30,7 @@ from tablestore.lsm.keys import Component
 from tablestore.lsm.lookup_cache import LOCAL, CacheBounds, LookupCache
 from tablestore.lsm.merge_function import joined, take
 
+_FEW_ROWS = 16_384  # a file of fewer is not asked for its row groups and pages
 _FEW = 64  # keys that are searched for one by one, where they cannot all be at once
 _MOST_SINGLE = 8  # keys of a row group that are sought page by page, in all
 _NONE = np.zeros(0, dtype=np.int64)
@@ -184,15 +187,18 @@ class KeyedFile:
         self._through: dict[tuple[str, ...], Projection] = {}
         # a name says it all in a store; the rest is for those who make one anew
         self._name = path, file.file_size, file.row_count, file.min_sequence, file.max_sequence, schema.id
+        self._small = (*self._name, "keys") if file.row_count < _FEW_ROWS else None
 
     @property
     def known(self) -> bool:
         """Whether something of the file is kept, as it was asked before."""
-        return self._cache.get((*self._name, "layout")) is not None
+        return self._cache.get(self._small or (*self._name, "layout")) is not None
 
     def find(self, wanted: Sequence[Component]) -> tuple[np.ndarray, np.ndarray]:
         """(places in `wanted`, positions in the file) of the keys that are there; `wanted` is strictly
         increasing."""
+        if self._small is not None:
+            return self._load(self._small, self._all_keys, lambda keys: keys.nbytes).find(wanted)
         opened = self._opened()
         asked: list[np.ndarray] = []
         positions: list[np.ndarray] = []
@@ -321,6 +327,18 @@ class KeyedFile:
             return SortedKeys.of(key_columns.of_columns(seen, self._schema.key_fields))
 
         return self._load((*self._name, group), read, lambda keys: keys.nbytes)
+
+    def _all_keys(self) -> SortedKeys:
+        through = self._projection(tuple(f.name for f in self._schema.key_fields))
+        size = self.file.file_size
+        batches = datafile.read(
+            self._io, self.path, self._own, through.file_columns, file_size=size, system=False
+        )
+        seen = [evolution.evolve(b, through) for b in batches]
+        count = sum(b.num_rows for b in seen)
+        if count != self.file.row_count:
+            raise Corrupt(self.path, f"holds {count:,} rows, its manifest says {self.file.row_count:,}")
+        return SortedKeys.of(key_columns.of_columns(seen, self._schema.key_fields))
 
     def _load(self, name: tuple, make: Callable, weigh: Callable) -> object:  # type: ignore[type-arg]
         return self._cache.load(name, make, weigh=weigh, bounds=self._bounds)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tablestore.format.parquet import thrift_compact as thrift
-from tablestore.format.parquet.pages import Layout, _indexed, _walked
+from tablestore.format.parquet.pages import Layout, _any_header, _indexed, _usual_header, _walked
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ROWS = 5_000
@@ -95,7 +95,7 @@ def test_the_offset_index_tells_what_the_page_headers_tell(tmp_path: Path) -> No
         with pa.OSFile(path) as source:
             layout = Layout(source)
             for name in FLAT:
-                chunk = layout._chunk(source, 0, name)
+                chunk = layout._footer(source).groups[0][name]
                 by_index, by_header = _indexed(source, chunk), _walked(source, chunk)
                 assert by_index is not None
                 assert by_index.dictionary == by_header.dictionary
@@ -172,3 +172,34 @@ def test_structs_are_written_back_as_they_were(tmp_path: Path) -> None:
     (length,) = struct.unpack("<I", data[-8:-4])
     with pa.OSFile(str(path)) as source:
         assert thrift.footer_bytes(thrift.parquet_footer(source)) == data[-8 - length :]
+
+
+def test_usual_headers_are_read_as_any_others(tmp_path: Path, seeds: tuple[int, ...]) -> None:
+    rng = random.Random(seeds[0])
+    texts = [None, "", "é" * 30, "z" * 63, "z" * 64, "z" * 65, "y" * 200, "y" * 20_000]
+    columns = {
+        "text": [rng.choice(texts) for _ in range(ROWS)],
+        "full": [rng.choice(texts[1:4]) for _ in range(ROWS)],
+        "k": range(ROWS),
+        "few": [n % 3 if n % 2 else None for n in range(ROWS)],
+        "f": pa.array([rng.choice([0.0, -0.0, 1.5]) for _ in range(ROWS)], pa.float32()),
+    }
+    usual = 0
+    for number, form in enumerate(FORMS.values()):
+        form = {k: v for k, v in form.items() if k not in ("column_encoding", "use_dictionary")}
+        path = str(tmp_path / f"{number}.parquet")
+        pq.write_table(pa.table(columns), path, use_dictionary=rng.choice([True, ["few"]]), **form)
+        with pa.OSFile(path) as source:
+            layout = Layout(source)
+            for name in columns:
+                for at in layout._of(source, 0, name).offsets[:-1].tolist():
+                    data = source.read_at(1 << 16, at)
+                    found = _usual_header(data)
+                    usual += found is not None
+                    assert found in (None, _any_header(data)), (name, at)
+                    try:
+                        short = _usual_header(data[: rng.randrange(80)])
+                    except IndexError:  # who asks reads more
+                        continue
+                    assert short in (None, found), (name, at)
+    assert usual > 100

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tablestore.format.parquet import thrift_compact as thrift
-from tablestore.format.parquet.thrift_compact import INT32, INT64, LIST, STRUCT, Struct
+from tablestore.format.parquet.thrift_compact import INT32, LIST, STRUCT, Struct
 
 _DATA, _INDEX, _DICTIONARY, _DATA_V2 = 0, 1, 2, 3
 _INT96, _REPEATED = 3, 2
@@ -52,17 +52,17 @@ class _Chunk:
     meta: bytes
     begin: int
     end: int
-    rows: int
+    rows: int  # values, which are the group's rows in plain columns
     index: tuple[int, int] | None  # offset and bytes of the offset index
 
 
 @dataclass(frozen=True, slots=True)
 class _Footer:
-    """A footer as Thrift, and of its plain columns the schema elements and the places of their chunks."""
+    """What Arrow's footer does not tell: the schema elements of plain columns, their chunks by row group."""
 
-    tree: Struct
+    version: int
     elements: dict[str, bytes]
-    leaves: dict[str, int]
+    groups: tuple[dict[str, _Chunk], ...]
 
 
 class Layout:
@@ -75,6 +75,7 @@ class Layout:
         self._known: _Footer | None = None
         self._pages: dict[tuple[int, str], _Pages] = {}
         self._cuts: dict[tuple[int, tuple[str, ...]], np.ndarray] = {}
+        self._frames: dict[tuple[str, ...], tuple[bytes, bytes]] = {}
         self._pages_lock = threading.Lock()
         self.encoded: dict[tuple[int, tuple[str, ...]], list[str]] = {}  # text that stays so, for readers
 
@@ -101,7 +102,10 @@ class Layout:
     def _footer(self, source: pa.NativeFile) -> _Footer:
         if self._known is None:
             tree = thrift.parquet_footer(source)
-            self._known = _Footer(tree, *_plain_columns(thrift.field(tree, 2)[1]))
+            elements, leaves = _plain_columns(thrift.field(tree, 2)[1])
+            groups = (thrift.field(group, 1)[1] for group in thrift.field(tree, 4)[1])
+            chunks = ({n: _chunk(columns[at]) for n, at in leaves.items()} for columns in groups)
+            self._known = _Footer(thrift.value(tree, 1) or 1, elements, tuple(chunks))
         return self._known
 
     def page_bounds(
@@ -140,6 +144,7 @@ class Layout:
         """
         begins, ends = stretches
         rows = int((ends - begins).sum())
+        counts = b"\x16" + thrift.long_bytes(rows)
         out = bytearray(thrift.MAGIC)
         chunks, spans = [], dict[int, tuple[np.ndarray, np.ndarray]]()
         for name in names:
@@ -148,41 +153,35 @@ class Layout:
             if places is None:
                 places = np.searchsorted(pages.firsts, begins), np.searchsorted(pages.firsts, ends)
                 spans[id(pages.firsts)] = places
-            chunks.append(_copied(source, out, pages, *places, rows))
-        root = [(4, thrift.BINARY, b"schema"), (5, INT32, len(names))]
-        known = self._footer(source)
-        elements = [root, *(known.elements[name] for name in names)]
-        groups: Struct = [(1, LIST, (STRUCT, chunks)), (2, INT64, len(out)), (3, INT64, rows)]
-        footer: Struct = [
-            (1, INT32, thrift.value(known.tree, 1) or 1),
-            (2, LIST, (STRUCT, elements)),
-            (3, INT64, rows),
-            (4, LIST, (STRUCT, [groups])),
-            *(f for f in known.tree if f[0] == 6),  # who wrote it: decoders know the faults of some
-        ]
-        out += thrift.footer_bytes(footer)
+            chunks.append(_copied(source, out, pages, *places, counts))
+        head, tail = self._frame(source, tuple(names))
+        size = b"\x16" + thrift.long_bytes(len(out))
+        one = b"\x19" + thrift.list_head(STRUCT, len(chunks)) + b"".join(chunks) + size + counts + b"\0"
+        out += thrift.ended(head + counts + b"\x19\x1c" + one + tail)  # a list of one row group
         found = pq.ParquetFile(pa.BufferReader(pa.py_buffer(out)), read_dictionary=list(dictionary))
         asked = rows if last is None else rows - int(ends[-1] - begins[-1]) + last
         return next(found.iter_batches(asked, use_threads=False))
 
-    def _chunk(self, source: pa.NativeFile, group: int, name: str) -> _Chunk:
-        known = self._footer(source)
-        chunk = thrift.field(thrift.field(known.tree, 4)[1][group], 1)[1][known.leaves[name]]
-        meta = thrift.field(chunk, 3)
-        data, dictionary = thrift.field(meta, _DATA_OFFSET), thrift.value(meta, _DICTIONARY_OFFSET)
-        begin = min(data, dictionary) if dictionary else data
-        size, rows = thrift.field(meta, _BYTES), self.group_rows(group)
-        if thrift.field(meta, _VALUES) != rows:
-            raise ValueError(f"column {name!r} has {thrift.field(meta, _VALUES)} values in {rows} rows")
-        index = thrift.value(chunk, 4), thrift.value(chunk, 5)
-        kept = thrift.struct_bytes([f for f in meta if f[0] in _KEPT])[:-1]
-        return _Chunk(kept, begin, begin + size, rows, index if None not in index else None)
+    def _frame(self, source: pa.NativeFile, names: tuple[str, ...]) -> tuple[bytes, bytes]:
+        """A footer's bytes for these columns, before and after its row groups."""
+        found = self._frames.get(names)
+        if found is None:
+            known = self._footer(source)
+            root = [(4, thrift.BINARY, b"schema"), (5, INT32, len(names))]
+            elements = [root, *(known.elements[name] for name in names)]
+            head: Struct = [(1, INT32, known.version), (2, LIST, (STRUCT, elements))]
+            by = self.footer.created_by.encode()  # decoders know the faults of some writers
+            tail = b"\x28" + thrift.varint_bytes(len(by)) + by + b"\0"
+            found = self._frames[names] = thrift.struct_bytes(head)[:-1], tail
+        return found
 
     def _of(self, source: pa.NativeFile, group: int, name: str) -> _Pages:
         with self._pages_lock:
             found = self._pages.get((group, name))
         if found is None:
-            chunk = self._chunk(source, group, name)
+            chunk, rows = self._footer(source).groups[group][name], self.group_rows(group)
+            if chunk.rows != rows:
+                raise ValueError(f"column {name!r} has {chunk.rows} values in {rows} rows")
             found = _indexed(source, chunk) or _walked(source, chunk)
             with self._pages_lock:
                 same = (p.firsts for (g, _), p in self._pages.items() if g == group)
@@ -191,11 +190,25 @@ class Layout:
         return found
 
 
+def _chunk(chunk: Struct) -> _Chunk:
+    meta = thrift.field(chunk, 3)
+    data, dictionary = thrift.field(meta, _DATA_OFFSET), thrift.value(meta, _DICTIONARY_OFFSET)
+    begin = min(data, dictionary) if dictionary else data
+    index = thrift.value(chunk, 4), thrift.value(chunk, 5)
+    return _Chunk(
+        thrift.struct_bytes([f for f in meta if f[0] in _KEPT])[:-1],
+        begin,
+        begin + thrift.field(meta, _BYTES),
+        thrift.field(meta, _VALUES),
+        index if None not in index else None,
+    )
+
+
 def _copied(
-    source: pa.NativeFile, out: bytearray, pages: _Pages, first: np.ndarray, after: np.ndarray, rows: int
+    source: pa.NativeFile, out: bytearray, pages: _Pages, first: np.ndarray, after: np.ndarray, rows: bytes
 ) -> bytes:
     """Append stretches of pages (numbers of their first page, and of the one after the last) to `out`; the
-    column chunk of so many rows that they are there, as bytes.
+    column chunk that they are there, as bytes. `rows`: 0x16 and how many they hold.
 
     0x26 start of the chunk   0x1c its metadata: type, encodings, path, codec as they were
     0x16 values   0x16 bytes decoded (nobody asks)   0x16 bytes   0x26 first data page
@@ -207,10 +220,10 @@ def _copied(
     data = len(out)
     for low, high in zip(pages.offsets[first].tolist(), pages.offsets[after].tolist(), strict=True):
         out += source.read_at(high - low, low)
-    size, begin = thrift.long_bytes(len(out) - start), b"\x26" + thrift.long_bytes(start)
+    size, begin = b"\x16" + thrift.long_bytes(len(out) - start), b"\x26" + thrift.long_bytes(start)
     end = begin if pages.dictionary is not None else b""
-    counts = b"".join((b"\x16", thrift.long_bytes(rows), b"\x16", size, b"\x16", size, b"\x26"))
-    return b"".join((begin, b"\x1c", pages.meta, counts, thrift.long_bytes(data), end, b"\0\0"))
+    place = b"\x26" + thrift.long_bytes(data)
+    return b"".join((begin, b"\x1c", pages.meta, rows, size, size, place, end, b"\0\0"))
 
 
 def _plain_columns(elements: Sequence[Struct]) -> tuple[dict[str, bytes], dict[str, int]]:
@@ -334,25 +347,39 @@ def _header(source: pa.NativeFile, at: int, end: int) -> _Header:
             length *= 16
 
 
-# Data page headers as Arrow writes them for numbers without nulls, most of all, in a third of the time: type,
-# bytes before and after compression, values, encodings; greatest and least value, both once more, flags.
+# Data page headers as Arrow writes them, most of all, in a fifth of the time: type, bytes before and after
+# compression, values, encodings; then of numbers without nulls greatest and least value, both once more,
+# flags; of text how many nulls, greatest and least value, flags.
 _LONG = rb"([\x80-\xff]*[\x00-\x7f])"
 _PAIR = rb"(?:\x18\x08.{8}\x18\x08.{8}\x16\x00\x28\x08(.{8})\x18\x08(.{8})|"
 _PAIR += rb"\x18\x04.{4}\x18\x04.{4}\x16\x00\x28\x04(.{4})\x18\x04(.{4}))"
 _USUAL = re.compile(
-    rb"\x15\x00\x15" + _LONG + rb"\x15" + _LONG + rb"\x2c\x15" + _LONG + rb"(?:\x15[\x00-\x7f]){3}"
-    rb"\x1c" + _PAIR + rb"[\x11\x12]{2}\x00\x00\x00",
+    rb"\x15\x00\x15[\x80-\xff]*[\x00-\x7f]\x15" + _LONG + rb"\x2c\x15" + _LONG + rb"(?:\x15[\x00-\x7f]){3}"
+    rb"\x1c(?:" + _PAIR + rb"[\x11\x12]{2}\x00\x00\x00|\x36[\x80-\xff]*[\x00-\x7f]\x28)",
     re.DOTALL,
 )
+_END = re.compile(rb"[\x11\x12]{2}\x00\x00\x00")
 
 
 def _header_of(data: bytes) -> _Header:
+    return _usual_header(data) or _any_header(data)
+
+
+def _usual_header(data: bytes) -> _Header | None:
     usual = _USUAL.match(data)
-    if usual is not None:
-        _, size, values, *long, most, least = usual.groups()
-        bounds = (long[1], long[0]) if most is None else (least, most)
-        length, count = (thrift.read_varint(number, 0)[0] >> 1 for number in (size, values))
-        return _Header(usual.end(), _DATA, length, count, bounds)
+    if usual is None:
+        return None
+    size, values, *long, most, least = usual.groups()
+    length, count = thrift.read_varint(size, 0)[0] >> 1, thrift.read_varint(values, 0)[0] >> 1
+    if most is None:
+        most, least = long
+    if most is not None:
+        return _Header(usual.end(), _DATA, length, count, (least, most))
+    end, bounds = _text_bounds(data, usual.end())
+    return _Header(end, _DATA, length, count, bounds) if end else None
+
+
+def _any_header(data: bytes) -> _Header:
     header, length = thrift.read_struct(data)
     kind, size = thrift.field(header, 1), thrift.field(header, 3)
     if kind not in (_DATA, _DATA_V2):
@@ -360,5 +387,21 @@ def _header_of(data: bytes) -> _Header:
     page = thrift.field(header, 5 if kind == _DATA else 8)
     known = thrift.value(page, 5 if kind == _DATA else 8) or []
     least, most = thrift.value(known, 6), thrift.value(known, 5)
-    told = least is not None and most is not None and max(len(least), len(most)) <= _MOST_BOUND_BYTES
-    return _Header(length, kind, size, thrift.field(page, 1), (least, most) if told else None)
+    told = (least, most) if least is not None and most is not None else None
+    return _Header(length, kind, size, thrift.field(page, 1), _held(told))
+
+
+def _text_bounds(data: bytes, at: int) -> tuple[int, Bounds | None]:
+    """(end of a page header, bounds of its text) from the length of the greatest on; 0 for another form."""
+    length, at = thrift.read_varint(data, at)
+    most, at = data[at : at + length], at + length
+    if data[at] != 0x18:
+        return 0, None
+    length, at = thrift.read_varint(data, at + 1)
+    least, at = data[at : at + length], at + length
+    end = _END.match(data, at)
+    return (0, None) if end is None else (end.end(), _held((least, most)))
+
+
+def _held(bounds: Bounds | None) -> Bounds | None:
+    return bounds if bounds is not None and max(map(len, bounds)) <= _MOST_BOUND_BYTES else None

@@ -30,7 +30,11 @@ def parquet_footer(source: pa.NativeFile) -> Struct:
 
 def footer_bytes(tree: Struct) -> bytes:
     """The end of a Parquet file with this footer."""
-    footer = struct_bytes(tree)
+    return ended(struct_bytes(tree))
+
+
+def ended(footer: bytes) -> bytes:
+    """The end of a Parquet file with this footer, which is bytes already."""
     return footer + struct.pack("<I", len(footer)) + MAGIC
 
 
@@ -154,20 +158,27 @@ def _value_bytes(kind: int, value: Any) -> bytes:
     if kind in (3, 7):
         return bytes(value)
     if kind == BINARY:
-        return _varint_bytes(len(value)) + value
+        return varint_bytes(len(value)) + value
     if kind == STRUCT:
         return value if isinstance(value, bytes) else struct_bytes(value)
     inner, items = value
-    head = (
-        bytes([len(items) << 4 | inner])
-        if len(items) < 15
-        else bytes([0xF0 | inner]) + _varint_bytes(len(items))
-    )
     plain = inner in (BOOL_TRUE, BOOL_FALSE)
-    return head + b"".join(item if plain else _value_bytes(inner, item) for item in items)
+    return list_head(inner, len(items)) + b"".join(i if plain else _value_bytes(inner, i) for i in items)
 
 
-def _varint_bytes(value: int) -> bytes:
+def list_head(kind: int, count: int) -> bytes:
+    """What comes before so many items of a list."""
+    return bytes((count << 4 | kind,)) if count < 15 else bytes((0xF0 | kind,)) + varint_bytes(count)
+
+
+def varint_bytes(value: int) -> bytes:
+    """A number that is not negative, as it is."""
+    if value < 0x80:
+        return bytes((value,))
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    if value < 0x200000:
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -178,4 +189,4 @@ def _varint_bytes(value: int) -> bytes:
 
 def long_bytes(value: int) -> bytes:
     """A number of 16, 32 or 64 bits."""
-    return _varint_bytes(value << 1 if value >= 0 else (-value << 1) - 1)
+    return varint_bytes(value << 1 if value >= 0 else (-value << 1) - 1)
