@@ -194,7 +194,7 @@ class Table:
         return Table(time_travel.at(self.store, found), self.name, at=found)
 
     def get(self, key: Mapping[str, Any], columns: Sequence[str] | None = None) -> dict[str, Any] | None:
-        """The row of one primary key, None if there is none."""
+        """The row of one primary key, None if there is none. 0.0 and −0.0 are two keys, as in a write."""
         keys = self.primary_key
         if not keys:
             raise InvalidRequest(f"{self.name} has no primary key; scan it with a filter")
@@ -206,7 +206,7 @@ class Table:
         wanted = all_of(*(col(k) == v for k, v in key.items()))
         scan = replace(self._present(wanted), columns=column_names(columns))
         named = lookup.one_key(scan, wanted)
-        found = lookup.by_value(scan, key) if named is None else self._lookups.rows(scan, named, scan.names)
+        found = iter(()) if named is None else self._lookups.rows(scan, named, scan.names)
         rows = pa.Table.from_batches(found, scan.schema).to_pylist()
         return rows[0] if rows else None
 

@@ -3,7 +3,7 @@
 Columns match by name, also the fields of a ROW. Extra ones are refused with the nearest name, missing ones
 get their default or NULL, types are cast where no value can be lost. Key and NOT NULL columns must hold no
 NULL, map keys neither, counts of a MULTISET are at least 1, text and bytes must fit CHAR(n) and BINARY(n)
-(never filled, never cut). Whole columns at a time; memory is that of one batch.
+(never filled, never cut). Every NaN of a key becomes the same one. Whole columns at a time; memory is that of one batch.
 """
 
 from __future__ import annotations
@@ -117,9 +117,18 @@ def conform(batch: pa.RecordBatch, schema: TableSchema) -> pa.RecordBatch:
         else _absent(f, batch.num_rows, f"column {f.name!r}")
         for f in schema.fields
     ]
-    for array, f in zip(arrays, schema.fields, strict=True):
-        _require_present(array, f.type, f"column {f.name!r}")
+    for i, f in enumerate(schema.fields):
+        _require_present(arrays[i], f.type, f"column {f.name!r}")
+        if f.name in schema.primary_keys:
+            arrays[i] = one_nan(arrays[i])
     return pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)
+
+
+def one_nan(key: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """A key column whose NaN all have the same bits, since a key's bucket goes by them (0/0 gives others)."""
+    if not pa.types.is_floating(key.type):
+        return key
+    return pc.if_else(pc.is_nan(key), pa.scalar(float("nan"), key.type), key)
 
 
 def _require_names(given: Sequence[str], known: Sequence[str], what: str) -> None:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -243,13 +244,40 @@ def test_after_a_rescale_every_bucket_is_asked(tmp_path: Path) -> None:
     agree(table.at(snapshot=1), [(k,) for k in range(60)])
 
 
-def test_keys_of_floats_are_compared_as_values(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [ts.FLOAT, ts.DOUBLE])
+def test_a_zero_of_the_other_sign_is_another_key(tmp_path: Path, kind: Any) -> None:
     table = ts.connect(str(tmp_path)).create_table(
-        "d.t", schema={"k": ts.DOUBLE.not_null(), "v": ts.INT}, primary_key=["k"], options={"bucket": 2}
+        "d.t", schema={"k": kind.not_null(), "v": ts.INT}, primary_key=["k"], options={"bucket": 2}
     )
-    table.write(pa.table({"k": [0.5, -0.0, 2.0], "v": pa.array([1, 2, 3], pa.int32())}))
-    assert table.get({"k": 0.0}) == {"k": -0.0, "v": 2}
-    assert table.get_many({"k": [2.0, 7.0]}).to_pylist() == [{"k": 2.0, "v": 3}]
+    table.write([{"k": k, "v": v} for v, k in enumerate([0.5, -0.0, 2.0, float("inf")])])
+    assert table.get({"k": 0.0}) is None
+    assert table.get({"k": -0.0}, ["v"]) == {"v": 1}
+    assert table.get_many({"k": [2.0, 7.0, 0.0]}).column("v").to_pylist() == [2]
+    assert table.get({"k": 10**400}) is None
+    assert table.scan(where=ts.col("k") <= 10**400).to_arrow().num_rows == 3
+    assert table.scan(where=ts.col("k") > -(10**400)).to_arrow().num_rows == 4
+    assert table.scan(where=ts.col("k") == float("inf")).to_arrow().num_rows == 1
+    table.delete({"k": [0.0, 0.5]})
+    table.write([{"k": 0.0, "v": 4}])
+    table.refresh().compact(full=True)
+    found = table.refresh().scan().to_arrow().column("v").to_pylist()
+    assert sorted(found) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_every_nan_is_one_key_whatever_its_bits(tmp_path: Path, kind: pa.DataType) -> None:
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"k": kind, "v": ts.INT}, primary_key=["k"], options={"bucket": 7}
+    )
+    bits = np.array([0x7FC00001, 0xFFC00000, 0x7FC00000], np.uint32).view(np.float32)
+    if kind == pa.float64():
+        bits = np.array([0x7FF8 << 48 | 1, 0xFFF8 << 48, 0x7FF8 << 48], np.uint64).view(np.float64)
+    for v in range(3):
+        table.write(pa.table({"k": pa.array(bits[v : v + 1], kind), "v": pa.array([v], pa.int32())}))
+    assert table.refresh().scan().to_arrow().column("v").to_pylist() == [2]
+    assert table.refresh().get_many(pa.table({"k": pa.array(bits, kind)})).column("v").to_pylist() == [2]
+    assert table.refresh().get({"k": bits[1]}, ["v"]) == {"v": 2}
+    assert table.refresh().check() == []
 
 
 def test_of_the_two_zeros_the_one_asked_for_is_found(tmp_path: Path) -> None:

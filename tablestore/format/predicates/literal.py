@@ -2,7 +2,7 @@
 
 A literal between two values of the type (10.5 for an INT, noon for a DATE) is given as the value below it and
 `exact` False; one beyond the type's range has no value. So comparisons stay exact. FLOAT takes the nearest
-float.
+float, and its greatest one below a number beyond it.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def raw(value: Any, t: DataType) -> Found:
     if t.is_binary:
         return Found(_expect(value, bytes, "bytes"))
     if root in ("FLOAT", "DOUBLE"):
-        return Found(_float(value, single=root == "FLOAT"))
+        return _float(value, single=root == "FLOAT")
     if root == "DECIMAL":
         number = _number(value, texts=True) * 10**t.scale
         return _on_grid(number, 10**t.precision - 1, -(10**t.precision) + 1)
@@ -100,7 +100,7 @@ def raw(value: Any, t: DataType) -> Found:
             _nanos(value, zoned=root == "TIMESTAMP_LTZ") * _PER_SECOND[time_unit(t.precision)], 10**9
         )
     elif root in _BITS:
-        exact = _number(value)
+        exact = value if type(value) is int else _number(value)
     else:
         raise ValueError(f"columns of type {root} cannot be compared")
     limit = 1 << (_BITS[root] - 1)
@@ -138,15 +138,18 @@ def _number(value: Any, *, texts: bool = False) -> Fraction | float:
     return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
 
 
-def _float(value: Any, *, single: bool) -> float:
+def _float(value: Any, *, single: bool) -> Found:
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         raise ValueError(f"it cannot be compared with {text(value, None)}; give a number")
+    kind = np.float32 if single else np.float64
     try:
-        number = float(value)
+        with np.errstate(over="ignore"):
+            number = float(kind(value))
     except OverflowError:
-        number = math.copysign(math.inf, value)
-    with np.errstate(over="ignore"):
-        return float(np.float32(number)) if single else number
+        number = math.inf if value > 0 else -math.inf
+    if math.isinf(number) and value not in (math.inf, -math.inf):  # beyond the type's range
+        return Found(float(np.finfo(kind).max) if number > 0 else number, exact=False)
+    return Found(math.nan if math.isnan(number) else number)
 
 
 def _nanos(value: Any, *, zoned: bool = False) -> int:
