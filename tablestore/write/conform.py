@@ -3,7 +3,8 @@
 Columns match by name, also the fields of a ROW. Extra ones are refused with the nearest name, missing ones
 get their default or NULL, types are cast where no value can be lost. Key and NOT NULL columns must hold no
 NULL, map keys neither, counts of a MULTISET are at least 1, text and bytes must fit CHAR(n) and BINARY(n)
-(never filled, never cut). Every NaN of a key becomes the same one. Whole columns at a time; memory is that of one batch.
+(never filled, never cut). Every NaN of a key becomes the same one. Whole columns at a time; memory is that
+of one batch.
 """
 
 from __future__ import annotations
