@@ -162,9 +162,9 @@ def test_of_two_processes_that_make_a_table_one_does(metastore: str, tmp_path: P
     both = [spawn.Process(target=_create, args=(options, start, answers)) for _ in range(2)]
     for p in both:
         p.start()
-    assert sorted(answers.get(timeout=60) for _ in both) == ["made", "refused"]
+    assert sorted(answers.get(timeout=240) for _ in both) == ["made", "refused"]
     for p in both:
-        p.join(20)
+        p.join()
     write(ts.connect(**options).table("shop.orders"), (1, "a"))
     assert ts.connect(**options).table("shop.orders").check() == []
 

@@ -21,6 +21,7 @@ from tests.servers.s3 import S3Server
 
 COLUMNS = {"k": ts.BIGINT, "v": ts.STRING}
 QUIET = {"write-only": "true", "snapshot.num-retained.min": "1000"}
+QUIET |= {"commit.max-retries": "1000", "commit.max-retry-wait": "50 ms"}  # the slower one may lose often
 
 
 def start(options: dict[str, Any], first: int, count: int) -> subprocess.Popen[str]:
@@ -117,7 +118,7 @@ def killed_while_it_holds(options: dict[str, Any]) -> None:
 
 def test_a_lock_of_a_dead_process_ends_with_its_time(sql_uri: str, tmp_path: Path) -> None:
     options = {"metastore": "jdbc", "uri": sql_uri, "warehouse": tmp_path / "lake", "lock_enabled": True}
-    options |= {"catalog_key": "dead", "lock_acquire_timeout": "3 s", "lock_check_max_sleep": "200 ms"}
+    options |= {"catalog_key": "dead", "lock_acquire_timeout": "60 s", "lock_check_max_sleep": "200 ms"}
     table = make(options)
     killed_while_it_holds({**options, "lock_acquire_timeout": "2 s"})
     table.write([{"k": 1, "v": "x"}])
@@ -126,7 +127,7 @@ def test_a_lock_of_a_dead_process_ends_with_its_time(sql_uri: str, tmp_path: Pat
 
 def test_a_lock_in_hive_of_a_dead_process_ends_with_its_time(hive: str, tmp_path: Path) -> None:
     options = {"metastore": "hive", "uri": hive, "warehouse": tmp_path / "lake", "lock_enabled": True}
-    options["lock_acquire_timeout"] = f"{5 * LOCK_SECONDS} s"
+    options["lock_acquire_timeout"] = f"{10 * LOCK_SECONDS} s"
     table = make(options)
     killed_while_it_holds(options)
     table.write([{"k": 1, "v": "x"}])

@@ -59,8 +59,8 @@ def test_a_job_compacts_while_a_writer_goes_on(tmp_path: Path, kind: str, seeds:
         assert job.stdout is not None
         assert job.stdout.readline() == "ready\n"
         for _ in range(TURNS):
-            for write in range(4):
-                if write == 2:  # two runs a bucket wait: the job begins while this goes on
+            for write in range(5):
+                if write == 3:  # more runs wait than the trigger says: the job begins while this goes on
                     print(file=job.stdin, flush=True)
                 keys = np.unique(rng.integers(0, 1200, 150))
                 values = rng.integers(0, 1 << 40, len(keys))

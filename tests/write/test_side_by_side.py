@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 
 import numpy as np
@@ -144,12 +144,11 @@ class Interrupting(LocalFileIO):
 
     def __init__(self, at: int) -> None:
         super().__init__()
-        self._left = at
+        self._at, self._opened = at, count(1)
 
     def open_output(self, path: str) -> pa.NativeFile:
         file = super().open_output(path)
-        self._left -= 1
-        if self._left == 0:
+        if next(self._opened) == self._at:  # told apart, however many threads open one now
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         return file
 
