@@ -14,6 +14,7 @@ import pytest
 import tablestore as ts
 from tablestore import col
 from tablestore.errors import NotFound, Unsupported
+from tests.faults import SimEnv
 
 
 @pytest.fixture
@@ -208,8 +209,8 @@ def test_scans_are_lazy_and_composable(orders: ts.Table) -> None:
 
 
 def test_the_past_can_be_read_by_id_and_time(orders: ts.Table) -> None:
-    orders.delete(col("id") == 0)
     then = orders.store.snapshots.get(1).time_millis
+    ts.open(orders.location, env=SimEnv(now_ms=then + 1000)).delete(col("id") == 0)
     assert ids(orders.at(snapshot=1)) == [0, 1, 2, 3, 4, 5]
     assert ids(orders.at(timestamp=then)) == [0, 1, 2, 3, 4, 5]
     with pytest.raises(NotFound):

@@ -187,9 +187,11 @@ def test_a_compaction_must_not_bring_rows_back_that_were_deleted_meanwhile(
 
 def test_a_delete_that_fails_leaves_no_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     t = make(tmp_path, **VECTORS, **{"deletion-vector.index-file.target-size": "20 b"})
-    for i in range(3):
+    for i in range(2):
         t.write(rows(*range(10 * i, 10 * i + 10)))
-    last = max(Path(t.location).rglob("*.parquet"), key=lambda p: p.stat().st_mtime_ns)
+    before = on_disk(t)
+    t.write(rows(*range(20, 30)))
+    (last,) = (p for p in Path(t.location).rglob("*.parquet") if p.name not in before)
     last.write_bytes(b"damaged")
     with pytest.raises(ts.errors.TablestoreError):
         t.delete(col("k") >= 0)

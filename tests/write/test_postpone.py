@@ -12,6 +12,7 @@ import pytest
 import tablestore as ts
 from tablestore.errors import InvalidOption, InvalidRequest, Unsupported
 from tablestore.table import postpone
+from tests.faults import SimEnv
 
 
 def make(root: Path, schema: dict[str, object] | None = None, **options: object) -> ts.Table:
@@ -158,7 +159,8 @@ def test_waiting_files_are_in_order_whatever_order_the_manifests_name_them_in(tm
 
 
 def test_waiting_rows_keep_their_order_when_manifests_are_merged(tmp_path: Path) -> None:
-    t = ts.connect(str(tmp_path)).create_table(
+    env = SimEnv()
+    t = ts.connect(str(tmp_path), env=env).create_table(
         "d.t",
         schema={"p": ts.STRING, "k": ts.INT, "v": ts.INT},
         primary_key=["p", "k"],
@@ -170,6 +172,7 @@ def test_waiting_rows_keep_their_order_when_manifests_are_merged(tmp_path: Path)
         },
     )
     t.write([{"p": "b", "k": 1, "v": 1}])
+    env.sleep(1)
     t.write([{"p": "b", "k": 1, "v": 2}, *({"p": f"p{n}", "k": 1, "v": 1} for n in range(60))])
     for n in range(2):
         t.write([{"p": "a", "k": 1, "v": n}])
