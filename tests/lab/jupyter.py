@@ -14,7 +14,6 @@ import json
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -26,6 +25,7 @@ import nbformat
 
 from notebooks.cli.lab import QUIET
 from notebooks.cli.places import ROOT
+from tests.servers.process import free_port
 
 if TYPE_CHECKING:
     from playwright import sync_api as playwright
@@ -96,9 +96,7 @@ class Server:
     def __init__(self, folder: Path) -> None:
         self.root = folder / "notebooks"
         self.token = secrets.token_hex(16)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        self.port = free_port()
         self.log = folder / "server.log"
         self._process = self._start(folder)
         self._wait()

@@ -26,14 +26,13 @@ def class_path() -> str:
     for tool in ("java", "javac", "mvn"):
         if shutil.which(tool) is None:
             raise Missing(f"no {tool} on the path")
-    jars = [_fat_jar(), *_spark_jars()]
     classes = CACHE / "classes"
     sources = sorted((HERE / "java").glob("*.java"))
     made = [classes / f"{source.stem}.class" for source in sources]
-    path = ":".join(map(str, jars))
     classes.mkdir(parents=True, exist_ok=True)
     with (CACHE / "classes.turn").open("w") as held:  # two test runs take turns
         fcntl.flock(held, fcntl.LOCK_EX)
+        path = ":".join(map(str, [_fat_jar(), *_spark_jars()]))
         newest = max(source.stat().st_mtime for source in sources)
         if not all(one.exists() and one.stat().st_mtime >= newest for one in made):
             _compile(sources, path=path, classes=classes)

@@ -70,7 +70,11 @@ class JavaPaimon:
 
     def __exit__(self, *error: object) -> None:
         self._process.stdin.close()
-        self._process.wait(20)
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
     def ask(self, op: str, path: str, **arguments: Any) -> Any:
         """One operation by name; arguments that are None are left out."""

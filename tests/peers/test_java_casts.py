@@ -113,7 +113,11 @@ class Java:
 
     def __exit__(self, *error: object) -> None:
         self._process.stdin.close()
-        self._process.wait(20)
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
     def ask(self, *fields: str) -> str:
         """The one line of the answer."""

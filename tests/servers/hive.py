@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import socket
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -46,8 +47,11 @@ def _make_template(folder: Path) -> None:
         with contextlib.suppress(TablestoreError, Exception):  # it may fail, but then the tables are there
             client.lock(t.LockRequest(component=[part], user="u", hostname=socket.gethostname()))
     TEMPLATE.parent.mkdir(parents=True, exist_ok=True)
+    whole = Path(tempfile.mkdtemp(prefix="hive-", dir=TEMPLATE.parent))
+    shutil.copytree(folder / "metastore_db", whole / "db", ignore=shutil.ignore_patterns("*.lck"))
     with contextlib.suppress(OSError):  # another run was faster
-        shutil.copytree(folder / "metastore_db", TEMPLATE, ignore=shutil.ignore_patterns("*.lck"))
+        (whole / "db").rename(TEMPLATE)
+    shutil.rmtree(whole)
 
 
 @contextlib.contextmanager

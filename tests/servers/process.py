@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
 import subprocess
 import time
@@ -11,10 +12,13 @@ from pathlib import Path
 
 
 def free_port() -> int:
-    """A port nobody listened on a moment ago."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port nobody listened on a moment ago, below those that systems give away by themselves: until the
+    server has it no connection and no other program gets it by chance."""
+    for port in random.SystemRandom().sample(range(15_000, 32_000), 200):
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no free port among 200")
 
 
 def listens(port: int) -> bool:
