@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tablestore.format.parquet import thrift_compact as thrift
-from tablestore.format.parquet.pages import Layout, _any_header, _indexed, _usual_header, _walked
+from tablestore.format.parquet.page_headers import any_header, usual
+from tablestore.format.parquet.pages import Layout, _indexed, _walked
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ROWS = 5_000
@@ -184,7 +185,7 @@ def test_usual_headers_are_read_as_any_others(tmp_path: Path, seeds: tuple[int, 
         "few": [n % 3 if n % 2 else None for n in range(ROWS)],
         "f": pa.array([rng.choice([0.0, -0.0, 1.5]) for _ in range(ROWS)], pa.float32()),
     }
-    usual = 0
+    count = 0
     for number, form in enumerate(FORMS.values()):
         form = {k: v for k, v in form.items() if k not in ("column_encoding", "use_dictionary")}
         path = str(tmp_path / f"{number}.parquet")
@@ -194,12 +195,12 @@ def test_usual_headers_are_read_as_any_others(tmp_path: Path, seeds: tuple[int, 
             for name in columns:
                 for at in layout._of(source, 0, name).offsets[:-1].tolist():
                     data = source.read_at(1 << 16, at)
-                    found = _usual_header(data)
-                    usual += found is not None
-                    assert found in (None, _any_header(data)), (name, at)
+                    found = usual(data)
+                    count += found is not None
+                    assert found in (None, any_header(data)), (name, at)
                     try:
-                        short = _usual_header(data[: rng.randrange(80)])
+                        short = usual(data[: rng.randrange(80)])
                     except IndexError:  # who asks reads more
                         continue
                     assert short in (None, found), (name, at)
-    assert usual > 100
+    assert count > 100

@@ -12,27 +12,23 @@ read. Used by `parquet_data` for lookups; `Layout`s are shared between threads.
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tablestore.format.parquet import page_headers
 from tablestore.format.parquet import thrift_compact as thrift
+from tablestore.format.parquet.page_headers import Bounds
 from tablestore.format.parquet.thrift_compact import INT32, LIST, STRUCT, Struct
 
-_DATA, _INDEX, _DICTIONARY, _DATA_V2 = 0, 1, 2, 3
 _INT96, _REPEATED = 3, 2
-_HEADER_BYTES, _MOST_HEADER_BYTES = 512, 1 << 20
 # ColumnMetaData: fields that a chunk of other pages keeps, and some others
 _KEPT, _VALUES, _BYTES, _DATA_OFFSET, _DICTIONARY_OFFSET = (1, 2, 3, 4), 5, 7, 9, 11
-_MOST_BOUND_BYTES = 64  # of a page's least or greatest value; longer ones are forgotten
-Bounds = tuple[bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,16 +292,16 @@ def _walked(source: pa.NativeFile, chunk: _Chunk) -> _Pages:
     dictionary: tuple[int, int] | None = None
     firsts, offsets, bounds = [], [], []
     while rows < chunk.rows:
-        header = _header(source, at, chunk.end)
+        header = page_headers.header(source, at, chunk.end)
         end = at + header.length + header.size
-        if header.kind == _DICTIONARY:
+        if header.kind == page_headers.DICTIONARY:
             dictionary = at, end - at
-        elif header.kind in (_DATA, _DATA_V2):
+        elif header.kind in (page_headers.DATA, page_headers.DATA_V2):
             firsts.append(rows)
             offsets.append(at)
             bounds.append(header.bounds)
             rows += header.values
-        elif header.kind != _INDEX:
+        elif header.kind != page_headers.INDEX:
             raise ValueError(f"a page of type {header.kind} at byte {at}")
         if end <= at or end > chunk.end:
             raise ValueError(
@@ -322,86 +318,3 @@ def _walked(source: pa.NativeFile, chunk: _Chunk) -> _Pages:
         np.array([*offsets, at]),
         told if len(told) == len(bounds) else None,
     )
-
-
-class _Header(NamedTuple):
-    """A page header: its own length, and bytes and values of the page after it."""
-
-    length: int
-    kind: int
-    size: int
-    values: int
-    bounds: Bounds | None
-
-
-def _header(source: pa.NativeFile, at: int, end: int) -> _Header:
-    """The page header at a byte; more is read only for those with long statistics."""
-    length = _HEADER_BYTES
-    while True:
-        data = source.read_at(min(length, end - at), at)
-        try:
-            return _header_of(data)
-        except (IndexError, ValueError):
-            if length > _MOST_HEADER_BYTES or len(data) < length:
-                raise
-            length *= 16
-
-
-# Data page headers as Arrow writes them, most of all, in a fifth of the time: type, bytes before and after
-# compression, values, encodings; then of numbers without nulls greatest and least value, both once more,
-# flags; of text how many nulls, greatest and least value, flags.
-_LONG = rb"([\x80-\xff]*[\x00-\x7f])"
-_PAIR = rb"(?:\x18\x08.{8}\x18\x08.{8}\x16\x00\x28\x08(.{8})\x18\x08(.{8})|"
-_PAIR += rb"\x18\x04.{4}\x18\x04.{4}\x16\x00\x28\x04(.{4})\x18\x04(.{4}))"
-_USUAL = re.compile(
-    rb"\x15\x00\x15[\x80-\xff]*[\x00-\x7f]\x15" + _LONG + rb"\x2c\x15" + _LONG + rb"(?:\x15[\x00-\x7f]){3}"
-    rb"\x1c(?:" + _PAIR + rb"[\x11\x12]{2}\x00\x00\x00|\x36[\x80-\xff]*[\x00-\x7f]\x28)",
-    re.DOTALL,
-)
-_END = re.compile(rb"[\x11\x12]{2}\x00\x00\x00")
-
-
-def _header_of(data: bytes) -> _Header:
-    return _usual_header(data) or _any_header(data)
-
-
-def _usual_header(data: bytes) -> _Header | None:
-    usual = _USUAL.match(data)
-    if usual is None:
-        return None
-    size, values, *long, most, least = usual.groups()
-    length, count = thrift.read_varint(size, 0)[0] >> 1, thrift.read_varint(values, 0)[0] >> 1
-    if most is None:
-        most, least = long
-    if most is not None:
-        return _Header(usual.end(), _DATA, length, count, (least, most))
-    end, bounds = _text_bounds(data, usual.end())
-    return _Header(end, _DATA, length, count, bounds) if end else None
-
-
-def _any_header(data: bytes) -> _Header:
-    header, length = thrift.read_struct(data)
-    kind, size = thrift.field(header, 1), thrift.field(header, 3)
-    if kind not in (_DATA, _DATA_V2):
-        return _Header(length, kind, size, 0, None)
-    page = thrift.field(header, 5 if kind == _DATA else 8)
-    known = thrift.value(page, 5 if kind == _DATA else 8) or []
-    least, most = thrift.value(known, 6), thrift.value(known, 5)
-    told = (least, most) if least is not None and most is not None else None
-    return _Header(length, kind, size, thrift.field(page, 1), _held(told))
-
-
-def _text_bounds(data: bytes, at: int) -> tuple[int, Bounds | None]:
-    """(end of a page header, bounds of its text) from the length of the greatest on; 0 for another form."""
-    length, at = thrift.read_varint(data, at)
-    most, at = data[at : at + length], at + length
-    if data[at] != 0x18:
-        return 0, None
-    length, at = thrift.read_varint(data, at + 1)
-    least, at = data[at : at + length], at + length
-    end = _END.match(data, at)
-    return (0, None) if end is None else (end.end(), _held((least, most)))
-
-
-def _held(bounds: Bounds | None) -> Bounds | None:
-    return bounds if bounds is not None and max(map(len, bounds)) <= _MOST_BOUND_BYTES else None

@@ -1,0 +1,101 @@
+"""Headers of Parquet's pages: their lengths, how many values follow, least and greatest of them.
+
+They are Thrift structs; most of ours and Java's have one of two forms, which are told without walking the
+struct: `usual` and `any_header` agree wherever `usual` tells something. Pure but for reading. Used by
+`parquet/pages.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from tablestore.format.parquet import thrift_compact as thrift
+
+DATA, INDEX, DICTIONARY, DATA_V2 = 0, 1, 2, 3
+_HEADER_BYTES, _MOST_HEADER_BYTES = 512, 1 << 20
+_MOST_BOUND_BYTES = 64  # of a page's least or greatest value; longer ones are forgotten
+Bounds = tuple[bytes, bytes]
+
+
+class Header(NamedTuple):
+    """A page header: its own length, and bytes and values of the page after it."""
+
+    length: int
+    kind: int
+    size: int
+    values: int
+    bounds: Bounds | None
+
+
+def header(source: pa.NativeFile, at: int, end: int) -> Header:
+    """The page header at a byte; more is read only for those with long statistics."""
+    length = _HEADER_BYTES
+    while True:
+        data = source.read_at(min(length, end - at), at)
+        try:
+            return usual(data) or any_header(data)
+        except (IndexError, ValueError):
+            if length > _MOST_HEADER_BYTES or len(data) < length:
+                raise
+            length *= 16
+
+
+# Data page headers as Arrow writes them, most of all, in a fifth of the time: type, bytes before and after
+# compression, values, encodings; then of numbers without nulls greatest and least value, both once more,
+# flags; of text how many nulls, greatest and least value, flags.
+_LONG = rb"([\x80-\xff]*[\x00-\x7f])"
+_PAIR = rb"(?:\x18\x08.{8}\x18\x08.{8}\x16\x00\x28\x08(.{8})\x18\x08(.{8})|"
+_PAIR += rb"\x18\x04.{4}\x18\x04.{4}\x16\x00\x28\x04(.{4})\x18\x04(.{4}))"
+_USUAL = re.compile(
+    rb"\x15\x00\x15[\x80-\xff]*[\x00-\x7f]\x15" + _LONG + rb"\x2c\x15" + _LONG + rb"(?:\x15[\x00-\x7f]){3}"
+    rb"\x1c(?:" + _PAIR + rb"[\x11\x12]{2}\x00\x00\x00|\x36[\x80-\xff]*[\x00-\x7f]\x28)",
+    re.DOTALL,
+)
+_END = re.compile(rb"[\x11\x12]{2}\x00\x00\x00")
+
+
+def usual(data: bytes) -> Header | None:
+    """The page header that these bytes begin with; None for another form. IndexError: some are missing."""
+    found = _USUAL.match(data)
+    if found is None:
+        return None
+    size, values, *long, most, least = found.groups()
+    length, count = thrift.read_varint(size, 0)[0] >> 1, thrift.read_varint(values, 0)[0] >> 1
+    if most is None:
+        most, least = long
+    if most is not None:
+        return Header(found.end(), DATA, length, count, (least, most))
+    end, bounds = _text_bounds(data, found.end())
+    return Header(end, DATA, length, count, bounds) if end else None
+
+
+def any_header(data: bytes) -> Header:
+    """The same for every form; IndexError or ValueError for damage, too."""
+    header, length = thrift.read_struct(data)
+    kind, size = thrift.field(header, 1), thrift.field(header, 3)
+    if kind not in (DATA, DATA_V2):
+        return Header(length, kind, size, 0, None)
+    page = thrift.field(header, 5 if kind == DATA else 8)
+    known = thrift.value(page, 5 if kind == DATA else 8) or []
+    least, most = thrift.value(known, 6), thrift.value(known, 5)
+    told = (least, most) if least is not None and most is not None else None
+    return Header(length, kind, size, thrift.field(page, 1), _held(told))
+
+
+def _text_bounds(data: bytes, at: int) -> tuple[int, Bounds | None]:
+    """(end of a page header, bounds of its text) from the length of the greatest on; 0 for another form."""
+    length, at = thrift.read_varint(data, at)
+    most, at = data[at : at + length], at + length
+    if data[at] != 0x18:
+        return 0, None
+    length, at = thrift.read_varint(data, at + 1)
+    least, at = data[at : at + length], at + length
+    end = _END.match(data, at)
+    return (0, None) if end is None else (end.end(), _held((least, most)))
+
+
+def _held(bounds: Bounds | None) -> Bounds | None:
+    return bounds if bounds is not None and max(map(len, bounds)) <= _MOST_BOUND_BYTES else None
