@@ -72,6 +72,7 @@ class IngestProgress(View):
     ) -> None:
         self._progress = Progress(title=title, total=total, chunk_count=chunks)
         self._state_lock = threading.RLock()
+        self._drawing = threading.RLock()
         self._clock = clock
         self._began, self._paused_for, self._paused_at = clock(), 0.0, 0.0
         self._sample = Sample(self._began, 0)
@@ -304,6 +305,11 @@ class IngestProgress(View):
         actions = {"pause": self.pause, "resume": self.resume, "stop": self.stop, "retry": self.retry}
         if (action := actions.get(str(content.get("verb")))) is not None:
             action()
+
+    def redraw(self) -> None:
+        """Draw the present state into `frame`: one thread at a time, so that the newest picture stays."""
+        with self._drawing:
+            super().redraw()
 
     def refresh(self) -> Self:
         """Draw again."""

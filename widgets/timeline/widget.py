@@ -56,6 +56,7 @@ class SnapshotTimeline(View):
         self._settling = False
         self._reading = threading.RLock()
         self._unwatched: threading.Event | None = None
+        self._read_to: int | None = None
         super().__init__(paused=tuple(paused), **kwargs)
         self.observe(self._on_index, "index")
         self.observe(self._on_snapshot, "snapshot")
@@ -82,6 +83,7 @@ class SnapshotTimeline(View):
         return self
 
     def _load(self) -> None:
+        self._read_to = self._newest()  # before reading: what comes meanwhile is newer
         inspect = getattr(self._source, "inspect", None)
         commits = self._source if inspect is None else inspect.commits()
         names = inspect.references() if hasattr(inspect, "references") else None
@@ -103,12 +105,11 @@ class SnapshotTimeline(View):
         return self
 
     def _watch(self, stop: threading.Event, seconds: float, most: float) -> None:
-        left, seen = most, self._newest()
+        left = most
         while left > 0 and not stop.wait(seconds):
             left -= seconds
             newest = self._newest()
-            if newest is None or newest != seen:
-                seen = newest
+            if newest is None or newest != self._read_to:
                 self.refresh()
 
     def _newest(self) -> int | None:
