@@ -24,7 +24,7 @@ from tablestore.options import MergeEngine, TableOptions
 class Forecast:
     """Files that would be rewritten or only moved, and what would be written: `output`, whose rows are exact
     or lie between its bounds. `drops_deletes` says what becomes of rows that take keys away, None where the
-    table knows none."""
+    table knows none, or where they become rows."""
 
     read: tuple[DataFileMeta, ...]
     moved: tuple[DataFileMeta, ...]
@@ -99,23 +99,25 @@ def forecast(
     rules = CompactionOptions.of(options)
     key = interval.key_order(types)
     drop = drops_deletes(unit, levels, marked=gone is not None, newest_wins=rules.newest_wins)
-    moved, read, outputs = [], [], []
+    moved, read, outputs, stay = [], [], [], False
     for step in plan_unit(unit, levels, key, small_bytes=rules.small_file_bytes, expired=expired):
         if step.upgrade is not None and not _read_all_the_same(step.upgrade, unit, levels, options):
             moved.append(step.upgrade)
             continue
         files = [_alive(f, gone or {}) for f in step.files]
+        stays = _retracts_stay(step, options)
+        stay = stay or stays
         found = merged(
             files,
             types,
-            drop_deletes=drop,
+            drop_deletes=drop and not stays,
             model=model,
             among=max((run.rows for run in levels.upper), default=0),
             target_bytes=options.target_bytes(keyed=True),
         )
         outputs.append(_uncertain(found, _left_out(step, unit, levels, options, expired)))
         read += step.files
-    return Forecast(tuple(read), tuple(moved), total(outputs), drop)
+    return Forecast(tuple(read), tuple(moved), total(outputs), None if stay else drop)
 
 
 def combined(files: Sequence[DataFileMeta], gone: Mapping[str, int]) -> Forecast:
@@ -151,6 +153,13 @@ def _alive(file: DataFileMeta, gone: Mapping[str, int]) -> DataFileMeta:
     """The file as if it had only the rows that are not marked as deleted."""
     marked = gone.get(file.file_name, 0)
     return file if not marked else replace(file, row_count=max(0, file.row_count - marked))
+
+
+def _retracts_stay(step: Step, options: TableOptions) -> bool:
+    """Whether rows that take others back come out as rows: lookups merge lone rows, too, and what functions
+    make of a retraction alone is a row."""
+    computes = options.merge_engine is MergeEngine.AGGREGATION and not options.aggregation_removes
+    return options.needs_lookup and computes and any(f.level == 0 for f in step.files)
 
 
 def _left_out(

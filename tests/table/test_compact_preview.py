@@ -228,3 +228,19 @@ def test_first_rows_that_lie_below_already_are_not_foretold_as_written(tmp_path)
     assert (pick.forecast.output.exact, pick.forecast.output.rows_least) == (False, 0)
     assert "rows of keys that lie below are left out" in pick.forecast.output.why
     assert job.compact().picks[0].record.rows_out == 10
+
+
+def test_retractions_that_become_rows_are_foretold_as_rows(tmp_path):
+    options = {"bucket": 1, "write-only": True, "changelog-producer": "lookup", "merge-engine": "aggregation"}
+    options["fields.v.aggregate-function"] = "sum"
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"k": ts.BIGINT, "v": ts.BIGINT}, primary_key=["k"], options=options
+    )
+    rows = {"k": range(9), "v": range(9), "_kind": ["+I", "-D", "+I"] * 3}
+    with table.writer() as writer:
+        writer.write(pa.table(rows), row_kind_column="_kind")
+    job = table.refresh().with_options({"write-only": False})
+    found = job.compact(full=True, dry_run=True).picks[0].forecast
+    assert (found.output.rows, found.output.exact, found.deletes_text) == (9, True, "")
+    assert job.compact(full=True).picks[0].record.rows_out == 9
+    assert table.refresh().check() == []
