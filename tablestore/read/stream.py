@@ -2,8 +2,10 @@
 
 Each item tells where to go on (`cursor`); an item counts as done when the next one is asked for, or `done()`
 is called. A named consumer keeps that place with the table, and snapshots it has not read from expiring.
-Snapshots that expired go on being delivered where their changelogs live longer. Delivery is at least once:
-after a crash the item that was not done comes again. Rows have the columns of the schema at the start.
+Snapshots that expired go on being delivered where their changelogs live longer. A cursor knows the snapshot
+it came after: where a rollback took that away, the stream ends with NotFound, also if the ids are used again.
+Delivery is at least once: after a crash the item that was not done comes again. Rows have the columns of
+the schema at the start.
 """
 
 from __future__ import annotations
@@ -195,9 +197,16 @@ def require_streamable(store: Store) -> None:
         )
 
 
-def cursor_of(next_snapshot: int) -> str:
-    """The cursor of a reader that goes on at a snapshot."""
-    return json.dumps({"v": CURSOR_VERSION, "snapshot": next_snapshot})
+def cursor_of(next_snapshot: int, after: str | None = None) -> str:
+    """The cursor of a reader that goes on at a snapshot; `after` is the mark of the one before."""
+    known = {} if after is None else {"after": after}
+    return json.dumps({"v": CURSOR_VERSION, "snapshot": next_snapshot, **known})
+
+
+def _mark(snapshot: Snapshot) -> str:
+    """What tells a snapshot from another one of its id."""
+    who = f"{snapshot.commit_user} {snapshot.commit_identifier} {snapshot.time_millis}"
+    return snapshot.uuid or who
 
 
 def parse_cursor(text: str) -> int:
@@ -225,6 +234,7 @@ class _Follower:
     consumer: str | None
     poll_seconds: float | None
     look_up: bool
+    after: str | None = None  # mark of the snapshot before the next one, if it is known
 
     def run(self, start: Start | None) -> Iterator[Change]:
         first, full, made_since = self._first(start)
@@ -235,6 +245,7 @@ class _Follower:
                 return
             full = self.store.snapshots.latest()
         if full is not None:
+            self.after = _mark(full)
             yield from self._step(full.id, self._state(full, made_since), full=True)
             if self._ended(full):
                 return
@@ -243,8 +254,10 @@ class _Follower:
         self._note(first)
         while (self.until is None or first <= self.until) and self._wait(first):
             found = self._get(first)
+            self._require_went_on(first)
             if self._ended(found):
                 return
+            self.after = _mark(found)
             with time_travel.expiring(self.store, first):
                 changed = self._tells(found)
             if changed:
@@ -281,7 +294,9 @@ class _Follower:
         if isinstance(start, Mapping):
             return self._begin_at(start)
         if start.lstrip().startswith("{"):
-            return parse_cursor(start), None
+            found = parse_cursor(start)
+            self.after = json.loads(start).get("after")
+            return found, None
         if start == "latest-full":
             if latest is None:
                 return None, None
@@ -300,8 +315,8 @@ class _Follower:
         if set(start) <= {"snapshot", "full"} and isinstance(start.get("snapshot"), int):
             found = start["snapshot"]
             return (None, self.store.snapshots.get(found)) if start.get("full") else (found, None)
-        if set(start) == {"v", "snapshot"}:
-            return parse_cursor(json.dumps(dict(start))), None
+        if {"v", "snapshot"} <= set(start) <= {"v", "snapshot", "after"}:
+            return self._begin(json.dumps(dict(start)))
         raise InvalidRequest(
             f"stream start {dict(start)!r}: give timestamp, or snapshot with or without full"
         )
@@ -311,7 +326,8 @@ class _Follower:
     ) -> Iterator[Change]:
         schema = change_schema(self.store, self.names)
         after = snapshot + 1
-        yield Change(snapshot, full, cursor_of(after), schema, read, lambda: self._note(after))
+        cursor = cursor_of(after, self.after)
+        yield Change(snapshot, full, cursor, schema, read, lambda: self._note(after))
 
     def _tells(self, snapshot: Snapshot) -> bool:
         """Whether a snapshot may have changed something."""
@@ -349,6 +365,19 @@ class _Follower:
                 return False
             env.sleep(pause if left is None else min(pause, left))
         return True
+
+    def _require_went_on(self, snapshot: int) -> None:
+        """Raise NotFound if the snapshot before this one is not the one that was told: a rollback took it."""
+        snapshots, before = self.store.snapshots, snapshot - 1
+        if self.after is None or before < (snapshots.earliest_id() or 0):  # it has expired
+            return
+        try:
+            same = _mark(snapshots.get(before)) == self.after
+        except NotFound:
+            same = before < (snapshots.earliest_id() or 0)
+        if not same:
+            text = f"snapshot {before}, which this stream had told, was rolled back and its id used again"
+            raise NotFound(f"{text}: start again with latest-full")
 
     def _gone(self, snapshot: int) -> NotFound:
         ids = self.store.snapshots.ids()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from itertools import islice
 from pathlib import Path
@@ -242,6 +243,50 @@ def test_a_stream_says_when_its_next_snapshot_has_expired(tmp_path: Path) -> Non
         next(reader)
     with pytest.raises(NotFound, match="have expired"):
         changes(table.store, since=1)
+
+
+@pytest.mark.parametrize("by_cursor", [False, True])
+def test_a_stream_notices_a_rollback_though_the_ids_are_used_again(tmp_path: Path, by_cursor: bool) -> None:
+    table = make(tmp_path)
+    for i in range(4):
+        put(table, (i, "a", "+I"))
+    reader = stream(table.store, start="earliest", follow=False)
+    second, fourth = list(islice(reader, 4))[1::2]
+    table.rollback(snapshot=2)
+    if by_cursor:
+        reader = stream(table.store, start=fourth.cursor, follow=False)
+    else:
+        reader = stream(table.store, start=second.cursor, follow=False)
+        assert list(reader) == []
+        reader = stream(table.store, start=json.loads(fourth.cursor), follow=False)
+    for i in range(3):
+        put(table, (10 + i, "a", "+I"))
+    with pytest.raises(NotFound, match="snapshot 4, which this stream had told, was rolled back and its id"):
+        next(reader)
+    assert [c.snapshot for c in stream(table.store, start=second.cursor, follow=False)] == [3, 4, 5]
+    assert parse_cursor(fourth.cursor) == 5
+
+
+def test_a_stream_under_way_notices_a_rollback(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    for i in range(3):
+        put(table, (i, "a", "+I"))
+    reader = table.stream(start="earliest", follow=False, normalize=False)
+    assert [next(reader).snapshot for _ in range(3)] == [1, 2, 3]
+    table.rollback(snapshot=1)
+    for i in range(4):
+        put(table, (10 + i, "a", "+I"))
+    with pytest.raises(NotFound, match="snapshot 3, which this stream had told"):
+        next(reader)
+
+
+def test_a_cursor_outlives_the_snapshot_it_came_after(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    for i in range(4):
+        put(table, (i, "a", "+I"))
+    first = next(stream(table.store, start="earliest", follow=False))
+    table.expire_snapshots(keep=3)
+    assert [c.snapshot for c in stream(table.store, start=first.cursor, follow=False)] == [2, 3, 4]
 
 
 def test_time_travel_by_watermark() -> None:
