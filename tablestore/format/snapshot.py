@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from tablestore.errors import Corrupt
@@ -84,38 +84,42 @@ def to_json(snapshot: Snapshot) -> bytes:
     return json.dumps(body, indent=2, ensure_ascii=False).encode()
 
 
-_NAMES = ("base_manifest_list", "delta_manifest_list", "changelog_manifest_list")
-_NAMES += ("index_manifest", "statistics")
+_NAMES = {"base_manifest_list", "delta_manifest_list", "changelog_manifest_list"}
+_NAMES |= {"index_manifest", "statistics"}
 _MOST = (1 << 63) - 1
+_TYPES = {"int": int, "str": str}
+_KINDS = {f.name: _TYPES.get(str(f.type).split(" ")[0], dict) for f in fields(Snapshot)}
+_REQUIRED = [f.name for f in fields(Snapshot) if f.default is MISSING]
 
 
-def _require_optional(values: Mapping[str, Any], path: str) -> None:
-    """Values that are there have their types, numbers fit 64 bits, names stay in their directories."""
-    for f in fields(Snapshot):
-        value = values[f.name]
-        if value is None:
-            continue
-        kind = int if "int" in str(f.type) else str if "str |" in str(f.type) or f.type == "str" else dict
-        sound = isinstance(value, kind) and not isinstance(value, bool)
-        if sound and kind is int:
-            sound = -_MOST - 1 <= value <= _MOST
-        if sound and kind is dict:
-            sound = all(isinstance(v, str) and _is_text(k + v) for k, v in value.items())
-        if sound and kind is str:
-            sound = _is_text(value)
-        if sound and f.name in _NAMES:
-            sound = is_plain(value)
-        if not sound:
-            raise Corrupt(path, f"field {_KEYS[f.name]!r} is {value!r}")
+def _require_sound(values: Mapping[str, Any], path: str) -> None:
+    """What a snapshot must have is there; values have their types, numbers fit 64 bits, names stay in their
+    directories."""
+    for name in _REQUIRED:
+        if values[name] is None:
+            raise Corrupt(path, f"field {_KEYS[name]!r} is missing")
+    for name, value in values.items():
+        if value is not None and not _sound(name, value):
+            raise Corrupt(path, f"field {_KEYS[name]!r} is {value!r}")
+
+
+def _sound(name: str, value: Any) -> bool:
+    kind = _KINDS[name]
+    if type(value) is not kind:  # JSON gives exactly these; true and false are no numbers
+        return False
+    if kind is int:
+        return -_MOST - 1 <= value <= _MOST
+    if kind is dict:
+        return all(isinstance(v, str) and _is_text(k + v) for k, v in value.items())
+    return _is_text(value) and (name not in _NAMES or is_plain(value))
 
 
 def _is_text(value: str) -> bool:
     """Whether it can be encoded: JSON may spell halves of characters."""
     try:
-        value.encode()
+        return value.isascii() or bool(value.encode())
     except UnicodeEncodeError:
         return False
-    return True
 
 
 def from_json(data: bytes, path: str) -> Snapshot:
@@ -123,13 +127,7 @@ def from_json(data: bytes, path: str) -> Snapshot:
     try:
         body = json.loads(data)
         values = {name: body.get(key) for name, key in _KEYS.items()}
-        for f in fields(Snapshot)[:8]:
-            if values[f.name] is None:
-                raise Corrupt(path, f"field {_KEYS[f.name]!r} is missing")
-            wanted = int if str(f.type) == "int" else str
-            if not isinstance(values[f.name], wanted):
-                raise Corrupt(path, f"field {_KEYS[f.name]!r} is {values[f.name]!r}")
-        _require_optional(values, path)
+        _require_sound(values, path)
         return Snapshot(**values)
     except (ValueError, TypeError, AttributeError, RecursionError) as e:
         raise Corrupt(path, f"not a snapshot file: {e!r}") from e

@@ -7,8 +7,9 @@ not meet, else estimated as draws from a number of keys, which is learned from m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -128,6 +129,12 @@ def _ends(files: Iterable[DataFileMeta]) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(k for f in files for k in (f.min_key, f.max_key)))
 
 
+@lru_cache(maxsize=16)
+def _axis(ends: tuple[bytes, ...], types: tuple[DataType, ...]) -> Callable[[bytes], float | None]:
+    """The axis of a model, the same for everything that is estimated by it."""
+    return key_axis(ends, types)
+
+
 class _Overlap:
     """Files laid side by side on the key axis, cut where one begins or ends."""
 
@@ -135,7 +142,7 @@ class _Overlap:
         self, files: Sequence[DataFileMeta], types: Sequence[DataType], model: SizeModel, among: int
     ) -> None:
         self._files = sorted(files, key=lambda f: (f.level, *newest_first(f)))  # newest first
-        place = key_axis(model.ends or _ends(files), types)
+        place = _axis(model.ends, tuple(types)) if model.ends else key_axis(_ends(files), types)
         ends = [(place(f.min_key) or 0.0, place(f.max_key) or 0.0) for f in self._files]
         self._low, self._high = (np.array([e[i] for e in ends]) for i in (0, 1))
         self._rows = np.array([f.row_count for f in self._files], dtype=float)

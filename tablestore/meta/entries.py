@@ -137,5 +137,4 @@ def concatenated(parts: Sequence[pa.Table]) -> Entries:
     """The entries of several manifests, in order."""
     if not parts:
         return EMPTY
-    whole = parts[0] if len(parts) == 1 else pa.concat_tables(parts)
-    return Entries(whole.combine_chunks())
+    return Entries(parts[0] if len(parts) == 1 else pa.concat_tables(parts).combine_chunks())

@@ -1,6 +1,8 @@
-"""Decoded manifests by location: they never change, so all tables of a process share what was read once.
+"""Decoded manifests and lists by location: they never change, so all tables of a process share what was read
+once.
 
-At most 200,000 entries stay, the least recently used manifests go first. Safe to share between threads.
+At most 200,000 entries of manifests and 50,000 of lists stay, the least recently used go first. Safe to share
+between threads.
 """
 
 from __future__ import annotations
@@ -12,9 +14,11 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from tablestore.format.manifests.manifest import ManifestFileMeta
 from tablestore.meta.entries import Entries
 
 _MOST_ENTRIES = 200_000
+_MOST_LISTED = 50_000
 
 
 class CachedManifest:
@@ -46,6 +50,8 @@ class ManifestCache:
     def __init__(self) -> None:
         self._held: OrderedDict[str, CachedManifest] = OrderedDict()
         self._entries = 0
+        self._lists: OrderedDict[str, tuple[ManifestFileMeta, ...]] = OrderedDict()
+        self._listed = 0
         self._lock = threading.Lock()
 
     def get(self, path: str) -> CachedManifest | None:
@@ -60,7 +66,8 @@ class ManifestCache:
         """Hold nothing, as in a process that has just started."""
         with self._lock:
             self._held.clear()
-            self._entries = 0
+            self._lists.clear()
+            self._entries = self._listed = 0
 
     def put(self, path: str, table: pa.Table) -> CachedManifest:
         """Hold the entries of the manifest at `path`."""
@@ -72,6 +79,24 @@ class ManifestCache:
             while self._entries > _MOST_ENTRIES and len(self._held) > 1:
                 self._entries -= self._held.popitem(last=False)[1].table.num_rows
             return found
+
+    def get_list(self, path: str) -> tuple[ManifestFileMeta, ...] | None:
+        """The manifests of the list at `path`, if they are held."""
+        with self._lock:
+            found = self._lists.get(path)
+            if found is not None:
+                self._lists.move_to_end(path)
+            return found
+
+    def put_list(self, path: str, manifests: tuple[ManifestFileMeta, ...]) -> None:
+        """Hold the manifests of the list at `path`."""
+        with self._lock:
+            if path in self._lists:
+                return
+            self._lists[path] = manifests
+            self._listed += len(manifests) + 1
+            while self._listed > _MOST_LISTED and len(self._lists) > 1:
+                self._listed -= len(self._lists.popitem(last=False)[1]) + 1
 
     def held_in(self, folder: str) -> list[tuple[str, pa.Table]]:
         """Path and entries of what is held of one directory."""

@@ -1,5 +1,5 @@
 """Manifest lists and manifests of one table: reading (cached by name, they never change), writing, and the
-live entries.
+live entries. Who goes through many snapshots has them read ahead, many at once (`ahead`).
 
 Names are `manifest-<uuid>-<i>` and `manifest-list-<uuid>-<i>`, one uuid and counter a writer. Filters given
 to `live_entries` must
@@ -10,7 +10,8 @@ together.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +40,7 @@ from tablestore.options import TableOptions
 
 _MANY_ENTRIES, _MANY_FILES = 1_000, 100  # from here on decoding by columns pays for its start
 _FEW_ENTRIES = 64  # from here on it pays once it has started
+_AT_ONCE = 500  # snapshots whose manifests are read and decoded together
 
 
 class ManifestStore:
@@ -50,8 +52,30 @@ class ManifestStore:
 
     def read_list(self, name: str) -> list[ManifestFileMeta]:
         """The manifests of a list, oldest first; raises Corrupt naming a damaged or missing file."""
-        path = self._paths.manifest(name)
-        return manifest_columns.decode_list(self._bytes(path), path)
+        return self.read_lists([name])[0]
+
+    def read_lists(self, names: Sequence[str]) -> list[list[ManifestFileMeta]]:
+        """The manifests of each of these lists; those that are not cached are read and decoded together."""
+        paths = [self._paths.manifest(name) for name in names]
+        held = [self._cache.get_list(p) for p in paths]
+        new = [p for p, there in zip(paths, held, strict=True) if there is None]
+        made = map(tuple, manifest_columns.decode_lists([(p, self._bytes(p)) for p in new]))
+        known = dict(zip(new, made, strict=True))
+        for path, manifests in known.items():
+            self._cache.put_list(path, manifests)
+        return [list(known[p] if there is None else there) for p, there in zip(paths, held, strict=True)]
+
+    def ahead(self, snapshots: Iterable[Snapshot], *, changelogs: bool = True) -> Iterator[Snapshot]:
+        """The same snapshots, whose changes are in the cache when they are given: those of `_AT_ONCE` are
+        read together. What is missing or damaged is left to who asks for it."""
+        left = iter(snapshots)
+        while some := list(islice(left, _AT_ONCE)):
+            names = [s.delta_manifest_list for s in some]
+            if changelogs:
+                names += [s.changelog_manifest_list for s in some if s.changelog_manifest_list is not None]
+            with suppress(Corrupt):
+                self._read([m for manifests in self.read_lists(names) for m in manifests])
+            yield from some
 
     def read_manifest(self, name: str) -> list[ManifestEntry]:
         """The entries of a manifest, in order."""

@@ -1,7 +1,7 @@
 """A table's history as events: what each snapshot did to each bucket, from delta manifests.
 
-Starts at the oldest snapshot there is; what was live before it comes first, as BASE events. Reads one
-snapshot's delta at a time and no data file. Used by inspection and by replays of the simulator.
+Starts at the oldest snapshot there is; what was live before it comes first, as BASE events. Reads the deltas
+of some hundred snapshots at a time and no data file. Used by inspection and by replays of the simulator.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def events(store: Store, *, first: int | None = None, last: int | None = None) -
         raise NotFound(f"the history of snapshots {start}..{end} is not there; have {earliest}..{latest}")
     if start > end:
         raise InvalidRequest(f"history goes forward: snapshot {start} comes after {end}")
-    for snapshot_id in range(start, end + 1):
-        snapshot = store.snapshots.get(snapshot_id)
-        if snapshot_id == start:
+    snapshots = (store.snapshots.get(i) for i in range(start, end + 1))
+    for snapshot in store.manifests.ahead(snapshots):
+        if snapshot.id == start:
             yield from _base(store, snapshot)
         yield from _events(store, snapshot)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -54,6 +55,8 @@ SCHEMA = pa.schema(
         "write_cols": _STRINGS,
     }
 )
+_LISTED = ("_FILE_NAME", "_FILE_SIZE", "_NUM_ADDED_FILES", "_NUM_DELETED_FILES", "_SCHEMA_ID", "_MIN_BUCKET")
+_LISTED += ("_MAX_BUCKET", "_MIN_LEVEL", "_MAX_LEVEL")
 _LONG_LIST, _FEW_LISTED = 32_768, 2_048  # bytes from which columns pay, with and without their start
 _NO_NAMES = pa.array(["", ".", ".."], pa.large_string())
 _RANGES = {
@@ -86,14 +89,8 @@ _PLACES |= {n: ("_FILE", f"_{n.upper()}") for n in SCHEMA.names if n not in _PLA
 
 def decode(files: Sequence[tuple[str, bytes]]) -> list[pa.Table]:
     """One table of SCHEMA for each (path, bytes) of a manifest, in order; raises Corrupt naming the file."""
-    reader = avro_blocks.Reader()
-    apart = [reader.plain(data, path) if _known(data) else None for path, data in files]
-    groups: dict[bytes, list[int]] = {}
-    for i, found in enumerate(apart):
-        groups.setdefault(found[0].schema if found else b"", []).append(i)
     tables: list[pa.Table | None] = [None] * len(files)
-    for schema, members in groups.items():
-        own = [apart[i][1] for i in members] if schema else []
+    for schema, members, own in _by_schema(files):
         table = _columns(schema, own) if schema else None
         whole = table is not None and _complaint(table) is None
         at = 0
@@ -108,6 +105,19 @@ def decode(files: Sequence[tuple[str, bytes]]) -> list[pa.Table]:
     return [t for t in tables if t is not None]
 
 
+def _by_schema(
+    files: Sequence[tuple[str, bytes]],
+) -> Iterator[tuple[bytes, list[int], list[list[avro_blocks.Block]]]]:
+    """The files of each schema (empty: not for Polars): positions, and the plain blocks of each."""
+    reader = avro_blocks.Reader()
+    apart = [reader.plain(data, path) if _known(data) else None for path, data in files]
+    groups: dict[bytes, list[int]] = {}
+    for i, found in enumerate(apart):
+        groups.setdefault(found[0].schema if found else b"", []).append(i)
+    for schema, members in groups.items():
+        yield schema, members, [found[1] for i in members if (found := apart[i]) is not None]
+
+
 def started() -> bool:
     """Whether Polars is loaded, so that even few records are decoded faster by columns."""
     return "polars" in sys.modules
@@ -115,23 +125,49 @@ def started() -> bool:
 
 def decode_list(data: bytes, path: str) -> list[ManifestFileMeta]:
     """The manifests a list names, in order; long lists are decoded by columns. Raises Corrupt."""
-    if len(data) < (_FEW_LISTED if started() else _LONG_LIST) or not _known(data):
-        return manifest.decode_list(data, path)
-    header, blocks = avro_blocks.Reader().plain(data, path)
-    records = _records(header.schema, [blocks])
-    if records is None or "_PARTITION_STATS" not in records.schema.names:
-        return manifest.decode_list(data, path)
-    return manifest.manifests_of(_list_rows(records), path)
+    return decode_lists([(path, data)])[0]
 
 
-def _list_rows(records: pa.Table) -> Iterator[dict[str, Any]]:
-    names = [n for n in records.schema.names if n != "_PARTITION_STATS"]
+def decode_lists(files: Sequence[tuple[str, bytes]]) -> list[list[ManifestFileMeta]]:
+    """The manifests of each (path, bytes) of a list; many or long ones are decoded by columns. Raises Corrupt
+    naming the file."""
+    if sum(len(data) for _, data in files) < (_FEW_LISTED if started() else _LONG_LIST):
+        return [manifest.decode_list(data, path) for path, data in files]
+    found: list[list[ManifestFileMeta]] = [[] for _ in files]
+    for schema, members, own in _by_schema(files):
+        records = _records(schema, own) if schema else None
+        if records is None or not _is_sound_list(records):
+            for i in members:
+                found[i] = manifest.decode_list(files[i][1], files[i][0])
+            continue
+        rows = _listed(records)
+        for i, blocks in zip(members, own, strict=True):
+            found[i] = list(islice(rows, sum(b.rows for b in blocks)))
+    return found
+
+
+def _is_sound_list(records: pa.Table) -> bool:
+    """Whether these are rows of lists as this release writes them; others are looked at one by one."""
+    names = set(records.schema.names)
+    if not {"_VERSION", "_PARTITION_STATS", *_LISTED[:5]} <= names:
+        return False
+    counts = (records.column(n) for n in _LISTED[1:4])
+    whole = [pc.and_(pc.greater_equal(c, 0), pc.less_equal(c, manifest.MOST)) for c in counts]
+    whole.append(pc.equal(records.column("_VERSION"), manifest.ENTRY_VERSION))
+    present = not any(records.column(n).null_count for n in _LISTED[:5])
+    return present and all(pc.all(c).as_py() for c in whole) and not _outside(records.column("_FILE_NAME"))
+
+
+def _listed(records: pa.Table) -> Iterator[ManifestFileMeta]:
     stats = records.column("_PARTITION_STATS").combine_chunks()
-    inner = [f.name for f in stats.type]
-    bounds = zip(*(pc.struct_field(stats, n).to_pylist() for n in inner), strict=True)
-    rows = zip(*(records.column(n).to_pylist() for n in names), strict=True)
-    for row, of in zip(rows, bounds, strict=True):
-        yield {**dict(zip(names, row, strict=True)), "_PARTITION_STATS": dict(zip(inner, of, strict=True))}
+    parts = (pc.struct_field(stats, n).to_pylist() for n in ("_MIN_VALUES", "_MAX_VALUES", "_NULL_COUNTS"))
+    empty, there = manifest.EMPTY_ROW, set(records.schema.names)
+    bounds = [
+        SimpleStats(low or empty, high or empty, _tuple(n)) for low, high, n in zip(*parts, strict=True)
+    ]
+    absent = [None] * len(bounds)
+    columns = [records.column(n).to_pylist() if n in there else absent for n in _LISTED]
+    return map(ManifestFileMeta, *columns[:4], bounds, *columns[4:])
 
 
 def _known(data: bytes) -> bool:
@@ -147,17 +183,25 @@ def _columns(schema: bytes, blocks: Sequence[Sequence[avro_blocks.Block]]) -> pa
 
 
 def _records(schema: bytes, blocks: Sequence[Sequence[avro_blocks.Block]]) -> pa.Table | None:
-    """All records of files with one schema; None where Polars gives up."""
+    """All records of files with one schema; None where Polars gives up.
+
+    Blocks are joined into one, which Polars reads ten times as fast as many small ones. The first comes again
+    at the end: if it reads as before, no file held more or fewer records than it promised.
+    """
     import polars  # here: a quarter of a second that small tables need not wait for
 
-    data = avro_blocks.joined(schema, [b for own in blocks for b in own])
+    some = [b for own in blocks for b in own if b.rows]
+    rows, mark = sum(b.rows for b in some), some[:1] if len(some) > 1 else []
+    whole = avro_blocks.Block(rows + sum(b.rows for b in mark), b"".join(b.data for b in (*some, *mark)))
     try:
-        records = polars.read_avro(io.BytesIO(data)).to_arrow()
+        records = polars.read_avro(io.BytesIO(avro_blocks.joined(schema, [whole]))).to_arrow()
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # damage also surfaces as a panic, which is no Exception
         return None
-    return records if records.num_rows == sum(b.rows for own in blocks for b in own) else None
+    if records.num_rows != whole.rows or not records.slice(rows).equals(records.slice(0, whole.rows - rows)):
+        return None
+    return records.slice(0, rows)
 
 
 def _flat(records: pa.Table) -> pa.Table | None:
