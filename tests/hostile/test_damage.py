@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.hostile.limits import FEW_THREADS
+
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "paimon-java" / "warehouse" / "j.db"
 ROOT = Path(__file__).resolve().parents[2]
 CASES = 12  # damages of one kind of file in one table, a seed
@@ -50,7 +52,7 @@ def _damage(table: Path, scratch: Path, kind: str, seed: int, count: int) -> lis
     """The cases of one worker that went wrong."""
     arguments = [str(table), str(scratch), kind, str(seed), str(count)]
     command = [sys.executable, "-m", "tests.hostile.worker", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=FEW_THREADS)
     said = [json.loads(line) for line in done.stdout.splitlines()]
     found = [case for case in said if case.get("wrong")]
     finished = sum("wrong" in case for case in said)

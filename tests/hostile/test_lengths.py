@@ -25,13 +25,14 @@ from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifests import index_manifest, manifest
 from tablestore.io.fileio import LocalFileIO
 from tests.hostile.bombs import BOMBS, container
+from tests.hostile.limits import FEW_THREADS
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_avro_bombs_are_refused_in_little_memory_and_time() -> None:
     command = [sys.executable, "-m", "tests.hostile.bombs"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=FEW_THREADS)
     said = [json.loads(line) for line in done.stdout.splitlines()]
     assert [s["bomb"] for s in said] == [
         f"{name} {reader}" for name in BOMBS for reader in ("rows", "columns")

@@ -13,7 +13,6 @@ import json
 import random
 import resource
 import shutil
-import signal
 import sys
 import warnings
 from pathlib import Path
@@ -24,6 +23,7 @@ from tablestore.errors import Corrupt, TablestoreError, Unsupported
 from tablestore.meta import manifest_cache
 from tablestore.read.check.check import examine
 from tests.hostile.damage import hostile
+from tests.hostile.limits import at_most
 
 MEMORY = 6 << 30  # address space; Arrow and Polars reserve a good part of it
 SECONDS = 40
@@ -57,7 +57,6 @@ def main() -> None:
     files = sorted(p for p in table.glob("/".join(DIRECTORIES[kind])) if p.is_file())
     before = seen(table)
     rng = random.Random(f"{seed} {kind}")
-    signal.signal(signal.SIGALRM, _hang)
     for number in range(int(count)):
         path = rng.choice(files)
         data = path.read_bytes()
@@ -65,9 +64,8 @@ def main() -> None:
         place = {"case": number, "file": str(path.relative_to(table)), "what": what}
         print(json.dumps({**place, "begins": True}), flush=True)
         path.write_bytes(damaged)
-        signal.alarm(SECONDS)
-        wrong = _judged(table, path, kind, before)
-        signal.alarm(0)
+        with at_most(SECONDS, _hang):
+            wrong = _judged(table, path, kind, before)
         print(json.dumps({**place, "wrong": wrong}), flush=True)
         path.write_bytes(data)
 
