@@ -37,6 +37,8 @@ def main(arguments: list[str]) -> int:
     called = _report.command("large", arguments)
     print(f"{called}\n{_report.machine()}")
     options = {"write-buffer-size": chosen.write_buffer} if chosen.write_buffer else {}
+    if chosen.threads is not None:
+        options |= {f"tablestore.{verb}.threads": chosen.threads for verb in ("write", "scan")}
     with tempfile.TemporaryDirectory(prefix="bench-large-", dir=chosen.directory) as folder:
         found = dict(measure(Path(folder), chosen.rows, options))
     print(f"\n{chosen.rows:,} rows\n{show(found, chosen.rows)}\n\n{NOTES}")
@@ -61,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--write-buffer", metavar="SIZE", help="write-buffer-size of the table (default 256 mb)"
     )
+    parser.add_argument("--threads", type=int, help="of a write and of a scan (default: one a CPU)")
     parser.add_argument("--most-mb", type=int, metavar="MB", help="exit 1 if a step takes more memory")
     parser.add_argument(
         "--directory", help="where the table is made and removed (default: the temporary one)"

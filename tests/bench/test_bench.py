@@ -159,7 +159,7 @@ def test_a_write_takes_its_buffer_and_not_more_for_more_rows(
     found = {}
     for rows in (750_000, 1_750_000):
         out = tmp_path / f"{rows}.json"
-        size = ["--rows", str(rows), "--write-buffer", "8 mb", "--directory", str(tmp_path)]
+        size = ["--rows", str(rows), "--write-buffer", "8 mb", "--threads", "2", "--directory", str(tmp_path)]
         assert large.main([*size, "--json", str(out)]) == 0
         rounds = json.loads(out.read_text())["rounds"]
         found[rows] = {step: rounds[step][0]["peak_bytes"] for step in large.MEANING}
