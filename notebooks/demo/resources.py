@@ -32,10 +32,14 @@ class MemoryWatch:
     ) -> None:
         self._stop.set()
         self._thread.join(timeout=5)
+        self._look()  # however short the block was
 
     def _watch(self) -> None:
         while not self._stop.wait(self._every):
-            self.peak_bytes = max(self.peak_bytes, tree_bytes(os.getpid()))
+            self._look()
+
+    def _look(self) -> None:
+        self.peak_bytes = max(self.peak_bytes, tree_bytes(os.getpid()))
 
 
 def tree_bytes(root: int) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,22 +35,38 @@ KEYS = {
 }
 
 
-def started(*arguments: str) -> subprocess.Popen[str]:
+HELD = """
+import sys
+from notebooks.cli.demo import main
+from notebooks.demo.journal import Journal
+add = Journal.add
+def add_and_wait(journal, event, **facts):
+    add(journal, event, **facts)
+    if event == "batch":
+        print("held", flush=True)
+        sys.stdin.read()
+Journal.add = add_and_wait
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def started(*command: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "notebooks.cli", "demo", *arguments],
+        [sys.executable, *command],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=python_path(),
         start_new_session=True,
     )
 
 
 def demo(*arguments: str) -> tuple[int, str]:
-    process = started(*arguments)
-    out, err = process.communicate(timeout=900)
-    return process.returncode, out + err
+    process = started("-m", "notebooks.cli", "demo", *arguments)
+    said, _ = process.communicate(timeout=1800)
+    return process.returncode, said
 
 
 @dataclass(frozen=True)
@@ -70,7 +86,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     warehouse, figures, page = folder / "a lake", folder / "demo.json", folder / "demo.html"
     options = ["--warehouse", str(warehouse), "--scale-factor", "0.002", "--pairs", "3"]
     options += ["--chunks-per-batch", "1"]
-    kill_after_first_batch(started(*options), Journal(Places(warehouse).journal))
+    kill_after_first_batch(*options)
+    assert Journal(Places(warehouse).journal).events("batch")
     code, said = demo(*options, "--json", str(figures), "--html", str(page))
     return Finished(warehouse, code, said, figures, page)
 
@@ -145,13 +162,18 @@ def python_path() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
-def kill_after_first_batch(process: subprocess.Popen[str], journal: Journal) -> None:
-    until = time.monotonic() + 200
-    while not journal.events("batch") and process.poll() is None and time.monotonic() < until:
-        time.sleep(0.02)
-    assert process.poll() is None, process.communicate()
-    os.killpg(process.pid, signal.SIGKILL)
+def kill_after_first_batch(*options: str) -> None:
+    process = started("-c", HELD, *options)
+    assert process.stdout is not None
+    said: list[str] = []
+    for line in process.stdout:
+        said.append(line)
+        if line == "held\n":
+            break
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
+    assert process.returncode == -signal.SIGKILL, "".join(said)
 
 
 def test_the_journal_outlives_a_torn_last_line(tmp_path: Path):
@@ -165,16 +187,16 @@ def test_the_journal_outlives_a_torn_last_line(tmp_path: Path):
 
 
 def test_memory_of_children_counts(tmp_path: Path):
-    program = "import sys; x = bytearray(80_000_000); print('up', flush=True); sys.stdin.read()"
-    with MemoryWatch(every_seconds=0.01) as watch:
-        before = tree_bytes(os.getpid())
-        child = subprocess.Popen(
-            [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert child.stdout.readline() == "up\n"
-        after = tree_bytes(os.getpid())
-        child.communicate()
-    assert after - before > 70_000_000
+    grown = "import sys; x = bytearray(80_000_000); print('up', flush=True); sys.stdin.read()"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {grown!r}])"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with (
+        MemoryWatch(every_seconds=600) as watch,
+        subprocess.Popen([sys.executable, "-c", parent], text=True, **pipes) as process,
+    ):
+        assert process.stdout.readline() == "up\n"
+        assert tree_bytes(process.pid) > 80_000_000
+        process.stdin.close()
     assert watch.peak_bytes > 0
 
 

@@ -1,7 +1,8 @@
-"""A program that runs the pipeline to its end, made to be killed: `ingest_program.py SOURCE LAKE CHECKPOINT
+"""A program that runs the pipeline, made to be killed: `ingest_program.py SOURCE LAKE CHECKPOINT HOLD
 [MASTER]`.
 
-Prints `snapshot N` after each commit, `done` at the end. The summary of what ran where goes to stdout as
+Prints `snapshot N` after each commit, `done` at the end. From the batch of number HOLD on it says `held` and
+waits until its stdin ends: who kills it cannot be too late. The summary of what ran where goes to stdout as
 JSON when a MASTER is given.
 """
 
@@ -27,8 +28,8 @@ def where(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([pa.array([sys.modules[ts.__name__].__file__ or ""])], names=["file"])
 
 
-def run(spark: SparkSession, source: str, warehouse: str, checkpoint: str) -> None:
-    """The pipeline to its end, from wherever it is."""
+def run(spark: SparkSession, source: str, warehouse: str, checkpoint: str, hold: int = sys.maxsize) -> None:
+    """The pipeline to its end, or to the batch `hold`, from wherever it is."""
     lake = ts.connect(warehouse)
     options = {"num-sorted-run.compaction-trigger": 3, "write-only": True}
     table = lake.table("shop.item") if "shop.item" in lake else item_table(lake, **options)
@@ -38,14 +39,17 @@ def run(spark: SparkSession, source: str, warehouse: str, checkpoint: str) -> No
 
     def told(batch: BatchDone) -> None:
         print("snapshot", batch.snapshot, flush=True)
+        if batch.number >= hold:
+            print("held", flush=True)
+            sys.stdin.read()
 
     patiently(lambda: start_ingest(spark, ingest, on_batch=told).awaitTermination())
 
 
-def main(source: str, warehouse: str, checkpoint: str, master: str | None = None) -> None:
+def main(source: str, warehouse: str, checkpoint: str, hold: str, master: str | None = None) -> None:
     conf = {"spark.master": master, "spark.executor.memory": "512m"} if master else {}
     spark = session("ingest-program", cores=2, memory="512m", **conf)
-    run(spark, source, warehouse, checkpoint)
+    run(spark, source, warehouse, checkpoint, int(hold))
     if master:
         rows = spark.range(2).mapInArrow(where, "file string").collect()
         print(json.dumps(sorted({row.file for row in rows})), flush=True)

@@ -24,14 +24,16 @@ from tests.spark.ingest_program import run
 from tests.spark.items import USER, content, shop
 
 ROOT = Path(__file__).parents[2]
-GONE_SECONDS = 90
+GONE_SECONDS = 300
+CHUNKS, TRANSACTIONS = 6, 12
 pytestmark = pytest.mark.spark
 
 
-def started(source: Path, lake: Path, checkpoint: Path, *more: str) -> subprocess.Popen[str]:
+def started(source: Path, lake: Path, checkpoint: Path, hold: int, *more: str) -> subprocess.Popen[str]:
     program = str(Path(__file__).with_name("ingest_program.py"))
     return subprocess.Popen(
-        [sys.executable, program, str(source), str(lake), str(checkpoint), *more],
+        [sys.executable, program, str(source), str(lake), str(checkpoint), str(hold), *more],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -49,16 +51,17 @@ def kill(process: subprocess.Popen[str], *, whole_group: bool) -> None:
 
 
 def kill_after(process: subprocess.Popen[str], *, commits: int, seconds: float, whole_group: bool) -> int:
-    """Kill a moment after that many commits; how many were told."""
+    """Kill a moment after that many commits, or where it is held; how many were told."""
     told = 0
     for line in process.stdout:
         told += line.startswith("snapshot")
-        if told >= commits:
+        if told >= commits or line == "held\n":
             break
     timer = threading.Timer(seconds, kill, [process], {"whole_group": whole_group})
     timer.start()
     told += sum(line.startswith("snapshot") for line in process.stdout)
     timer.join()
+    process.stdin.close()
     process.stdout.close()
     await_the_end_of_group(process.pid)
     return told
@@ -82,31 +85,29 @@ def test_a_driver_killed_at_any_moment_loses_and_doubles_nothing(
     spark, tmp_path: Path, seeds: tuple[int, ...]
 ):
     random_ = random.Random(seeds[0])
-    source, expected = shop(tmp_path / "s", chunks=6, each=200, transactions=12)
+    source, expected = shop(tmp_path / "s", chunks=CHUNKS, each=200, transactions=TRANSACTIONS)
     lake, checkpoint = tmp_path / "lake", tmp_path / "ck"
-    killed_running = 0
     for commits in (random_.randint(0, 3), random_.randint(5, 9)):  # in the load, then in the increments
-        process = started(source, lake, checkpoint)
+        process = started(source, lake, checkpoint, CHUNKS + TRANSACTIONS - 2)
         moment = {"commits": commits, "seconds": random_.uniform(0, 2)}
         kill_after(process, whole_group=random_.random() < 0.5, **moment)
-        killed_running += process.returncode == -signal.SIGKILL
+        assert process.returncode == -signal.SIGKILL, "it ended by itself"
         if (lake / "shop.db").exists():
             assert ts.connect(str(lake)).table("shop.item").check() == []
     run(spark, str(source), str(lake), str(checkpoint))
-    assert killed_running, "every run ended before it could be killed"
     table = ts.connect(str(lake)).table("shop.item")
     assert content(table) == expected
     assert table.check() == []
     commits = table.inspect.commits().to_pylist()
     mine = [c["commit_identifier"] for c in commits if c["commit_user"] == USER]
-    assert mine == list(range(6 + 12))
+    assert mine == list(range(CHUNKS + TRANSACTIONS))
 
 
 def test_the_pipeline_runs_on_workers_of_their_own_with_the_code_shipped(spark, tmp_path: Path):
     del spark
     source, expected = shop(tmp_path / "s", chunks=2, transactions=2)
-    process = started(source, tmp_path / "lake", tmp_path / "ck", "local-cluster[2,1,1024]")
-    said, _ = process.communicate(timeout=300)
+    process = started(source, tmp_path / "lake", tmp_path / "ck", sys.maxsize, "local-cluster[2,1,1024]")
+    said, _ = process.communicate(timeout=600)
     shutil.rmtree(
         Path(pyspark.__file__).with_name("work"), ignore_errors=True
     )  # Spark's workers keep it there
