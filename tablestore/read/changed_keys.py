@@ -25,7 +25,7 @@ from tablestore.meta.store import Store
 from tablestore.options import MergeEngine
 from tablestore.read.file_read import read_file
 
-Place = tuple[bytes, int]  # partition, bucket
+Place = tuple[bytes, int | None]  # partition, bucket (None: any of it)
 
 
 class NotByKey(Exception):

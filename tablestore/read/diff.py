@@ -66,10 +66,10 @@ def plan_diff(
     require_readable(store.schema, store.options, asked)
     sides = [_visible(store, s, bound) for s in (start, end)]
     vectors = [deletion_files(store, s) if store.options.deletion_vectors else {} for s in (start, end)]
+    _require_same_totals(store, [e for side in sides for half in side.values() for e in half])
     made = []
     for place in dict.fromkeys([*sides[0], *sides[1]]):
         halves = [side.get(place, []) for side in sides]
-        _require_same_total(store, *halves)
         before, after = (
             _half(store, s, place, half, _touched(store, place, halves, vectors), v)
             for s, half, v in zip((start, end), halves, vectors, strict=True)
@@ -107,13 +107,14 @@ def _by_bucket(entries: Entries) -> dict[Place, list[ManifestEntry]]:
     return found
 
 
-def _require_same_total(store: Store, before: list[ManifestEntry], after: list[ManifestEntry]) -> None:
-    totals = {e.total_buckets for e in (*before, *after) if e.total_buckets >= 0}
-    if len(totals) > 1:
-        where = store.partition_text((before or after)[0].partition) or "the table"
-        raise InvalidRequest(
-            f"{where} had {sorted(totals)} buckets in these states: a difference needs one number"
-        )
+def _require_same_totals(store: Store, entries: Sequence[ManifestEntry]) -> None:
+    """A partition with another number of buckets has its keys in other ones."""
+    totals: dict[bytes, int] = {}
+    for e in entries:
+        if e.total_buckets >= 0 and totals.setdefault(e.partition, e.total_buckets) != e.total_buckets:
+            where = store.partition_text(e.partition) or "the table"
+            both = sorted({e.total_buckets, totals[e.partition]})
+            raise InvalidRequest(f"{where} had {both} buckets in these states: a difference needs one number")
 
 
 def _touched(
@@ -184,6 +185,19 @@ def read_diff(
             wanted = schema.names if with_kinds else schema.names[1:]
             fields = [schema.field(n) for n in wanted]
             yield pa.RecordBatch.from_arrays([told.column(n) for n in wanted], schema=pa.schema(fields))
+
+
+def by_key(store: Store, told: pa.Table) -> pa.Table:
+    """The differences of all splits as those of the table: where a key lies elsewhere now, in another bucket
+    or partition, its row is told if it is another one, and is not gone."""
+    fixed = store.options.bucket > 0 and set(store.schema.partition_keys) <= set(store.schema.primary_keys)
+    if fixed or not told.num_rows:
+        return told
+    rows = joined(told.to_batches())
+    later = pc.not_equal(rows.column(ROWKIND), "-D").cast(pa.int8())
+    codes = key_columns.codes(key_columns.of_batch(rows, store.schema.columns(store.schema.primary_keys)))
+    found = _told(rows.append_column(_SIDE, later), codes)
+    return pa.table([found.column(n) for n in told.schema.names], schema=told.schema)
 
 
 def _side(store: Store, split: DataSplit, side: int) -> Iterator[pa.RecordBatch]:

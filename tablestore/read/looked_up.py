@@ -4,7 +4,8 @@ For tables whose commits tell upserts only: a key that a commit touched is read 
 before, so that equal rows are silent, updates are −U/+U pairs and a −D has the old values, as the changelog
 producer `lookup` would tell them, and whatever commits hold in between. Nothing is kept: the same snapshot
 gives the same changes to whoever asks, as often as they do, as long as the one before has not expired.
-Memory: the keys of one bucket's files, the rows of 65,536 of them. Used by Spark's streams, which have no
+Memory: the keys of one bucket's files (of a partition's, for an OVERWRITE that is told), the rows of 65,536
+of them. Used by Spark's streams, which have no
 place for a state that survives, and by `Table.stream` where asked; by default it keeps one
 (`table/normalize.py`).
 """
@@ -37,13 +38,14 @@ _ALL = (INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE)
 
 
 def touched(store: Store, snapshot: Snapshot) -> dict[Place, list[ManifestEntry]]:
-    """The files whose keys a snapshot may have changed, by bucket."""
+    """The files whose keys a snapshot may have changed, by bucket; of an OVERWRITE, in which keys may go to
+    other buckets, by partition."""
     store = with_level_0(store)
     told = tells_overwrite(store, snapshot)
     entries = store.manifests.delta_entries(snapshot) if told else changed_of(store, snapshot)
     found: dict[Place, list[ManifestEntry]] = {}
     for entry in entries:
-        found.setdefault((entry.partition, entry.bucket), []).append(entry)
+        found.setdefault((entry.partition, None if told else entry.bucket), []).append(entry)
     return found
 
 

@@ -8,7 +8,7 @@ from tablestore.errors import InvalidRequest, NotFound
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import refs
 from tablestore.meta.store import Store
-from tablestore.read.diff import plan_diff, read_diff
+from tablestore.read.diff import by_key, plan_diff, read_diff
 from tablestore.read.incremental import DIFF, MODES, change_schema, changes
 from tablestore.read.scan_mode import Diff
 
@@ -49,4 +49,4 @@ def difference(store: Store, wanted: Diff) -> pa.Table:
     found = plan_diff(store, wanted.start, wanted.end)
     names = store.schema.shown.names
     rows = (b for s in found.splits for b in read_diff(store, s, names, with_kinds=True))  # type: ignore[arg-type]
-    return pa.Table.from_batches(rows, change_schema(store, names))
+    return by_key(store, pa.Table.from_batches(rows, change_schema(store, names)))

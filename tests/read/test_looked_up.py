@@ -218,3 +218,17 @@ def test_an_overwrite_is_told_where_its_option_asks_for_it(tmp_path: Path) -> No
     told = [("-D", 1, "a"), ("-U", 2, "b"), ("+U", 2, "c"), ("+I", 3, "d")]
     assert read(t, pieces(t, "2")) == told
     assert rows(t.with_options({"streaming-read-overwrite": False}), 2) == []
+
+
+def test_rows_that_an_overwrite_brings_to_other_buckets_are_no_changes(tmp_path: Path) -> None:
+    t = made(tmp_path, bucket=2, **{"streaming-read-overwrite": True})
+    put(t, *((k, "a", "+I") for k in range(20)))
+    t.rescale(5)
+    t = t.refresh()
+    assert rows(t, 2) == []
+    assert read(t, pieces(t, "2")) == []
+    t.overwrite([{"k": k, "p": 0, "v": "b" if k else "a"} for k in range(20)])
+    told = rows(t.refresh(), 3)
+    assert [(r["rowkind"], r["k"]) for r in told] == [
+        (kind, k) for k in range(1, 20) for kind in ("-U", "+U")
+    ]

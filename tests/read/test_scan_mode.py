@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,49 @@ def test_a_difference_is_that_of_the_two_states(
 def _state(t: ts.Table, snapshot: int) -> dict[tuple[int, int], int]:
     found = t.at(snapshot=snapshot).scan().to_arrow().to_pylist()
     return {(r["p"], r["k"]): r["n"] for r in found}
+
+
+@pytest.mark.parametrize("partition_by", [[], ["p"]])
+def test_a_difference_goes_by_key_where_keys_may_lie_elsewhere(
+    tmp_path: Path, seeds: Sequence[int], partition_by: list[str]
+) -> None:
+    for seed in seeds:
+        rng = random.Random(seed)
+        t = ts.connect(str(tmp_path / str(seed))).create_table(
+            "d.t",
+            schema={"p": ts.INT, "k": ts.INT, "v": ts.INT},
+            primary_key=["k"],
+            partition_by=partition_by,
+            options={"bucket": -1, "dynamic-bucket.target-row-num": 2, "snapshot.num-retained.min": 100},
+        )
+
+        def some(count: int, rng: random.Random = rng) -> list[dict[str, int]]:
+            return [
+                {"p": rng.randrange(2), "k": k, "v": rng.randrange(3)} for k in rng.sample(range(8), count)
+            ]
+
+        t.write(some(6))
+        for _ in range(2):
+            t.write(some(3)) if partition_by or rng.random() < 0.5 else t.overwrite(some(5))
+            t = t.refresh()
+        state = {r["k"]: r for r in t.at(snapshot=1).scan().to_arrow().to_pylist()}
+        for row in t.changes(since=1, mode="diff").to_pylist():
+            if row.pop("rowkind") == "-D":
+                assert state.pop(row["k"]) == row, seed
+            else:
+                assert state.get(row["k"]) != row, seed
+                state[row["k"]] = row
+        assert state == {r["k"]: r for r in t.scan().to_arrow().to_pylist()}, seed
+
+
+def test_differences_across_a_rescale_are_refused_though_no_bucket_holds_rows_of_both(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    put(t, ("+I", 1, "a"))
+    t.rescale(7)
+    t = t.refresh()
+    assert t.inspect.files()["bucket"].to_pylist() != [0]
+    with pytest.raises(InvalidRequest, match=r"had \[1, 7\] buckets in these states"):
+        t.changes(since=1, mode="diff")
 
 
 def test_tables_without_a_key_have_changes_but_no_differences(tmp_path: Path) -> None:
