@@ -62,7 +62,7 @@ def is_object_location(path: str) -> bool:
 
 def join(*parts: str) -> str:
     """Parts joined by one slash each."""
-    return "/".join(p.rstrip("/") if i == 0 else p.strip("/") for i, p in enumerate(parts) if p)
+    return "/".join([p.rstrip("/") if i == 0 else p.strip("/") for i, p in enumerate(parts) if p])
 
 
 def checked_name(name: str, what: str) -> str:

@@ -52,7 +52,8 @@ class ManifestStore:
 
     def read_list(self, name: str) -> list[ManifestFileMeta]:
         """The manifests of a list, oldest first; raises Corrupt naming a damaged or missing file."""
-        return self.read_lists([name])[0]
+        held = self._cache.get_list(self._paths.manifest(name))
+        return self.read_lists([name])[0] if held is None else list(held)
 
     def read_lists(self, names: Sequence[str]) -> list[list[ManifestFileMeta]]:
         """The manifests of each of these lists; those that are not cached are read and decoded together."""
@@ -65,16 +66,16 @@ class ManifestStore:
             self._cache.put_list(path, manifests)
         return [list(known[p] if there is None else there) for p, there in zip(paths, held, strict=True)]
 
-    def ahead(self, snapshots: Iterable[Snapshot], *, changelogs: bool = True) -> Iterator[Snapshot]:
-        """The same snapshots, whose changes are in the cache when they are given: those of `_AT_ONCE` are
-        read together. What is missing or damaged is left to who asks for it."""
+    def ahead(self, snapshots: Iterable[Snapshot], *, bases: bool = False) -> Iterator[Snapshot]:
+        """The same snapshots, whose changes (with `bases` their base lists, too) are in the cache when they
+        are given: those of `_AT_ONCE` are read together. What is missing or damaged is left to who asks."""
         left = iter(snapshots)
         while some := list(islice(left, _AT_ONCE)):
             names = [s.delta_manifest_list for s in some]
-            if changelogs:
-                names += [s.changelog_manifest_list for s in some if s.changelog_manifest_list is not None]
+            names += [s.changelog_manifest_list for s in some if s.changelog_manifest_list is not None]
             with suppress(Corrupt):
                 self._read([m for manifests in self.read_lists(names) for m in manifests])
+                self.read_lists([s.base_manifest_list for s in some if bases])
             yield from some
 
     def read_manifest(self, name: str) -> list[ManifestEntry]:

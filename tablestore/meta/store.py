@@ -108,6 +108,11 @@ class Store:
         """Partitions as text, each worked out once; emptied at `_MOST_TEXTS`."""
         return {}
 
+    @cached_property
+    def _folders(self) -> dict[tuple[bytes, int], str]:
+        """Directories of buckets, each worked out once; emptied at `_MOST_TEXTS`."""
+        return {}
+
     def partition_text(self, partition: bytes) -> str:
         """`l_year=1995/l_month=6`; empty for an unpartitioned table."""
         known = self._texts.get(partition)
@@ -132,7 +137,13 @@ class Store:
 
     def bucket_dir(self, partition: bytes, bucket: int) -> str:
         """Directory of a bucket's files."""
-        return self.paths.bucket_dir(self.partition_pairs(partition), bucket)
+        known = self._folders.get((partition, bucket))
+        if known is None:
+            if len(self._folders) >= _MOST_TEXTS:
+                self._folders.clear()
+            known = self.paths.bucket_dir(self.partition_pairs(partition), bucket)
+            self._folders[partition, bucket] = known
+        return known
 
     def index_path(self, partition: bytes, bucket: int, file: IndexFileMeta | str) -> str:
         """Where an index file of a bucket is, or a new one of that name goes; raises Corrupt for one that

@@ -495,7 +495,7 @@ class Inspect:
         manifests = self._store.manifests
         for at in range(0, len(snapshots), _AT_ONCE):
             names = [s.delta_manifest_list for s in snapshots[at : at + _AT_ONCE]]
-            lists = [manifests.read_list(name) for name in names]
+            lists = manifests.read_lists(names)
             found = iter(manifests.each([m for some in lists for m in some]))
             for name, some in zip(names, lists, strict=True):
                 counts = [_sums(next(found)) for _ in some] or [(0,) * 6]
