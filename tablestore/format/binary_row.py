@@ -31,16 +31,17 @@ from tablestore.errors import Corrupt, Unsupported
 from tablestore.format.types.arrow_types import DataType
 
 Raw = int | float | bool | str | bytes | None
-_FIXED = {
-    "BOOLEAN": "<?",
-    "TINYINT": "<b",
-    "SMALLINT": "<h",
-    "INT": "<i",
-    "DATE": "<i",
-    "TIME": "<i",
-    "BIGINT": "<q",
+_FIXED = {  # slots of numbers
+    "BOOLEAN": struct.Struct("<?7x"),
+    "TINYINT": struct.Struct("<b7x"),
+    "SMALLINT": struct.Struct("<h6x"),
+    "INT": struct.Struct("<i4x"),
+    "DATE": struct.Struct("<i4x"),
+    "TIME": struct.Struct("<i4x"),
+    "BIGINT": struct.Struct("<q"),
+    "FLOAT": struct.Struct("<f4x"),
+    "DOUBLE": struct.Struct("<d"),
 }
-_FIXED |= {"FLOAT": "<f", "DOUBLE": "<d"}
 _PER_MILLI = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 
 
@@ -74,6 +75,9 @@ def encode(values: Sequence[Raw], types: Sequence[DataType]) -> bytes:
     for i, (value, t) in enumerate(zip(values, types, strict=True)):
         if value is None:
             head[(i + 8) // 8] |= 1 << ((i + 8) % 8)
+        elif t.root in _FIXED:
+            slots += _FIXED[t.root].pack(value)
+            continue
         slot, extra = _slot(value, t, start + len(variable))
         slots += slot
         variable += extra + bytes(-len(extra) % 8)
@@ -81,7 +85,7 @@ def encode(values: Sequence[Raw], types: Sequence[DataType]) -> bytes:
 
 
 def _slot(value: Any, t: DataType, offset: int) -> tuple[bytes, bytes]:
-    """The 8-byte slot and the variable bytes of one field."""
+    """The 8-byte slot and the variable bytes of one field that is NULL or of no fixed width."""
     if t.root == "DECIMAL" and t.precision > 18:
         body = b"" if value is None else value.to_bytes((value.bit_length() + 8) // 8, "big", signed=True)
         return struct.pack("<Q", offset << 32 | len(body)), body.ljust(16, b"\0")
@@ -91,8 +95,6 @@ def _slot(value: Any, t: DataType, offset: int) -> tuple[bytes, bytes]:
         return struct.pack("<Q", offset << 32 | nanos), struct.pack("<q", millis)
     if value is None:
         return bytes(8), b""
-    if t.root in _FIXED:
-        return struct.pack(_FIXED[t.root], value).ljust(8, b"\0"), b""
     if t.root == "DECIMAL" or is_timestamp(t):
         return struct.pack("<q", value), b""
     if not (t.is_string or t.is_binary):
@@ -126,7 +128,7 @@ def decode(data: bytes, types: Sequence[DataType]) -> tuple[Raw, ...]:
 
 def _value(body: memoryview, at: int, t: DataType) -> Raw:
     if t.root in _FIXED:
-        return struct.unpack_from(_FIXED[t.root], body, at)[0]
+        return _FIXED[t.root].unpack_from(body, at)[0]
     if (t.root == "DECIMAL" and t.precision <= 18) or (is_timestamp(t) and t.precision <= 3):
         return struct.unpack_from("<q", body, at)[0]
     slot = struct.unpack_from("<Q", body, at)[0]

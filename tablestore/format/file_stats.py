@@ -197,24 +197,28 @@ def of_column(footer: pq.FileMetaData, column: int, t: DataType, *, group: int |
     """What the footer says of the column at a position, in one row group or in all; bounds leave out NaN."""
     groups = range(footer.num_row_groups) if group is None else (group,)
     parts = [_of_chunk(footer.row_group(g), column, t) for g in groups]
+    if len(parts) == 1:
+        return parts[0]
     rows = sum(p.rows for p in parts)
     counts = [p.null_count for p in parts]
     nulls = None if None in counts else sum(counts)  # type: ignore[arg-type]
     lows = [p.min for p in parts if not p.all_null]
     highs = [p.max for p in parts if not p.all_null]
-    if not lows or None in lows or None in highs:
+    if not lows or None in lows:
         return ColumnStats(None, None, nulls, rows)
     return ColumnStats(min(lows), max(highs), nulls, rows)
 
 
 def _of_chunk(group: pq.RowGroupMetaData, column: int, t: DataType) -> ColumnStats:
+    """Both bounds or none."""
     found = group.column(column).statistics
     if found is None:
         return ColumnStats(None, None, None, group.num_rows)
     nulls = found.null_count if found.has_null_count else None
-    if not found.has_min_max:
+    low, high = (_raw(found.min_raw, t), _raw(found.max_raw, t)) if found.has_min_max else (None, None)
+    if low is None or high is None:
         return ColumnStats(None, None, nulls, group.num_rows)
-    return ColumnStats(_raw(found.min_raw, t), _raw(found.max_raw, t), nulls, group.num_rows)
+    return ColumnStats(low, high, nulls, group.num_rows)
 
 
 def raw_value(value: bytes, t: DataType, *, physical: str) -> Any:

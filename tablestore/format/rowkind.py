@@ -24,12 +24,12 @@ def parse(column: pa.Array | pa.ChunkedArray) -> pa.Array:
         column = column.combine_chunks()
     if pa.types.is_integer(column.type):
         kinds = column.cast(pa.int8())
-        valid = pc.and_(pc.greater_equal(kinds, 0), pc.less_equal(kinds, 3))
+        known = pc.and_(pc.greater_equal(kinds, 0), pc.less_equal(kinds, len(TEXTS) - 1))
+        kinds = pc.if_else(known, kinds, None)
     else:
-        kinds = pc.index_in(column.cast(pa.string()), value_set=pa.array(TEXTS))
-        kinds, valid = kinds.cast(pa.int8()), kinds.is_valid()
-    if not pc.all(pc.fill_null(valid, False)).as_py() and len(column):
-        bad = column.filter(pc.invert(pc.fill_null(valid, False)))[0]
+        kinds = pc.index_in(column.cast(pa.string()), value_set=pa.array(TEXTS)).cast(pa.int8())
+    if kinds.null_count:
+        bad = column.filter(kinds.is_null())[0]
         raise SchemaMismatch(f"row kind {bad.as_py()!r} is none of {', '.join(TEXTS)}")
     return kinds
 

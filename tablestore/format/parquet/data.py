@@ -65,6 +65,7 @@ class ParquetEncoder:
         self._io, self._path, self._spec = io, path, spec
         self._codec = codec(spec.compression, _CODECS, form="Parquet")
         self._physical = arrow_with_ids(columns)
+        self._keys = [i for i, f in enumerate(columns) if f.name.startswith(KEY_PREFIX)]
         self._limit = spec.block_bytes or _ROW_GROUP_BYTES
         self._pending: list[pa.RecordBatch] = []
         self._pending_bytes = self._pending_rows = self._flushed_bytes = 0
@@ -88,7 +89,7 @@ class ParquetEncoder:
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows of the physical columns."""
         self._stats.update(rows)
-        size = _bytes(rows)
+        size = self._bytes(rows)
         pieces = max(-(-size // self._limit), -(-rows.num_rows // _ROW_GROUP_ROWS), 1)
         if pieces == 1:
             self._append(rows, size)
@@ -96,7 +97,11 @@ class ParquetEncoder:
         step = -(-rows.num_rows // pieces)
         for start in range(0, rows.num_rows, max(step, 1)):
             part = rows.slice(start, step)
-            self._append(part, _bytes(part))
+            self._append(part, self._bytes(part))
+
+    def _bytes(self, rows: pa.RecordBatch) -> int:
+        """Bytes of the rows in memory; key columns are the same buffers as the value columns."""
+        return rows.nbytes - sum(rows.column(i).nbytes for i in self._keys)
 
     def _append(self, batch: pa.RecordBatch, size: int) -> None:
         full = (
@@ -146,13 +151,15 @@ class ParquetEncoder:
                 self._physical = self._physical.set(i, f.with_type(pa.dictionary(pa.int32(), f.type)))
 
     def _open(self, first: pa.Table) -> pq.ParquetWriter:
-        chosen = encodings.choose(first)
+        chosen = encodings.choose(first, self._pending_bytes)
+        level = self._spec.zstd_level if self._codec == "zstd" else None
+        some = chosen.compressed
         self._sink = self._io.open_output(self._path)
         return pq.ParquetWriter(
             self._sink,
             self._physical,
-            compression=self._codec,
-            compression_level=self._spec.zstd_level if self._codec == "zstd" else None,
+            compression=self._codec if some is None else dict.fromkeys(some, self._codec),
+            compression_level=level if some is None or level is None else dict.fromkeys(some, level),
             use_dictionary=list(chosen.dictionary),
             column_encoding=dict(chosen.other),
             store_schema=False,
@@ -193,12 +200,6 @@ class ParquetEncoder:
         if self._sink is not None:
             with contextlib.suppress(OSError):  # what cannot be flushed is deleted next
                 self._sink.close()
-
-
-def _bytes(rows: pa.RecordBatch) -> int:
-    """Bytes of the rows in memory; key columns are the same buffers as the value columns."""
-    names = rows.schema.names
-    return rows.nbytes - sum(rows.column(i).nbytes for i, n in enumerate(names) if n.startswith(KEY_PREFIX))
 
 
 def _conform(array: pa.Array, wanted: pa.DataType) -> pa.Array:

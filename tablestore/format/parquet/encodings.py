@@ -4,14 +4,18 @@ Few values: a dictionary. Many values: numbers held as integers are DELTA_BINARY
 sequence numbers nearly vanish, random ones drop their leading zeros), all else is plain. A dictionary of many
 values, the default elsewhere, is built, found too large and thrown away: a third more bytes and time on TPC-H
 lineitem. Text stays plain though DELTA_LENGTH_BYTE_ARRAY would save a ninth of it: Paimon 2.0.0 reads that
-encoding wrongly, and mostly in silence. Small files go without dictionaries and without a look at their
-values: a tenth more bytes, half the time.
+encoding wrongly, and mostly in silence.
+
+Small files go without dictionaries and without a look at their values: a tenth more bytes, half the time.
+What is delta-encoded there is not compressed: of so few packed numbers a codec gains nothing, and asking it
+for each column takes longer than encoding them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -31,17 +35,19 @@ _ROWS_PER_NUMBER, _ROWS_PER_TEXT = 4, 2  # sampled rows a distinct value must st
 
 @dataclass(frozen=True, slots=True)
 class Encodings:
-    """Columns that get a dictionary, and encodings of others by name; plain where neither says."""
+    """Columns that get a dictionary, and encodings of others by name; plain where neither says. `compressed`
+    are those that the codec is for, None: all."""
 
     dictionary: tuple[str, ...]
     other: Mapping[str, str]
+    compressed: tuple[str, ...] | None = None
 
 
-def choose(rows: pa.Table) -> Encodings:
-    """Encodings for a file that begins with `rows`. Columns that come dictionary-encoded stay so; what nested
-    columns hold has a dictionary until it grows too large, but for small files.
+def choose(rows: pa.Table, size: int) -> Encodings:
+    """Encodings for a file that begins with `rows`, of so many bytes. Columns that come dictionary-encoded
+    stay so; what nested columns hold has a dictionary until it grows too large, but for small files.
     """
-    if rows.num_rows < SAMPLE_ROWS and rows.nbytes < _SMALL_BYTES:
+    if rows.num_rows < SAMPLE_ROWS and size < _SMALL_BYTES:
         return _of_small(rows.schema)
     sample = _sample(rows)
     few: dict[str, bool] = {}
@@ -65,9 +71,12 @@ def choose(rows: pa.Table) -> Encodings:
     return Encodings(tuple(dictionary), other)
 
 
+@lru_cache(maxsize=64)
 def _of_small(schema: pa.Schema) -> Encodings:
     kept = tuple(f.name for f in schema if pa.types.is_dictionary(f.type))
-    return Encodings(kept, {f.name: "DELTA_BINARY_PACKED" for f in schema if _stored_as_integer(f.type)})
+    packed = {f.name: "DELTA_BINARY_PACKED" for f in schema if _stored_as_integer(f.type)}
+    rest = (leaf for f in schema if f.name not in packed for leaf, _ in _leaves(f.name, f.type))
+    return Encodings(kept, packed, tuple(rest))
 
 
 def _leaves(path: str, t: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:

@@ -128,9 +128,7 @@ def _disordered(numbers: Sequence[np.ndarray], before: np.ndarray, after: np.nda
 
 def take(rows: pa.RecordBatch, places: np.ndarray) -> pa.RecordBatch:
     """Rows at these places, in their order. Places must be within the rows: they are not checked again."""
-    index = pa.array(places)
-    columns = [pc.take(column, index, boundscheck=False) for column in rows.columns]
-    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+    return pc.take(rows, pa.array(places), boundscheck=False)
 
 
 def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
