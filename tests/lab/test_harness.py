@@ -1,5 +1,7 @@
 """The harness itself: it opens, runs, asks the kernel, and it can fail."""
 
+import time
+
 import pytest
 
 from tests.browsing import needs_browser
@@ -38,6 +40,8 @@ def test_a_page_that_asks_another_host_or_complains_is_found(lab: Lab, script: s
     notebook = lab.open([], run=False)
     notebook.check()
     lab.page.evaluate(script)
-    lab.page.wait_for_timeout(50)
+    until = time.monotonic() + 60
+    while not (lab.complaints or lab.strangers) and time.monotonic() < until:
+        lab.page.wait_for_timeout(20)
     with pytest.raises(AssertionError):
         notebook.check()

@@ -69,7 +69,7 @@ def test_a_running_job_is_watched_paused_stopped_and_retried(lab: Lab) -> None:
     x, y = place["x"] + (grid["x"] + 4.5 * grid["pitch"]) * scale, place["y"] + (grid["y"] + 12) * scale
     lab.page.mouse.move(x, y)
     notebook.expect("progress.hovered", "4")
-    assert "4,000 … 4,999" in view.locator(".lw-card").text_content()
+    view.locator(".lw-card", has_text="4,000 … 4,999").wait_for()
     lab.page.mouse.click(x, y)
     notebook.expect("progress.selected", [4])
     lab.page.keyboard.press("ArrowRight")
@@ -87,7 +87,7 @@ def test_a_running_job_is_watched_paused_stopped_and_retried(lab: Lab) -> None:
     notebook.expect("(progress.progress.state, len(runs))", ["done", 2])
     notebook.expect("len(timeline.model)", 16)
     assert notebook.kernel("orders.refresh().scan().count()") == 12_000
-    assert view.get_by_role("button", name="stop").is_disabled()
+    view.get_by_role("button", name="stop", disabled=True).wait_for()
     notebook.check()
 
 
@@ -99,6 +99,6 @@ def test_an_error_shows_with_the_next_step_and_wait_raises_it(lab: Lab) -> None:
     view.locator("svg text", has_text="ZeroDivisionError: division by zero").wait_for()
     assert view.locator("svg text", has_text="then Retry").count() == 1
     assert view.locator("h3").text_content() == "<b>orders"
-    assert view.get_by_role("button", name="retry").is_enabled()
+    view.get_by_role("button", name="retry", disabled=False).wait_for()
     assert notebook.kernel("progress._failure is not None") is True
     notebook.check()

@@ -39,8 +39,8 @@ def test_time_travel_zoom_and_watching(lab: Lab) -> None:
 
     page.mouse.click(x(8), box["y"] + 90)  # the compaction
     notebook.expect(both, [9, 9])
-    assert page.locator(".lw-timeline .cursor text").text_content().startswith("#9 COMPACT")
-    assert "viewing the past" in page.locator(".lw-timeline .lw-chip").text_content()
+    page.locator(".lw-timeline .cursor text", has_text="#9 COMPACT").wait_for()
+    page.locator(".lw-timeline .lw-chip", has_text="viewing the past").wait_for()
     page.mouse.move(x(8), box["y"] + 90)
     page.mouse.down()
     page.mouse.move(x(3), box["y"] + 90, steps=5)
