@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tablestore.errors import NotFound
+from tablestore.format.manifests.manifest import APPEND_SOURCE
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import join
 from tablestore.lsm import foreign
@@ -27,7 +28,6 @@ from tablestore.write.reachable import Files
 
 log = logging.getLogger(__name__)
 __all__ = ["ExpirePolicy", "Expiry", "expire", "expire_changelogs", "remove"]
-_APPEND_SOURCE = 0
 
 
 def expire(
@@ -90,6 +90,7 @@ def expire_changelogs(
     them stays, as in Paimon.
 
     `after` is the expiry of snapshots just before: a dry run takes those for changelogs as if they were kept.
+    The copies that were made for the ones that go at once are not told as files.
     `ignoring`: consumers that protect nothing.
     """
     coming = after.snapshots if dry_run and after is not None else ()
@@ -112,9 +113,9 @@ def expire_changelogs(
     gone = _unneeded_changelogs(store, gone_ids, ids[len(gone_ids) :], first)
     if after is not None:  # what went with the snapshots is told there
         gone = gone.without(Files(dict.fromkeys(after.files, 0), dict.fromkeys(after.files, 0)))
-    gone = gone.measured(store)
-    copied = (store.paths.snapshot if i in coming else store.paths.changelog for i in gone_ids)
-    own = {store.paths.changelog(i): _size(store, at(i)) for i, at in zip(gone_ids, copied, strict=True)}
+    gone = gone.present(store)
+    lasted = set(gone_ids) - set(after.snapshots if after is not None else ())
+    own = _sizes(store, (store.paths.changelog(i) for i in sorted(lasted)))
     if not dry_run:
         for snapshot_id in gone_ids:
             changelogs.delete(store, snapshot_id)
@@ -195,12 +196,12 @@ def _unneeded(store: Store, ids: list[int], end: int, *, decoupled: bool) -> Fil
     expired, first = [store.snapshots.get(i) for i in ids], store.snapshots.get(end)
     from_delta = decoupled and not reachable.has_changelog_files(store)
     gone = Files()
-    for snapshot in [*expired[1:], first]:
+    for snapshot in store.manifests.ahead([*expired[1:], first]):
         entries = reachable.lenient(lambda s=snapshot: reachable.deleted_files(store, s), [])
         for e in entries:
-            if not (from_delta and e.file.file_source in (None, _APPEND_SOURCE)):
+            if not (from_delta and e.file.file_source in (None, APPEND_SOURCE)):
                 gone.data |= reachable.entry_paths(store, e)
-    for snapshot in expired:
+    for snapshot in store.manifests.ahead(expired, bases=True):
         gone.metadata |= reachable.lenient(lambda s=snapshot: reachable.index_files(store, s), {})
         if not from_delta:
             gone.metadata |= _state_files(store, snapshot)

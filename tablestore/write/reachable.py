@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tablestore.errors import Corrupt
-from tablestore.format.manifests.manifest import ADD, ManifestEntry
+from tablestore.format.manifests.manifest import ADD, APPEND_SOURCE, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import inside
 from tablestore.meta.store import Store
@@ -56,6 +56,12 @@ class Files:
     def bytes(self) -> int:
         """Bytes of all of them, as far as known."""
         return sum(self.data.values()) + sum(self.metadata.values())
+
+    def present(self, store: Store) -> Files:
+        """Those that are there, with their sizes: a history that is cut off may name what went before it."""
+        found = self.measured(store)
+        data = {p: n for p, n in found.data.items() if store.io.exists(p)}
+        return Files(data, {p: n for p, n in found.metadata.items() if store.io.exists(p)}, self.told)
 
     def measured(self, store: Store) -> Files:
         """The same, with the sizes that metadata do not tell asked of the store; what is gone counts 0."""
@@ -133,6 +139,8 @@ def changelog_files(store: Store, snapshot: Snapshot) -> Files:
 def deleted_files(store: Store, snapshot: Snapshot) -> list[ManifestEntry]:
     """Entries of files this delta deletes for good: an upgrade deletes and adds the same name."""
     entries = store.manifests.delta_entries(snapshot)
+    if not (entries.numbers("kind") != ADD).any():
+        return []
     again = {_place(e) for e in entries if e.kind == ADD}
     return [e for e in entries if e.kind != ADD and _place(e) not in again]
 
@@ -168,14 +176,14 @@ def used(
 
 
 def _changelog_needs(store: Store, changelog: Snapshot) -> Files:
-    """What a long-lived changelog is read from: changelog files, else what its delta added."""
+    """What a long-lived changelog is read from: changelog files, else what writers added."""
     if changelog.changelog_manifest_list is not None:
         return lenient(lambda: changelog_files(store, changelog), Files())
     if has_changelog_files(store):
         return Files()
     found = Files(metadata=lenient(lambda: _delta_lists(store, changelog), {}))
     for e in lenient(lambda: store.manifests.delta_entries(changelog), []):
-        if e.kind == ADD:
+        if e.kind == ADD and e.file.file_source in (None, APPEND_SOURCE):
             found.data |= entry_paths(store, e)
     return found
 

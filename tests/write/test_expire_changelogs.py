@@ -14,6 +14,7 @@ import tablestore as ts
 from tablestore.errors import NotFound, TablestoreError
 from tablestore.meta import changelogs
 from tests.faults import FaultyIO, Killed, SimEnv
+from tests.write.lives import on_disk
 
 
 def make(path: Path, env: SimEnv | None = None, **options: Any) -> ts.Table:
@@ -171,3 +172,28 @@ def test_a_rollback_takes_later_changelogs_along(tmp_path: Path) -> None:
     assert told(t, 1) == [7]
     assert t.check() == []
     assert t.remove_orphans("0 ms", force=True).files == ()
+
+
+@pytest.mark.parametrize("producer", ["none", "input", "lookup"])
+@pytest.mark.parametrize("outlive", [2, 5])
+def test_what_is_foretold_to_go_next_goes_and_nothing_else(
+    tmp_path: Path, producer: str, outlive: int
+) -> None:
+    env = SimEnv()
+    lasting = {"changelog.num-retained.min": outlive, "changelog.num-retained.max": 2**31 - 1}
+    t = make(tmp_path, env, **lasting | {"changelog-producer": producer, "changelog.time-retained": "20 s"})
+    t = t.alter(ts.set_options({"snapshot.time-retained": "10 s"}))
+    for k in range(12):
+        t.write(row(k % 3))
+        if k % 4 == 1:
+            t.with_options({"write-only": False}).compact(full=True)
+        env.sleep(7)
+        stored, before = t.refresh().inspect.storage(), on_disk(t)
+        asked = t.expire_snapshots(dry_run=True)
+        done = t.expire_snapshots()
+        gone = {path: size for path, size in before.items() if path not in on_disk(t)}
+        assert {f.removeprefix(f"{t.location}/") for f in asked.files} == set(gone), k
+        assert (asked.bytes, done.bytes, done.files) == (sum(gone.values()), asked.bytes, asked.files), k
+        assert stored.released()[0] == asked.bytes, k
+    assert changelogs.ids(t.store), "some outlived their snapshots"
+    assert t.check() == []

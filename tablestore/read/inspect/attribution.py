@@ -21,7 +21,17 @@ from tablestore.io.paths import join
 from tablestore.meta import refs
 from tablestore.meta.store import Store
 from tablestore.read.inspect import claims as named
-from tablestore.read.inspect.claims import BRANCH, CHANGELOG, CONSUMER, KINDS, LEFT, SNAPSHOTS, TAG, Claims
+from tablestore.read.inspect.claims import (
+    BRANCH,
+    CHANGELOG,
+    COMING,
+    CONSUMER,
+    KINDS,
+    LEFT,
+    SNAPSHOTS,
+    TAG,
+    Claims,
+)
 from tablestore.read.inspect.release import FOREIGN, FREE, KEPT, LIVE, MISSING, Needs, Release, Releases
 from tablestore.read.time_travel import local_ms
 
@@ -128,7 +138,7 @@ def _by_path(found: Claims) -> tuple[pa.Table, list[Needs]]:
     """One row a path, with the number of its combination of needs, and these combinations."""
     t, holders = found.table, found.holders
     kinds = np.array([h.kind for h in holders])[t["holder"].to_numpy()]  # never empty: there is a schema
-    own, lasting, left = (pa.array(kinds == kind) for kind in (SNAPSHOTS, CHANGELOG, LEFT))
+    own, lasting, left, coming = (pa.array(kinds == kind) for kind in (SNAPSHOTS, CHANGELOG, LEFT, COMING))
     mine = pa.array(kinds != BRANCH)
     ids = {
         "first_needed": (own, "first"),
@@ -136,6 +146,7 @@ def _by_path(found: Claims) -> tuple[pa.Table, list[Needs]]:
         "first_changelog": (lasting, "first"),
         "last_changelog": (lasting, "last"),
         "last_left": (left, "last"),
+        "last_coming": (coming, "last"),
         "written_by": (mine, "written"),
         "elsewhere": (pc.invert(mine), "written"),
     }
@@ -145,23 +156,26 @@ def _by_path(found: Claims) -> tuple[pa.Table, list[Needs]]:
     sums += [("kind", "min"), ("place", "min"), ("bytes", "max"), ("sure", "max")]
     rows = t.group_by("path").aggregate(sums)
     rows = rows.rename_columns([n.removesuffix("_min").removesuffix("_max") for n in rows.column_names])
-    sets, codes = _sets(t.filter(pc.invert(pc.or_(own, pc.or_(lasting, left)))), rows["path"])
+    spans = pc.or_(pc.or_(own, coming), pc.or_(lasting, left))
+    sets, codes = _sets(t.filter(pc.invert(spans)), rows["path"])
     rows = _with_left(rows, pa.array(codes == 0))
-    columns = [rows[n].fill_null(-1).to_numpy() for n in ("last_needed", "last_changelog")]
+    columns = [rows[n].fill_null(-1).to_numpy() for n in ("last_needed", "last_changelog", "last_coming")]
     distinct, inverse = np.unique(np.stack([*columns, codes], axis=1), axis=0, return_inverse=True)
     needs = [
-        Needs(*(i if i >= 0 else None for i in (last, kept)), tuple(holders[h] for h in sets[of]))
-        for last, kept, of in distinct.tolist()
+        Needs(*(i if i >= 0 else None for i in ids), tuple(holders[h] for h in sets[of]))
+        for *ids, of in distinct.tolist()
     ]
     return rows.append_column("needs", pa.array(inverse.reshape(-1))), needs
 
 
 def _with_left(rows: pa.Table, alone: pa.Array) -> pa.Table:
-    """Files that nobody needs and a changelog's expiry will remove count as that changelog's."""
-    used = pc.or_(pc.is_valid(rows["last_needed"]), pc.is_valid(rows["last_changelog"]))
-    mine = pc.if_else(pc.and_(alone, pc.invert(used)), rows["last_left"], _NO_ID)
-    for name in ("first_changelog", "last_changelog"):
-        rows = rows.set_column(rows.column_names.index(name), name, pc.coalesce(rows[name], mine))
+    """Files that no snapshot reads and a changelog's expiry will remove count as that changelog's, too."""
+    mine = pc.if_else(pc.and_(alone, pc.is_null(rows["last_needed"])), rows["last_left"], _NO_ID)
+    for name, found in (
+        ("first_changelog", pc.coalesce(rows["first_changelog"], mine)),
+        ("last_changelog", pc.max_element_wise(rows["last_changelog"], mine)),
+    ):
+        rows = rows.set_column(rows.column_names.index(name), name, found)
     return rows
 
 
@@ -218,7 +232,7 @@ def _shown(
     outside: np.ndarray,
 ) -> pa.Table:
     """The rows as STORAGE; what is the same for a combination is made once and taken."""
-    known = [*needs, *[Needs(None, None, ())] * (len(told) - len(needs))]
+    known = [*needs, *[Needs(None, None, None, ())] * (len(told) - len(needs))]
     which, places = pa.array(codes), found.places
 
     def taken(values: Iterable[object], kind: pa.DataType) -> pa.Array:

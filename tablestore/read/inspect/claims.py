@@ -17,16 +17,16 @@ import pyarrow.compute as pc
 
 from tablestore.errors import Corrupt
 from tablestore.format.manifests.index_manifest import IndexEntry
-from tablestore.format.manifests.manifest import ADD, ManifestFileMeta
+from tablestore.format.manifests.manifest import ADD, APPEND_SOURCE, ManifestFileMeta
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.io.paths import join
 from tablestore.meta import changelogs, consumers, refs
-from tablestore.meta.entries import Entries
+from tablestore.meta.entries import EMPTY, Entries
 from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.store import Store
 from tablestore.options import ChangelogProducer
 
-SNAPSHOTS, TAG, BRANCH, CHANGELOG = "snapshots", "tag", "branch", "changelog"
+SNAPSHOTS, TAG, BRANCH, CHANGELOG, COMING = "snapshots", "tag", "branch", "changelog", "coming changelog"
 CONSUMER, TABLE, LEFT = "consumer", "table", "left"
 KINDS = (
     *("data", "file index", "changelog", "index", "manifest", "manifest list", "index manifest"),
@@ -46,13 +46,17 @@ SCHEMA = pa.schema(
     }
 )
 _COLUMNS = ["kind", "partition", "bucket", "file_name", "file_size", "extra_files", "external_path"]
-Lists = tuple[list[ManifestFileMeta], list[ManifestFileMeta]]  # base, delta
+_NO_ROWS = EMPTY.table.select(_COLUMNS)
+_AT_ONCE = 500  # snapshots whose lists, and manifests that are read together
+Manifests = Sequence[ManifestFileMeta]
+Lists = tuple[Manifests, Manifests]  # base, delta
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
     """Who needs files: this branch's snapshots, one of its tags or consumers, its long-lived changelogs,
-    another branch, or the table itself. LEFT: nobody, but the expiry of a changelog will remove them."""
+    another branch, or the table itself. LEFT: nobody, but the expiry of a changelog will remove them; COMING:
+    the changelogs that snapshots will leave when they expire."""
 
     kind: str
     name: str = ""
@@ -92,7 +96,10 @@ def _branch(book: _Book, store: Store, whole: Holder | None) -> None:
         holder = whole or Holder(CHANGELOG)
         _lasting(book, store, kept, holder)
         book.add([paths.changelog(kept.id)], "snapshot", holder, first=kept.id, last=kept.id)
-    if snapshots and store.options.changelog_decoupled and not _has_changelog_files(store):
+    decoupled = bool(snapshots) and store.options.changelog_decoupled
+    for s in snapshots[:-1] if decoupled and whole is None else ():
+        _lasting(book, store, s, Holder(COMING))
+    if decoupled and not _has_changelog_files(store):
         first = snapshots[0]
         span = {"first": first.id, "last": first.id, "sure": False}
         _left(book, store, store.manifests.delta_entries(first), whole or Holder(LEFT), span)
@@ -172,29 +179,49 @@ def _runs(snapshots: Sequence[Snapshot]) -> Iterator[list[Snapshot]]:
 
 
 def _state(book: _Book, store: Store, run: Sequence[Snapshot], holder: Holder, *, sure: bool = True) -> None:
-    """All that the snapshots of a run read; `sure`: whether their changelog files must be there."""
-    lists = [_lists(store, s) for s in run]
-    _data(book, store, run, lists, holder)
-    _metadata(book, store, run, lists, holder)
+    """All that the snapshots of a run read; `sure`: whether their changelog files must be there, else the run
+    is of one snapshot."""
+    deltas = store.manifests.read_lists([s.delta_manifest_list for s in run])
+    _data(book, store, run, deltas, holder)
+    _metadata(book, store, run, deltas, holder)
     _named_by_index(book, store, run, holder)
-    for s in run:
-        _changelog(book, store, s, holder, sure=sure)
+    for some in _parts(run):
+        _changelogs(book, store, some, holder, sure=sure)
+
+
+def _parts(run: Sequence[Snapshot]) -> Iterator[Sequence[Snapshot]]:
+    """Snapshots whose lists and manifests are read together."""
+    for at in range(0, len(run), _AT_ONCE):
+        yield run[at : at + _AT_ONCE]
 
 
 def _lists(store: Store, s: Snapshot) -> Lists:
-    return store.manifests.read_list(s.base_manifest_list), store.manifests.read_list(s.delta_manifest_list)
+    base, delta = store.manifests.read_lists([s.base_manifest_list, s.delta_manifest_list])
+    return base, delta
 
 
-def _data(book: _Book, store: Store, run: Sequence[Snapshot], lists: Sequence[Lists], holder: Holder) -> None:
+def _entries(store: Store, ids: Sequence[int], lists: Sequence[Manifests]) -> tuple[pa.Table, np.ndarray]:
+    """The entries of the manifests of these lists in order, and for each the id that its list is of."""
+    manifests = [m for some in lists for m in some]
+    owners = np.repeat(np.array(ids, dtype=np.int64), [len(some) for some in lists])
+    tables, counts = [_NO_ROWS], list[int]()
+    for at in range(0, len(manifests), _AT_ONCE):
+        read = store.manifests.each(manifests[at : at + _AT_ONCE])
+        tables.append(pa.concat_tables([e.table.select(_COLUMNS) for e in read]))
+        counts += map(len, read)
+    return pa.concat_tables(tables).combine_chunks(), np.repeat(owners, counts)
+
+
+def _data(
+    book: _Book, store: Store, run: Sequence[Snapshot], deltas: Sequence[Manifests], holder: Holder
+) -> None:
     """Data files and the files beside them, each over the span of snapshots that read it."""
     first = run[0].id
-    state = store.manifests.read_manifests([*lists[0][0], *lists[0][1]]).live().table.select(_COLUMNS)
-    deltas = [m for _, delta in lists for m in delta]
-    owners = np.repeat([s.id for s in run], [len(delta) for _, delta in lists])
-    tables = [e.table.select(_COLUMNS) for e in store.manifests.each(deltas)]
-    rows = pa.concat_tables([state, *tables]).combine_chunks()
-    ids = np.concatenate([np.full(len(state), first), np.repeat(owners, [len(t) for t in tables])])
-    ids = ids.astype(np.int64)
+    base = store.manifests.read_list(run[0].base_manifest_list)
+    state = store.manifests.read_manifests([*base, *deltas[0]]).live().table.select(_COLUMNS)
+    changes, changed = _entries(store, [s.id for s in run], deltas)
+    rows = pa.concat_tables([state, changes]).combine_chunks()
+    ids = np.concatenate([np.full(len(state), first, dtype=np.int64), changed])
     from_delta = np.arange(len(rows)) >= len(state)
     adding = rows.column("kind").to_numpy() == ADD
     live = np.where(adding, 1, -1) * ~(from_delta & (ids == first))  # the first state has its own delta in it
@@ -285,7 +312,7 @@ def _spans(book: _Book, found: pa.Table, newest: int, kind: str, holder: Holder)
 
 
 def _metadata(
-    book: _Book, store: Store, run: Sequence[Snapshot], lists: Sequence[Lists], holder: Holder
+    book: _Book, store: Store, run: Sequence[Snapshot], deltas: Sequence[Manifests], holder: Holder
 ) -> None:
     """Manifest lists and manifests. A manifest of a delta was written with it; one that a base list names
     first, with that list (a merge), unless that is the first list of the run."""
@@ -295,12 +322,15 @@ def _metadata(
             [paths.manifest(n) for n in names], "manifest list", holder, first=ids, last=ids, written=ids
         )
     spans: dict[str, list[int | None]] = {}
-    for s, (base, delta) in zip(run, lists, strict=True):
-        for m in base:
+    own = iter(deltas)
+    for some in _parts(run):
+        bases = store.manifests.read_lists([s.base_manifest_list for s in some])
+        for s, base in zip(some, bases, strict=True):
             merged = s.id if s.id > run[0].id or s.id == 1 else None
-            spans.setdefault(m.file_name, [s.id, s.id, merged, m.file_size])[1] = s.id
-        for m in delta:
-            spans.setdefault(m.file_name, [s.id, s.id, s.id, m.file_size])[1] = s.id
+            for m in base:
+                spans.setdefault(m.file_name, [s.id, s.id, merged, m.file_size])[1] = s.id
+            for m in next(own):
+                spans.setdefault(m.file_name, [s.id, s.id, s.id, m.file_size])[1] = s.id
     first, last, written, size = map(list, zip(*spans.values(), strict=True)) if spans else ([], [], [], [])
     named = [paths.manifest(n) for n in spans]
     book.add(named, "manifest", holder, first=first, last=last, written=written, bytes=size)
@@ -330,32 +360,44 @@ def _named_by_index(book: _Book, store: Store, run: Sequence[Snapshot], holder: 
             book.add(list(some), kind, holder, **columns)
 
 
-def _changelog(book: _Book, store: Store, s: Snapshot, holder: Holder, *, sure: bool) -> None:
-    """Changelog files of one snapshot with their list and manifests."""
-    name = s.changelog_manifest_list
-    if name is None:
-        return
+def _changelogs(
+    book: _Book, store: Store, run: Sequence[Snapshot], holder: Holder, *, sure: bool = True
+) -> None:
+    """Changelog files of snapshots with their lists and manifests; unless `sure`, those of one that may be
+    gone."""
+    lists = {s.id: s.changelog_manifest_list for s in run if s.changelog_manifest_list is not None}
+    ids, names = list(lists), list(lists.values())
     try:
-        manifests = store.manifests.read_list(name)
-        entries = store.manifests.read_manifests(manifests)
+        manifests = store.manifests.read_lists(names)
+        rows, told = _entries(store, ids, manifests)
     except Corrupt as e:
         if sure or e.problem != "the file is missing":
             raise
         return
-    span = {"first": s.id, "last": s.id, "written": s.id, "sure": sure}
-    book.add([store.paths.manifest(name)], "manifest list", holder, **span)
-    named = [store.paths.manifest(m.file_name) for m in manifests]
-    book.add(named, "manifest", holder, bytes=[m.file_size for m in manifests], **span)
-    rows = entries.filter(entries.numbers("kind") == ADD).table.select(_COLUMNS).combine_chunks()
+
+    def add(paths: pa.Array | Sequence[str], kind: str, of: object, **columns: object) -> None:
+        book.add(paths, kind, holder, first=of, last=of, written=of, sure=sure, **columns)
+
+    add([store.paths.manifest(n) for n in names], "manifest list", ids)
+    owners = np.repeat(ids, [len(some) for some in manifests])
+    every = [m for some in manifests for m in some]
+    add(
+        [store.paths.manifest(m.file_name) for m in every],
+        "manifest",
+        owners,
+        bytes=[m.file_size for m in every],
+    )
+    adding = rows.column("kind").to_numpy() == ADD
+    rows, told = rows.filter(pa.array(adding)), told[adding]
     if len(rows):
         places, paths = _paths(book, store, rows)
-        book.add(paths, "changelog", holder, bytes=rows.column("file_size"), place=places, **span)
+        add(paths, "changelog", told, bytes=rows.column("file_size"), place=places)
 
 
 def _lasting(book: _Book, store: Store, s: Snapshot, holder: Holder) -> None:
     """What a long-lived changelog is read from: changelog files, else what its delta added."""
     if s.changelog_manifest_list is not None:
-        _changelog(book, store, s, holder, sure=False)
+        _changelogs(book, store, [s], holder, sure=False)
     elif not _has_changelog_files(store):
         try:
             base, delta = _lists(store, s)
@@ -374,10 +416,17 @@ def _from_delta(book: _Book, store: Store, s: Snapshot, lists: Lists, holder: Ho
     book.add(delta, "manifest", holder, written=s.id, **span)
     book.add(base, "manifest", left, **span)  # nobody reads them, and they stay as long
     entries = store.manifests.read_manifests(lists[1])
-    rows = entries.filter(entries.numbers("kind") == ADD).table.select(_COLUMNS).combine_chunks()
+    added = entries.filter((entries.numbers("kind") == ADD) & _by_writers(entries))
+    rows = added.table.select(_COLUMNS).combine_chunks()
     written = None if s.commit_kind == COMPACT else s.id  # an upgrade writes nothing
     _files(book, store, rows, holder, {**span, "written": written})
-    _left(book, store, entries, left, span)
+    # of a snapshot that is there still, what compactions made goes with it
+    _left(book, store, entries.filter(_by_writers(entries)) if holder.kind == COMING else entries, left, span)
+
+
+def _by_writers(entries: Entries) -> np.ndarray:
+    """Files that no compaction made: what a changelog without files of its own is read from."""
+    return pc.fill_null(entries.table.column("file_source"), APPEND_SOURCE).to_numpy() == APPEND_SOURCE
 
 
 def _files(book: _Book, store: Store, rows: pa.Table, holder: Holder, span: dict[str, object]) -> None:

@@ -8,10 +8,11 @@ when it is made. Called by `read/inspect/attribution.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_right
+from dataclasses import dataclass, replace
 
-from tablestore.meta import refs, retention
-from tablestore.meta.retention import ExpirePolicy, moment
+from tablestore.meta import changelogs, refs, retention
+from tablestore.meta.retention import Bound, ExpirePolicy, moment
 from tablestore.meta.store import Store
 from tablestore.option_values import INFINITE
 from tablestore.read.inspect.claims import BRANCH, CONSUMER, TABLE, TAG, Holder
@@ -23,10 +24,11 @@ STATES = (LIVE, KEPT, FREE, FOREIGN, MISSING)
 @dataclass(frozen=True, slots=True)
 class Needs:
     """Who needs a file: the last of this branch's snapshots and of its long-lived changelogs that read it,
-    and the other holders."""
+    the last snapshot whose changelog will, once that has expired, and the other holders."""
 
     snapshot: int | None
     changelog: int | None
+    coming: int | None
     others: tuple[Holder, ...]
 
     def names(self, kind: str) -> list[str]:
@@ -46,6 +48,16 @@ class Release:
     after_snapshot: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """One of the things that must happen, and what of them is a matter of time or of commits alone."""
+
+    text: str
+    after_ms: int | None = None
+    after_snapshot: int | None = None
+    consumers: tuple[str, ...] = ()
+
+
 class Releases:
     """The table's retention as it is now. Immutable once made."""
 
@@ -55,6 +67,9 @@ class Releases:
         self._ids = sorted(self._times)
         self._policy = ExpirePolicy.of(store)
         latest = snapshots[-1] if snapshots else None
+        self._lasting_policy = ExpirePolicy.of_changelogs(store)
+        self._lasting = {c.id: c.time_millis for c in changelogs.all_of(store)}
+        self._lasting_holds = retention.holds(store, changelogs=True)
         self._holds = [*retention.holds(store), *retention.positions_held(store, latest)]
         self._write_only, self._now = store.options.write_only, store.env.now_ms()
         self._tags = {t.name: t for t in refs.all_tags(store)}
@@ -75,30 +90,47 @@ class Releases:
             return Release(LIVE, f"live: snapshot {needs.snapshot}, the newest, reads it")
         for name in needs.names(CONSUMER):
             return Release(KEPT, self._consumer(name))
-        parts, consumers, times, alone = list[str](), tuple[str, ...](), list[int](), True
-        after_snapshot = None
+        waits = list[_Wait]()
         if needs.snapshot is not None:
-            text, after_ms, after_snapshot, consumers = self._snapshot(needs.snapshot)
-            parts.append(text)
-            times += [] if after_ms is None else [after_ms]
-            alone = after_ms is not None
-        for name in needs.names(TAG):
-            text, after_ms = self._tag(name)
-            parts.append(text)
-            times += [] if after_ms is None else [after_ms]
-            alone = alone and after_ms is not None
-        parts += [f"branch {name} is deleted or lets it go" for name in needs.names(BRANCH)]
-        if needs.changelog is not None:
-            parts.append(f"long-lived changelog {needs.changelog} expires")
-        alone = alone and needs.changelog is None and not needs.names(BRANCH)
-        text = "when " + " and ".join(parts)
-        return Release(KEPT, text, consumers, max(times) if alone and times else None, after_snapshot)
+            waits.append(self._snapshot(needs.snapshot))
+        waits += [self._tag(name) for name in needs.names(TAG)]
+        waits += [_Wait(f"branch {name} is deleted or lets it go") for name in needs.names(BRANCH)]
+        lasting = max((i for i in (needs.changelog, needs.coming) if i is not None), default=None)
+        if lasting is not None:
+            waits.append(self._changelog(lasting))
+        times = [w.after_ms for w in waits]
+        return Release(
+            KEPT,
+            "when " + " and ".join(w.text for w in waits),
+            tuple(dict.fromkeys(name for w in waits for name in w.consumers)),
+            None if None in times else max((t for t in times if t is not None), default=None),
+            max((w.after_snapshot for w in waits if w.after_snapshot is not None), default=None),
+        )
 
-    def _snapshot(self, snapshot_id: int) -> tuple[str, int | None, int, tuple[str, ...]]:
-        """Text, time, snapshot and consumers that decide when this snapshot expires."""
-        policy, newest = self._policy, self._ids[-1]
-        successor = next((self._times[i] for i in self._ids if i > snapshot_id), self._now)
-        old_at, enough = successor + policy.age_ms, snapshot_id + policy.keep_min
+    def _snapshot(self, snapshot_id: int) -> _Wait:
+        """What decides when this snapshot expires."""
+        after = bisect_right(self._ids, snapshot_id)
+        successor = self._times[self._ids[after]] if after < len(self._ids) else self._now
+        return self._expires(f"snapshot {snapshot_id}", snapshot_id, self._policy, successor, self._holds)
+
+    def _changelog(self, snapshot_id: int) -> _Wait:
+        """What decides when this long-lived changelog expires, or the one that the snapshot will leave. The
+        newest one stays, so the snapshot after it must have expired, too."""
+        made = self._times.get(snapshot_id, self._lasting.get(snapshot_id, self._now))
+        what = f"long-lived changelog {snapshot_id}"
+        own = self._expires(what, snapshot_id, self._lasting_policy, made, self._lasting_holds)
+        if snapshot_id + 1 not in self._times:
+            return own
+        after = self._snapshot(snapshot_id + 1)
+        ends = None if own.after_ms is None or after.after_ms is None else max(own.after_ms, after.after_ms)
+        enough = max(own.after_snapshot or 0, after.after_snapshot or 0)
+        return replace(own, after_ms=ends, after_snapshot=enough)
+
+    def _expires(
+        self, what: str, snapshot_id: int, policy: ExpirePolicy, since_ms: int, holds: list[Bound]
+    ) -> _Wait:
+        """When a policy lets go a snapshot, or what outlives it, that is as old as `since_ms`."""
+        newest, old_at, enough = self._ids[-1], since_ms + policy.age_ms, snapshot_id + policy.keep_min
         most = snapshot_id + max(policy.keep_max, policy.keep_min)
         waits = []
         if newest >= most:  # one too many, whatever its age
@@ -108,19 +140,19 @@ class Releases:
             waits.append(f"not before {moment(old_at)}{early}")
         if newest < enough:
             waits.append(f"once snapshot {enough} is there")
-        held = [b for b in self._holds if b.first <= snapshot_id]
+        held = [b for b in holds if b.first <= snapshot_id]
         waits += [f"once {b.text} moved on" for b in held]  # of a stream: with its next commit
         call = "with expire_snapshots()" if self._write_only else "with a commit"
         if waits:
             call = f"{', '.join(waits)}, {call}"
         names = tuple(b.name for b in held if b.name)
-        return f"snapshot {snapshot_id} expires: {call}", None if held else old_at, enough, names
+        return _Wait(f"{what} expires: {call}", None if held else old_at, enough, names)
 
-    def _tag(self, name: str) -> tuple[str, int | None]:
+    def _tag(self, name: str) -> _Wait:
         ends = self._tags[name].ends_ms if name in self._tags else None
         if ends is None or not self._tags_end or self._write_only:
-            return f"tag {name} is deleted", None
-        return f"tag {name} ends", self._now + (ends - self._local_now)
+            return _Wait(f"tag {name} is deleted")
+        return _Wait(f"tag {name} ends", self._now + (ends - self._local_now))
 
     def _consumer(self, name: str) -> str:
         later = "" if self._age is None else f", or has not moved for {retention.duration(self._age)}"

@@ -118,7 +118,7 @@ class Storage:
             lines += [f"  … and {held.num_rows - 12} more holders"] if held.num_rows > 12 else []
             due, later, asked = self.released()
             lines.append(f"  goes with the next expiry: {_size(due)}; with time and commits: {_size(later)};")
-            lines.append(f"  only when tags, branches, consumers or changelogs let go: {_size(asked)}")
+            lines.append(f"  only when tags, branches or consumers let go: {_size(asked)}")
         outside = self.files.filter(self.files["outside"])
         if outside.num_rows:
             lines.append(f"  besides {_size(_sum(outside))} in {outside.num_rows:,} files at other roots")
