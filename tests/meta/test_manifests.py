@@ -1,0 +1,167 @@
+"""Manifests and lists of many snapshots, read together: as each read alone, and damage stays where it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import fastavro
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.errors import Corrupt
+from tablestore.format.avro import blocks
+from tablestore.format.manifests import manifest, manifest_columns
+from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta, SimpleStats
+from tablestore.meta import manifest_cache, manifests
+from tablestore.meta.manifest_cache import ManifestCache
+from tablestore.read.history import events
+from tablestore.read.inspect import claims
+
+CODECS = ("zstd", "none", "deflate")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_held() -> None:
+    manifest_cache.LOCAL.clear()
+
+
+def stats(rng: Random) -> SimpleStats:
+    nulls = rng.choice([None, (), (0, None, rng.randrange(9))])
+    return SimpleStats(rng.randbytes(12), rng.randbytes(20), nulls)
+
+
+def entry(rng: Random) -> ManifestEntry:
+    file = DataFileMeta(
+        f"data-{rng.randrange(10**9)}.parquet",
+        *(rng.randrange(10**6) for _ in range(2)),
+        *(rng.randbytes(12) for _ in range(2)),
+        *(stats(rng) for _ in range(2)),
+        *sorted(rng.randrange(10**6) for _ in range(2)),
+        schema_id=rng.randrange(3),
+        level=rng.randrange(6),
+        extra_files=tuple(f"x{i}.index" for i in range(rng.randrange(3))),
+        delete_count=rng.choice([None, 0, 5]),
+        value_stats_cols=rng.choice([None, ("a", "b")]),
+    )
+    return ManifestEntry(rng.randrange(2), rng.randbytes(12), rng.randrange(-2, 9), 9, file)
+
+
+def listed(rng: Random) -> ManifestFileMeta:
+    bounds = rng.choice([(None,) * 4, (0, 3, 0, 5)])
+    counts = (rng.randrange(10**6) for _ in range(3))
+    return ManifestFileMeta(f"manifest-{rng.randrange(10**9)}", *counts, stats(rng), 0, *bounds)
+
+
+def older_list(rows: list[ManifestFileMeta]) -> bytes:
+    """A list as releases wrote it that knew no buckets and levels."""
+    fields = [f for f in manifest.LIST_SCHEMA["fields"] if not f["name"].startswith(("_MIN_", "_MAX_"))]
+    schema = fastavro.parse_schema(
+        {**manifest.LIST_SCHEMA, "fields": fields, "__fastavro_parsed_schema": False}
+    )
+    data = manifest.encode_list(rows, "none")
+    out = pa.BufferOutputStream()
+    fastavro.writer(out, schema, fastavro.reader(pa.BufferReader(data)))
+    return out.getvalue().to_pybytes()
+
+
+def test_what_is_decoded_together_is_what_each_file_gives_alone(seeds: tuple[int, ...]) -> None:
+    for seed in seeds:
+        rng = Random(seed)
+        files, lists = [], []
+        for n in range(150):
+            some = [entry(rng) for _ in range(rng.choice([0, 1, 1, 2, 40]))]
+            files.append((f"manifest-{n}", manifest.encode_entries(some, rng.choice(CODECS))))
+            metas = [listed(rng) for _ in range(rng.choice([0, 1, 3, 30]))]
+            old = rng.random() < 0.2
+            lists.append(
+                (f"list-{n}", older_list(metas) if old else manifest.encode_list(metas, rng.choice(CODECS)))
+            )
+        found = [manifest_columns.entries(t) for t in manifest_columns.decode(files)]
+        assert found == [manifest.decode_entries(data, path) for path, data in files], seed
+        assert manifest_columns.decode_lists(lists) == [manifest.decode_list(d, p) for p, d in lists], seed
+
+
+@pytest.mark.parametrize("change", [-1, 1])
+def test_a_file_with_a_wrong_count_spoils_no_other(change: int, seeds: tuple[int, ...]) -> None:
+    for seed in seeds:
+        rng = Random(seed)
+        whole = [manifest.encode_entries([entry(rng) for _ in range(5)], "zstd") for _ in range(120)]
+        files = [(f"manifest-{n}", data) for n, data in enumerate(whole)]
+        lists = [(f"list-{n}", manifest.encode_list([listed(rng)] * 9, "zstd")) for n in range(120)]
+        for some, decode in ((files, manifest_columns.decode), (lists, manifest_columns.decode_lists)):
+            at = rng.randrange(len(some))
+            good = decode([f for i, f in enumerate(some) if i != at])
+            some[at] = (some[at][0], miscounted(some[at][1], change))
+            if change > 0:
+                with pytest.raises(Corrupt, match=some[at][0]):
+                    decode(some)
+            else:
+                assert [found for i, found in enumerate(decode(some)) if i != at] == good, (seed, at)
+
+
+def miscounted(data: bytes, change: int) -> bytes:
+    header, parts = blocks.Reader().take_apart(data, "a file")
+    return blocks.container(header.data, [blocks.Block(b.rows + change, b.data) for b in parts])
+
+
+def test_what_is_missing_is_left_to_who_asks(tmp_path: Path) -> None:
+    t = table(tmp_path)
+    store, every = t.store, t.store.snapshots.all()
+    lost = store.manifests.read_list(every[3].delta_manifest_list)[0].file_name
+    Path(t.location, "manifest", lost).unlink()
+    manifest_cache.LOCAL.clear()
+    found = []
+    for snapshot in store.manifests.ahead(every, bases=True):
+        if snapshot.id == every[3].id:
+            with pytest.raises(Corrupt, match=lost):
+                store.manifests.delta_entries(snapshot)
+        else:
+            found.append(len(store.manifests.delta_entries(snapshot)))
+    assert len(found) == len(every) - 1
+    assert all(found)
+
+
+def test_histories_do_not_depend_on_how_much_is_read_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    t = table(tmp_path)
+    t.tags.create("kept", snapshot=2)
+    told = []
+    for at_once in (500, 2, 3):
+        monkeypatch.setattr(manifests, "_AT_ONCE", at_once)
+        monkeypatch.setattr(claims, "_AT_ONCE", at_once)
+        manifest_cache.LOCAL.clear()
+        fresh = ts.open(t.location)
+        views = [fresh.inspect.amplification(per).to_pylist() for per in ("table", "snapshot", "bucket")]
+        files, commits = fresh.inspect.storage().files.to_pylist(), fresh.inspect.commits().to_pylist()
+        gone = fresh.expire_snapshots(keep=2, older_than="0 ms", dry_run=True)
+        told.append((list(events(t.store)), views, files, commits, gone.files, gone.bytes))
+    assert told[0] == told[1] == told[2]
+    assert t.check() == []
+
+
+def test_lists_are_held_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest_cache, "_MOST_LISTED", 10)
+    cache, rng = ManifestCache(), Random(1)
+    three = tuple(listed(rng) for _ in range(3))
+    for name in "abc":
+        cache.put_list(name, three)
+        cache.get_list("a")
+    assert [cache.get_list(name) for name in "abc"] == [three, None, three]
+    cache.clear()
+    assert cache.get_list("a") is None
+
+
+def table(folder: Path) -> ts.Table:
+    """Two buckets, compactions, changelog files, snapshots that all stay."""
+    t = ts.connect(str(folder)).create_table(
+        "d.t",
+        schema={"k": ts.BIGINT, "v": ts.STRING},
+        primary_key=["k"],
+        options={"bucket": 2, "changelog-producer": "input", "snapshot.num-retained.min": 100},
+    )
+    for n in range(9):
+        t.write(pa.table({"k": pa.array([n, n + 1, n + 2], pa.int64()), "v": [f"v{n}"] * 3}))
+    return t
