@@ -19,9 +19,11 @@ import pytest
 
 from tests import browsing
 
+IN_CI = os.environ.get("WORKBENCH_CI") == "1"
 hypothesis.settings.register_profile(
     "workbench",
     deadline=None,
+    derandomize=IN_CI,  # there the same examples for all, as with the seeds
     print_blob=True,
     suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture],
 )
@@ -44,8 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.seed is None:  # in CI the same for all, so that what fails there is the change's doing
-        in_ci = os.environ.get("WORKBENCH_CI") == "1"
-        config.option.seed = CI_SEED if in_ci else random.SystemRandom().randrange(1_000_000)
+        config.option.seed = CI_SEED if IN_CI else random.SystemRandom().randrange(1_000_000)
     if not hasattr(config, "workerinput"):  # not a second process of ours, which inherits all this
         set_aside(config)
 
