@@ -360,6 +360,22 @@ def test_level_0_that_readers_do_not_see(tmp_path: Path) -> None:
     assert t.scan().to_arrow().num_rows == 10
 
 
+def test_level_0_below_a_fuller_level_takes_several_rounds(tmp_path: Path) -> None:
+    leveled = "tablestore.compaction.leveled."
+    options = {"deletion-vectors.enabled": True, "tablestore.compaction.strategy": "leveled"}
+    options |= {f"{leveled}max-bytes-for-level-base": "1 mb", f"{leveled}level0-file-num-trigger": 8}
+    t = make(tmp_path, options)
+    put(t, range(100))
+    t = t.alter(ts.set_options({f"{leveled}max-bytes-for-level-base": "500"}))
+    put(t.with_options({"write-only": True}), range(100, 110))
+    assert t.refresh().compact(dry_run=True).picks[0].decision.rule == "level 1"
+    found = the(doctor(t), "unseen level 0")
+    assert found.remedy == "table.compact(until_quiet=True)"
+    t.mend(found, dry_run=False)
+    assert "unseen level 0" not in doctor(t).kinds
+    assert t.refresh().scan().to_arrow().num_rows == 110
+
+
 def test_changes_that_are_not_told_yet(tmp_path: Path) -> None:
     t = make(tmp_path, {"changelog-producer": "lookup"})
     put(t.with_options({"write-only": True}), range(10))

@@ -125,7 +125,9 @@ def unseen_level0(facts: Facts) -> Outcome:
     what = f"{count(rows, 'row')} not looked up yet: "
     what += "batch readers do not see them" if hidden else "their changes are not told yet"
     severity: Severity = "risk" if hidden else "slow"
-    found = Finding("unseen level 0", severity, where(facts, ill), what, compact_call(facts, ill), evidence)
+    rounds = {"until_quiet": True} if facts.rules.leveled else {}  # a fuller level goes before level 0
+    call = compact_call(facts, ill, **rounds)
+    found = Finding("unseen level 0", severity, where(facts, ill), what, call, evidence)
     return Outcome(told, (found,))
 
 
