@@ -87,8 +87,9 @@ class Compaction:
         if self.committed.snapshot is None:
             return []
         read, wrote, moved = map(quantities.size, (self.bytes_read, self.bytes_written, self.bytes_moved))
-        more = f", only moved {moved}" if self.bytes_moved else ""
-        return [f"snapshot {self.committed.snapshot}: read {read}, wrote {wrote}{more}"]
+        done = [f"read {read}, wrote {wrote}"] if self.bytes_read or self.bytes_written else []
+        done += [f"only moved {moved}"] if self.bytes_moved else []
+        return [f"snapshot {self.committed.snapshot}: {', '.join(done) or 'read nothing'}"]
 
     def _share(self) -> str:
         busy, many = len(self.busy), len(self.picks)

@@ -221,7 +221,7 @@ def propose(
     able = [a for a in found if a.buckets >= question.parallelism]
     fits = [a for a in able if a.largest_bytes <= question.target_bytes]
     least = -(-int(sums[top] * per_row) // question.target_bytes)
-    chosen = fits[0] if fits else next((a for a in able if a.buckets >= least), found[-1])
+    chosen = fits[0] if fits else _least_bad(able or found[-1:], least)
     notes = _notes(chosen, heavy, sums, per_row, question, dynamic=dynamic)
     shown = [a for a in found if chosen.buckets / 8 <= a.buckets <= chosen.buckets * 8]
     return BucketAdvice(
@@ -235,6 +235,15 @@ def propose(
         call.format(n=chosen.buckets),
         notes,
         tuple(counts[top].tolist()),
+    )
+
+
+def _least_bad(able: Sequence[Alternative], least: int) -> Alternative:
+    """As many buckets as the size asks for, but none that only stay empty."""
+    wanted = next((a for a in able if a.buckets >= least), able[-1])
+    used = wanted.buckets - wanted.empty
+    return next(
+        a for a in able if a.buckets - a.empty >= used and a.largest_bytes <= wanted.largest_bytes * 1.01
     )
 
 

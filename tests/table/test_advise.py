@@ -105,6 +105,17 @@ def test_a_heavy_value_is_told_since_no_number_divides_it() -> None:
     assert advice(data, primary_key=["id", "k"], bucket_key=["id"], rows=200_000_000).notes == ()
 
 
+def test_no_buckets_are_proposed_that_would_only_stay_empty() -> None:
+    data = rows(1_000, k=[i % 2 for i in range(1_000)])
+    alone = advice(rows(1_000, k=[7] * 1_000), bucket_key=["k"], primary_key=["id", "k"], rows=10**12)
+    pair = advice(data, bucket_key=["k"], primary_key=["id", "k"], rows=10**12)
+    assert (alone.buckets, alone.alternatives[0].empty) == (1, 0)
+    assert "no number keeps the largest bucket below the target" in alone.reason
+    used = {a.buckets: a.buckets - a.empty for a in pair.alternatives}
+    assert used[pair.buckets] == 2
+    assert all(n >= pair.buckets for n, filled in used.items() if filled == 2)
+
+
 def test_too_few_values_leave_buckets_empty() -> None:
     data = rows(1_000, k=[i % 2 for i in range(1_000)])
     found = advice(data, primary_key=["id", "k"], bucket_key=["k"], parallelism=8)
