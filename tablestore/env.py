@@ -26,7 +26,11 @@ class Env:
 
     def local_now_ms(self) -> int:
         """The local wall clock read as if it were UTC (the form of `_CREATION_TIME`), in milliseconds."""
-        seconds, millis = divmod(self.now_ms(), 1000)
+        return self.local_ms(self.now_ms())
+
+    def local_ms(self, instant_ms: int) -> int:
+        """What the local wall clock showed at an instant, by the offset that was in force then."""
+        seconds, millis = divmod(instant_ms, 1000)
         offset = datetime.fromtimestamp(seconds, tz=UTC).astimezone().utcoffset()
         return (seconds + int(offset.total_seconds() if offset else 0)) * 1000 + millis
 

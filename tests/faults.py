@@ -156,8 +156,8 @@ class SimEnv(Env):
     def now_ms(self) -> int:
         return self._now
 
-    def local_now_ms(self) -> int:
-        return self._now
+    def local_ms(self, instant_ms: int) -> int:
+        return instant_ms
 
     def monotonic(self) -> float:
         return self._now / 1000

@@ -32,7 +32,7 @@ def explained(
     if not store.schema.primary_keys or not any(map(_lacks_sums, records)):
         return tuple(records)
     options = TableOptions.parse(store.schema_of(snapshot.schema_id).options)
-    local_ms = snapshot.time_millis + store.env.local_now_ms() - store.env.now_ms()
+    local_ms = store.env.local_ms(snapshot.time_millis)
     before = _before(store, snapshot)
     found = []
     for record in records:

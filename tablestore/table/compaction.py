@@ -83,13 +83,13 @@ def _decide(
     at: Snapshot | None = None,
 ) -> Decision:
     """The pick in a bucket, now or at the time of a snapshot; costs no I/O."""
-    back = 0 if at is None else store.env.now_ms() - at.time_millis
+    instant_ms = store.env.now_ms() if at is None else at.time_millis
     return compact_task.decide(
         store.schema,
         store.options,
         task.new_files,
         full=full,
-        now_ms=store.env.local_now_ms() - back,
+        now_ms=store.env.local_ms(instant_ms),
         deletions=deletions,
         expired=expired,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,9 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.env import Env
 from tablestore.errors import InvalidRequest
+from tablestore.lsm.compaction import CompactionOptions
 from tests.faults import SimEnv
 
 
@@ -244,3 +248,21 @@ def test_retractions_that_become_rows_are_foretold_as_rows(tmp_path):
     assert (found.output.rows, found.output.exact, found.deletes_text) == (9, True, "")
     assert job.compact(full=True).picks[0].record.rows_out == 9
     assert table.refresh().check() == []
+
+
+@pytest.fixture
+def berlin(monkeypatch):
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+def test_off_peak_hours_are_those_of_the_wall_clock_that_was_in_force_then():
+    january, july = (datetime(2025, month, 1, 21, 30, tzinfo=UTC) for month in (1, 7))
+    options = CompactionOptions(offpeak_start=22, offpeak_end=23, offpeak_ratio=50)
+    hours = [Env().local_ms(int(when.timestamp() * 1000)) // 3_600_000 % 24 for when in (january, july)]
+    assert hours == [22, 23]
+    assert [options.percent(hour) for hour in hours] == [151.0, 101.0]
