@@ -121,13 +121,13 @@ def test_every_label_lies_inside_and_is_well_formed(width: int, count: int) -> N
 
 
 def test_names_from_data_are_only_text() -> None:
-    chart = AmplificationChart(rows(4, why=XSS), title=XSS).wait(5)
+    chart = AmplificationChart(rows(4, why=XSS), title=XSS).wait(60)
     for made in (chart.to_svg(), chart.frame["svg"], chart._repr_mimebundle_()[0]["text/html"]):
         assert "<img src=x" not in made
 
 
 def test_the_text_form_has_a_line_a_number() -> None:
-    said = AmplificationChart(rows(20), title="shop.orders").wait(5).text().splitlines()
+    said = AmplificationChart(rows(20), title="shop.orders").wait(60).text().splitlines()
     assert said[0] == "shop.orders  amplification  #1 … #20"
     assert [line.split()[0] for line in said[1:4]] == ["write", "read", "space"]
     assert said[1].endswith("1.95")
@@ -136,7 +136,7 @@ def test_the_text_form_has_a_line_a_number() -> None:
 
 def test_a_timeline_leads_and_follows() -> None:
     table = frames.commits(12)
-    timeline, chart = SnapshotTimeline(table), AmplificationChart(rows(12)).wait(5)
+    timeline, chart = SnapshotTimeline(table), AmplificationChart(rows(12)).wait(60)
     timeline.link(chart)
     timeline.index = 4
     assert (chart.index, chart.snapshot, chart.now["head"]) == (4, 5, "#5 COMPACT")
@@ -151,13 +151,13 @@ def test_a_timeline_leads_and_follows() -> None:
 
 def test_of_a_real_table_and_of_its_opened_bucket(tmp_path: Path) -> None:
     table = waiting(tmp_path, buckets=2)
-    chart = AmplificationChart(table.with_options({"write-only": False})).wait(30)
+    chart = AmplificationChart(table.with_options({"write-only": False})).wait(60)
     whole = table.inspect.amplification(per="snapshot")
     assert chart.data().equals(whole)
     assert chart.model.outlook.space == pytest.approx(1.0)
     assert chart.model.outlook.read is None
     chart.opened = "/1"
-    chart.wait(30)
+    chart.wait(60)
     assert chart.data().equals(table.inspect.amplification(per="snapshot", partition="", bucket=1))
     assert chart.model.outlook.read == 1
     assert chart.code == "table.inspect.amplification(per=\"snapshot\", partition='', bucket=1)"
@@ -165,13 +165,13 @@ def test_of_a_real_table_and_of_its_opened_bucket(tmp_path: Path) -> None:
 
 def test_new_commits_are_followed_and_the_past_is_kept(tmp_path: Path) -> None:
     table = waiting(tmp_path)
-    chart = AmplificationChart(table).wait(30)
+    chart = AmplificationChart(table).wait(60)
     newest = chart.snapshot
     table.write(pa.table({"k": [1], "v": [b"x"]}))
-    assert chart.refresh().wait(30).snapshot == newest + 1
+    assert chart.refresh().wait(60).snapshot == newest + 1
     chart.index = 2
     table.write(pa.table({"k": [2], "v": [b"x"]}))
-    assert chart.refresh().wait(30).snapshot == 3
+    assert chart.refresh().wait(60).snapshot == 3
 
 
 class Slow:
@@ -181,7 +181,7 @@ class Slow:
         self.go, self.inspect = threading.Event(), self
 
     def amplification(self, per: str = "table", **_: Any) -> pa.Table:
-        assert self.go.wait(20)
+        assert self.go.wait(60)
         return rows(5)
 
 
@@ -191,7 +191,7 @@ def test_a_long_history_shows_a_skeleton_of_the_same_height() -> None:
     assert "reading the history" in chart.frame["subtitle"]
     waiting_height = re.search(r'height="(\d+)"', chart.frame["svg"])
     table.go.set()
-    chart.wait(10)
+    chart.wait(60)
     assert "5 commits" in chart.frame["subtitle"]
     found = re.search(r'height="(\d+)"', chart.frame["svg"])
     assert waiting_height is not None
@@ -202,9 +202,9 @@ def test_a_long_history_shows_a_skeleton_of_the_same_height() -> None:
 def test_an_error_leaves_the_last_good_picture() -> None:
     table = Slow()
     table.go.set()
-    chart = AmplificationChart(table).wait(10)
+    chart = AmplificationChart(table).wait(60)
     good = chart.frame["svg"]
     table.amplification = lambda *a, **k: 1 / 0  # type: ignore[method-assign]
-    chart.refresh().wait(10)
+    chart.refresh().wait(60)
     assert "ZeroDivisionError" in chart.frame["error"]["text"]
     assert chart.frame["svg"] == good

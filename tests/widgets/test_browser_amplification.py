@@ -21,7 +21,7 @@ XSS = "<img src=x onerror=\"document.title='owned'\">"
 def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A timeline and charts of the same twelve snapshots."""
     timeline = widgets.SnapshotTimeline(frames.commits(12))
-    chart = widgets.AmplificationChart(rows(12, why=XSS), title=XSS).wait(5)
+    chart = widgets.AmplificationChart(rows(12, why=XSS), title=XSS).wait(60)
     timeline.link(chart)
     path = tmp_path_factory.mktemp("pages") / "charts.html"
     path.write_text(widgets.page("charts", [timeline, chart]), encoding="utf-8")

@@ -162,10 +162,10 @@ def test_watching_follows_a_writer_until_it_is_told_to_stop(orders: ts.Table):
     arrived = threading.Event()
     timeline.observe(lambda change: arrived.set() if change["new"] == 5 else None, "snapshot")
     orders.write({"k": [9]})
-    assert arrived.wait(20)
+    assert arrived.wait(60)
     (watcher,) = (t for t in threading.enumerate() if t.name == "timeline-watch" and t not in before)
     timeline.close()
-    watcher.join(20)
+    watcher.join(60)
     assert not watcher.is_alive()
 
 
@@ -174,5 +174,5 @@ def test_a_watch_tells_what_came_between_the_last_reading_and_its_start(orders: 
     timeline.observe(lambda change: arrived.set() if change["new"] == 5 else None, "snapshot")
     orders.write({"k": [9]})
     timeline.watch(0.1)
-    assert arrived.wait(20)
+    assert arrived.wait(60)
     timeline.close()

@@ -152,15 +152,15 @@ class Held:
 def test_a_replay_is_cancelled_at_once_and_says_so() -> None:
     held = Held()
     view = WhatIf(held, {TRIGGER: 8})
-    assert held.told.wait(10)
+    assert held.told.wait(60)
     assert view.busy
     assert view.progress["busy"]
-    view.cancel().wait(10)
+    view.cancel().wait(60)
     assert not view.busy
     assert "cancelled" in view.progress["text"]
     assert view.model is None
     held.go.set()
-    view.refresh().wait(30)
+    view.refresh().wait(60)
     assert len(view.model) == 10
 
 

@@ -177,7 +177,7 @@ def test_a_page_of_a_table_whose_first_snapshots_expired(tmp_path):
     table.tags.create("kept", 2)
     table.expire_snapshots(keep=3)
     bench = widgets.Workbench(table).show("what_if")
-    bench.parts["what_if"].wait(20)
+    bench.parts["what_if"].wait(60)
     levels = bench.levels.export(widths=(1040,))
     assert {int(name.partition("|")[0]) for name in levels["frames"]["1040"]["base"]} == {
         2,
@@ -202,7 +202,7 @@ def test_every_further_view_can_be_shown_at_a_snapshot_that_only_a_tag_keeps(tmp
 
 def test_what_if_begins_with_options_that_the_table_can_have(tmp_path):
     table = made(tmp_path, writes=4, changelog_producer="full-compaction")
-    view = widgets.Workbench(table).show("what_if").parts["what_if"].wait(20)
+    view = widgets.Workbench(table).show("what_if").parts["what_if"].wait(60)
     assert view.frame.get("error") is None
     assert view.options == {"tablestore.compaction.strategy": "leveled"}
 

@@ -29,7 +29,7 @@ def views(table: ts.Table) -> dict[str, object]:
     made: dict[str, object] = hostile.views_of(table)
     for view in made.values():
         if hasattr(view, "wait"):
-            view.wait(20)
+            view.wait(60)
     bench = widgets.Workbench(table)
     for name, _, refused in bench.tools:
         if not refused:
