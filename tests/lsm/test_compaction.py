@@ -143,6 +143,15 @@ def test_fields_that_nobody_knows_are_passed_over(tmp_path):
     assert checked(tmp_path, some_case() | {"made_by": "hand"}, "", some_case()) == 0
 
 
+def test_lines_end_with_line_feeds_alone(tmp_path):
+    path, case = (
+        tmp_path / "picks.jsonl",
+        json.dumps(some_case() | {"made_by": "a\u2028b"}, ensure_ascii=False),
+    )
+    path.write_bytes(f"\ufeff{case}\r\n{case}".encode())
+    assert main(["--check-picks", str(path)]) == 0
+
+
 def test_null_means_that_a_field_is_absent(tmp_path):
     optional = ("off_peak_ratio", "force_up_level_0", "interval_ms", "total_size_threshold")
     assert checked(tmp_path, some_case() | dict.fromkeys(optional)) == 0

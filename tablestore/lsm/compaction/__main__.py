@@ -27,10 +27,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     path = parser.parse_args(arguments).check_picks
     try:
-        text = _unpacked(sys.stdin.buffer.read() if path == "-" else LocalFileIO().read(path)).decode()
+        text = _unpacked(sys.stdin.buffer.read() if path == "-" else LocalFileIO().read(path)).decode(
+            "utf-8-sig"
+        )
     except (OSError, EOFError, ValueError, zlib.error) as e:
         return _refused(path, e.strerror if isinstance(e, OSError) and e.strerror else str(e))
-    found = check_picks(text.splitlines())
+    found = check_picks(text.split("\n"))
     for difference in found.shown:
         print(difference)
     for line in found.damaged[:_SHOWN]:
