@@ -14,6 +14,7 @@ import binascii
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -190,6 +191,7 @@ def to_property(records: Sequence[CompactionRecord], *, most_bytes: int | None =
     return text
 
 
+@lru_cache(maxsize=4)  # several who go through a history ask for the same one after each other
 def from_property(text: str, path: str) -> tuple[CompactionRecord, ...]:
     """The records of a snapshot's property; raises Corrupt naming `path`."""
     try:

@@ -213,6 +213,11 @@ class Ledger:
     def add(self, event: BucketEvent) -> LedgerRow:
         """Enter one event; what it did and how its bucket stands. Raises Corrupt if it takes a file away that
         is not live (I6)."""
+        return self._row(event, *self.enter(event))
+
+    def enter(self, event: BucketEvent) -> tuple[Account, tuple[int, ...]]:
+        """The same without a row: the bucket's account, and bytes flushed, ingested, written, read, moved and
+        of changelogs."""
         account = self.accounts.setdefault(event.place, Account())
         live = self._live.setdefault(event.place, {})
         for file in event.before:
@@ -231,7 +236,7 @@ class Ledger:
             account.compaction(level, read=read, written=written, moved=moved)
         account.exact = account.exact and (event.kind != COMPACT or bool(event.records))
         read, written, moved = (sum(one[i] for one in done) for i in (1, 2, 3))
-        return self._row(event, account, (ingested, ingested, written, read, moved, changelog))
+        return account, (ingested, ingested, written, read, moved, changelog)
 
     def _row(self, event: BucketEvent, account: Account, moved: tuple[int, ...]) -> LedgerRow:
         space = self.space(event.place) if self._space else None

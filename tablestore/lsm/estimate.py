@@ -22,6 +22,9 @@ from tablestore.lsm.sorted_run import newest_first
 _ROUNDS = 60  # of a bisection
 _DENSE = 0.5  # share of possible keys from which on they count as all there are
 
+_FEW_FILES = 64  # of a merge whose pieces are kept
+
+_Piece = tuple[np.ndarray, np.ndarray, float]  # files over it, the share of each that lies in it, its width
 Merge = tuple[Sequence[DataFileMeta], Sequence[DataFileMeta]]  # files read, files written
 
 
@@ -148,6 +151,7 @@ class _Overlap:
         self._rows = np.array([f.row_count for f in self._files], dtype=float)
         self._deletes = np.array([f.delete_count or 0 for f in self._files], dtype=float)
         self._model, self._among = model, among
+        self._pieces: list[_Piece] | None = None
         self._possible = whole_keys(_ends(files), types)
         self.meets = self._any_meet()
         self.why = self._why()
@@ -199,8 +203,13 @@ class _Overlap:
             return 2.0 * self._among * width / span
         return 2.0 * float(rows.max())
 
-    def _segments(self) -> Iterable[tuple[np.ndarray, np.ndarray, float]]:
-        """(files that reach over it, the share of each that lies in it, its width) of each piece."""
+    def _segments(self) -> Iterable[_Piece]:
+        """The pieces of the axis; kept where they are few, since a model is learned by asking often."""
+        if self._pieces is None and len(self._rows) <= _FEW_FILES:
+            self._pieces = list(self._cut())
+        return self._cut() if self._pieces is None else self._pieces
+
+    def _cut(self) -> Iterable[_Piece]:
         widths = self._high - self._low
         points = widths <= 0
         cuts = np.unique(np.concatenate((self._low, self._high)))

@@ -7,7 +7,7 @@ of some hundred snapshots at a time and no data file. Used by inspection and by 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tablestore.errors import InvalidRequest, NotFound
@@ -50,6 +50,21 @@ def events(store: Store, *, first: int | None = None, last: int | None = None) -
         if snapshot.id == start:
             yield from _base(store, snapshot)
         yield from _events(store, snapshot)
+
+
+def changed_places(store: Store, snapshots: Sequence[Snapshot]) -> Iterator[tuple[int, set[tuple[str, int]]]]:
+    """Each snapshot with the buckets of its events, which are not made; first those that were live before."""
+    for i, snapshot in enumerate(store.manifests.ahead(snapshots)):
+        if i == 0:
+            manifests = store.manifests.read_list(snapshot.base_manifest_list)
+            yield snapshot.id, _places(store, store.manifests.read_manifests(manifests).live())
+        found = _places(store, store.manifests.delta_entries(snapshot))
+        yield snapshot.id, found | _places(store, store.manifests.changelog_entries(snapshot))
+
+
+def _places(store: Store, entries: Entries) -> set[tuple[str, int]]:
+    columns = (entries.table.column(n).to_pylist() for n in ("partition", "bucket"))
+    return {(store.partition_text(p), b) for p, b in set(zip(*columns, strict=True))}
 
 
 def _base(store: Store, snapshot: Snapshot) -> Iterator[BucketEvent]:

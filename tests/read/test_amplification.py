@@ -15,6 +15,7 @@ import tablestore as ts
 from tablestore.errors import InvalidRequest
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import COMPACT
+from tablestore.read.history import changed_places, events
 from tablestore.read.inspect import amplification as inspect_amplification
 from tablestore.read.inspect.inspect import Inspect
 from tests.read import golden
@@ -179,6 +180,30 @@ def test_a_table_without_snapshots_has_no_rows(tmp_path: Path) -> None:
     t = born(tmp_path, 0).table
     for per in VIEWS:
         assert t.inspect.amplification(per).num_rows == 0
+
+
+def test_the_last_merges_are_found_without_going_through_all(
+    tmp_path: Path, seeds: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspect_amplification, "_MERGES_LEARNED", 3)
+    monkeypatch.setattr(inspect_amplification, "_FILES_LEARNED", 2)
+    for seed in seeds:
+        life = born(tmp_path / str(seed), seed)
+        for _ in range(30):
+            life.step()
+        store = life.table.store
+        snapshots = inspect_amplification._last_run(store.snapshots.all())
+        last, every = (inspect_amplification._Book(store, "snapshot", lambda _: True) for _ in range(2))
+        last._learn_last(snapshots)
+        found: dict[int, list[tuple[str, int]]] = {}
+        for event in events(store, first=snapshots[0].id, last=snapshots[-1].id):
+            every._learn(event)
+            found.setdefault(event.snapshot, []).append(event.place)
+        assert (last._merges, last._seen) == (every._merges, every._seen), seed
+        told: dict[int, list[tuple[str, int]]] = {}
+        for snapshot_id, some in changed_places(store, snapshots):
+            told.setdefault(snapshot_id, []).extend(some)
+        assert {i: sorted(p) for i, p in told.items() if p} == {i: sorted(p) for i, p in found.items()}, seed
 
 
 def test_an_unknown_view_is_refused_by_name(tmp_path: Path) -> None:

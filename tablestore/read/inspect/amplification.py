@@ -43,7 +43,7 @@ from tablestore.lsm.history import BASE, BucketEvent
 from tablestore.meta import compaction_history
 from tablestore.meta.compaction_history import Done
 from tablestore.meta.store import Store
-from tablestore.read.history import events
+from tablestore.read.history import changed_places, events
 from tablestore.read.time_travel import local_ms
 
 _MERGES_LEARNED, _FILES_LEARNED = 64, 256  # what the model of merges is made of: the last ones
@@ -121,17 +121,31 @@ class _Book:
         """Learn of all merges, which the first rows want, too; the snapshot from which on copies are
         estimated."""
         touched, places = Counter[int](), set[Place]()
-        for event in events(self._store, first=snapshots[0].id, last=snapshots[-1].id):
-            self._learn(event)
-            if self._chosen(event.place):
-                touched[event.snapshot] += 1
-                places.add(event.place)
+        for snapshot_id, some in changed_places(self._store, snapshots):
+            chosen = set(filter(self._chosen, some))
+            touched[snapshot_id] += len(chosen)
+            places |= chosen
+        self._learn_last(snapshots)
         self._ledger.learn(self._model())
         first, left = snapshots[-1].id, _MOST_COPIES - len(places)
         while first > snapshots[0].id and left >= touched[first]:
             left -= touched[first]
             first -= 1
         return first
+
+    def _learn_last(self, snapshots: Sequence[Snapshot]) -> None:
+        """Learn of the last merges, as many as are kept: from as few snapshots as hold them."""
+        count = _MERGES_LEARNED
+        while True:
+            first = snapshots[max(0, len(snapshots) - count)].id
+            for event in events(self._store, first=first, last=snapshots[-1].id):
+                self._learn(event)
+            full = len(self._merges) == _MERGES_LEARNED and len(self._seen) == _FILES_LEARNED
+            if full or first == snapshots[0].id:
+                return
+            self._merges.clear()
+            self._seen.clear()
+            count *= 4
 
     def _live(self, snapshot: Snapshot, some: Iterable[BucketEvent]) -> set[Place]:
         """Enter the events of a snapshot that is there; the buckets it touched."""
@@ -146,7 +160,7 @@ class _Book:
             if self._per == "snapshot" and before is not None:
                 self._state.add(state_of(before), -1)
             try:
-                self._ledger.add(event)
+                self._ledger.enter(event)
             except Corrupt as e:
                 raise Corrupt(self._store.paths.snapshot(event.snapshot), e.problem) from None
             if self._per == "snapshot":
