@@ -1,4 +1,5 @@
-"""Every single I/O operation of a flush with compaction fails in turn: live files stay, made ones go."""
+"""Every single I/O operation of a flush with compaction fails in turn: live files stay, made ones go, and
+none is left open."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ class FailingIO(LocalFileIO):
     def __init__(self, fail_at: int = -1) -> None:
         super().__init__()
         self.fail_at, self.count = fail_at, 0
+        self.outputs: list[_FailingFile] = []
 
     def _step(self, path: str) -> None:
         self.count += 1
@@ -30,7 +32,8 @@ class FailingIO(LocalFileIO):
 
     def open_output(self, path):
         self._step(path)
-        return _FailingFile(super().open_output(path), lambda: self._step(path))
+        self.outputs.append(_FailingFile(super().open_output(path), lambda: self._step(path)))
+        return self.outputs[-1]
 
 
 class _FailingFile:
@@ -44,22 +47,23 @@ class _FailingFile:
         return self._file.write(data)
 
     def close(self):
-        self._step()
+        if not self._file.closed:
+            self._step()
         return self._file.close()
 
     def __getattr__(self, name):
         return getattr(self._file, name)
 
 
-def written_bucket(path: Path) -> Bucket:
-    bucket = Bucket(str(path / "bucket-0"), {TRIGGER: "3"})
+def written_bucket(path: Path, form: str) -> Bucket:
+    bucket = Bucket(str(path / "bucket-0"), {TRIGGER: "3", "file.format": form})
     bucket.write([(1, "a"), (2, "b"), (3, "c")])
     bucket.write([(2, None), (4, "d")], [3, 0])
     return bucket
 
 
-def operations(path: Path, act) -> int:
-    bucket = written_bucket(path)
+def operations(path: Path, form: str, act) -> int:
+    bucket = written_bucket(path, form)
     bucket.io = FailingIO()
     act(bucket)
     return bucket.io.count
@@ -81,16 +85,18 @@ def full_compaction(bucket: Bucket) -> None:
     compact_now(bucket, full=True)
 
 
+@pytest.mark.parametrize("form", ["parquet", "orc", "avro"])
 @pytest.mark.parametrize("act", [write_and_compact, full_compaction])
-def test_failing_at_any_operation_leaves_live_files_only(tmp_path, act):
-    count = operations(tmp_path / "counted", act)
+def test_failing_at_any_operation_leaves_live_files_only(tmp_path, act, form):
+    count = operations(tmp_path / "counted", form, act)
     assert count > 5
     for n in range(count):
-        bucket = written_bucket(tmp_path / str(n))
+        bucket = written_bucket(tmp_path / str(n), form)
         rows, live = bucket.rows(), {f.file_name for f in bucket.live}
         bucket.io = FailingIO(n)
         with pytest.raises((OSError, TablestoreError)):
             act(bucket)
+        assert all(output.closed for output in bucket.io.outputs), f"operation {n}"
         bucket.io = LocalFileIO()
         assert bucket.on_disk() == live, f"operation {n}"
         assert bucket.rows() == rows
