@@ -117,20 +117,25 @@ class MergeTreeWriter:
         live = sum(f.file_size for f in self.levels.files) if self._rewriter is not None else 0
         return self._buffer.bytes + live
 
+    def reserve(self, rows: int) -> int:
+        """The first of so many sequence numbers that this writer gives to no other rows."""
+        first, self._next_sequence = self._next_sequence, self._next_sequence + rows
+        return first
+
     def append(
         self, values: pa.RecordBatch, kinds: pa.Array | None = None, sequences: pa.Array | None = None
     ) -> None:
         """Add rows of the table's columns; row kinds default to +I, sequence numbers to the next ones.
 
-        Either every call gives sequence numbers or none does. May flush this or another writer of the pool.
+        Sequence numbers are given by every call, or reserved. May flush this or another writer of the pool.
         """
         self._require_whole()
         rows = values.num_rows
         if kinds is None:
             kinds = pa.array(np.zeros(rows, dtype=np.int8))
         if sequences is None:
-            sequences = pa.array(np.arange(self._next_sequence, self._next_sequence + rows))
-            self._next_sequence += rows
+            first = self.reserve(rows)
+            sequences = pa.array(np.arange(first, first + rows))
         if len(kinds) != rows or len(sequences) != rows:
             raise SchemaMismatch(f"{rows} rows, {len(kinds)} row kinds, {len(sequences)} sequence numbers")
         batch = pa.RecordBatch.from_arrays([sequences, kinds, *values.columns], schema=self._kv_schema)

@@ -2,9 +2,9 @@
 section 6).
 
 One stable sort by a small integer code; large slices are gathered each into memory of its own, so that what
-one bucket has written can be freed, small ones share one gather. Batches of about 250,000 rows keep it inside
-the cache. Where the bucket is no function of the row alone (dynamic
-buckets) others say it and only cut here.
+one bucket has written can be freed, small ones share one gather, which may bring rows into key order as well.
+Batches of about 250,000 rows keep it inside the cache. Where the bucket is no function of the row alone
+(dynamic buckets) others say it and only cut here.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ import pyarrow.compute as pc
 from tablestore.format import binary_row, hashing
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataType
+from tablestore.lsm import keys as key_columns
 from tablestore.options import TableOptions
 
 BATCH_ROWS = 262_144
 _OWN_ROWS = 4096  # slices of at least so many rows get memory of their own
+ARRIVAL = "_ARRIVAL"  # of rows in key order: how many of their bucket were written before them
 UNAWARE_BUCKET = 0  # the directory of append tables without buckets
 Slice = tuple[bytes, int, pa.RecordBatch]
 NO_PARTITION = binary_row.encode([], [])
@@ -34,10 +36,16 @@ def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def route(
-    batch: pa.RecordBatch, schema: TableSchema, options: TableOptions, *, total: int | None = None
+    batch: pa.RecordBatch,
+    schema: TableSchema,
+    options: TableOptions,
+    *,
+    total: int | None = None,
+    by_key: bool = False,
 ) -> Iterator[Slice]:
     """(partition, bucket, rows in their order) for each bucket the batch touches, by the bucket function over
-    `total` buckets (None: the table's). `batch` may hold system columns too."""
+    `total` buckets (None: the table's). `batch` may hold system columns too. `by_key`: in key order, with the
+    column ARRIVAL, but for batches of one bucket."""
     if not batch.num_rows:
         return
     fields = schema.columns(schema.bucket_keys)
@@ -45,7 +53,8 @@ def route(
     types = [f.type for f in fields]
     buckets = hashing.bucket_of(keys, types, total or options.bucket, options.bucket_function)
     partitions, codes = partitions_of(batch, schema)
-    yield from cut(batch, partitions, codes, buckets)
+    within = key_columns.codes(key_columns.of_batch(batch, schema.key_fields)) if by_key else None
+    yield from cut(batch, partitions, codes, buckets, within=within)
 
 
 def route_to(batch: pa.RecordBatch, schema: TableSchema, bucket: int) -> Iterator[Slice]:
@@ -58,9 +67,15 @@ def route_to(batch: pa.RecordBatch, schema: TableSchema, bucket: int) -> Iterato
 
 
 def cut(
-    batch: pa.RecordBatch, partitions: Sequence[bytes], codes: np.ndarray, buckets: np.ndarray
+    batch: pa.RecordBatch,
+    partitions: Sequence[bytes],
+    codes: np.ndarray,
+    buckets: np.ndarray,
+    *,
+    within: np.ndarray | None = None,
 ) -> Iterator[Slice]:
-    """A slice for each (partition, bucket): `codes` index `partitions`, `buckets` are not negative."""
+    """A slice for each (partition, bucket): `codes` index `partitions`, `buckets` are not negative. Rows are
+    in order of `within`, if that is given, and have ARRIVAL then."""
     total = int(buckets.max()) + 1
     groups = codes * np.int64(total) + buckets
     first = int(groups[0])
@@ -73,6 +88,11 @@ def cut(
     sorted_groups = groups[order]
     starts = np.flatnonzero(np.r_[True, sorted_groups[1:] != sorted_groups[:-1]])
     ends = np.r_[starts[1:], len(order)]
+    if within is not None:
+        arrival = np.empty(len(order), dtype=np.int64)
+        arrival[order] = np.arange(len(order)) - np.repeat(starts, ends - starts)
+        batch = batch.append_column(ARRIVAL, pa.array(arrival))
+        order = np.lexsort((within, small))
     places = pa.array(order)
     taken = batch.take(places) if len(starts) * _OWN_ROWS > len(order) else None
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):

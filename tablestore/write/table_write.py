@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore.errors import CommitConflict, SchemaMismatch, Unavailable
 from tablestore.format import rowkind
@@ -42,8 +43,9 @@ from tablestore.lsm.writer import MergeTreeWriter
 from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.store import Store
 from tablestore.options import ChangelogProducer, TableOptions
-from tablestore.write import full_compaction
+from tablestore.write import bucketing, full_compaction
 from tablestore.write.bucket_mode import BucketMode
+from tablestore.write.bucketing import ARRIVAL, Slice
 from tablestore.write.conform import as_batches, conform
 from tablestore.write.cross_partition import CrossPartitionRouting, LocatedKeys
 from tablestore.write.dynamic_bucket import DynamicRouting
@@ -54,6 +56,7 @@ from tablestore.write.support import require_parallel_writers, require_writable
 
 KIND, SEQUENCE = "_VALUE_KIND", "_SEQUENCE_NUMBER"
 _MOST_THREADS = 4
+_SORTED_ROWS = 65_536  # batches of more are parts of larger writes
 _TOGETHER_BYTES = 4 << 20  # buckets with less to write are done before threads take some over
 
 
@@ -175,16 +178,28 @@ class TableWrite:
             batch = batch.append_column(SEQUENCE, pa.array(numbers))
         try:
             with in_table(self._store.paths.root):
-                for partition, bucket, rows in self._routing.route(batch):
+                for partition, bucket, rows in self._routed(batch):
                     self._append(partition, bucket, rows)
         except BaseException as e:
             self._failure = e  # some of the batch's rows may be written, others not
             raise
 
+    def _routed(self, batch: pa.RecordBatch) -> Iterator[Slice]:
+        """A slice for each bucket. Those of a small commit come in key order: their writers need not gather
+        them again."""
+        alone = self._sequence is None and not self._writers and batch.num_rows <= _SORTED_ROWS
+        if alone and self._function is not None and self._mode is BucketMode.FIXED:
+            return bucketing.route(batch, self._store.schema, self._store.options, by_key=True)
+        return self._routing.route(batch)
+
     def _append(self, partition: bytes, bucket: int, rows: pa.RecordBatch) -> None:
+        writer = self._writer(partition, bucket)
         sequences = rows.column(SEQUENCE) if self._sequence is not None else None
+        if ARRIVAL in rows.schema.names:
+            assert isinstance(writer, MergeTreeWriter), "only rows of keys come in key order"
+            sequences = pc.add(rows.column(ARRIVAL), writer.reserve(rows.num_rows))
         values = rows.select(list(self._store.schema.names))
-        self._writer(partition, bucket).append(values, rows.column(KIND), sequences)
+        writer.append(values, rows.column(KIND), sequences)
 
     def _writer(self, partition: bytes, bucket: int) -> BucketWriter:
         place = partition, bucket
