@@ -1,11 +1,12 @@
 """Every merge engine, aggregate function, merge option and changelog producer against Java Paimon, at random.
 
 The space is `merge_space`: engines × changelog producers × deletion vectors × all functions with their
-options × sequence fields and groups, delete options, row-deduplicate. A table of it is played twice. *Apart*:
-each engine writes the same batches (inserts, updates, deletes, NULLs) into a table of its own and compacts at
-the same points; after each step rows and changelog rows are equal. *In turns*: both write and compact one
-table, see the same rows after each step and tell the same changes at the end. Any `ROUND` tables in a row
-meet every pair of engine and producer and every function, which the first test shows without Java.
+options × sequence fields and groups, delete options, row-deduplicate × types of keys. A table of it is played
+twice. *Apart*: each engine writes the same batches (inserts, updates, deletes, NULLs) into a table of its
+own, compacts and alters it at the same points; after each step rows and changelog rows are equal. *In turns*:
+both write and compact one table, see the same rows after each step and tell the same changes at the end. Any
+`ROUND` tables in a row meet every pair of engine and producer and every function, which the first test shows
+without Java.
 """
 
 from __future__ import annotations
@@ -217,6 +218,24 @@ def java_compacts(java: JavaPaimon, path: str, number: int, *, full: bool) -> st
     return ""
 
 
+def both_alter(java: JavaPaimon, space: Space, rng: random.Random, paths: Sequence[str]) -> Space:
+    """The same change of the schema in our table and in Java's."""
+    found = merge_space.altered(space, rng, f"n{rng.randrange(10**6)}")
+    if found is None:
+        return space
+    space, change = found
+    name = change["name"]
+    ours = {
+        "add": lambda: ts.add(name, change["type"]),
+        "drop": lambda: ts.drop(name),
+        "rename": lambda: ts.rename(name, change["to"]),
+        "type": lambda: ts.retype(name, change["type"]),
+    }
+    ts.open(paths[0]).alter(ours[change["change"]]())
+    java.alter(paths[1], [change])
+    return space
+
+
 def play_apart(java: JavaPaimon, space: Space, where: Path) -> None:
     """Each has a table; compactions come at the same points."""
     rng = random.Random(space.number + 1)
@@ -239,6 +258,9 @@ def play_apart(java: JavaPaimon, space: Space, where: Path) -> None:
         if space.producer != "none":
             changes = told_by_ours(space, mine, before[0]), told_by_java(java, space, other, before[1])
             require_same(*changes, f"{place}, changes")
+        if rng.random() < 0.2:
+            space = both_alter(java, space, rng, (mine, other))
+            require_same(ours(space, mine), theirs(java, space, other), f"{place}, altered")
     require_same(ours(space, mine), theirs(java, space, mine), f"{place}, ours read by both")
     require_same(ours(space, other), theirs(java, space, other), f"{place}, Java's read by both")
     projected(space, mine, rng)

@@ -80,7 +80,7 @@ class Commit:
 
 @pytest.mark.peer
 def test_the_same_strict_commits_are_refused(java: JavaPaimon, tmp_path: Path, seeds: Sequence[int]) -> None:
-    for seed in seeds:
+    for seed in seeds[:3]:
         rng = random.Random(seed)
         path = tmp_path / f"{seed}.db" / "t"
         options = {"bucket": 1, "write-only": True}

@@ -189,7 +189,7 @@ def _state(t: ts.Table, snapshot: int) -> dict[tuple[int, int], int]:
 def test_a_difference_goes_by_key_where_keys_may_lie_elsewhere(
     tmp_path: Path, seeds: Sequence[int], partition_by: list[str]
 ) -> None:
-    for seed in seeds:
+    for seed in seeds[:3]:
         rng = random.Random(seed)
         t = ts.connect(str(tmp_path / str(seed))).create_table(
             "d.t",
