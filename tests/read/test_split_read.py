@@ -12,6 +12,7 @@ import pytest
 import tablestore as ts
 from tablestore import col
 from tablestore.errors import Corrupt, NotFound
+from tablestore.meta import manifest_cache
 from tablestore.read.incremental import snapshot_changes
 from tablestore.read.planning.plan import plan
 from tablestore.read.split_read import read_split
@@ -101,6 +102,7 @@ def test_a_snapshot_that_expires_while_it_is_read_is_said_to_have(tmp_path: Path
     table.expire_snapshots(keep=1)
     with pytest.raises(NotFound, match="snapshot 1 expired while it was read"):
         list(read_split(table.store, found.splits[0]))
+    manifest_cache.LOCAL.clear()
     fresh = ts.open(table.location).store  # whose manifests are not in memory
     with pytest.raises(NotFound, match="snapshot 1 expired while it was read"):
         plan(fresh, found.snapshot)
