@@ -30,7 +30,7 @@ from tests.servers.process import free_port
 if TYPE_CHECKING:
     from playwright import sync_api as playwright
 
-START_SECONDS, OPEN_SECONDS, RUN_SECONDS, ASK_SECONDS = 90, 90, 240, 30
+START_SECONDS, OPEN_SECONDS, RUN_SECONDS, ASK_SECONDS = 180, 180, 600, 120
 # JupyterLab's debugger asks a kernel that is being restarted.
 NOISE = ("Could not restore the debugger state",)
 VIEWPORT = {"width": 1500, "height": 1700}

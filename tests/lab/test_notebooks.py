@@ -24,7 +24,7 @@ pytestmark = needs_browser
 
 SMALL = {"scale": 0.01, "scale_factor": "0.01", "solve": True}
 SPARK = ("01_tpch_cdc_ingest",)
-SECONDS, SPARK_SECONDS = 180, 480  # for what hangs; they take some 10 and 70 on an idle machine
+SECONDS, SPARK_SECONDS = 600, 1200  # for what hangs; they take some 10 and 70 on an idle machine
 NOTEBOOKS = [
     pytest.param(path, id=path.stem, marks=[pytest.mark.spark] if path.stem in SPARK else [])
     for path in sorted((Path(__file__).parents[2] / "notebooks").glob("[0-9]*.ipynb"))

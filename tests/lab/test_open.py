@@ -49,5 +49,5 @@ def test_a_table_opens_run_already_and_live(browser: playwright.Browser, tmp_pat
             page.close()
         finally:
             process.send_signal(signal.SIGINT)
-            process.wait(40)
+            process.wait(120)
         assert list(private.glob("workbench-open-*")) == []

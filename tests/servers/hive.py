@@ -62,7 +62,7 @@ def _started(folder: Path, more: Mapping[str, str]) -> Iterator[str]:
     flags += [f"-Djava.io.tmpdir={folder}", "-cp", f"{folder}:{JARS}/*"]
     command = ["java", *flags, "org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(port)]
     command += ["--hiveconf", "hive.async.log.enabled=false"]
-    with running(command, ready=lambda: listens(port), log=folder / "metastore.log", seconds=120):
+    with running(command, ready=lambda: listens(port), log=folder / "metastore.log", seconds=300):
         yield f"thrift://127.0.0.1:{port}"
 
 

@@ -35,7 +35,7 @@ def running(
     ready: Callable[[], bool],
     log: Path,
     environment: Mapping[str, str] | None = None,
-    seconds: float = 60,
+    seconds: float = 180,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The process while the block runs. Fails with the end of its log if it does not get ready."""
     with log.open("wb") as out:

@@ -189,7 +189,7 @@ print("TABLES", [r.tableName for r in spark.sql("SHOW TABLES IN shop").collect()
 print("COLUMNS", [(r.col_name, r.data_type) for r in spark.sql("DESCRIBE shop.orders").collect()])
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, timeout=180
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, timeout=600
     )
     assert done.returncode == 0, done.stderr[-2000:]
     described = [("k", "int"), ("v", "string"), ("price", "decimal(10,2)"), ("tags", "array<string>")]

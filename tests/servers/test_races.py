@@ -43,7 +43,7 @@ def go(processes: Sequence[subprocess.Popen[str]]) -> None:
 
 def finished(process: subprocess.Popen[str]) -> list[int]:
     """The keys it says it committed; it must have ended well."""
-    said, _ = process.communicate(timeout=240)
+    said, _ = process.communicate(timeout=600)
     assert process.returncode == 0
     return [int(line) for line in said.split()]
 

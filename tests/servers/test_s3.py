@@ -95,7 +95,7 @@ def test_a_store_travels_to_workers_with_its_keys_hidden(options: dict[str, Any]
     assert SECRET.encode() not in packed.read_bytes()
     assert SECRET not in repr(table.store)
     root = Path(__file__).resolve().parents[2]
-    subprocess.run([sys.executable, "-c", IN_A_WORKER, packed], cwd=root, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", IN_A_WORKER, packed], cwd=root, check=True, timeout=300)
     assert [k for k, _ in rows_of(table)] == [1, 2, 11, 12]
 
 
@@ -110,7 +110,7 @@ def test_keys_may_come_from_the_environment(options: dict[str, Any], s3: S3Serve
         cwd=Path(__file__).resolve().parents[2],
         env={**os.environ, **known},
         check=True,
-        timeout=60,
+        timeout=300,
     )
     assert rows_of(table) == [(5, None)]
 

@@ -70,7 +70,7 @@ def test_a_session_of_its_own_finds_the_format_by_name(spark, tmp_path: Path):
             "PYSPARK_PYTHON": sys.executable,
         },
         check=False,
-        timeout=200,
+        timeout=600,
     )
     assert done.stdout.strip() == "True", done.stderr[-2000:]
 
