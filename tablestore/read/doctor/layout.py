@@ -269,7 +269,7 @@ def partition_skew(facts: Facts) -> Outcome:
     distinct, codes = np.unique(np.array(places.partition, dtype=object), return_inverse=True)
     sums = added(codes, places.size, len(distinct))
     median, largest = float(np.median(sums)), int(sums.max())
-    told = f"{len(distinct):,} of {size(int(median))} in the middle, {size(largest)} the largest"
+    told = f"{size(int(median))} the one in the middle of {len(distinct):,}, {size(largest)} the largest"
     buckets = max(options.bucket, 1)
     ill = len(distinct) > 3 and largest > limits.skew * max(median, 1) and largest > limits.skew_bytes
     over = largest // buckets > limits.bucket_bytes and median // buckets < limits.bucket_least_bytes

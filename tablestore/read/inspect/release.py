@@ -152,7 +152,7 @@ class Releases:
         ends = self._tags[name].ends_ms if name in self._tags else None
         if ends is None or not self._tags_end or self._write_only:
             return _Wait(f"tag {name} is deleted")
-        return _Wait(f"tag {name} ends", self._now + (ends - self._local_now))
+        return _Wait(f"tag {name} ends: with a commit", self._now + (ends - self._local_now))
 
     def _consumer(self, name: str) -> str:
         later = "" if self._age is None else f", or has not moved for {retention.duration(self._age)}"
