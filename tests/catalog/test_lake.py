@@ -258,9 +258,10 @@ class TestSqlRegistry:
         table = make(lake, "shop.orders")
         write(table, (1, "a"))
         table.branches.create("b")
-        with lake._catalog.hold("shop", "orders"):
+        holder = ts.connect(**options, lock_enabled=True)._catalog  # its locks last for minutes
+        with holder.hold("shop", "orders"):
             write(lake.table("shop.orders$branch_b"), (2, "b"))
-        with lake._catalog.hold("shop", "orders$branch_b"):
+        with holder.hold("shop", "orders$branch_b"):
             write(table, (3, "c"))
             with pytest.raises(Unavailable, match=r"shop\.orders\$branch_b is held"):
                 write(lake.table("shop.orders$branch_b"), (4, "d"))
