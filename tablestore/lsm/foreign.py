@@ -31,7 +31,7 @@ def explained(
     with the sums that were left out."""
     if not store.schema.primary_keys or not any(map(_lacks_sums, records)):
         return tuple(records)
-    options = TableOptions.parse(store.schema_of(snapshot.schema_id).options)
+    options = store.options_of(snapshot.schema_id)
     local_ms = store.env.local_ms(snapshot.time_millis)
     before = _before(store, snapshot)
     found = []

@@ -18,7 +18,7 @@ import json
 import logging
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -101,7 +101,10 @@ def records(store: Store, explain: Explain) -> Iterator[tuple[int, int, Compacti
     """
     for done in expired(store):
         yield from ((done.snapshot, done.time_ms, r) for r in done.compactions)
-    for snapshot in store.snapshots.all():
+    snapshots: Iterable[Snapshot] = store.snapshots.all()
+    if any(s.commit_kind == COMPACT and PROPERTY not in (s.properties or {}) for s in snapshots):
+        snapshots = store.manifests.ahead(snapshots, bases=True)
+    for snapshot in snapshots:
         found = explain(store, snapshot, of(store, snapshot))
         yield from ((snapshot.id, snapshot.time_millis, r) for r in found)
 

@@ -86,6 +86,16 @@ class Store:
         except NotFound:
             raise Corrupt(self.paths.schema(schema_id), "the file is missing; data refer to it") from None
 
+    @cached_property
+    def _options_then(self) -> dict[int, TableOptions]:
+        return {}
+
+    def options_of(self, schema_id: int) -> TableOptions:
+        """The options of a schema, worked out once: a history asks for them at each snapshot."""
+        if schema_id not in self._options_then:
+            self._options_then[schema_id] = TableOptions.parse(self.schema_of(schema_id).options)
+        return self._options_then[schema_id]
+
     def key_order(self, key: bytes) -> tuple[Any, ...]:
         """What makes serialized keys of this table comparable."""
         return binary_row.sort_key(binary_row.decode(key, self.key_types), self.key_types)

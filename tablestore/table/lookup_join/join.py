@@ -10,7 +10,7 @@ Made by `Table.lookup`.
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -46,16 +46,6 @@ class LookupState:
     rows: int
     memory_bytes: int
     disk_bytes: int
-    facts: int
-    matched: int
-    keys_read: int
-    refreshes: int
-    keys_changed: int
-    loads: int
-
-
-@dataclass
-class _Counts:
     facts: int = 0
     matched: int = 0
     keys_read: int = 0
@@ -87,7 +77,7 @@ class LookupJoin:
         self._given = given | {"follow": follow, "at": at}
         self._fill = self._fillers(fill)
         self._mode = mode_of(self._source, cache)
-        self._follow, self._counts, self._at = follow and at is None, _Counts(), at
+        self._follow, self._counts, self._at = follow and at is None, Counter[str](), at
         self._bounds, self._keys = _row_bounds(store, self._mode), KeyBounds.of(store.options)
         self._lookups = Lookups()
         self._state_lock, self._refresh_lock = threading.Lock(), threading.Lock()
@@ -154,9 +144,9 @@ class LookupJoin:
                 going, told = cache.at(newest)
             with self._state_lock:
                 self._cache, self._closed = going, False
-                self._counts.refreshes += 1
-                self._counts.loads += told.changed is None
-                self._counts.keys_changed += told.changed or 0
+                self._counts["refreshes"] += 1
+                self._counts["loads"] += told.changed is None
+                self._counts["keys_changed"] += told.changed or 0
             return told
 
     def _newest(self) -> Snapshot | None:
@@ -198,7 +188,7 @@ class LookupJoin:
 
     def _load(self) -> FullCache | PartialCache:
         newest = self._newest()
-        self._counts.loads += 1
+        self._counts["loads"] += 1
         if self._mode is LookupCacheMode.PARTIAL:
             return PartialCache.empty(self._source, newest)
         return FullCache.load(self._source, newest, self._bounds)
@@ -234,8 +224,8 @@ class LookupJoin:
         cache = self._cache_for(columns)
         asked, places = cache.matches(wanted)
         with self._state_lock:
-            self._counts.facts += facts.num_rows
-            self._counts.matched += min(len(asked), 1) + int(np.count_nonzero(np.diff(asked)))
+            self._counts["facts"] += facts.num_rows
+            self._counts["matched"] += min(len(asked), 1) + int(np.count_nonzero(np.diff(asked)))
         if how == "left":
             asked, places = _with_the_rest(asked, places, facts.num_rows)
         if len(asked) != facts.num_rows or (np.diff(asked) != 1).any():
@@ -258,7 +248,7 @@ class LookupJoin:
                 raise
             return self._cache_for(columns)
         with self._state_lock:
-            self._counts.keys_read += read
+            self._counts["keys_read"] += read
             if self._cache is cache:
                 self._cache = known.trimmed(self._keys)
         return known
@@ -329,14 +319,14 @@ class LookupJoin:
     def state(self) -> LookupState:
         """What it holds and what it did."""
         with self._state_lock:
-            cache, c = self._cache, self._counts
+            cache = self._cache
             return LookupState(
                 "partial" if isinstance(cache, PartialCache) else "full",
                 cache.snapshot.id if cache.snapshot is not None else None,
                 cache.count,
                 cache.memory_bytes,
                 cache.disk_bytes,
-                **{name: getattr(c, name) for name in c.__dataclass_fields__},
+                **self._counts,
             )
 
     def __repr__(self) -> str:
