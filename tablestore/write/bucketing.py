@@ -23,7 +23,7 @@ from tablestore.options import TableOptions
 
 BATCH_ROWS = 262_144
 _OWN_ROWS = 4096  # slices of at least so many rows get memory of their own
-ARRIVAL = "_ARRIVAL"  # of rows in key order: how many of their bucket were written before them
+ARRIVAL = ""  # no column has this name. Of rows in key order: how many of their bucket were written before
 UNAWARE_BUCKET = 0  # the directory of append tables without buckets
 Slice = tuple[bytes, int, pa.RecordBatch]
 NO_PARTITION = binary_row.encode([], [])

@@ -12,7 +12,15 @@ import pytest
 import tablestore as ts
 from tablestore.write import table_write
 
-COLUMNS = {"k": ts.BIGINT, "p": ts.INT, "t": ts.STRING, "d": ts.DOUBLE, "n": ts.INT, "v": ts.STRING}
+COLUMNS = {
+    "_ARRIVAL": ts.INT,
+    "k": ts.BIGINT,
+    "p": ts.INT,
+    "t": ts.STRING,
+    "d": ts.DOUBLE,
+    "n": ts.INT,
+    "v": ts.STRING,
+}
 AGGREGATION = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum", "ignore-delete": True}
 CASES: list[tuple[list[str], dict[str, Any]]] = [
     (["k", "p"], {"changelog-producer": "input"}),
