@@ -81,6 +81,8 @@ def evolve(batch: pa.RecordBatch, through: Projection) -> pa.RecordBatch:
             raise SchemaMismatch(f"column {target.name!r} is NOT NULL, but an older file has nulls there")
         arrays.append(array)
         fields.append(wanted.with_type(array.type))
+    if not arrays:  # of no columns there are still rows
+        return batch.select([])
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 

@@ -77,6 +77,28 @@ def test_the_winner_of_a_tie_between_two_writers_is_the_same_after_compaction(tm
         assert table.scan().to_arrow().sort_by("k").equals(before)
 
 
+@pytest.mark.parametrize("keyed", [True, False])
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_rows_of_no_columns_are_counted(tmp_path: Path, file_format: str, keyed: bool) -> None:
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t",
+        schema={"k": ts.INT, "v": ts.INT},
+        primary_key=["k"] if keyed else [],
+        options={"file.format": file_format, **({"bucket": 1} if keyed else {})},
+    )
+    table.write([{"k": 1, "v": 1}, {"k": 2, "v": None}])
+    if keyed:
+        table.write([{"k": 2, "v": 2}, {"k": 3, "v": None}])
+        assert table.scan(columns=[]).to_arrow().num_rows == 3
+        table.compact(full=True)
+    table.alter(ts.add("n", "INT", first=True))
+    table = table.refresh()
+    rows = table.scan().to_arrow().num_rows
+    assert [table.scan(columns=c).to_arrow().num_rows for c in ([], ["n"])] == [rows, rows]
+    assert table.scan(columns=[], where=col("v").is_null()).to_arrow().num_rows == 1
+    assert table.scan(columns=[]).head(1).to_arrow().num_rows == 1
+
+
 def test_a_damaged_or_missing_file_is_named(tmp_path: Path) -> None:
     table = make(tmp_path)
     put(table, range(10), 1)
