@@ -36,7 +36,8 @@ def key_order(types: Sequence[DataType]) -> Callable[[bytes], Any]:
 def partition(files: Iterable[DataFileMeta], key: Callable[[bytes], Any]) -> list[Section]:
     """Sections in key order; `key` makes `min_key` and `max_key` comparable."""
     order = enumerate(sorted(files, key=newest_first))  # equal spans: by age, whatever order they came in
-    spans = sorted(((key(f.min_key), key(f.max_key), i, f) for i, f in order), key=lambda s: s[:3])
+    spans = [(key(f.min_key), key(f.max_key), i, f) for i, f in order]
+    spans.sort()  # no two have the same place, so files are not compared
     sections: list[Section] = []
     section: list[tuple[Any, Any, int, DataFileMeta]] = []
     bound: Any = None
@@ -53,6 +54,8 @@ def partition(files: Iterable[DataFileMeta], key: Callable[[bytes], Any]) -> lis
 
 def _pack(spans: list[tuple[Any, Any, int, DataFileMeta]]) -> Section:
     """Greedy packing: each file goes to the run that ends first, if it begins after that end."""
+    if len(spans) == 1:
+        return (SortedRun.single(spans[0][3]),)
     runs: list[list[DataFileMeta]] = []
     ends: list[tuple[Any, int]] = []  # heap of (last max key, run)
     for low, high, _, file in spans:

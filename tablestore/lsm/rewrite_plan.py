@@ -81,9 +81,11 @@ def waiting_above(unit: CompactUnit, levels: Levels) -> Iterator[DataFileMeta]:
         return
     low = min(levels.key(f.min_key) for f in unit.files)
     high = max(levels.key(f.max_key) for f in unit.files)
-    for file in (*levels.level0, *(f for run in levels.upper[: top - 1] for f in run.files)):
+    for file in levels.level0:
         if levels.key(file.min_key) <= high and levels.key(file.max_key) >= low:
             yield file
+    for run in levels.upper[: top - 1]:
+        yield from run.overlapping(low, high, levels.key)
 
 
 def steps(

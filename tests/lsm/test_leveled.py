@@ -100,6 +100,28 @@ def test_rows_that_are_merged_into_each_other_come_down_in_their_order():
     assert pick(later, replace(LEVELED, newest_wins=False), PickContext()).rule == "level 1"
 
 
+def test_files_that_meet_nothing_go_down_until_they_make_a_file_of_the_target_size():
+    """Small ones become one that way: a table that is loaded in key order keeps no thousands of them."""
+    row = [data_file(f"a{i}", 10 * i, 10 * i + 9, level=1, file_size=10, max_sequence=i) for i in range(7)]
+    met = data_file("met", 35, 35, level=2, file_size=1)
+    options = replace(LEVELED, target_bytes=35)
+    for below, wide, taken in (
+        ((), 35, row[:3]),
+        ((met,), 35, row[:3]),
+        ((met,), 99, row[:3]),
+        ((), 99, row),
+    ):
+        levels = Levels.of((*row, *below), 4, KEYS)
+        unit = pick(levels, replace(options, target_bytes=wide), PickContext()).unit
+        assert unit.files == tuple(taken)
+    unit = pick(Levels.of(row, 4, KEYS), options, PickContext()).unit
+    (step,) = plan_unit(unit, Levels.of(row, 4, KEYS), KEYS, small_bytes=options.small_file_bytes)
+    assert step.files == tuple(row[:3])
+    older = [replace(f, max_sequence=f.max_sequence - 9 * (i == 5)) for i, f in enumerate(row)]
+    unit = pick(Levels.of((*older, met), 4, KEYS), options, PickContext()).unit
+    assert unit.files == (row[4], older[5], row[6]), "the oldest, then those after it, then before it"
+
+
 @given(trees())
 def test_deletes_vanish_only_where_nothing_else_may_hold_their_key(levels):
     """Below; and above, if rows are merged or were numbered before them."""

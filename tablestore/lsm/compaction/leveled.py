@@ -4,7 +4,8 @@ Level 0 counts files against a trigger, level n bytes against base × multiplier
 target. The level with the highest score (count or bytes over target) from 1 on is compacted: all of level 0
 with what it overlaps of level 1, or one file of level n with what it overlaps of level n+1, namely the file
 that overlaps least for its size; of equal ones that with the oldest rows. Files beside it that meet nothing
-else below come along. Nothing is stored but the files.
+else below come along; where none is met, as many as make a file of the target size, so that small ones
+become one. Nothing is stored but the files.
 
 Options that start full compactions by time or bytes go first, as in universal compaction. Where something
 takes the top level for the result of a full compaction (changelogs of full compactions, an interval between
@@ -16,47 +17,20 @@ come down is in it, so the levels stay disjoint (I4), and rows never pass newer 
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from heapq import nsmallest
-from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
-from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm.compaction import universal
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
+from tablestore.lsm.compaction.overlap import candidates, expanded, first
 from tablestore.lsm.decision import CompactUnit, Decision, OverlapStep, Reason, RuleTrial, State
 from tablestore.lsm.rewrite_plan import waiting_above
 from tablestore.lsm.sorted_run import Levels
 
 _LIFT = "lift level 0"
 _SHOWN = 4  # candidates of a level that an explanation names
-
-
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A file of one level and what it overlaps in the next; the one with the smallest rank goes first.
-
-    Names are no part of the rank: a replay of the same changes has other ones.
-    """
-
-    position: int
-    file: DataFileMeta
-    overlapped: slice
-    overlap: int
-
-    @property
-    def rank(self) -> tuple[float, int, int]:
-        return self.overlap / max(self.file.file_size, 1), self.file.max_sequence, self.position
-
-    def meets_nothing_else(self, other: _Candidate) -> bool:
-        """Whether `other` lies among the files that this one overlaps, so that taking it adds none."""
-        first, end = self.overlapped.start, self.overlapped.stop
-        low, high = other.overlapped.start, other.overlapped.stop
-        return first <= low < end and first < high <= end
 
 
 def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decision:
@@ -66,12 +40,12 @@ def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decisio
     if early is not None and early.unit is not None:
         return Decision(early.unit, made, early.rule)
     scores = _scores(levels, options)
-    best = max(range(len(scores)), key=scores.__getitem__)
+    best = scores.index(max(scores))
     if scores[best] >= 1:
         level = _in_order(levels, options, best)
-        return Decision(_unit(levels, level), made, _name(level))
+        return Decision(_unit(levels, options, level), made, _name(level))
     if _lifts(levels, options):
-        return Decision(_unit(levels, 0), made, _LIFT)
+        return Decision(_unit(levels, options, 0), made, _LIFT)
     return Decision(None, made, "none")
 
 
@@ -82,15 +56,17 @@ def explain(levels: Levels, options: CompactionOptions, at: PickContext) -> Reas
     scores = _scores(levels, options)
     order = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
     best = order[0]
-    first = _in_order(levels, options, best) if scores[best] >= 1 and not early else None
+    taken = _in_order(levels, options, best) if scores[best] >= 1 and not early else None
     for level in order:
-        due = scores[level] >= 1 or level == first
+        due = scores[level] >= 1 or level == taken
         numbers = _numbers(levels, options, level, scores[level])
-        if first is not None and first != best and level in (first, best):
-            numbers += (("after", first),) if level == best else (("before", best),)
-        state: State = "fired" if level == first else "not reached" if due or early else "no"
-        unit = _unit(levels, level) if due else None
-        trials.append(RuleTrial(_name(level), state, numbers, _steps(levels, level) if due else (), unit))
+        if taken is not None and taken != best and level in (taken, best):
+            numbers += (("after", taken),) if level == best else (("before", best),)
+        state: State = "fired" if level == taken else "not reached" if due or early else "no"
+        unit = _unit(levels, options, level) if due else None
+        trials.append(
+            RuleTrial(_name(level), state, numbers, _steps(levels, options, level) if due else (), unit)
+        )
     trials += (RuleTrial(_name(run.level), "off") for run in levels.upper[len(scores) - 1 : -1])
     fired = next((t for t in trials if t.state == "fired"), None)
     trials.append(_lift_trial(levels, options, reached=fired is None))
@@ -105,7 +81,7 @@ def _in_order(levels: Levels, options: CompactionOptions, level: int) -> int:
     """`level`, or the one to compact before it: where rows of a key are merged into each other, none may wait
     above that belong before or between those that are merged, as those of a writer that began earlier do."""
     while level > 0 and not options.newest_wins:
-        unit = _unit(levels, level)
+        unit = _unit(levels, options, level)
         newest = max(f.max_sequence for f in unit.files)
         waits = [f.level for f in waiting_above(unit, levels) if f.min_sequence <= newest]
         if not waits:
@@ -152,58 +128,35 @@ def _lift_trial(levels: Levels, options: CompactionOptions, *, reached: bool) ->
         numbers += (("interval", options.level0_interval),)
     fires = _lifts(levels, options)
     state: State = "no" if not fires else "fired" if reached else "not reached"
-    return RuleTrial(_LIFT, state, numbers, unit=_unit(levels, 0) if fires else None)
+    return RuleTrial(_LIFT, state, numbers, unit=_unit(levels, options, 0) if fires else None)
 
 
-def _unit(levels: Levels, level: int) -> CompactUnit:
+def _unit(levels: Levels, options: CompactionOptions, level: int) -> CompactUnit:
     """What compacting `level` takes: I4 holds below, as the files there that it meets are in it."""
     below = levels.upper[level]
     if level > 0:
-        candidates = list(_candidates(levels, level))
-        chosen = min(candidates, key=attrgetter("rank"))
-        above = (c.file for c in _expanded(candidates, chosen))
+        chosen = first(levels, level)
+        above = expanded(levels, level, chosen, target_bytes=options.target_bytes)
         return CompactUnit(level + 1, (*above, *below.files[chosen.overlapped]), parts=True)
     low = min(levels.key(f.min_key) for f in levels.level0)
     high = max(levels.key(f.max_key) for f in levels.level0)
     return CompactUnit(1, (*levels.level0, *below.overlapping(low, high, levels.key)), parts=True)
 
 
-def _candidates(levels: Levels, level: int) -> Iterator[_Candidate]:
-    """Each file of a level above 0 with the files of the next one that it meets."""
-    run, below = levels.upper[level - 1], levels.upper[level]
-    lows, highs = below.bounds(levels.key)
-    sums = [0, *accumulate(f.file_size for f in below.files)]
-    for position, (file, low, high) in enumerate(zip(run.files, *run.bounds(levels.key), strict=True)):
-        first, end = bisect_left(highs, low), bisect_right(lows, high)
-        overlap = sums[end] - sums[first] if end > first else 0
-        yield _Candidate(position, file, slice(first, end), overlap)
-
-
-def _expanded(candidates: Sequence[_Candidate], chosen: _Candidate) -> Sequence[_Candidate]:
-    """The chosen file with those on both sides that add nothing to what is read below, in key order."""
-    low, high = chosen.position, chosen.position + 1
-    while low > 0 and chosen.meets_nothing_else(candidates[low - 1]):
-        low -= 1
-    while high < len(candidates) and chosen.meets_nothing_else(candidates[high]):
-        high += 1
-    return candidates[low:high]
-
-
-def _steps(levels: Levels, level: int) -> tuple[OverlapStep, ...]:
+def _steps(levels: Levels, options: CompactionOptions, level: int) -> tuple[OverlapStep, ...]:
     """The first candidates of a level above 0, the one that is taken first."""
     if level == 0:
         return ()
-    candidates = list(_candidates(levels, level))
-    found = nsmallest(_SHOWN, candidates, key=attrgetter("rank"))
+    found = nsmallest(_SHOWN, candidates(levels, level), key=attrgetter("rank"))
     return tuple(
         OverlapStep(
             c.file.file_name,
             c.file.file_size,
-            max(0, c.overlapped.stop - c.overlapped.start),
+            c.overlapped.stop - c.overlapped.start,
             c.overlap,
             level + 1,
             i == 0,
-            len(_expanded(candidates, c)) - 1 if i == 0 else 0,
+            len(expanded(levels, level, c, target_bytes=options.target_bytes)) - 1 if i == 0 else 0,
         )
         for i, c in enumerate(found)
     )

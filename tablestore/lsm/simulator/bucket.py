@@ -7,11 +7,14 @@ the bucket holds. Not thread-safe. Used by `Simulator`.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from operator import attrgetter
 from typing import Any
+
+import numpy as np
 
 from tablestore.format import binary_row
 from tablestore.format.manifests.manifest import APPEND_SOURCE, COMPACT_SOURCE, EMPTY_STATS, DataFileMeta
@@ -20,10 +23,12 @@ from tablestore.lsm import interval
 from tablestore.lsm.accounting import Account
 from tablestore.lsm.compaction.loop import CompactionLoop
 from tablestore.lsm.compaction.options import CompactionOptions
+from tablestore.lsm.compaction.overlap import follow
 from tablestore.lsm.decision import CompactUnit, Decision
 from tablestore.lsm.interval import Section
 from tablestore.lsm.rewrite_plan import drops_deletes, plan_unit
 from tablestore.lsm.simulator.contents import Content, Contents, Part
+from tablestore.lsm.simulator.runs import applied
 from tablestore.lsm.simulator.workload import FlushedRows
 from tablestore.lsm.sorted_run import Levels, SortedRun, byte_order, newest_first
 
@@ -53,6 +58,7 @@ class RuleSum:
 
 
 KEY = (BIGINT.not_null(),)
+_min_key = attrgetter("min_key")
 _FEW = 16  # files of a unit that are looked at together
 
 
@@ -217,67 +223,80 @@ class Bucket:
         found = self._merge(unit, levels)
         if found is None:
             return None
-        before, after, window = found.before, found.after, found.window
+        before, after = found.before, found.after
         read = written = -found.moved
+        gone: dict[int, list[Any]] = {}
+        come: dict[int, list[Any]] = {}
         for f in before:
             read += f.file_size
             account.take(f.level, f.file_size, f.row_count, f.delete_count)
+            gone.setdefault(f.level, []).append(f)
         for f in after:
             written += f.file_size
             account.put(f.level, f.file_size, f.row_count, f.delete_count)
+            come.setdefault(f.level, []).append(f)
         account.compaction(unit.output_level, read=read, written=written, moved=found.moved)
         self.last, self.changed = (read, written, found.moved), (before, after)
         self.rules[decision.rule].add(*self.last)
-        if unit.parts or (window is None and not found.whole):
-            return levels.apply(before, after)
-        run = SortedRun(window.spliced(before, after) if window else tuple(after), unit.output_level)
-        vars(run)["size"] = account.bytes[unit.output_level]  # else added up anew for each pick
-        return _lifted(levels, run)
+        made = applied(levels, gone, come)
+        if self.options.leveled:
+            follow(levels, made, gone, come)
+        return made
+
+    def drops(self, unit: CompactUnit, levels: Levels) -> bool:
+        """Whether deletes vanish in a compaction."""
+        return drops_deletes(unit, levels, marked=False, newest_wins=self.options.newest_wins)
 
     def _merge(self, unit: CompactUnit, levels: Levels) -> _Outcome | None:
         """What becomes of a unit's files by the engine's plan; None if all stay as they are."""
-        drop = drops_deletes(unit, levels, marked=False, newest_wins=self.options.newest_wins)
-        before: list[Any] = []
-        after: list[Any] = []
-        moved, whole = 0, _all_meet(unit)
-        window = None if whole else self._window(unit, levels)
-        if whole:
-            before += unit.files
-            after = self._written(
-                before, self.contents.merged([f.content for f in before], drop), unit.output_level
-            )
-        else:
-            touched = unit if window is None else replace(unit, files=window.files)
-            for step in plan_unit(touched, levels, byte_order, small_bytes=self.options.small_file_bytes):
-                if step.upgrade is not None:
-                    before.append(step.upgrade)
-                    after.append(step.upgrade.upgraded(unit.output_level))
-                    moved += step.upgrade.file_size
-                    continue
-                files = step.files
-                before += files
-                after += self._written(files, self._merged_sections(step.sections, drop), unit.output_level)
-        return _Outcome(before, after, moved, window, whole, drop) if before else None
+        if _moves(unit):
+            (file,) = unit.files
+            return _Outcome([file], [file.upgraded(unit.output_level)], file.file_size)
+        drop = any(f.delete_count for f in unit.files) and self.drops(unit, levels)
+        files, level = list(unit.files), unit.output_level
+        if _all_meet(unit):
+            content = self.contents.merged([f.content for f in files], drop)
+            return _Outcome(files, self._written(files, content, level))
+        touched = self._touched(unit, levels)
+        files = sorted(touched.files, key=_min_key)
+        if not unit.file_by_file and _in_a_row(files, self.options.small_file_bytes):
+            content = self.contents.joined([f.content for f in files], drop)
+            return _Outcome(files, self._written(files, content, level))
+        return self._planned(touched, levels, drop)
 
-    def _window(self, unit: CompactUnit, levels: Levels) -> _Window | None:
-        """Where a unit of whole runs touches the run of its output level.
+    def _planned(self, unit: CompactUnit, levels: Levels, drop: bool) -> _Outcome | None:
+        """What the steps of the engine's plan come to."""
+        found, level = _Outcome([], []), unit.output_level
+        for step in plan_unit(unit, levels, byte_order, small_bytes=self.options.small_file_bytes):
+            if step.upgrade is not None:
+                found.before.append(step.upgrade)
+                found.after.append(step.upgrade.upgraded(level))
+                found.moved += step.upgrade.file_size
+                continue
+            files = step.files
+            found.before += files
+            found.after += self._written(files, self._merged_sections(step.sections, drop), level)
+        return found if found.before else None
 
-        Beside the files that overlap, only small ones next to them: large ones stay as they are and part
+    def _touched(self, unit: CompactUnit, levels: Levels) -> CompactUnit:
+        """A unit of whole runs without the files of the output level that it cannot touch.
+
+        Beside the files that overlap, only small ones next to them are: large ones stay as they are and part
         what is rewritten, and no two small ones lie side by side in a run that a compaction left.
         """
-        run: Sequence[Any] = levels.upper[unit.output_level - 1].files
-        if unit.parts or unit.file_by_file or len(unit.files) == len(run):
-            return None
-        others: Sequence[Any] = unit.files[: len(unit.files) - len(run)]
+        run = levels.upper[unit.output_level - 1]
+        files = run.files
+        if unit.parts or unit.file_by_file or len(unit.files) == len(files) or not files:
+            return unit
+        others: Sequence[Any] = unit.files[: len(unit.files) - len(files)]
         low, high = min([f.min_key for f in others]), max([f.max_key for f in others])
-        start = bisect_left(run, low, key=lambda f: f.max_key)
-        stop = bisect_right(run, high, lo=start, key=lambda f: f.min_key)
+        start, stop = run.span(low, high, byte_order)
         small = self.options.small_file_bytes
-        while start and run[start - 1].file_size < small:
+        while start and files[start - 1].file_size < small:
             start -= 1
-        while stop < len(run) and run[stop].file_size < small:
+        while stop < len(files) and files[stop].file_size < small:
             stop += 1
-        return _Window(run, start, stop, (*others, *run[start:stop]))
+        return CompactUnit(unit.output_level, (*others, *files[start:stop]))
 
     def _written(self, inputs: Sequence[Any], content: Content, level: int) -> list[SimFile]:
         """The files that hold what came of `inputs`, in key order; none if nothing did."""
@@ -311,49 +330,49 @@ class Bucket:
 
     def compacted_bytes(self) -> int:
         """Bytes of a fully compacted copy of the bucket."""
-        sections = interval.partition(self.levels.files, byte_order)
-        rows = sum(self._merged_section(section, True)[1] for section in sections)
+        files = self.levels.files
+        alone = _alone(files)
+        rows = sum([f.row_count for f, one in zip(files, alone, strict=True) if one])
+        sections = interval.partition([f for f, one in zip(files, alone, strict=True) if not one], byte_order)
+        rows += sum(self._merged_section(section, True)[1] for section in sections)
         return self.bytes_of(rows)
 
 
 @dataclass(slots=True)
 class _Outcome:
-    """Files that a compaction takes away and makes, a moved one being in both; bytes moved; the part of the
-    output level's run it touched, or whether it rewrote all of the unit at once."""
+    """Files that a compaction takes away and makes, a moved one being in both; bytes moved."""
 
     before: list[Any]
     after: list[Any]
-    moved: int
-    window: _Window | None
-    whole: bool
-    drops: bool  # whether deletes vanish
+    moved: int = 0
 
 
-@dataclass(slots=True)
-class _Window:
-    """The part of a run that a compaction into its level may touch, and all files that it may."""
-
-    run: Sequence[Any]
-    start: int
-    stop: int
-    files: tuple[Any, ...]
-
-    def spliced(self, before: Sequence[Any], after: Sequence[Any]) -> tuple[Any, ...]:
-        """The run without `before` and with `after`."""
-        gone = {f.file_name for f in before}
-        inside = [f for f in self.run[self.start : self.stop] if f.file_name not in gone]
-        inside += after
-        inside.sort(key=lambda f: f.min_key)
-        return (*self.run[: self.start], *inside, *self.run[self.stop :])
+def _moves(unit: CompactUnit) -> bool:
+    """Whether all of it is one file that the plan would only move."""
+    (file, *others) = unit.files
+    return not others and not file.delete_count and file.level != unit.output_level
 
 
-def _lifted(levels: Levels, made: SortedRun) -> Levels:
-    """The levels when all runs down to that of `made` went into it: level 0 is always among them."""
-    upper = list(levels.upper)
-    for i in range(made.level - 1):
-        upper[i] = SortedRun((), i + 1) if upper[i].files else upper[i]
-    upper[made.level - 1] = made
-    return Levels((), tuple(upper), levels.key)
+def _in_a_row(files: Sequence[Any], small: float) -> bool:
+    """Whether several files in key order are small and do not overlap, so that one step rewrites them all."""
+    if len(files) < 2 or max([f.file_size for f in files]) >= small:
+        return False
+    return all(a.max_key < b.min_key for a, b in pairwise(files))
+
+
+def _alone(files: Sequence[Any]) -> list[bool]:
+    """Of which files all rows stay in a compacted copy: no other has keys of theirs, and they hold no
+    deletes."""
+    low, high, deletes = (
+        np.fromiter((getattr(f, name) for f in files), np.float64, len(files))
+        for name in ("min_key", "max_key", "delete_count")
+    )
+    order = np.argsort(low, kind="stable")
+    before = np.maximum.accumulate(np.concatenate(([-np.inf], high[order])))[:-1]
+    after = np.concatenate((low[order][1:], [np.inf]))
+    found = np.empty(len(files), dtype=bool)
+    found[order] = (low[order] > before) & (high[order] < after)
+    return (found & (deletes == 0)).tolist()  # type: ignore[no-any-return]
 
 
 def _all_meet(unit: CompactUnit) -> bool:

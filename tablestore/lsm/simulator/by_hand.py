@@ -45,16 +45,15 @@ def planned(number: int, bucket: Bucket, *, full: bool, weight: float) -> Pick:
     """The next pick in a bucket, by its rules or (`full`) of everything, with what it would give."""
     decision = full_compaction(bucket.levels, bucket.options) if full else bucket.loop.decide()
     found = bucket.foretell(decision)
-    if found is None:
+    if found is None or decision.unit is None:
         return Pick("", number, decision)
     moved = {f.file_name for f in found.before} & {f.file_name for f in found.after}
     read = [f for f in found.before if f.file_name not in moved]
     made = [f for f in found.after if f.file_name not in moved]
     output = _output(read, made, bucket.contents)
     lifted = (f for f in found.before if f.file_name in moved)
-    return Pick(
-        "", number, decision, Forecast(_metas(read, weight), _metas(lifted, weight), output, found.drops)
-    )
+    drops = bucket.drops(decision.unit, bucket.levels)
+    return Pick("", number, decision, Forecast(_metas(read, weight), _metas(lifted, weight), output, drops))
 
 
 def _output(read: list[Any], made: list[Any], contents: Contents) -> Estimate:

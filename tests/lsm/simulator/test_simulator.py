@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,10 @@ import tablestore as ts
 from tablestore.errors import InvalidOption, InvalidRequest
 from tablestore.lsm import interval
 from tablestore.lsm.accounting import Ledger
-from tablestore.lsm.compaction import CompactUnit
+from tablestore.lsm.compaction import CompactUnit, overlap
 from tablestore.lsm.estimate import SizeModel
 from tablestore.lsm.rewrite_plan import plan_unit
-from tablestore.lsm.simulator import Schedule, Simulator, Workload, density, simulate
+from tablestore.lsm.simulator import Schedule, Simulator, Workload, bucket, density, simulate
 from tablestore.lsm.simulator.bucket import Bucket, _all_meet
 from tablestore.lsm.simulator.expected import law_of
 from tablestore.lsm.simulator.keyset import KeySet, merged
@@ -40,12 +40,13 @@ SMALL = {
     "zipf": Workload("zipf", rows=400, keys=8_000),
     "time-series": Workload("time-series", rows=400, updates=0.1, deletes=0.1, lag=500.0),
 }
+LEVEL_BASE = "tablestore.compaction.leveled.max-bytes-for-level-base"
 OPTIONS: dict[str, dict[str, Any]] = {
     "universal": {TRIGGER: 4},
     "universal, small files": {TRIGGER: 3, "target-file-size": "480 kb"},
     "leveled": {
         "tablestore.compaction.strategy": "leveled",
-        "tablestore.compaction.leveled.max-bytes-for-level-base": "1200 kb",
+        LEVEL_BASE: "1200 kb",
         "target-file-size": "480 kb",
         "num-levels": 4,
     },
@@ -258,9 +259,37 @@ def test_long_runs_are_planned_where_they_are_touched(
         run = simulate(replace(workload, row_bytes=1000), options, flushes=600, samples=16)
         names = [(f.level, f.file_name, f.row_count) for f in run.levels().files]
         seen.append((run.to_arrow(), names))
-        monkeypatch.setattr(Bucket, "_window", lambda self, unit, levels: None)
+        monkeypatch.setattr(Bucket, "_touched", lambda self, unit, levels: unit)
     assert seen[0] == seen[1]
     assert len(names) > 50
+
+
+@pytest.mark.parametrize("strategy", OPTIONS)
+@pytest.mark.parametrize("name", SMALL)
+def test_short_cuts_change_no_step(
+    name: str, strategy: str, monkeypatch: pytest.MonkeyPatch, seeds: tuple[int, ...]
+) -> None:
+    """Rankings that follow, single files, rows of small ones: as if each run had been looked through, every
+    unit planned and every level made anew."""
+    few = SMALL[name]
+    workload = replace(few, rows=40_000, keys=few.keys and 100 * few.keys, lag=few.lag and 100 * few.lag)
+    mean: dict[str, Any] = {"target-file-size": "14 mb", LEVEL_BASE: "24 mb"}
+    seen = []
+    for plain in (False, True):
+        if plain:
+            monkeypatch.setattr(overlap.Ranking, "known", staticmethod(lambda run, below: None))
+            monkeypatch.setattr(bucket, "_in_a_row", lambda files, small: False)
+            monkeypatch.setattr(bucket, "_moves", lambda unit: False)
+            monkeypatch.setattr(bucket, "applied", _plainly_applied)
+        else:
+            monkeypatch.setattr(overlap, "FEW", 2)
+        steps = Simulator(workload, OPTIONS[strategy] | mean, seed=seeds[0], samples=400).steps(80)
+        seen.append([(s.flush, s.text, [(f.level, f.file_name) for f in s.levels.files]) for s in steps])
+    assert seen[0] == seen[1], seeds[0]
+
+
+def _plainly_applied(levels: Levels, gone: dict[int, list[Any]], come: dict[int, list[Any]]) -> Levels:
+    return levels.apply(chain.from_iterable(gone.values()), chain.from_iterable(come.values()))
 
 
 _KEYS = (ts.BIGINT.not_null(),)
