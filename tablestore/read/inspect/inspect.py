@@ -8,25 +8,22 @@ are made for pictures. Times are local wall clock, like those that writers put i
 from __future__ import annotations
 
 import functools
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from itertools import compress
 from numbers import Integral
 from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import Corrupt, InvalidRequest, NotFound
-from tablestore.format import stats
-from tablestore.format.manifests.manifest import ADD, ManifestEntry, SimpleStats
+from tablestore.errors import InvalidRequest, NotFound
+from tablestore.format.manifests.manifest import ManifestEntry
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm import lookup_cache
-from tablestore.lsm.inspect_tables import COMMITS, SNAPSHOTS, made, required
+from tablestore.lsm.inspect_tables import made
 from tablestore.lsm.merge.validate import validate
 from tablestore.lsm.merging import Merging
-from tablestore.meta import consumers, refs, statistics
+from tablestore.meta import consumers, refs
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.read import time_travel
@@ -34,90 +31,16 @@ from tablestore.read.doctor import Diagnosis, diagnose, limits_of
 from tablestore.read.inspect import amplification as inspect_amplification
 from tablestore.read.inspect import compactions as inspect_compactions
 from tablestore.read.inspect import files as inspect_files
+from tablestore.read.inspect import metadata
 from tablestore.read.inspect import partitions as inspect_partitions
 from tablestore.read.inspect import pressure as inspect_pressure
 from tablestore.read.inspect import references as inspect_references
 from tablestore.read.inspect import tree as inspect_tree
-from tablestore.read.inspect.files import braced
+from tablestore.read.inspect.commits import CommitSums
+from tablestore.read.inspect.origins import Origins
 from tablestore.read.inspect.storage import Storage, stored
 from tablestore.read.merging import Window, merging
 from tablestore.read.time_travel import local_ms
-
-_AT_ONCE = 500  # commits whose manifests are decoded together
-_MS = pa.timestamp("ms")
-SCHEMAS = required(
-    pa.schema(
-        {
-            "schema_id": pa.int64(),
-            "fields": pa.string(),
-            "partition_keys": pa.string(),
-            "primary_keys": pa.string(),
-            "options": pa.string(),
-            "comment": pa.string(),
-            "update_time": _MS,
-        }
-    ),
-    "schema_id fields partition_keys primary_keys options update_time",
-)
-MANIFESTS = required(
-    pa.schema(
-        {
-            "file_name": pa.string(),
-            "file_size": pa.int64(),
-            "num_added_files": pa.int64(),
-            "num_deleted_files": pa.int64(),
-            "schema_id": pa.int64(),
-            "min_partition_stats": pa.string(),
-            "max_partition_stats": pa.string(),
-            "min_row_id": pa.int64(),
-            "max_row_id": pa.int64(),
-        }
-    ),
-    "file_name file_size num_added_files num_deleted_files schema_id",
-)
-STATISTICS = required(
-    pa.schema(
-        {
-            "snapshot_id": pa.int64(),
-            "schema_id": pa.int64(),
-            "mergedRecordCount": pa.int64(),
-            "mergedRecordSize": pa.int64(),
-            "colstat": pa.string(),
-        }
-    ),
-    "snapshot_id schema_id",
-)
-AGGREGATION_FIELDS = required(
-    pa.schema(
-        {
-            "field_name": pa.string(),
-            "field_type": pa.string(),
-            "function": pa.string(),
-            "function_options": pa.string(),
-            "comment": pa.string(),
-        }
-    ),
-    "field_name field_type",
-)
-OPTIONS = required(pa.schema({"key": pa.string(), "value": pa.string()}), "key value")
-BRANCHES = required(pa.schema({"branch_name": pa.string(), "create_time": _MS}), "branch_name create_time")
-CONSUMERS = required(
-    pa.schema({"consumer_id": pa.string(), "next_snapshot_id": pa.int64()}), "consumer_id next_snapshot_id"
-)
-TAGS = required(
-    pa.schema(
-        {
-            "tag_name": pa.string(),
-            "snapshot_id": pa.int64(),
-            "schema_id": pa.int64(),
-            "commit_time": _MS,
-            "record_count": pa.int64(),
-            "create_time": _MS,
-            "time_retained": pa.string(),
-        }
-    ),
-    "tag_name snapshot_id schema_id commit_time",
-)
 
 
 def _naming_rows(view: Callable[..., pa.Table]) -> Callable[..., pa.Table]:
@@ -139,18 +62,13 @@ def _require_place(partition: str | None, bucket: int | None) -> None:
         raise InvalidRequest(f"bucket {bucket!r} must be a bucket's number, from 0 on")
 
 
-def _listed(texts: Iterable[str]) -> str:
-    return f"[{', '.join(texts)}]"
-
-
 class Inspect:
     """Metadata of one table. Remembers the counts of commits it has added up and where files came from;
     not thread-safe."""
 
     def __init__(self, store: Store, *, at: Snapshot | None = None) -> None:
         self._store, self._at = store, at
-        self._deltas: dict[str, tuple[int, ...]] = {}
-        self._came: dict[str, int | None] = {}  # by name of a level-0 file
+        self._commits, self._origins = CommitSums(store), Origins(store)
 
     def __repr__(self) -> str:
         names = [n for n, f in vars(type(self)).items() if not n.startswith("_") and callable(f)]
@@ -162,19 +80,19 @@ class Inspect:
         snapshots = self._store.snapshots
         if only is not None:
             found = self._snapshot(only)
-            return made(SNAPSHOTS, [] if found is None else [_snapshot_row(found)])
+            return metadata.snapshots([] if found is None else [found])
         if newest is None:
-            return made(SNAPSHOTS, (_snapshot_row(s) for s in snapshots.all()))
+            return metadata.snapshots(snapshots.all())
         ids = snapshots.ids()[-newest:] if newest > 0 else []
-        return made(SNAPSHOTS, (_snapshot_row(snapshots.get(i)) for i in ids))
+        return metadata.snapshots(snapshots.get(i) for i in ids)
 
     def schemas(self) -> pa.Table:
         """Every schema; fields, keys and options as JSON."""
-        return made(SCHEMAS, (self._schema_row(i) for i in self._store.schemas.ids()))
+        return metadata.schemas(self._store)
 
     def options(self) -> pa.Table:
         """The options the table was given."""
-        return made(OPTIONS, sorted(self._store.schema.options.items()))
+        return made(metadata.OPTIONS, sorted(self._store.schema.options.items()))
 
     @_naming_rows
     def manifests(self, snapshot: int | Snapshot | None = None) -> pa.Table:
@@ -183,27 +101,12 @@ class Inspect:
         some = manifests.manifests(found) if found is not None else []
         if found is not None and found.changelog_manifest_list is not None:
             some += manifests.read_list(found.changelog_manifest_list)
-        rows = (
-            (
-                m.file_name,
-                m.file_size,
-                m.num_added,
-                m.num_deleted,
-                m.schema_id,
-                *self._bounds(m.partition_stats),
-                None,
-                None,
-            )
-            for m in some
-        )
-        return made(MANIFESTS, rows)
+        return metadata.manifests(self._store, some)
 
     @_naming_rows
     def commits(self) -> pa.Table:
         """What each snapshot changed: rows, files and bytes added and removed, oldest snapshot first."""
-        snapshots = list(self._store.snapshots.all())
-        self._add_up([s for s in snapshots if s.delta_manifest_list not in self._deltas])
-        return made(COMMITS, (self._commit_row(s) for s in snapshots))
+        return self._commits.table()
 
     @_naming_rows
     def files(self, snapshot: int | Snapshot | None = None) -> pa.Table:
@@ -256,33 +159,11 @@ class Inspect:
 
     def statistics(self, snapshot: int | Snapshot | None = None) -> pa.Table:
         """What ANALYZE found, if the snapshot's columns are those it was made of; one row or none."""
-        found = statistics.read(self._store, self._snapshot(snapshot))
-        if found is None or found.schema_id != self._store.schema.id:
-            return made(STATISTICS, [])
-        columns = json.dumps(
-            statistics.columns_json(found.columns), indent=2, ensure_ascii=False, separators=(",", " : ")
-        )
-        counts = (found.merged_record_count, found.merged_record_size)
-        return made(STATISTICS, [(found.snapshot_id, found.schema_id, *counts, columns)])
+        return metadata.statistics_of(self._store, self._snapshot(snapshot))
 
     def aggregation_fields(self) -> pa.Table:
         """Each column with the `fields.<column>.…` options it has."""
-        own: dict[str, list[tuple[str, str]]] = {f.name: [] for f in self._store.schema.fields}
-        for key, value in self._store.schema.options.items():
-            parts = key.split(".")
-            if len(parts) > 2 and parts[0] == "fields" and parts[1] in own:
-                own[parts[1]].append((value, key))
-        rows = (
-            (
-                f.name,
-                str(f.type),
-                _listed(v for v, _ in own[f.name]),
-                _listed(k for _, k in own[f.name]),
-                f.description,
-            )
-            for f in self._store.schema.fields
-        )
-        return made(AGGREGATION_FIELDS, rows)
+        return metadata.aggregation_fields(self._store)
 
     @_naming_rows
     def levels(
@@ -302,7 +183,7 @@ class Inspect:
         _require_place(partition, bucket)
         found = self._snapshot(snapshot)
         live = self._chosen(found, partition, bucket)
-        origins = self._origins(found, {e.file.file_name for e in live if e.file.level == 0})
+        origins = self._origins.of(found, {e.file.file_name for e in live if e.file.level == 0})
         masked = inspect_files.masked_rows(self._store.manifests.index_entries(found))
         return inspect_files.levels(self._store, live, origins=origins, masked=masked)
 
@@ -314,23 +195,6 @@ class Inspect:
         if partition is not None:
             live = live.of_partitions(lambda p: self._store.partition_text(p) == partition)
         return live
-
-    def _origins(self, snapshot: Snapshot | None, names: set[str]) -> dict[str, int]:
-        """The snapshot that added each of these files; walks back over deltas until all are found.
-
-        What was found is remembered, also that nothing is left that could tell.
-        """
-        at, wanted = snapshot, names - self._came.keys()
-        while at is not None and wanted:
-            added = {e.file.file_name for e in self._store.manifests.delta_entries(at) if e.kind == ADD}
-            self._came |= dict.fromkeys(added & wanted, at.id)
-            wanted -= added
-            try:
-                at = self._store.snapshots.get(at.id - 1) if at.id > 1 else None
-            except NotFound:  # expired
-                at = None
-        self._came |= dict.fromkeys(wanted)
-        return {name: came for name in names if (came := self._came[name]) is not None}
 
     @_naming_rows
     def partitions(self, snapshot: int | Snapshot | None = None) -> pa.Table:
@@ -345,12 +209,12 @@ class Inspect:
 
     def tags(self) -> pa.Table:
         """Tags by name."""
-        return made(TAGS, (_tag_row(t) for t in refs.all_tags(self._store)))
+        return metadata.tags(refs.all_tags(self._store))
 
     def branches(self) -> pa.Table:
         """Branches with the time their directory last changed."""
         rows = [(name, local_ms(changed)) for name, changed in refs.branches(self._store).items()]
-        return made(BRANCHES, rows)
+        return made(metadata.BRANCHES, rows)
 
     def references(self) -> pa.Table:
         """Tags and branches with the snapshot each keeps or began at, and whether this branch still has it.
@@ -362,7 +226,7 @@ class Inspect:
     def consumers(self) -> pa.Table:
         """Stream readers that left their place, with the next snapshot they will read."""
         rows = consumers.all_next(self._store).items()
-        return made(CONSUMERS, rows)
+        return made(metadata.CONSUMERS, rows)
 
     @_naming_rows
     def compactions(self, *, partition: str | None = None, bucket: int | None = None) -> pa.Table:
@@ -442,7 +306,7 @@ class Inspect:
             partition=partition,
             bucket=bucket,
             newest=runs,
-            origins=lambda names: self._origins(found, names),
+            origins=lambda names: self._origins.of(found, names),
         )
 
     def storage(self) -> Storage:
@@ -476,87 +340,3 @@ class Inspect:
 
     def _live(self, snapshot: int | Snapshot | None) -> list[ManifestEntry]:
         return self._store.manifests.live_entries(self._snapshot(snapshot))
-
-    def _schema_row(self, schema_id: int) -> tuple[Any, ...]:
-        """From the file itself: types of any kind are shown as they are stored."""
-        path = self._store.paths.schema(schema_id)
-        body = _json(self._store.io.read(path), path)
-        parts = (body.get("fields"), body.get("partitionKeys"), body.get("primaryKeys"), body.get("options"))
-        texts = (json.dumps(p, ensure_ascii=False, separators=(",", ":")) for p in parts)
-        return schema_id, *texts, body.get("comment"), local_ms(int(body.get("timeMillis") or 0))
-
-    def _bounds(self, known: SimpleStats) -> tuple[str, str]:
-        types = [t.as_nullable() for t in self._store.partition_types]
-        columns = stats.decode(known, types, 0) if types else []
-        return braced([c.min for c in columns], types), braced([c.max for c in columns], types)
-
-    def _add_up(self, snapshots: Sequence[Snapshot]) -> None:
-        """Count what these snapshots changed; the manifests of `_AT_ONCE` are read and decoded together."""
-        manifests = self._store.manifests
-        for at in range(0, len(snapshots), _AT_ONCE):
-            names = [s.delta_manifest_list for s in snapshots[at : at + _AT_ONCE]]
-            lists = manifests.read_lists(names)
-            found = iter(manifests.each([m for some in lists for m in some]))
-            for name, some in zip(names, lists, strict=True):
-                counts = [_sums(next(found)) for _ in some] or [(0,) * 6]
-                self._deltas[name] = tuple(map(sum, zip(*counts, strict=True)))
-
-    def _commit_row(self, s: Snapshot) -> tuple[Any, ...]:
-        properties = json.dumps(dict(s.properties or {}), ensure_ascii=False, sort_keys=True)
-        counts = self._deltas[s.delta_manifest_list]
-        times = (s.changelog_record_count, s.watermark, s.commit_user, s.commit_identifier, properties)
-        return s.id, s.commit_kind, local_ms(s.time_millis), *counts, *times
-
-
-def _tag_row(tag: refs.Tag) -> tuple[Any, ...]:
-    s, kept = tag.snapshot, tag.retained_seconds
-    times = (local_ms(s.time_millis), s.total_record_count, tag.created_ms)
-    return tag.name, s.id, s.schema_id, *times, None if kept is None else java_duration(kept)
-
-
-def java_duration(seconds: float) -> str:
-    """Seconds as Java prints a Duration: PT24H, PT1M0.5S."""
-    whole, nanos = divmod(round(seconds * 1_000_000_000), 1_000_000_000)
-    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
-    fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
-    parts = [f"{hours}H" if hours else "", f"{minutes}M" if minutes else ""]
-    parts.append(f"{rest}{fraction}S" if rest or nanos or not whole else "")
-    return "PT" + "".join(parts)
-
-
-def _snapshot_row(s: Snapshot) -> tuple[Any, ...]:
-    return (
-        s.id,
-        s.schema_id,
-        s.commit_user,
-        s.commit_identifier,
-        s.commit_kind,
-        local_ms(s.time_millis),
-        s.base_manifest_list,
-        s.delta_manifest_list,
-        s.changelog_manifest_list,
-        s.total_record_count,
-        s.delta_record_count,
-        s.changelog_record_count,
-        s.watermark,
-        s.next_row_id,
-        s.operation,
-    )
-
-
-def _sums(entries: Entries) -> tuple[int, ...]:
-    """Rows, files, bytes: each added, then removed."""
-    kinds, rows, sizes = (entries.table.column(n).to_pylist() for n in ("kind", "row_count", "file_size"))
-    added, removed = [k == ADD for k in kinds], [k != ADD for k in kinds]
-    both = [sum(compress(values, some)) for values in (rows, sizes) for some in (added, removed)]
-    return *both[:2], sum(added), sum(removed), *both[2:]
-
-
-def _json(data: bytes, path: str) -> dict[str, Any]:
-    try:
-        body = json.loads(data)
-    except ValueError as e:
-        raise Corrupt(path, f"not JSON: {e}") from e
-    if not isinstance(body, dict):
-        raise Corrupt(path, "not a JSON object")
-    return body

@@ -85,7 +85,8 @@ class Storage:
         return _made(HOLDERS, rows)
 
     def released(self) -> tuple[int, int, int]:
-        """Kept bytes that the next expiry frees, that time and commits will, and that others must let go."""
+        """Kept bytes that the next expiry frees (those of ended tags: the next commit's), that time and
+        commits will, and that others must let go."""
         kept = self.files.filter(pc.equal(self.files["state"], KEPT))
         newest = pc.max(self.files["last_needed"])
         old = pc.less_equal(pc.cast(kept["freed_after"], pa.int64()), self.at_ms)
@@ -117,7 +118,8 @@ class Storage:
             ]
             lines += [f"  … and {held.num_rows - 12} more holders"] if held.num_rows > 12 else []
             due, later, asked = self.released()
-            lines.append(f"  goes with the next expiry: {_size(due)}; with time and commits: {_size(later)};")
+            lines.append(f"  goes with the next commit or expiry: {_size(due)};")
+            lines.append(f"  with time and more commits: {_size(later)};")
             lines.append(f"  only when tags, branches or consumers let go: {_size(asked)}")
         outside = self.files.filter(self.files["outside"])
         if outside.num_rows:
