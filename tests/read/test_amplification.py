@@ -119,7 +119,7 @@ def test_far_back_copies_are_not_estimated_but_said_so(
     t = lived(tmp_path, 0, steps=12).table
     whole = t.inspect.amplification("snapshot").to_pylist()
     monkeypatch.setattr(inspect_amplification, "_MOST_COPIES", 3)
-    cut = t.inspect.amplification("snapshot").to_pylist()
+    cut = Inspect(t.store).amplification("snapshot").to_pylist()
     assert cut[-1] == whole[-1]
     assert [r["live_bytes"] for r in cut] == [r["live_bytes"] for r in whole]
     early = [r for r in cut if r["compacted_bytes"] is None and r["live_bytes"] is not None]
@@ -204,6 +204,18 @@ def test_the_last_merges_are_found_without_going_through_all(
         for snapshot_id, some in changed_places(store, snapshots):
             told.setdefault(snapshot_id, []).extend(some)
         assert {i: sorted(p) for i, p in told.items() if p} == {i: sorted(p) for i, p in found.items()}, seed
+
+
+def test_a_view_is_made_anew_once_snapshots_change(tmp_path: Path) -> None:
+    t = lived(tmp_path, 1, steps=12).table
+    first = t.inspect.amplification("snapshot")
+    assert t.inspect.amplification("snapshot") is first
+    assert t.inspect.amplification("snapshot", bucket=0) is not first
+    t.tags.create("here")
+    assert t.compact(full=True).committed is not None
+    assert t.inspect.amplification("snapshot") == ts.open(t.location).inspect.amplification("snapshot")
+    t.rollback(tag="here")
+    assert t.inspect.amplification("snapshot") == first
 
 
 def test_an_unknown_view_is_refused_by_name(tmp_path: Path) -> None:

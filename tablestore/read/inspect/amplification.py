@@ -48,6 +48,7 @@ from tablestore.read.time_travel import local_ms
 
 _MERGES_LEARNED, _FILES_LEARNED = 64, 256  # what the model of merges is made of: the last ones
 _TRIES = 3
+_MOST_VIEWS = 8  # that one table holds
 _MOST_COPIES = 2_000  # compacted copies that the view by snapshot estimates; the newest come first
 
 
@@ -70,6 +71,27 @@ def amplification(
             if tried == _TRIES or store.snapshots.earliest_id() == earliest:
                 raise  # else snapshots expired while they were looked at
     return _made(schema(per), book.rows())
+
+
+class Amplifications:
+    """Views of one table, made anew once its snapshots, or what is kept of expired ones, have changed. Not
+    thread-safe."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._made: dict[tuple[str, str | None, int | None], tuple[object, pa.Table]] = {}
+
+    def view(self, per: str, *, partition: str | None = None, bucket: int | None = None) -> pa.Table:
+        """As `amplification`."""
+        snapshots, kept = self._store.snapshots, self._store.io.list(self._store.paths.history_dir)
+        there = (snapshots.ids(), snapshots.latest(), kept)
+        held, table = self._made.pop((per, partition, bucket), (None, None))
+        if table is None or held != there:
+            table = amplification(self._store, per, partition=partition, bucket=bucket)
+        self._made[per, partition, bucket] = (there, table)
+        while len(self._made) > _MOST_VIEWS:
+            self._made.pop(next(iter(self._made)))
+        return table
 
 
 class _Book:

@@ -28,7 +28,6 @@ from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.read import time_travel
 from tablestore.read.doctor import Diagnosis, diagnose, limits_of
-from tablestore.read.inspect import amplification as inspect_amplification
 from tablestore.read.inspect import compactions as inspect_compactions
 from tablestore.read.inspect import files as inspect_files
 from tablestore.read.inspect import metadata
@@ -36,6 +35,7 @@ from tablestore.read.inspect import partitions as inspect_partitions
 from tablestore.read.inspect import pressure as inspect_pressure
 from tablestore.read.inspect import references as inspect_references
 from tablestore.read.inspect import tree as inspect_tree
+from tablestore.read.inspect.amplification import Amplifications
 from tablestore.read.inspect.commits import CommitSums
 from tablestore.read.inspect.origins import Origins
 from tablestore.read.inspect.storage import Storage, stored
@@ -63,12 +63,13 @@ def _require_place(partition: str | None, bucket: int | None) -> None:
 
 
 class Inspect:
-    """Metadata of one table. Remembers the counts of commits it has added up and where files came from;
-    not thread-safe."""
+    """Metadata of one table. Remembers the counts of commits it has added up, where files came from and the
+    last views of amplification; not thread-safe."""
 
     def __init__(self, store: Store, *, at: Snapshot | None = None) -> None:
         self._store, self._at = store, at
         self._commits, self._origins = CommitSums(store), Origins(store)
+        self._amplified = Amplifications(store)
 
     def __repr__(self) -> str:
         names = [n for n, f in vars(type(self)).items() if not n.startswith("_") and callable(f)]
@@ -273,7 +274,7 @@ class Inspect:
         a text such as "l_year=1995/l_month=6".
         """
         _require_place(partition, bucket)
-        return inspect_amplification.amplification(self._store, per, partition=partition, bucket=bucket)
+        return self._amplified.view(per, partition=partition, bucket=bucket)
 
     def merging(
         self,
