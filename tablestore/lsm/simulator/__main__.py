@@ -6,10 +6,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from tablestore.env import Env
 from tablestore.errors import TablestoreError
 from tablestore.lsm.simulator.run import simulate
 from tablestore.lsm.simulator.simulator import Schedule
-from tablestore.lsm.simulator.text import amplification_table, told
+from tablestore.lsm.simulator.text import Bar, amplification_table, told
 from tablestore.lsm.simulator.workload import KINDS, Workload
 from tablestore.options import memory_size
 
@@ -17,7 +18,8 @@ from tablestore.options import memory_size
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tablestore.lsm.simulator",
-        description="Simulate flushes and compactions of a table over metadata alone.",
+        description="Simulate flushes and compactions of a table over metadata alone: a million flushes take "
+        "less than a minute. Memory grows with the files that live, about 1 kB each.",
     )
     workload = parser.add_argument_group("what is written")
     workload.add_argument("--workload", choices=KINDS, default="uniform")
@@ -52,12 +54,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a run; 0, or 2 for what cannot be simulated."""
     asked = _parser().parse_args(arguments)
-    reached = 0
-
-    def hear(done: int, _: int) -> None:
-        nonlocal reached
-        reached = done
-
+    bar = Bar(sys.stderr, Env())
     pairs = [pair.partition("=") for pair in asked.option]
     try:
         for key, sign, _ in pairs:
@@ -88,14 +85,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             schedule=schedule,
             seed=asked.seed,
             samples=asked.samples,
-            tell=hear,
+            tell=bar.hear,
         )
     except TablestoreError as e:
         print(e, file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(f"interrupted after {reached:,} of {asked.flushes:,} flushes", file=sys.stderr)
+        bar.end()
+        print(f"interrupted after {bar.reached:,} of {asked.flushes:,} flushes", file=sys.stderr)
         return 130
+    bar.end()
     if asked.steps or asked.explain:
         for line in told(run.steps(), explain=asked.explain):
             print(line)

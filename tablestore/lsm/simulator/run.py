@@ -198,7 +198,15 @@ class Run:
         return Simulator(**self._arguments).advance(at)
 
     def __repr__(self) -> str:
-        return f"Run({self.workload.text})\n{self.summary.text}"
+        return f"Run({self.workload.text})\n{self.summary.text}\n{self._exactness}"
+
+    @property
+    def _exactness(self) -> str:
+        """What the sizes are worth, in one line."""
+        contents = self._end.buckets[0].contents
+        if contents.exact:
+            return "exact: every row was drawn"
+        return f"not exact: {contents.why}; runs of up to {_DRAWN_ROWS:,} rows draw each of them"
 
 
 def simulate(

@@ -1,9 +1,12 @@
-"""Runs as text: levels after each step, and amplification over time. Pure; for terminals and text cases."""
+"""Runs as text: levels after each step, amplification over time, and how far a run is. For terminals and text
+cases."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TextIO
 
+from tablestore.env import Env
 from tablestore.lsm import quantities
 from tablestore.lsm.simulator.run import Run
 from tablestore.lsm.simulator.simulator import FLUSH, Step
@@ -11,6 +14,7 @@ from tablestore.lsm.sorted_run import Levels
 
 _MOST_FILES = 8  # of one level that are named one by one
 _POINTS = 20
+_WIDTH = 24
 
 
 def levels_lines(levels: Levels) -> Iterator[str]:
@@ -61,3 +65,34 @@ def amplification_table(run: Run, points: int = _POINTS) -> Iterator[str]:
             f"{quantities.size(r['bytes_compacted']):>12}{r['write_amplification']:>11.2f}{r['runs']:>6.1f}"
             f"{r['files']:>8,}{quantities.size(r['live_bytes']):>12}{space:>11}{r['stalls']:>8,}"
         )
+
+
+class Bar:
+    """Draws how far a run is as one line of a terminal, once it has taken `after_seconds`; elsewhere nothing.
+
+    `hear` is what a run tells; `end` takes the line away.
+    """
+
+    def __init__(self, out: TextIO, env: Env, *, after_seconds: float = 2.0) -> None:
+        self.reached = 0
+        self._out, self._env, self._shown = out, env, 0
+        self._began, self._after = env.monotonic(), after_seconds
+
+    def hear(self, done: int, whole: int) -> None:
+        """So many flushes of all are simulated."""
+        self.reached = done
+        spent = self._env.monotonic() - self._began
+        if spent < self._after or not done or not self._out.isatty():
+            return
+        left = spent * (whole - done) / done
+        bar = "#" * round(_WIDTH * done / whole)
+        line = f"[{bar:{_WIDTH}}] {done:,} of {whole:,} flushes, {left:.0f} s left"
+        self._out.write(f"\r{line:{self._shown}}")
+        self._out.flush()
+        self._shown = len(line)
+
+    def end(self) -> None:
+        """The run is over, or was interrupted."""
+        if self._shown:
+            self._out.write(f"\r{'':{self._shown}}\r")
+            self._out.flush()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import shlex
 from pathlib import Path
 
 import pytest
 
 from tablestore.lsm.simulator.__main__ import main
+from tablestore.lsm.simulator.text import Bar
+from tests.faults import SimEnv
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.txt"))
 
@@ -51,3 +54,38 @@ def test_what_cannot_be_simulated_is_said_in_one_line(
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
+
+
+class Terminal(io.StringIO):
+    """Text that claims to be one."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_bar_comes_after_a_while_and_goes_away() -> None:
+    env, out, pipe = SimEnv(), Terminal(), io.StringIO()
+    bar, silent = Bar(out, env), Bar(pipe, env)
+    for done in (0, 100, 200):
+        bar.hear(done, 800)
+        silent.hear(done, 800)
+        env.sleep(1)
+        assert (out.getvalue() != "") == (done == 200)
+    assert out.getvalue() == "\r[######                  ] 200 of 800 flushes, 6 s left"
+    bar.end()
+    silent.end()
+    *_, last, rest = out.getvalue().split("\r")
+    assert (last.strip(), rest, pipe.getvalue()) == ("", "", "")
+
+
+def test_an_interrupted_run_says_how_far_it_came(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(self: Bar, done: int, whole: int) -> None:
+        self.reached = done
+        if done >= 50:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Bar, "hear", stop)
+    assert main(["--flushes", "1000", "--rows", "10"]) == 130
+    assert capsys.readouterr() == ("", "interrupted after 50 of 1,000 flushes\n")
