@@ -44,7 +44,7 @@ def test_rows_are_written_read_and_followed_as_often_as_they_are_there(spark, la
         .trigger(availableNow=True)
         .start()
     )
-    query.awaitTermination(60)
+    query.awaitTermination()
     told: Counter = Counter()
     for a, b, kind in rows(spark.sql("select * from counted")).elements():  # each task tells its own
         told[a, b] += {"+I": 1, "-D": -1}[kind]
