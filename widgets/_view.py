@@ -163,7 +163,7 @@ class View(anywidget.AnyWidget):
     @property
     def linked(self) -> tuple["View", ...]:
         """The views that `link` has joined to this one."""
-        return tuple(self._peers)
+        return tuple(getattr(self, "_peers", ()))  # one that could not be made is closed, too
 
     def close(self) -> None:
         """Leave the page and every link."""

@@ -324,3 +324,9 @@ def test_an_event_that_does_not_fit_is_not_fed() -> None:
     assert len(view.feed({"k": 1, "n": 5}).model.steps) == 2
     with pytest.raises(ts.InvalidRequest, match="of_events"):
         fruit().feed({"k": 1})
+
+
+def test_a_view_that_could_not_be_made_is_closed_without_a_word() -> None:
+    view = widgets.MergeView.__new__(widgets.MergeView)  # as where its table could not be read
+    view.close()
+    assert view.linked == ()
