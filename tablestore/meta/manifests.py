@@ -60,7 +60,7 @@ class ManifestStore:
         paths = [self._paths.manifest(name) for name in names]
         held = [self._cache.get_list(p) for p in paths]
         new = [p for p, there in zip(paths, held, strict=True) if there is None]
-        made = map(tuple, manifest_columns.decode_lists([(p, self._bytes(p)) for p in new]))
+        made = map(tuple, manifest_columns.decode_lists([(p, self._bytes(p)) for p in new]) if new else ())
         known = dict(zip(new, made, strict=True))
         for path, manifests in known.items():
             self._cache.put_list(path, manifests)

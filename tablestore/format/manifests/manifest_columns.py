@@ -57,7 +57,8 @@ SCHEMA = pa.schema(
 )
 _LISTED = ("_FILE_NAME", "_FILE_SIZE", "_NUM_ADDED_FILES", "_NUM_DELETED_FILES", "_SCHEMA_ID", "_MIN_BUCKET")
 _LISTED += ("_MAX_BUCKET", "_MIN_LEVEL", "_MAX_LEVEL")
-_LONG_LIST, _FEW_LISTED = 32_768, 2_048  # bytes from which columns pay, with and without their start
+_LONG_LIST, _MANY_LISTS = 32_768, 1_000  # bytes of a list, and lists, for which loading Polars pays
+_FEW_LISTED, _SOME_LISTS = 2_048, 16  # ... and from which columns pay once it is loaded
 _NO_NAMES = pa.array(["", ".", ".."], pa.large_string())
 _RANGES = {
     "file_size": (0, manifest.MOST),
@@ -131,7 +132,8 @@ def decode_list(data: bytes, path: str) -> list[ManifestFileMeta]:
 def decode_lists(files: Sequence[tuple[str, bytes]]) -> list[list[ManifestFileMeta]]:
     """The manifests of each (path, bytes) of a list; many or long ones are decoded by columns. Raises Corrupt
     naming the file."""
-    if sum(len(data) for _, data in files) < (_FEW_LISTED if started() else _LONG_LIST):
+    many, long = (_SOME_LISTS, _FEW_LISTED) if started() else (_MANY_LISTS, _LONG_LIST)
+    if len(files) < many and all(len(data) < long for _, data in files):
         return [manifest.decode_list(data, path) for path, data in files]
     found: list[list[ManifestFileMeta]] = [[] for _ in files]
     for schema, members, own in _by_schema(files):
