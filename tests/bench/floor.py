@@ -179,7 +179,7 @@ def encode(rows: pa.Table, settings: Mapping[str, Any]) -> int:
 
 
 def own_settings(rows: pa.Table) -> dict[str, Any]:
-    found = encodings.choose(rows, rows.nbytes)
+    found = encodings.choose(rows, whole_bytes=rows.nbytes)
     return {
         "use_dictionary": list(found.dictionary),
         "column_encoding": dict(found.other),

@@ -41,7 +41,7 @@ def test_the_choice_follows_the_values_whatever_the_rows(rows: int, chunks: int)
     table = columns(rows)
     if chunks > 1:
         table = pa.Table.from_batches(table.to_batches(max_chunksize=-(-rows // chunks)))
-    found = encodings.choose(table, table.nbytes)
+    found = encodings.choose(table, whole_bytes=table.nbytes)
     assert found.other.get("_KEY_k") == found.other.get("k")
     assert {"few", "flag"} <= set(found.dictionary)
     assert {"_KEY_k", "k"} <= set(found.other)
@@ -53,17 +53,20 @@ def test_the_choice_follows_the_values_whatever_the_rows(rows: int, chunks: int)
 
 def test_small_files_have_no_dictionaries_but_those_that_come() -> None:
     table = columns(2_047)
-    found = encodings.choose(table, table.nbytes)
+    found = encodings.choose(table, whole_bytes=table.nbytes)
     assert found.dictionary == ()
     assert set(found.other) == {"_KEY_k", "k", "few", "sorted", "day"}
     flag = table.schema.get_field_index("flag")
     held = table.set_column(flag, "flag", table["flag"].dictionary_encode())
-    assert encodings.choose(held, held.nbytes).dictionary == ("flag",)
+    assert encodings.choose(held, whole_bytes=held.nbytes).dictionary == ("flag",)
 
 
 def test_of_small_files_what_is_packed_already_is_not_compressed() -> None:
-    assert encodings.choose(columns(500), 50_000).compressed == ("flag", "text", "yes")
-    assert encodings.choose(columns(5_000), 500_000).compressed is None
+    assert encodings.choose(columns(500), whole_bytes=50_000).compressed == ("flag", "text", "yes")
+    assert encodings.choose(columns(5_000), whole_bytes=500_000).compressed is None
+    more_follow = encodings.choose(columns(500), whole_bytes=None)
+    assert more_follow.compressed is None
+    assert "flag" in more_follow.dictionary
 
 
 @pytest.mark.parametrize(
@@ -107,4 +110,4 @@ def written(path: Path, rows: pa.Table, codec: str) -> dict[str, str]:
 
 def test_few_rows_of_many_bytes_are_not_small() -> None:
     table = pa.table({"k": np.arange(2_000), "same": ["x" * 600] * 2_000})
-    assert encodings.choose(table, table.nbytes).dictionary == ("same",)
+    assert encodings.choose(table, whole_bytes=table.nbytes).dictionary == ("same",)

@@ -113,12 +113,12 @@ class ParquetEncoder:
         self._pending_bytes += size
         self._pending_rows += batch.num_rows
 
-    def _flush(self) -> None:
-        """Encode what is pending as one row group."""
+    def _flush(self, *, last: bool = False) -> None:
+        """Encode what is pending as one row group, the `last` of the file or not."""
         try:
             rows = self._pending_table()
             if self._writer is None:
-                self._writer = self._open(rows)
+                self._writer = self._open(rows, self._pending_bytes if last else None)
             self._writer.write_table(rows, row_group_size=rows.num_rows)
         except pa.ArrowInvalid as e:
             raise SchemaMismatch(f"rows do not fit the table's columns: {e}") from e
@@ -150,8 +150,8 @@ class ParquetEncoder:
                 f = self._physical.field(i)
                 self._physical = self._physical.set(i, f.with_type(pa.dictionary(pa.int32(), f.type)))
 
-    def _open(self, first: pa.Table) -> pq.ParquetWriter:
-        chosen = encodings.choose(first, self._pending_bytes)
+    def _open(self, first: pa.Table, whole_bytes: int | None) -> pq.ParquetWriter:
+        chosen = encodings.choose(first, whole_bytes=whole_bytes)
         level = self._spec.zstd_level if self._codec == "zstd" else None
         some = chosen.compressed
         self._sink = self._io.open_output(self._path)
@@ -178,7 +178,7 @@ class ParquetEncoder:
     def close(self) -> int:
         """Finish the file; its size in bytes."""
         if self._pending:
-            self._flush()
+            self._flush(last=True)
         assert self._writer is not None, "a data file holds at least one row"
         try:
             self._writer.close()

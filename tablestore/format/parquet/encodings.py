@@ -43,11 +43,13 @@ class Encodings:
     compressed: tuple[str, ...] | None = None
 
 
-def choose(rows: pa.Table, size: int) -> Encodings:
-    """Encodings for a file that begins with `rows`, of so many bytes. Columns that come dictionary-encoded
-    stay so; what nested columns hold has a dictionary until it grows too large, but for small files.
+def choose(rows: pa.Table, *, whole_bytes: int | None) -> Encodings:
+    """Encodings for a file that begins with `rows`; `whole_bytes`: those in memory, if they are all of it.
+
+    Columns that come dictionary-encoded stay so; what nested columns hold has a dictionary until it grows too
+    large, but for small files.
     """
-    if rows.num_rows < SAMPLE_ROWS and size < _SMALL_BYTES:
+    if whole_bytes is not None and whole_bytes < _SMALL_BYTES and rows.num_rows < SAMPLE_ROWS:
         return _of_small(rows.schema)
     sample = _sample(rows)
     few: dict[str, bool] = {}
