@@ -334,6 +334,8 @@ def _learn_between(known: Known, bucket: ReplayBucket, occasion: Occasion) -> bo
         if not fits(done, record):
             return False
         unknown = [m for m in done.merges if not m.known]
+        if _replaced(record, later, event.written) and _learn_lifted(known, bucket, record, done):
+            return True
         if len(done.merges) != 1 or not unknown:
             continue
         (merge,) = unknown
@@ -349,6 +351,21 @@ def _learn_between(known: Known, bucket: ReplayBucket, occasion: Occasion) -> bo
             known.learn(merge.content, made)
             return True
     return False
+
+
+def _learn_lifted(known: Known, bucket: ReplayBucket, record: CompactionRecord, done: Done) -> bool:
+    """Take the sizes of files that the plan only moved and the engine rewrote from their record; False if it
+    moved them, too."""
+    unit, level = done.decision.unit, record.output_level
+    files = [f for f in unit.files if f.level != level] if unit is not None else []
+    total = sum(f.file_size for f in files)
+    if done.merges or not record.bytes_written or not total:
+        return False
+    for f in files:
+        rows, size = (n * f.file_size // total for n in (record.rows_out, record.bytes_written))
+        made = bucket.sized((f,), level, rows, size, min(f.delete_count or 0, rows), 1)
+        known.lifted[f.file_name, level] = made
+    return True
 
 
 def _replaced(record: CompactionRecord, later: Sequence[CompactionRecord], written: Files) -> bool:

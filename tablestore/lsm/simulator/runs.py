@@ -41,7 +41,7 @@ def _changed(run: SortedRun, gone: Sequence[Any], come: Sequence[Any]) -> Sorted
         high = max([f.max_key for f in gone] + [f.max_key for f in come])
         start, stop = run.span(low, high, byte_order)
     inside = _exchanged(files[start:stop], gone, come, run.level)
-    made = SortedRun((*files[:start], *inside, *files[stop:]), run.level)
+    made = SortedRun(files[:start] + tuple(inside) + files[stop:], run.level)  # few copies of a long run
     size = run.size + sum([f.file_size for f in come]) - sum([f.file_size for f in gone])
     vars(made)["size"] = size  # else added up anew for each pick
     return made
