@@ -5,9 +5,9 @@
 A small Parquet file is put together in memory, out of those pages as they lie and a footer that knows no
 others, and decoded as any other file. Pages of the wanted columns must begin at the same rows somewhere, so
 what is decoded is a stretch between two such rows: 8,192 rows in our files, 20,000 in Java's. Pages
-are found by the offset index, or by walking the page headers, which may tell their least and greatest value,
-and remembered by the `Layout`. Columns that are nested or INT96 are not read so. Memory: the pages that are
-read. Used by `parquet_data` for lookups; `Layout`s are shared between threads.
+are found by the offset index, or by walking the page headers, and remembered by the `Layout`; headers may
+tell least and greatest values, too. Columns that are nested or INT96 are not read so. Memory: the pages that
+are read. Used by `parquet_data` for lookups; `Layout`s are shared between threads.
 """
 
 from __future__ import annotations
@@ -33,14 +33,12 @@ _KEPT, _VALUES, _BYTES, _DATA_OFFSET, _DICTIONARY_OFFSET = (1, 2, 3, 4), 5, 7, 9
 
 @dataclass(frozen=True, slots=True)
 class _Pages:
-    """The pages of one column chunk. `firsts` and `offsets` have one item more than there are data pages.
-    `bounds`: least and greatest value of each as Parquet writes them, if all tell them."""
+    """The pages of one column chunk. `firsts` and `offsets` have one item more than there are data pages."""
 
     meta: bytes  # the first fields of the chunk's ColumnMetaData, which others follow
     dictionary: tuple[int, int] | None  # offset and bytes with the header
     firsts: np.ndarray
     offsets: np.ndarray
-    bounds: tuple[Bounds, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +98,20 @@ class Layout:
             tree = thrift.parquet_footer(source)
             elements, leaves = _plain_columns(thrift.field(tree, 2)[1])
             groups = (thrift.field(group, 1)[1] for group in thrift.field(tree, 4)[1])
-            chunks = ({n: _chunk(columns[at]) for n, at in leaves.items()} for columns in groups)
+            chunks = ({n: _chunk_of(columns[at]) for n, at in leaves.items()} for columns in groups)
             self._known = _Footer(thrift.value(tree, 1) or 1, elements, tuple(chunks))
         return self._known
 
     def page_bounds(
         self, source: pa.NativeFile, group: int, name: str
     ) -> tuple[np.ndarray, tuple[Bounds, ...]] | None:
-        """(first rows of a column's pages, and the number of rows; bounds of each page); None: not told."""
-        pages = self._of(source, group, name)
-        return None if pages.bounds is None else (pages.firsts, pages.bounds)
+        """(first rows of a column's pages, and the number of rows; least and greatest value of each page as
+        Parquet writes them); None: not told. Walks the page headers; nothing of it is remembered."""
+        chunk = self._chunk(source, group, name)
+        bounds: list[Bounds | None] = []
+        pages = None if chunk.index is not None else _walked(source, chunk, bounds)
+        told = tuple(b for b in bounds if b is not None)
+        return None if pages is None or len(told) < len(bounds) else (pages.firsts, told)
 
     def stretches(
         self, source: pa.NativeFile, group: int, places: np.ndarray, names: Sequence[str]
@@ -171,13 +173,17 @@ class Layout:
             found = self._frames[names] = thrift.struct_bytes(head)[:-1], tail
         return found
 
+    def _chunk(self, source: pa.NativeFile, group: int, name: str) -> _Chunk:
+        chunk, rows = self._footer(source).groups[group][name], self.group_rows(group)
+        if chunk.rows != rows:
+            raise ValueError(f"column {name!r} has {chunk.rows} values in {rows} rows")
+        return chunk
+
     def _of(self, source: pa.NativeFile, group: int, name: str) -> _Pages:
         with self._pages_lock:
             found = self._pages.get((group, name))
         if found is None:
-            chunk, rows = self._footer(source).groups[group][name], self.group_rows(group)
-            if chunk.rows != rows:
-                raise ValueError(f"column {name!r} has {chunk.rows} values in {rows} rows")
+            chunk = self._chunk(source, group, name)
             found = _indexed(source, chunk) or _walked(source, chunk)
             with self._pages_lock:
                 same = (p.firsts for (g, _), p in self._pages.items() if g == group)
@@ -186,7 +192,7 @@ class Layout:
         return found
 
 
-def _chunk(chunk: Struct) -> _Chunk:
+def _chunk_of(chunk: Struct) -> _Chunk:
     meta = thrift.field(chunk, 3)
     data, dictionary = thrift.field(meta, _DATA_OFFSET), thrift.value(meta, _DICTIONARY_OFFSET)
     begin = min(data, dictionary) if dictionary else data
@@ -286,11 +292,12 @@ def _varints(data: np.ndarray) -> np.ndarray:
     return np.add.reduceat((data & 0x7F).astype(np.int64) << np.minimum(7 * place, 63), starts)
 
 
-def _walked(source: pa.NativeFile, chunk: _Chunk) -> _Pages:
-    """The pages of a chunk, by their headers; ValueError where they are none."""
+def _walked(source: pa.NativeFile, chunk: _Chunk, bounds: list[Bounds | None] | None = None) -> _Pages:
+    """The pages of a chunk, by their headers; ValueError where they are none. `bounds` takes what each tells
+    of its least and greatest value, if given."""
     at, rows = chunk.begin, 0
     dictionary: tuple[int, int] | None = None
-    firsts, offsets, bounds = [], [], []
+    firsts, offsets = [], []
     while rows < chunk.rows:
         header = page_headers.header(source, at, chunk.end)
         end = at + header.length + header.size
@@ -299,7 +306,8 @@ def _walked(source: pa.NativeFile, chunk: _Chunk) -> _Pages:
         elif header.kind in (page_headers.DATA, page_headers.DATA_V2):
             firsts.append(rows)
             offsets.append(at)
-            bounds.append(header.bounds)
+            if bounds is not None:
+                bounds.append(header.bounds)
             rows += header.values
         elif header.kind != page_headers.INDEX:
             raise ValueError(f"a page of type {header.kind} at byte {at}")
@@ -310,11 +318,4 @@ def _walked(source: pa.NativeFile, chunk: _Chunk) -> _Pages:
         at = end
     if rows != chunk.rows:
         raise ValueError(f"pages of {rows} values for {chunk.rows} rows")
-    told = tuple(b for b in bounds if b is not None)
-    return _Pages(
-        chunk.meta,
-        dictionary,
-        np.array([*firsts, rows]),
-        np.array([*offsets, at]),
-        told if len(told) == len(bounds) else None,
-    )
+    return _Pages(chunk.meta, dictionary, np.array([*firsts, rows]), np.array([*offsets, at]))
