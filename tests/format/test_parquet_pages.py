@@ -96,7 +96,7 @@ def test_the_offset_index_tells_what_the_page_headers_tell(tmp_path: Path) -> No
         with pa.OSFile(path) as source:
             layout = Layout(source)
             for name in FLAT:
-                chunk = layout._footer(source).groups[0][name]
+                chunk = layout._known.groups[0][name]
                 by_index, by_header = _indexed(source, chunk), _walked(source, chunk)
                 assert by_index is not None
                 assert by_index.dictionary == by_header.dictionary
@@ -112,7 +112,7 @@ def test_columns_that_are_nested_or_of_96_bits_are_left_to_others(tmp_path: Path
     pq.write_table(rows, path, use_deprecated_int96_timestamps=True)
     with pa.OSFile(path) as source:
         layout = Layout(source)
-        assert [layout.reads(source, [n]) for n in ("s", "t", "k", "l", "a")] == [
+        assert [layout.reads([n]) for n in ("s", "t", "k", "l", "a")] == [
             False,
             False,
             True,
@@ -129,7 +129,7 @@ def test_files_of_the_original_are_read_by_their_pages() -> None:
         whole = pq.read_table(path)
         with pa.OSFile(str(path)) as source:
             layout = Layout(source)
-            names = [n for n in whole.schema.names if layout.reads(source, [n])]
+            names = [n for n in whole.schema.names if layout.reads([n])]
             if not names or not layout.rows:
                 continue
             count = layout.group_rows(0)

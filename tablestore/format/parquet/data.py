@@ -29,6 +29,7 @@ from tablestore.format.data_format import (
 )
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.parquet import encodings
+from tablestore.format.parquet.footer import sound_metadata
 from tablestore.format.parquet.int96 import as_bytes, has_int96
 from tablestore.format.parquet.pages import Layout
 from tablestore.format.parquet.schema import KEY_PREFIX, arrow_with_ids
@@ -235,7 +236,7 @@ class FooterSummary:
 def row_groups(io: FileIO, path: str) -> FooterSummary:
     """The footer of a Parquet data file; raises Corrupt."""
     with complaints(path, "Parquet"), contextlib.closing(io.open_input(path)) as source:
-        footer = pq.ParquetFile(source).metadata
+        footer = sound_metadata(source)
         groups = []
         for g in range(footer.num_row_groups):
             part = footer.row_group(g)
@@ -265,6 +266,9 @@ def read(
     with contextlib.closing(source):
         with complaints(path, "Parquet"):
             require_size(source.size(), file_size, path)
+            texts = _texts(schema, wanted)
+            if footer is None and (texts or predicate is not None):  # who asks for chunks
+                footer = sound_metadata(source)
             first = pq.ParquetFile(source, metadata=footer)
             footer = plain = first.metadata
             require_columns(wanted.names, first.schema_arrow.names, path)
@@ -272,11 +276,11 @@ def read(
             positions = file_stats.leaf_positions(footer)
             groups = range(footer.num_row_groups) if groups is None else groups
             if predicate is not None:
-                asked = predicate.columns
-                groups = [g for g in groups if may_match(predicate, group_stats(footer, g, schema, asked))]
+                names = predicate.columns
+                groups = [g for g in groups if may_match(predicate, group_stats(footer, g, schema, names))]
             if rows is not None:
                 groups, rows = _with_rows(footer, groups, rows, path)
-            texts = _dictionary_columns(footer, groups, positions, schema, wanted)
+            texts = _dictionary_columns(footer, groups, positions, texts)
             if not dictionary:
                 texts = [t for t in texts if _few_values(footer, groups, positions[t])]
             if any(has_int96(footer, f.name) for f in wanted if _may_hold_times(f.type)):
@@ -313,7 +317,7 @@ def read_rows(
     if known.group_rows(group) < _FEW_ROWS:
         return None
     with complaints(path, "Parquet"), contextlib.closing(io.open_input(path)) as source:
-        if not known.reads(source, wanted.names):
+        if not known.reads(wanted.names):
             return None
         begins, ends = known.stretches(source, group, places, wanted.names)
         if 2 * int((ends - begins).sum()) > known.group_rows(group):
@@ -321,7 +325,7 @@ def read_rows(
         names = tuple(wanted.names)
         if dictionary and (group, names) not in known.encoded:
             positions = file_stats.leaf_positions(known.footer)
-            texts = _dictionary_columns(known.footer, [group], positions, schema, wanted)
+            texts = _dictionary_columns(known.footer, [group], positions, _texts(schema, wanted))
             known.encoded[group, names] = texts
         texts = known.encoded[group, names] if dictionary else []
         last = int(places[-1] - begins[-1] + 1)
@@ -337,7 +341,7 @@ def page_bounds(
     """(first rows of a column's pages and the number of rows, least and greatest raw values of the pages) of
     a row group; None where the page headers do not tell them."""
     with complaints(path, "Parquet"), contextlib.closing(io.open_input(path)) as source:
-        if not known.reads(source, [name]):
+        if not known.reads([name]):
             return None
         found = known.page_bounds(source, group, name)
     if found is None:
@@ -398,20 +402,20 @@ def group_stats(
     }
 
 
+def _texts(schema: TableSchema, wanted: pa.Schema) -> list[str]:
+    """Text columns, keys apart."""
+    return [f.name for f in wanted if pa.types.is_string(f.type) and f.name not in schema.primary_keys]
+
+
 def _dictionary_columns(
-    footer: pq.FileMetaData,
-    groups: Sequence[int],
-    positions: dict[str, int],
-    schema: TableSchema,
-    wanted: pa.Schema,
+    footer: pq.FileMetaData, groups: Sequence[int], positions: dict[str, int], names: Sequence[str]
 ) -> list[str]:
-    """Text columns, keys apart, of which every row group has a dictionary."""
+    """Those of these columns of which every row group has a dictionary."""
 
     def held(position: int) -> bool:
         return all(footer.row_group(g).column(position).has_dictionary_page for g in groups)
 
-    texts = [f.name for f in wanted if pa.types.is_string(f.type) and f.name not in schema.primary_keys]
-    return [name for name in texts if held(positions[name])]
+    return [name for name in names if held(positions[name])]
 
 
 def _few_values(footer: pq.FileMetaData, groups: Sequence[int], position: int) -> bool:

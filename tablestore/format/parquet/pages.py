@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from tablestore.format.parquet import page_headers
 from tablestore.format.parquet import thrift_compact as thrift
+from tablestore.format.parquet.footer import require_sound
 from tablestore.format.parquet.page_headers import Bounds
 from tablestore.format.parquet.thrift_compact import INT32, LIST, STRUCT, Struct
 
@@ -58,15 +59,24 @@ class _Footer:
     elements: dict[str, bytes]
     groups: tuple[dict[str, _Chunk], ...]
 
+    @classmethod
+    def of(cls, tree: Struct) -> _Footer:
+        elements, leaves = _plain_columns(thrift.field(tree, 2)[1])
+        groups = (thrift.field(group, 1)[1] for group in thrift.field(tree, 4)[1])
+        chunks = ({n: _chunk_of(columns[at]) for n, at in leaves.items()} for columns in groups)
+        return cls(thrift.value(tree, 1) or 1, elements, tuple(chunks))
+
 
 class Layout:
     """What a file's footer says, and where the pages of its plain columns are once somebody asked."""
 
     def __init__(self, source: pa.NativeFile) -> None:
+        tree = thrift.parquet_footer(source)
+        require_sound(tree)
         self.footer = pq.read_metadata(source)
         counts = [self.footer.row_group(g).num_rows for g in range(self.footer.num_row_groups)]
         self.starts = np.cumsum([0, *counts])
-        self._known: _Footer | None = None
+        self._known = _Footer.of(tree)
         self._pages: dict[tuple[int, str], _Pages] = {}
         self._cuts: dict[tuple[int, tuple[str, ...]], np.ndarray] = {}
         self._frames: dict[tuple[str, ...], tuple[bytes, bytes]] = {}
@@ -88,26 +98,16 @@ class Layout:
         """Rows of a row group."""
         return int(self.starts[group + 1] - self.starts[group])
 
-    def reads(self, source: pa.NativeFile, names: Sequence[str]) -> bool:
+    def reads(self, names: Sequence[str]) -> bool:
         """Whether `read` can read these columns."""
-        elements = self._footer(source).elements
-        return all(name in elements for name in names)
-
-    def _footer(self, source: pa.NativeFile) -> _Footer:
-        if self._known is None:
-            tree = thrift.parquet_footer(source)
-            elements, leaves = _plain_columns(thrift.field(tree, 2)[1])
-            groups = (thrift.field(group, 1)[1] for group in thrift.field(tree, 4)[1])
-            chunks = ({n: _chunk_of(columns[at]) for n, at in leaves.items()} for columns in groups)
-            self._known = _Footer(thrift.value(tree, 1) or 1, elements, tuple(chunks))
-        return self._known
+        return all(name in self._known.elements for name in names)
 
     def page_bounds(
         self, source: pa.NativeFile, group: int, name: str
     ) -> tuple[np.ndarray, tuple[Bounds, ...]] | None:
         """(first rows of a column's pages, and the number of rows; least and greatest value of each page as
         Parquet writes them); None: not told. Walks the page headers; nothing of it is remembered."""
-        chunk = self._chunk(source, group, name)
+        chunk = self._chunk(group, name)
         bounds: list[Bounds | None] = []
         pages = None if chunk.index is not None else _walked(source, chunk, bounds)
         told = tuple(b for b in bounds if b is not None)
@@ -152,7 +152,7 @@ class Layout:
                 places = np.searchsorted(pages.firsts, begins), np.searchsorted(pages.firsts, ends)
                 spans[id(pages.firsts)] = places
             chunks.append(_copied(source, out, pages, *places, counts))
-        head, tail = self._frame(source, tuple(names))
+        head, tail = self._frame(tuple(names))
         size = b"\x16" + thrift.long_bytes(len(out))
         one = b"\x19" + thrift.list_head(STRUCT, len(chunks)) + b"".join(chunks) + size + counts + b"\0"
         out += thrift.ended(head + counts + b"\x19\x1c" + one + tail)  # a list of one row group
@@ -160,11 +160,11 @@ class Layout:
         asked = rows if last is None else rows - int(ends[-1] - begins[-1]) + last
         return next(found.iter_batches(asked, use_threads=False))
 
-    def _frame(self, source: pa.NativeFile, names: tuple[str, ...]) -> tuple[bytes, bytes]:
+    def _frame(self, names: tuple[str, ...]) -> tuple[bytes, bytes]:
         """A footer's bytes for these columns, before and after its row groups."""
         found = self._frames.get(names)
         if found is None:
-            known = self._footer(source)
+            known = self._known
             root = [(4, thrift.BINARY, b"schema"), (5, INT32, len(names))]
             elements = [root, *(known.elements[name] for name in names)]
             head: Struct = [(1, INT32, known.version), (2, LIST, (STRUCT, elements))]
@@ -173,8 +173,8 @@ class Layout:
             found = self._frames[names] = thrift.struct_bytes(head)[:-1], tail
         return found
 
-    def _chunk(self, source: pa.NativeFile, group: int, name: str) -> _Chunk:
-        chunk, rows = self._footer(source).groups[group][name], self.group_rows(group)
+    def _chunk(self, group: int, name: str) -> _Chunk:
+        chunk, rows = self._known.groups[group][name], self.group_rows(group)
         if chunk.rows != rows:
             raise ValueError(f"column {name!r} has {chunk.rows} values in {rows} rows")
         return chunk
@@ -183,7 +183,7 @@ class Layout:
         with self._pages_lock:
             found = self._pages.get((group, name))
         if found is None:
-            chunk = self._chunk(source, group, name)
+            chunk = self._chunk(group, name)
             found = _indexed(source, chunk) or _walked(source, chunk)
             with self._pages_lock:
                 same = (p.firsts for (g, _), p in self._pages.items() if g == group)
