@@ -39,6 +39,7 @@ def test_a_finding_is_mended_by_two_presses(lab: Lab) -> None:
 
     button.last.click()
     strip.locator(".lw-asks", has_text="do not come back").wait_for()
+    strip.get_by_role("button", name="carry it out").wait_for()  # it has the focus from then on
     lab.page.keyboard.press("Escape")
     strip.wait_for(state="hidden")
     assert notebook.kernel("orders.refresh().options['ignore-delete']") == "true"
