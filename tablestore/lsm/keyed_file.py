@@ -308,7 +308,7 @@ class KeyedFile:
         name = (*self._name, group, "page", number)
         keys = self._cache.get(name)
         if keys is None:
-            through = self._projection(tuple(f.name for f in self._schema.key_fields))
+            through = self._key_columns
             rows = opened.file.rows(
                 self._io, group, np.arange(begin, end), through.file_columns, system=False
             )
@@ -321,23 +321,26 @@ class KeyedFile:
 
     def _keys(self, opened: _Opened, group: int) -> SortedKeys:
         def read() -> SortedKeys:
-            through = self._projection(tuple(f.name for f in self._schema.key_fields))
-            batches = opened.file.group(self._io, group, through.file_columns)
-            seen = [evolution.evolve(b, through) for b in batches]
-            return SortedKeys.of(key_columns.of_columns(seen, self._schema.key_fields))
+            through = self._key_columns
+            return self._sorted(opened.file.group(self._io, group, through.file_columns), through)
 
         return self._load((*self._name, group), read, lambda keys: keys.nbytes)
 
     def _all_keys(self) -> SortedKeys:
-        through = self._projection(tuple(f.name for f in self._schema.key_fields))
-        size = self.file.file_size
-        batches = datafile.read(
-            self._io, self.path, self._own, through.file_columns, file_size=size, system=False
-        )
-        seen = [evolution.evolve(b, through) for b in batches]
-        count = sum(b.num_rows for b in seen)
+        through, size = self._key_columns, self.file.file_size
+        columns = through.file_columns
+        batches = list(datafile.read(self._io, self.path, self._own, columns, file_size=size, system=False))
+        count = sum(b.num_rows for b in batches)
         if count != self.file.row_count:
             raise Corrupt(self.path, f"holds {count:,} rows, its manifest says {self.file.row_count:,}")
+        return self._sorted(batches, through)
+
+    @property
+    def _key_columns(self) -> Projection:
+        return self._projection(tuple(f.name for f in self._schema.key_fields))
+
+    def _sorted(self, batches: Sequence[pa.RecordBatch], through: Projection) -> SortedKeys:
+        seen = [evolution.evolve(b, through) for b in batches]
         return SortedKeys.of(key_columns.of_columns(seen, self._schema.key_fields))
 
     def _load(self, name: tuple, make: Callable, weigh: Callable) -> object:  # type: ignore[type-arg]

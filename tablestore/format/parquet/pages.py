@@ -106,12 +106,14 @@ class Layout:
         self, source: pa.NativeFile, group: int, name: str
     ) -> tuple[np.ndarray, tuple[Bounds, ...]] | None:
         """(first rows of a column's pages, and the number of rows; least and greatest value of each page as
-        Parquet writes them); None: not told. Walks the page headers; nothing of it is remembered."""
+        Parquet writes them); None: not told. Walks the page headers; the bounds are not remembered."""
         chunk = self._chunk(group, name)
+        if chunk.index is not None:
+            return None
         bounds: list[Bounds | None] = []
-        pages = None if chunk.index is not None else _walked(source, chunk, bounds)
+        pages = self._kept(group, name, _walked(source, chunk, bounds))
         told = tuple(b for b in bounds if b is not None)
-        return None if pages is None or len(told) < len(bounds) else (pages.firsts, told)
+        return None if len(told) < len(bounds) else (pages.firsts, told)
 
     def stretches(
         self, source: pa.NativeFile, group: int, places: np.ndarray, names: Sequence[str]
@@ -184,12 +186,16 @@ class Layout:
             found = self._pages.get((group, name))
         if found is None:
             chunk = self._chunk(group, name)
-            found = _indexed(source, chunk) or _walked(source, chunk)
-            with self._pages_lock:
-                same = (p.firsts for (g, _), p in self._pages.items() if g == group)
-                shared = next((f for f in same if np.array_equal(f, found.firsts)), found.firsts)
-                found = self._pages[group, name] = replace(found, firsts=shared)
+            found = self._kept(group, name, _indexed(source, chunk) or _walked(source, chunk))
         return found
+
+    def _kept(self, group: int, name: str, found: _Pages) -> _Pages:
+        """The pages of a column, from now on known; equal first rows are shared with other columns."""
+        with self._pages_lock:
+            same = (p.firsts for (g, _), p in self._pages.items() if g == group)
+            shared = next((f for f in same if np.array_equal(f, found.firsts)), found.firsts)
+            kept = self._pages[group, name] = replace(found, firsts=shared)
+        return kept
 
 
 def _chunk_of(chunk: Struct) -> _Chunk:
