@@ -86,6 +86,20 @@ def evolve(batch: pa.RecordBatch, through: Projection) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
+def refusing(file_schema: TableSchema, table_schema: TableSchema, columns: Sequence[str]) -> tuple[str, ...]:
+    """Those of `columns` of which a file of `file_schema` may hold values that `evolve` refuses."""
+    sources = {f.name: file_schema.by_id.get(f.id) for f in table_schema.columns(tuple(columns))}
+    return tuple(
+        name
+        for name, source in sources.items()
+        if (
+            not table_schema.by_name[name].type.nullable
+            if source is None
+            else source.type != table_schema.by_name[name].type
+        )
+    )
+
+
 def unknown_columns(of: TableSchema, to: TableSchema) -> list[str]:
     """Columns of one schema that another does not know, or of which it does not know every field."""
     known = _ids(to.fields)

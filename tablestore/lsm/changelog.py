@@ -134,6 +134,10 @@ class LowestLevel:
         """The columns of the function inside."""
         return self.function.columns(names)
 
+    def refusing(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of the function inside."""
+        return self.function.refusing(names)
+
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """At most one row a key."""
         rows, levels = without_level(rows)

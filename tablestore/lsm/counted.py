@@ -131,6 +131,10 @@ class Counting:
         """What must be read for `names`: the counts as well."""
         return tuple(dict.fromkeys((*self.function.columns(names), self.count)))
 
+    def refusing(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of the function inside."""
+        return self.function.refusing(self.columns(names))
+
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """One row a key."""
         merged = self.function.merge(rows, groups)

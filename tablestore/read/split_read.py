@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from tablestore.format import deletion_vector, rowkind
+from tablestore.format import deletion_vector, evolution, rowkind
 from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.parquet.schema import KIND
@@ -153,6 +153,18 @@ def _merged(
 def _stands_alone(section: Sequence[SortedRun]) -> bool:
     """Whether the rows of a section are those of the table without a merge."""
     return len(section) == 1 and all(f.level and f.delete_count == 0 for f in section[0].files)
+
+
+def columns_to_count(store: Store, split: DataSplit, columns: Sequence[str]) -> tuple[str, ...]:
+    """What must be read of a split so that as many rows come as of `columns`, or the error that they raise:
+    a key column, what a merge may refuse, and what older files may hold that today's columns cannot."""
+    schema = store.schema
+    wanted = dict.fromkeys(schema.trimmed_primary_keys[:1] or schema.names[:1])
+    if not split.raw:
+        wanted |= dict.fromkeys(merge_function(schema, store.options, reading=True).refusing(columns))
+    for written in {f.schema_id for f in split.files} - {schema.id}:
+        wanted |= dict.fromkeys(evolution.refusing(store.schema_of(written), schema, columns))
+    return tuple(wanted)
 
 
 def asked_of_files(

@@ -25,7 +25,7 @@ from tablestore.read.planning import plan as planning
 from tablestore.read.planning.plan import Explanation, Plan
 from tablestore.read.planning.split import DataSplit
 from tablestore.read.scan_mode import BatchStart, Diff
-from tablestore.read.split_read import read_split
+from tablestore.read.split_read import columns_to_count, read_split
 from tablestore.table.lazy_read import LazyRead
 
 
@@ -136,12 +136,26 @@ class Scan(LazyRead):
         return parallel.threads(self.store.options, [s.size for s in found.splits])
 
     def count(self) -> int:
-        """Rows of the result; the merge is done, no value column is read that the filter does not need."""
+        """Rows of the result, as many as `to_arrow` has, or the error that it raises.
+
+        Of a whole state no more is read than the filter, the merge and casts of older files need, so damage
+        in other columns goes unnoticed.
+        """
+        if self.limit is not None or self.changes:
+            return sum(b.num_rows for b in self.to_batches())
         count = self.store.schema.row_count_field
-        if count is not None and self.limit is None and not self.changes:
+        if count is not None:
             return self._sum_of_counts(count)
-        keys: Sequence[str] = self.store.schema.trimmed_primary_keys[:1] or self.store.schema.names[:1]
-        return sum(b.num_rows for b in replace(self, columns=tuple(keys)).to_batches())
+        found = self.plan()
+        tasks = [partial(self._rows_of, s, found.where) for s in found.splits]
+        with closing(
+            parallel.in_order(tasks, threads=self._threads(found), weigh=attrgetter("nbytes"))
+        ) as rows:
+            return sum(b.num_rows for b in rows)
+
+    def _rows_of(self, split: DataSplit, where: Predicate | None) -> Iterator[pa.RecordBatch]:
+        """Columns of a split that tell how many rows it has."""
+        return self._reader(self.store, split, columns_to_count(self.store, split, self.names), where)
 
     def _sum_of_counts(self, count: str) -> int:
         """Rows of a table that counts them, without repeating them."""

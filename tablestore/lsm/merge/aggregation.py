@@ -51,6 +51,11 @@ class Aggregation:
         """What must be read for `names`: the sequence fields as well."""
         return tuple(dict.fromkeys((*names, *self.sequence.names)))
 
+    def refusing(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Columns whose function may refuse rows."""
+        may = {f.field.name for f in self.functions if f.may_refuse}
+        return tuple(n for n in self.columns(names) if n in may)
+
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """One row a key."""
         return self.outcome(rows, groups).batch(self.schema, tolerant=self.tolerant)

@@ -65,6 +65,11 @@ class Aggregator:
         return self.ignores_retracts or self.name in _RETRACTABLE
 
     @property
+    def may_refuse(self) -> bool:
+        """Whether there may be rows that cannot be merged; who only chooses one, of any kind, takes all."""
+        return not (self.takes_retracts and hasattr(self.body, "choose"))
+
+    @property
     def remedy(self) -> str:
         """What to say to whom a retract is refused."""
         return (

@@ -77,6 +77,11 @@ class MergeFunction(Protocol):
         """The columns that rows must have for `names` to come out right, `names` first."""
         ...
 
+    def refusing(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of `columns(names)` for whose values a merge may refuse or leave out a key: without the
+        others the same keys come out."""
+        ...
+
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch: ...
 
 

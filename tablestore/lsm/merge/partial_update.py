@@ -100,6 +100,12 @@ class PartialUpdate:
         ]
         return tuple(dict.fromkeys((*asked, *self.sequence.names, *guards)))
 
+    def refusing(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Columns whose function may refuse rows, and those that must hold a value."""
+        may = {name for name, function in self.functions.items() if function.may_refuse}
+        may |= {f.name for f in self.schema.fields if not f.type.nullable}
+        return tuple(n for n in self.columns(names) if n in may)
+
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """One row a key."""
         return self.outcome(rows, groups).batch(self.schema, tolerant=self.tolerant)

@@ -32,6 +32,10 @@ class Deduplicate:
         """What must be read for `names`: the sequence fields as well."""
         return tuple(dict.fromkeys((*names, *self.sequence.names)))
 
+    def refusing(self, names: Iterable[str]) -> tuple[str, ...]:
+        """None: row kinds alone decide."""
+        return ()
+
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """The winner of each key."""
         return take(rows, self.winners(rows, groups))
@@ -60,6 +64,10 @@ class FirstRow:
     def columns(self, names: Iterable[str]) -> tuple[str, ...]:
         """What must be read for `names`: no more."""
         return tuple(names)
+
+    def refusing(self, names: Iterable[str]) -> tuple[str, ...]:
+        """None: row kinds alone decide."""
+        return ()
 
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """The winner of each key."""
