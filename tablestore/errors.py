@@ -64,9 +64,8 @@ class AlreadyExists(TablestoreError):
 class CommitConflict(TablestoreError):
     """Another commit changed what this one relied on: read again and redo.
 
-    `files` are the names concerned, `snapshot` the one that was found in the way, `published` the snapshots
-    that
-    this commit made before: its new rows, when only its compaction lost.
+    Nothing of this commit is in the table. `files` are the names concerned, `snapshot` the one that was found
+    in the way.
     """
 
     def __init__(
@@ -75,9 +74,8 @@ class CommitConflict(TablestoreError):
         *,
         files: tuple[str, ...] = (),
         snapshot: int | None = None,
-        published: tuple[int, ...] = (),
     ) -> None:
-        self.files, self.snapshot, self.published = files, snapshot, published
+        self.files, self.snapshot = files, snapshot
         super().__init__(message)
 
 

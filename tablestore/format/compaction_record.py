@@ -24,6 +24,7 @@ from tablestore.errors import Corrupt
 from tablestore.format.manifests.manifest import DataFileMeta
 
 PROPERTY = "tablestore.compactions"
+FOLLOWED = "tablestore.followed-by"  # of a snapshot whose rows wait for the COMPACT of the same commit
 MOST_BYTES = 64 << 10  # of the property with all sums; a snapshot is read by everybody
 _PACKED = "zstd:"
 _PLAIN_BYTES = 512

@@ -173,6 +173,7 @@ class _Batches:
         known = table.position(load.user)
         if known is not None and known[0] >= identifier:
             log.info("batch %d of %s was committed before: not written again", number, load.user)
+            self._compact(table, number)
             return
         changelog = table.options.get(PHASE_OPTION, "true") == "true"
         begun = Position.of(known[1]) if known is not None and known[1] else self._start
@@ -194,6 +195,11 @@ class _Batches:
         if self._on_batch is not None:
             reached = Position.of(position)
             self._on_batch(BatchDone(number, phase, rows, started, time.time(), committed.snapshot, reached))
+        self._compact(table, number)
+
+    def _compact(self, table: Table, number: int) -> None:
+        """What is due after a batch, also after one that came again: a kill may have come before it."""
+        load = self._ingest.load
         due, full = compactions(table, number, every=self._ingest.compact_every)
         if due:
             try:

@@ -149,6 +149,7 @@ class _Batches:
         known = target.position(self._user)
         if known is not None and known[0] >= identifier:
             log.info("batch %d of %s was committed before: not added again", number, self._user)
+            target.commit([], user=self._user, identifier=identifier)  # compacts what a kill left
             return
         done = pieces.mapInArrow(AddTask(self._source, self._summary), _RESULT).collect()
         if not done:

@@ -45,7 +45,8 @@ from tablestore.write.progress import Part, Progress, Tell
 from tablestore.write.support import require_writable
 from tablestore.write.table_write import discard, refused_leaves_nothing
 
-__all__ = ["Compaction", "Pick", "compact", "compact_until_quiet", "run_task", "tasks"]
+__all__ = ["Compaction", "Pick", "compact", "compact_until_quiet", "look_up", "run_task", "tasks"]
+Place = tuple[bytes, int]  # partition, bucket
 _LOOKED_BACK = 64  # snapshots in which a dry run looks for compactions to learn from
 _MERGES_LEARNED = 64
 
@@ -219,6 +220,34 @@ def compact_until_quiet(store: Store, **choice: Any) -> Compaction:
         last = compact(store, full=False, dry_run=False, **choice)
         done = done.then(last) if last.busy else done
     return done
+
+
+def look_up(store: Store, places: frozenset[Place] | None) -> tuple[int, ...]:
+    """Compact the buckets (None: all) in which rows wait at level 0, until none does or no rule fires; ids of
+    the snapshots made. Raises CommitConflict if another compaction was faster."""
+    made: list[int] = []
+    while True:
+        seen = store.snapshots.latest()
+        choice = BucketChoice(lambda p: places is None or any(p == partition for partition, _ in places))
+        waiting = [
+            t
+            for t in _buckets(store, choice, seen)
+            if (places is None or (t.partition, t.bucket) in places)
+            and any(f.level == 0 for f in t.new_files)
+        ]
+        messages: list[CommitMessage] = []
+        try:
+            for task in waiting:
+                _, message = _run(store, task, False)
+                messages += [message] if message is not None else []
+        except BaseException:
+            discard(store, messages)
+            raise
+        if not messages:
+            return tuple(made)
+        with refused_leaves_nothing(store, messages):
+            request = CommitRequest(store.env.uuid(), compacted_from=seen.id if seen is not None else 0)
+            made += Committer(store).commit(messages, request).snapshots
 
 
 def _require_picks(

@@ -16,11 +16,12 @@ from tablestore.lsm import counted
 from tablestore.meta.store import Store
 from tablestore.read.planning.plan import plan
 from tablestore.read.split_read import read_split
+from tablestore.table import finishing
 from tablestore.table.deleting import again
-from tablestore.write.commit import CommitRequest, Committed, Committer
+from tablestore.write.commit import CommitRequest, Committed
 from tablestore.write.delete import with_values
 from tablestore.write.request import Basis
-from tablestore.write.table_write import TableWrite, discard, refused_leaves_nothing
+from tablestore.write.table_write import TableWrite
 
 
 def take_away(
@@ -61,8 +62,4 @@ def _once(
     if not messages:
         return Committed()
     request = replace(request, basis=Basis(snapshot), compacted_from=target.compacted_from)
-    with refused_leaves_nothing(store, messages):
-        committed = Committer(store).commit(messages, request)
-    if committed.replayed:
-        discard(store, messages)
-    return committed
+    return finishing.commit(store, messages, request)

@@ -32,7 +32,7 @@ from tablestore.table.bucket_choice import partition_filter
 from tablestore.write.commit import Committed, Committer
 from tablestore.write.delete import DeletionMarks, require_deletable, with_values
 from tablestore.write.request import CommitRequest
-from tablestore.write.table_write import TableWrite, discard, refused_leaves_nothing
+from tablestore.write.table_write import TableWrite, discard, refused_leaves_nothing, tidied
 
 log = logging.getLogger(__name__)
 _TRIES = 5
@@ -83,8 +83,6 @@ def again(once: Callable[[], Committed]) -> Committed:
         try:
             return once()
         except CommitConflict as e:
-            if e.published:  # the change itself is done, only a compaction that came with it is lost
-                raise
             log.info("rows to delete have moved: %s", e)
     return once()
 
@@ -94,9 +92,7 @@ def _commit(store: Store, messages: list[CommitMessage], rows: int, request: Com
         return Committed()
     with refused_leaves_nothing(store, messages):
         committed = Committer(store).commit(messages, request)
-    if committed.replayed:
-        discard(store, messages)
-    return replace(committed, rows=rows)
+    return replace(tidied(store, messages, committed), rows=rows)
 
 
 def _joined(marks: list[CommitMessage], written: list[CommitMessage]) -> list[CommitMessage]:

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.env import SYSTEM
-from tablestore.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.errors import InvalidRequest, NotFound, Unavailable, Unsupported
 from tablestore.format import rowkind
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.predicates import predicate
@@ -360,6 +360,8 @@ class _LastRows:
         finally:
             target.close()
         done = Committer(self.store).commit(messages, CommitRequest(SYSTEM.uuid()))
+        if done.lost_compaction is not None:  # nobody else writes here: the store failed
+            raise Unavailable(0, f"the state of a normaliser failed: {done.lost_compaction}")
         snapshots = [self.store.snapshots.get(i) for i in done.snapshots]
         files = [
             e.file for s in snapshots for e in self.store.manifests.changelog_entries(s) if e.kind == ADD

@@ -45,6 +45,7 @@ from tablestore.table import (
     compaction,
     counting,
     deleting,
+    finishing,
     lookup,
     maintenance,
     overwriting,
@@ -74,7 +75,7 @@ from tablestore.write.orphans import Orphans
 from tablestore.write.progress import Tell
 from tablestore.write.rollback import Rollback
 from tablestore.write.support import require_parallel_writers
-from tablestore.write.table_write import TableWrite, discard, refused_leaves_nothing
+from tablestore.write.table_write import TableWrite
 
 log = logging.getLogger(__name__)
 _LAYOUT = {"bucket", "bucket-key", "bucket-function.type", "merge-engine", "data-file.path-directory"}
@@ -311,11 +312,7 @@ class Table:
     def _commit(self, target: TableWrite, request: CommitRequest) -> Committed:
         messages = target.prepare()
         request = replace(request, basis=target.basis, compacted_from=target.compacted_from)
-        with refused_leaves_nothing(self.store, messages):
-            committed = Committer(self.store).commit(messages, request)
-        if committed.replayed:
-            discard(self.store, messages)
-        return self._expire_after(committed)
+        return self._expire_after(finishing.commit(self.store, messages, request))
 
     def _expire_after(self, committed: Committed) -> Committed:
         """Expiry as the options say, told in `expired`. What it meets does not undo the commit."""
@@ -364,7 +361,7 @@ class Table:
         request = self._request(user, identifier, position, properties, watermark)
         request = replace(request, compacted_from=seen, handed_over=not request.streaming)
         committed = Committer(self.store).commit(decoded, request)
-        return self._expire_after(committed)
+        return self._expire_after(finishing.finished(self.store, committed, decoded, request))
 
     def overwrite(
         self, data: Any, *, partition: Mapping[str, Any] | None = None, dynamic: bool | None = None
@@ -446,9 +443,16 @@ class Table:
             return self._expire_after(committed)
         require_deletable(self.store.options)
         postpone.require_none_waiting(self.store)
+        before = self._looked_up()
         scan = self._rewritten()
         rows = scan.filter(what).to_batches() if isinstance(what, Predicate) else self._rows(scan, what)
-        return self._write_kinds(rows, rowkind.DELETE)
+        return before(self._write_kinds(rows, rowkind.DELETE))
+
+    def _looked_up(self) -> Callable[[Committed], Committed]:
+        """Compact what an interrupted delete or update left unseen; gives what adds that to an answer."""
+        self._require_present()
+        made = finishing.look_up_waiting(self.store)
+        return lambda done: replace(done, snapshots=(*made, *done.snapshots))
 
     def _rows(self, scan: Scan, keys: Any) -> Iterator[pa.RecordBatch]:
         batches = list(as_batches(keys))
@@ -484,11 +488,12 @@ class Table:
             return self._expire_after(committed)
         postpone.require_none_waiting(self.store)
         kinds = update_kinds(merge_function(self.store.schema, self.store.options), values)
+        before = self._looked_up()
         found = self._rewritten(where)  # chosen before the writer numbers its rows, which must be newer
         with self.writer() as w:
             for batch in found.to_batches():
                 w.write(_updated(batch, values, kinds), row_kind_column="_kind")
-        return w.committed or Committed()
+        return before(w.committed or Committed())
 
     def _take_away(self, where: Predicate, values: Mapping[str, Any] | None = None) -> Committed:
         """Delete or update rows of a table that counts them."""

@@ -24,13 +24,15 @@ ROW_ID = "_ROW_ID"
 @dataclass(frozen=True, slots=True)
 class Changes:
     """The delta of one snapshot, in order. `statistics` names a file of statistics; `compactions` are what is
-    kept of those that made it, with the serialized partition of each."""
+    kept of those that made it, with the serialized partition of each; `followed`: the COMPACT of the same
+    commit comes next, and readers wait for it."""
 
     entries: tuple[ManifestEntry, ...] = ()
     changelog: tuple[ManifestEntry, ...] = ()
     index: tuple[IndexEntry, ...] = ()
     statistics: str | None = None
     compactions: tuple[tuple[bytes, CompactionRecord], ...] = ()
+    followed: bool = False
 
     @property
     def empty(self) -> bool:

@@ -1,7 +1,8 @@
 """Committer: commit messages → snapshots, all or nothing (format facts section 17).
 
 One call makes up to two snapshots with one identifier: APPEND (new files, input changelog, indexes), then
-COMPACT (what compaction replaced). An append that takes rows away (deletion vectors) is an OVERWRITE.
+COMPACT (what compaction replaced). An append that takes rows away (deletion vectors) is an OVERWRITE. Once
+the first is published nothing is raised: a compaction that is lost is told in `Committed`.
 Manifests are written under fresh names, then `snapshots.publish` puts the next id if it is free. Who loses
 the race looks at the winner, checks for conflicts and tries again; while an outcome is unknown nothing is
 deleted. A replay of (user, identifier) adds nothing (I11). Not thread-safe; one per call is cheap.
@@ -28,7 +29,7 @@ from tablestore.options import MergeEngine
 from tablestore.write import conflicts, strict_mode
 from tablestore.write.changes import Changes, appended, compacted, overwriting, without_duplicates
 from tablestore.write.next_snapshot import NextSnapshot
-from tablestore.write.request import Basis, CommitRequest, Committed
+from tablestore.write.request import Basis, CommitRequest, Committed, LostCompaction
 from tablestore.write.retaken import retaken
 
 log = logging.getLogger(__name__)
@@ -51,29 +52,35 @@ class Committer:
         self._writer = ManifestWriter(*parts, readers=store.manifests)
 
     def commit(self, messages: Sequence[CommitMessage], request: CommitRequest) -> Committed:
-        """Add the messages' files. Raises CommitConflict, CommitUnknown, InvalidRequest (an identifier older
-        than the last)."""
+        """Add the messages' files. Raises CommitConflict, CommitUnknown, Unavailable: then none of their rows
+        is in the table, or it is not known whether they are."""
         if self._replayed(request):
             return Committed(replayed=True)
         first, second, made = appended(messages), compacted(messages), list[int]()
         if not first.empty or (second.empty and self._tells_nothing_happened(request)):
+            first = replace(first, followed=self._waits(second))
             kind = OVERWRITE if first.replaces_rows else APPEND
             provide, anew = self._provide(first, request)
             try:
                 made.append(self._publish(kind, provide, request, anew=anew))
             except _PublishedElsewhere:
                 return Committed(replayed=True)
+        lost = None
         if not second.empty:
             try:
                 made.append(self._publish(COMPACT, lambda _: second, request))
-            except _PublishedElsewhere:
-                return Committed(tuple(made), replayed=not made)
-            except CommitConflict as e:
-                done = f"; snapshot {made[0]} with the new rows is published" if made else ""
-                raise CommitConflict(
-                    f"{e}{done}", files=e.files, snapshot=e.snapshot, published=tuple(made)
-                ) from None
-        return Committed(tuple(made), _rows(first), stalls=self._stalls(messages))
+            except (TablestoreError, OSError) as e:
+                if not made:
+                    raise
+                lost = LostCompaction(str(e), unknown=isinstance(e, CommitUnknown))
+                raced = isinstance(e, CommitConflict)
+                text = "%s: snapshot %d with the new rows is published, its compaction is lost: %s"
+                log.log(logging.INFO if raced else logging.WARNING, text, self._store.paths.root, made[0], e)
+        return Committed(tuple(made), _rows(first), stalls=self._stalls(messages), lost_compaction=lost)
+
+    def _waits(self, second: Changes) -> bool:
+        """Whether readers see what a commit adds only with its compaction."""
+        return not second.empty and self._store.options.needs_lookup and bool(self._store.schema.primary_keys)
 
     def _tells_nothing_happened(self, request: CommitRequest) -> bool:
         """Whether a commit of nothing makes a snapshot: it has a position, or the options want one."""
@@ -189,7 +196,7 @@ class Committer:
                 if snapshot is not None and self._store.snapshots.publish(snapshot):
                     if not retaken(self._store, snapshot, latest, following.delta):
                         break
-                    self._store.snapshots.delete(snapshot.id)
+                    self._withdraw(snapshot)
                 tries += 1
                 following.discard_try(anew=anew)
                 millis, limit = self._millis_since(started), options.commit_timeout_ms
@@ -208,6 +215,14 @@ class Committer:
         self._store.snapshots.hint_latest(snapshot.id)
         _log(self._store, snapshot, changes.entries, tries, self._millis_since(started))
         return snapshot.id
+
+    def _withdraw(self, snapshot: Snapshot) -> None:
+        """Take back a snapshot that is none of the table's; raises CommitUnknown if it may still be there."""
+        try:
+            self._store.snapshots.delete(snapshot.id)
+        except (TablestoreError, OSError) as e:
+            text = f"snapshot {snapshot.id} was published behind a rollback and could not be taken back: {e}"
+            raise CommitUnknown(text) from e
 
     def _millis_since(self, started: float) -> int:
         return int((self._store.env.monotonic() - started) * 1000)

@@ -13,13 +13,15 @@ from tablestore.errors import InvalidRequest
 from tablestore.format import compaction_record
 from tablestore.format.manifests import index_manifest
 from tablestore.format.manifests.manifest import ADD, ManifestEntry, ManifestFileMeta
-from tablestore.format.snapshot import Snapshot
+from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.meta import positions
 from tablestore.meta.manifests import ManifestWriter
 from tablestore.meta.store import Store
 from tablestore.write import manifest_merge
 from tablestore.write.changes import Changes, numbered
 from tablestore.write.request import CommitRequest
+
+_OURS = (compaction_record.PROPERTY, compaction_record.FOLLOWED)
 
 
 class NextSnapshot:
@@ -112,17 +114,18 @@ class NextSnapshot:
             if old is None or request.identifier >= old[0]:
                 known[request.user] = (request.identifier, kept)
         for key in request.properties or {}:
-            if key.startswith(positions.PREFIX) or key == compaction_record.PROPERTY:
+            if key.startswith(positions.PREFIX) or key in _OURS:
                 raise InvalidRequest(f"property {key!r} is set by the engine; pass position=")
         return {**(request.properties or {}), **positions.as_properties(known)}
 
     def _kept(self, changes: Changes) -> dict[str, str]:
-        """The property that keeps this snapshot's compactions."""
+        """The properties that keep this snapshot's compactions, or say that they come next."""
+        followed = {compaction_record.FOLLOWED: COMPACT} if changes.followed else {}
         if not changes.compactions:
-            return {}
+            return followed
         partitions = {p: self._store.partition_text(p) for p, _ in changes.compactions}
         records = [replace(r, partition=partitions[p]) for p, r in changes.compactions]
-        return {compaction_record.PROPERTY: compaction_record.to_property(records)}
+        return {**followed, compaction_record.PROPERTY: compaction_record.to_property(records)}
 
     def discard_try(self, *, anew: bool) -> None:
         """Delete what a try that lost wrote; its manifests stay for the next, unless that starts `anew`."""

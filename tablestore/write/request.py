@@ -14,9 +14,25 @@ _LONG = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
+class LostCompaction:
+    """A compaction that came with a write and is not in the table: the next commit or compaction does it.
+
+    `unknown`: it may be in the table all the same, so its files stay.
+    """
+
+    reason: str
+    unknown: bool = False
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@dataclass(frozen=True, slots=True)
 class Committed:
     """What a write made: 0 (empty or replayed), 1 or 2 snapshots; `rows` counts the rows of the new files.
 
+    A replay that compacts what an interrupted commit left, or a compaction that is done again, adds its
+    snapshot. `lost_compaction`: the rows are in the table, the compaction that came with them is not.
     `expired`: what the table's options let go afterwards, None if nothing. `stalls`: buckets whose writer
     had to wait for compaction.
     """
@@ -26,6 +42,7 @@ class Committed:
     replayed: bool = False
     expired: Expiry | None = field(default=None, compare=False)
     stalls: tuple[Stall, ...] = field(default=(), compare=False)
+    lost_compaction: LostCompaction | None = None
 
     @property
     def snapshot(self) -> int | None:
@@ -35,6 +52,7 @@ class Committed:
     def __repr__(self) -> str:
         also = "" if self.expired is None else f", expired={self.expired!r}"
         also += f", stalls={self.stalls!r}" if self.stalls else ""
+        also += f", lost_compaction={str(self.lost_compaction)!r}" if self.lost_compaction else ""
         return f"Committed(snapshots={self.snapshots}, rows={self.rows}, replayed={self.replayed}{also})"
 
 

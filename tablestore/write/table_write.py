@@ -11,6 +11,7 @@ an engine) rows are numbered from there in the order in which they are written, 
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -22,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.errors import CommitConflict, SchemaMismatch, Unavailable
+from tablestore.errors import CommitConflict, SchemaMismatch, TablestoreError, Unavailable
 from tablestore.format import rowkind
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.index_manifest import IndexFileMeta
@@ -50,10 +51,11 @@ from tablestore.write.conform import as_batches, conform
 from tablestore.write.cross_partition import CrossPartitionRouting, LocatedKeys
 from tablestore.write.dynamic_bucket import DynamicRouting
 from tablestore.write.live_files import LiveFiles
-from tablestore.write.request import Basis
+from tablestore.write.request import Basis, Committed
 from tablestore.write.routing import Place, Routing, by_rows_alone
 from tablestore.write.support import require_parallel_writers, require_writable
 
+log = logging.getLogger(__name__)
 KIND, SEQUENCE = "_VALUE_KIND", "_SEQUENCE_NUMBER"
 _MOST_THREADS = 4
 _SORTED_ROWS = 65_536  # batches of more are parts of larger writes
@@ -379,9 +381,23 @@ def refused_leaves_nothing(store: Store, messages: Sequence[CommitMessage]) -> I
     """Around a commit of messages that nobody will commit again: if it is refused, their files go."""
     try:
         yield
-    except CommitConflict as e:
-        discard(store, messages, compactions_only=bool(e.published))
+    except CommitConflict:
+        discard(store, messages)
         raise
+
+
+def tidied(store: Store, messages: Sequence[CommitMessage], committed: Committed) -> Committed:
+    """`committed`, after those files went that it left in no snapshot: of a replay all, of a lost compaction
+    its own, if it is known to be lost. For messages that nobody will commit again or builds upon. The rows
+    are committed, so trouble is only logged."""
+    lost = committed.lost_compaction
+    known = lost is not None and not lost.unknown
+    if committed.replayed or known:
+        try:
+            discard(store, messages, compactions_only=known)
+        except (TablestoreError, OSError) as e:
+            log.warning("%s: left files of no snapshot behind: %s", store.paths.root, e)
+    return committed
 
 
 def discard(store: Store, messages: Iterable[CommitMessage], *, compactions_only: bool = False) -> None:

@@ -62,13 +62,17 @@ def append(root: Path) -> None:
     assert t.check() == []
 
 
-def write_and_compact(t: ts.Table) -> None:
+def write_and_look_up(t: ts.Table) -> None:
     t.write(rows(range(0, 60, 2), "c"), user="loader", identifier=7)
-    t.compact()  # what a killed process had not: level 0 is seen only then
+
+
+def delete_by_key(t: ts.Table) -> None:
+    t.delete(ts.col("id") < 25)
 
 
 CASES: dict[str, tuple[Callable[[Path], None], Act]] = {
-    "merge on write with a changelog": (keyed, write_and_compact),
+    "merge on write with a changelog": (keyed, write_and_look_up),
+    "delete by key, seen after a lookup": (keyed, delete_by_key),
     "delete by vectors": (append, lambda t: t.delete(ts.col("id") < 25)),
     "update by vectors": (append, lambda t: t.update({"v": "new"}, where=(ts.col("v") == "v2"))),
 }
@@ -112,7 +116,7 @@ def test_commits_survive_failures(tmp_path: Path, seeds: tuple[int, ...], case: 
         place = f"{mode} operation {fail_at}: {io.log[fail_at] if fail_at < len(io.log) else 'not reached'}"
         assert io.open_outputs == [], place
         fresh = ts.connect(str(root)).table("d.t")
-        assert fresh.check() == [], place
+        assert {v.invariant for v in fresh.check()} <= {"I13"}, place  # killed before its compaction
         assert state(root) in (before, after), place
         writing = any(part in io.log[fail_at] for part in ("/bucket-0/", "/index/"))
         if mode == "error before" and writing and not io.log[fail_at].startswith("delete "):

@@ -1,4 +1,4 @@
-"""`check`: does a table keep the format's invariants (I1 to I11)? Branches, tags and changelogs included.
+"""`check`: does a table keep the format's invariants? Branches, tags and changelogs included.
 
 It reads everything anew, by rules written down a second time here. Snapshots are walked oldest first, keeping
 the live files as each delta leaves them; every base list must give that same state. Then the data files
@@ -19,6 +19,7 @@ from tablestore.errors import NotFound, TablestoreError
 from tablestore.format import schema as schema_format
 from tablestore.format import snapshot as snapshot_format
 from tablestore.format.binary_row import DamagedRow
+from tablestore.format.compaction_record import FOLLOWED
 from tablestore.format.manifests import manifest as manifest_format
 from tablestore.format.manifests.manifest import ADD, DELETE, DataFileMeta, ManifestEntry, ManifestFileMeta
 from tablestore.format.schema import TableSchema
@@ -67,6 +68,9 @@ class _Check:
     )  # path → entry, schema of the reading
     lenient: set[str] = field(default_factory=set)  # files whose delete counts their writer never sets
     at_once: set[Place] = field(default_factory=set)  # buckets that two writers wrote at once
+    followed: dict[tuple[Any, ...], int] = field(
+        default_factory=dict
+    )  # files to be compacted by their commit
 
     def run(self) -> None:
         self.schemas()
@@ -87,6 +91,7 @@ class _Check:
             files.run([e for e, _ in self.files.values()], newest)
             if snapshots:
                 self.guarded("levels", lambda: live_once(self.store, self.found, snapshots[-1], newest))
+                self.guarded("levels", partial(self.visible, newest))
             if snapshots and newest and self.hashed:
                 self.guarded("index", lambda: self.indexes.hashes(snapshots[-1], newest))
         if self.store.paths.branch == refs.MAIN:
@@ -212,6 +217,9 @@ class _Check:
         state = self.apply(f"{where} delta", state, changed)
         self.counts(where, snapshot, total, changed)
         self.kind(where, snapshot, changed)
+        if FOLLOWED in (snapshot.properties or {}):
+            added = (e for e in changed if e.kind == ADD and e.file.level == 0)
+            self.followed |= {e.identity: snapshot.id for e in added}
         self.changelog(where, snapshot)
         self.remember(state.values(), snapshot)
         self.beside(where, snapshot, state)
@@ -274,6 +282,19 @@ class _Check:
             and not any(e.bucket == POSTPONE_BUCKET for e in changed)  # rows that waited come as if written
         ):
             self.found.violate("I7", where, "a COMPACT writes into level 0")
+
+    def visible(self, newest: list[ManifestEntry]) -> None:
+        """I13: what a commit was to compact itself does not wait at level 0. A commit that is under way gets
+        a second look."""
+        left = {e.identity for e in newest} & self.followed.keys()
+        if left:
+            left &= {e.identity for e in self.store.manifests.live_entries(self.store.snapshots.latest())}
+        files = Counter(self.followed[identity] for identity in left)
+        for snapshot_id, count in sorted(files.items()):
+            text = (
+                f"its commit was interrupted: {count} files of level 0 are not looked up; compact() the table"
+            )
+            self.found.violate("I13", f"snapshot-{snapshot_id}", text)
 
     @property
     def keyed(self) -> bool:

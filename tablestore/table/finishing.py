@@ -1,0 +1,109 @@
+"""What makes a commit visible where readers wait for its compaction: deletion vectors, first-row, `lookup`.
+
+The rows of such a commit are in the table with its first snapshot, but rows, deletes and changes are seen
+only when its COMPACT has looked them up. If that was lost in a race it is done again from the newest
+snapshot; a replay does it if the first attempt was killed in between; a delete or update does it before it
+looks for rows, so that what an earlier one took away does not stay visible. Tables that leave level 0 to
+others (`write-only`, `lookup-wait` = false) are left alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tablestore.errors import CommitConflict, NotFound, TablestoreError
+from tablestore.format.commit_message import CommitMessage
+from tablestore.format.compaction_record import FOLLOWED
+from tablestore.format.manifests.manifest import ADD
+from tablestore.format.snapshot import Snapshot
+from tablestore.meta.store import Store
+from tablestore.read.changed_keys import hides_level_0
+from tablestore.table import compaction
+from tablestore.table.compaction import Place
+from tablestore.write.commit import CommitRequest, Committed, Committer
+from tablestore.write.request import LostCompaction
+from tablestore.write.table_write import refused_leaves_nothing, tidied
+
+log = logging.getLogger(__name__)
+_TRIES = 5
+
+
+def commit(store: Store, messages: Sequence[CommitMessage], request: CommitRequest) -> Committed:
+    """Commit messages that nobody else will commit: files that end in no snapshot go. Raises what
+    `Committer.commit` does."""
+    with refused_leaves_nothing(store, messages):
+        committed = Committer(store).commit(messages, request)
+    return finished(store, tidied(store, messages, committed), messages, request)
+
+
+def finished(
+    store: Store, committed: Committed, messages: Sequence[CommitMessage], request: CommitRequest
+) -> Committed:
+    """`committed` and the compaction that it lacks. Raises nothing: the rows are in the table."""
+    if not _waited_for(store) or not (committed.replayed or committed.lost_compaction):
+        return committed
+    try:
+        places = _left_by(store, request) if committed.replayed else frozenset(map(_place, messages))
+        made = _looked_up(store, places)
+    except (TablestoreError, OSError) as e:
+        text = "%s: committed, but readers wait for a compaction that failed; compact() the table: %s"
+        log.warning(text, store.paths.root, e)
+        return replace(committed, lost_compaction=committed.lost_compaction or LostCompaction(str(e)))
+    return replace(committed, snapshots=(*committed.snapshots, *made), lost_compaction=None)
+
+
+def look_up_waiting(store: Store) -> tuple[int, ...]:
+    """Compact what hides deletes and updates from readers: interrupted commits left it at level 0. Ids of the
+    snapshots made."""
+    return _looked_up(store, None) if _waited_for(store) and hides_level_0(store) else ()
+
+
+def _waited_for(store: Store) -> bool:
+    options = store.options
+    waits = options.needs_lookup and options.lookup_wait and not options.write_only
+    return waits and bool(store.schema.primary_keys)
+
+
+def _place(message: CommitMessage) -> Place:
+    return message.partition, message.bucket
+
+
+def _looked_up(store: Store, places: frozenset[Place] | None) -> tuple[int, ...]:
+    """Ids of the snapshots that took these buckets' rows (None: all) from level 0."""
+    for attempt in range(_TRIES):
+        try:
+            return compaction.look_up(store, places)
+        except CommitConflict as e:
+            if attempt == _TRIES - 1:
+                raise
+            log.info("%s: looking up again: %s", store.paths.root, e)
+    raise AssertionError("the last try returns or raises")
+
+
+def _left_by(store: Store, request: CommitRequest) -> frozenset[Place]:
+    """The buckets of a commit that was killed before its compaction."""
+    snapshot = _first_of(store, request)
+    if snapshot is None or FOLLOWED not in (snapshot.properties or {}):
+        return frozenset()
+    return frozenset(
+        (e.partition, e.bucket) for e in store.manifests.delta_entries(snapshot) if e.kind == ADD
+    )
+
+
+def _first_of(store: Store, request: CommitRequest) -> Snapshot | None:
+    """The snapshot in which the rows of a commit came; None if it has expired."""
+    found, snapshot = None, store.snapshots.latest()
+    while snapshot is not None:
+        if snapshot.commit_user == request.user and snapshot.commit_identifier <= request.identifier:
+            if snapshot.commit_identifier < request.identifier:
+                break
+            found = snapshot
+        elif found is not None:
+            break
+        try:
+            snapshot = store.snapshots.get(snapshot.id - 1) if snapshot.id > 1 else None
+        except NotFound:
+            break
+    return found

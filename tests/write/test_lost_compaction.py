@@ -1,0 +1,200 @@
+"""A write whose compaction lost a race or failed is in the table and says so; no exception leaves rows.
+
+Where readers wait for the compaction it is done again, by a replay too if the first attempt was killed.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.errors import CommitConflict, CommitUnknown, Unavailable
+from tablestore.format.snapshot import COMPACT, Snapshot
+from tablestore.meta.snapshots import SnapshotStore
+from tablestore.table.table import Table
+
+SUM = {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}
+WAITING = {
+    "deletion vectors": {"deletion-vectors.enabled": True},
+    "first-row": {"merge-engine": "first-row"},
+    "lookup": {"changelog-producer": "lookup"},
+    "leveled": {"deletion-vectors.enabled": True, "tablestore.compaction.strategy": "leveled"},
+}
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+def made(path: Path, **options: Any) -> Table:
+    return ts.connect(str(path)).create_table(
+        "d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"], options={"bucket": 2, **options}
+    )
+
+
+def batch(*keys: int, v: int = 1) -> pa.Table:
+    return pa.table({"k": pa.array(keys, pa.int32()), "v": pa.array([v] * len(keys), pa.int32())})
+
+
+def before_publish(monkeypatch: pytest.MonkeyPatch, kind: str, act: Any, *, times: int = 1) -> None:
+    """Have `act` called before a snapshot of `kind` is published, so many times."""
+    publish, left = SnapshotStore.publish, [times]
+
+    def acting(self: SnapshotStore, snapshot: Snapshot) -> bool:
+        if snapshot.commit_kind == kind and left[0] > 0:
+            left[0] -= 1
+            act()
+        return publish(self, snapshot)
+
+    monkeypatch.setattr(SnapshotStore, "publish", acting)
+
+
+def failing(error: BaseException) -> Any:
+    def fail() -> None:
+        raise error
+
+    return fail
+
+
+def files(t: Table) -> set[str]:
+    return {p.name for p in Path(t.location).rglob("*") if p.parent.name.startswith("bucket-")}
+
+
+def named(t: Table) -> set[str]:
+    store = t.store
+    entries = [
+        e
+        for s in store.snapshots.all()
+        for e in (*store.manifests.delta_entries(s), *store.manifests.changelog_entries(s))
+    ]
+    return {e.file.file_name for e in entries}
+
+
+def test_who_retries_what_is_refused_writes_each_row_once(tmp_path: Path) -> None:
+    made(tmp_path, bucket=1, **SUM, **{"num-sorted-run.compaction-trigger": 2})
+
+    def write() -> None:
+        t = ts.connect(str(tmp_path)).table("d.t")
+        for _ in range(6):
+            while True:
+                try:
+                    t.write(batch(1))
+                    break
+                except CommitConflict:
+                    continue
+
+    threads = [threading.Thread(target=write) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    t = ts.connect(str(tmp_path)).table("d.t")
+    assert t.scan().to_arrow().to_pylist() == [{"k": 1, "v": 18}]
+    assert t.check() == []
+
+
+@pytest.mark.parametrize("error", [Unavailable(5, "no answer"), CommitUnknown("no answer")])
+def test_a_compaction_that_fails_takes_no_rows_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    t = made(tmp_path, bucket=1, **SUM, **{"num-sorted-run.compaction-trigger": 2})
+    t.write(batch(1))
+    before_publish(monkeypatch, COMPACT, failing(error))
+    done = t.write(batch(1))
+    assert done.lost_compaction is not None
+    assert done.lost_compaction.unknown == isinstance(error, CommitUnknown)
+    assert (files(t) == named(t)) == isinstance(error, Unavailable), "files of an unknown outcome stay"
+    assert t.scan().to_arrow().to_pylist() == [{"k": 1, "v": 2}]
+    t.write(batch(1))
+    assert t.store.snapshots.latest().commit_kind == COMPACT  # type: ignore[union-attr]
+    assert t.scan().to_arrow().to_pylist() == [{"k": 1, "v": 3}]
+    assert t.check() == []
+
+
+@pytest.mark.parametrize("kind", WAITING)
+def test_a_lost_compaction_is_done_again_where_readers_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    t = made(tmp_path, **WAITING[kind])
+    t.write(batch(*range(20)))
+    other = t.writer()
+    other.write(batch(3, 4, 41, v=2))
+    before_publish(monkeypatch, COMPACT, lambda: other.__exit__(None, None, None))
+    done = t.write(batch(3, 4, 40, v=3))
+    assert (len(done.snapshots), done.lost_compaction) == (2, None)
+    found = dict(zip(*t.scan().to_arrow().to_pydict().values(), strict=True))
+    assert found.keys() == {*range(20), 40, 41}
+    assert found[3] in ((1,) if kind == "first-row" else (2, 3)), "both wrote at once"
+    assert files(t) == named(t)
+    assert t.check() == []
+
+
+@pytest.mark.parametrize("kind", WAITING)
+def test_a_replay_finishes_what_a_kill_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    t = made(tmp_path, **WAITING[kind], **{"tablestore.compaction.leveled.level0-file-num-trigger": 1})
+    t.write(batch(*range(20)))
+    with monkeypatch.context() as patch:
+        before_publish(patch, COMPACT, failing(Killed()))
+        with pytest.raises(Killed):
+            t.write(batch(*range(10, 30), v=2), user="u", identifier=7)
+    assert [(v.invariant, v.where) for v in t.check()] == [("I13", "snapshot-3")]
+    assert "unseen level 0" in t.inspect.doctor().kinds
+    done = t.write(batch(*range(10, 30), v=2), user="u", identifier=7)
+    assert (done.replayed, done.snapshots) == (True, (4,))
+    assert sorted(t.scan().to_arrow()["k"].to_pylist()) == [*range(30)]
+    if kind == "lookup":
+        assert t.changes(since=3).num_rows == 30, "10 new rows, 10 pairs"
+    assert t.write(batch(1), user="u", identifier=7).snapshots == ()
+    assert t.check() == []
+
+
+def test_a_replay_of_handed_over_messages_finishes_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    t = made(tmp_path, **{"deletion-vectors.enabled": True})
+    writer = t.open_writer(compact=True)
+    writer.write(batch(1, 2, 3))
+    messages = writer.prepare()
+    with monkeypatch.context() as patch:
+        before_publish(patch, COMPACT, failing(Killed()))
+        with pytest.raises(Killed):
+            t.commit(messages, user="u", identifier=7)
+    assert t.scan().count() == 0
+    assert t.commit([], user="u", identifier=7).snapshots == (2,)
+    assert t.scan().count() == 3
+    assert t.check() == []
+
+
+@pytest.mark.parametrize("verb", ["delete", "update"])
+def test_a_delete_again_takes_away_what_readers_still_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    t = made(tmp_path, **{"deletion-vectors.enabled": True})
+    t.write(batch(*range(20)))
+    low = ts.col("k") < 5
+
+    def act() -> ts.Committed:
+        return t.delete(low) if verb == "delete" else t.update({"v": 9}, where=low)
+
+    with monkeypatch.context() as patch:
+        before_publish(patch, COMPACT, failing(Killed()))
+        with pytest.raises(Killed):
+            act()
+    assert t.scan(where=low).to_arrow()["v"].to_pylist() == [1] * 5
+    act()
+    assert t.scan(where=low).to_arrow()["v"].to_pylist() == [] if verb == "delete" else [9] * 5
+    assert t.check() == []
+
+
+def test_tables_that_leave_level_0_to_others_are_left_alone(tmp_path: Path) -> None:
+    t = made(tmp_path, **{"deletion-vectors.enabled": True, "write-only": True})
+    t.write(batch(1), user="u", identifier=1)
+    assert t.write(batch(1), user="u", identifier=1).snapshots == ()
+    assert t.check() == []
