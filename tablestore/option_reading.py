@@ -132,6 +132,9 @@ class ReadingOptions:
     scan_fallback_branch: str | None = opt(
         "scan.fallback-branch", str, None, "branch read for partitions this one has not"
     )
+    scan_primary_branch: str | None = opt(
+        "scan.primary-branch", str, None, "branch read before this one: its partitions win"
+    )
     scan_ignore_corrupt: bool = opt(
         "scan.ignore-corrupt-files", boolean, False, "skip data files that are damaged"
     )

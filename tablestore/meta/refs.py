@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from tablestore.errors import Corrupt, InvalidRequest, NotFound
+from tablestore.errors import Corrupt, InvalidOption, InvalidRequest, NotFound
 from tablestore.format import snapshot as snapshot_format
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import TablePaths, checked_name
@@ -23,6 +23,7 @@ from tablestore.meta.snapshots import SnapshotStore
 from tablestore.meta.store import Store
 
 MAIN = "main"
+FALLBACK, PRIMARY = "scan.fallback-branch", "scan.primary-branch"
 _TAG, _BRANCH = re.compile(r"tag-(.+)"), re.compile(r"branch-(.+)")
 _EPOCH = datetime(1970, 1, 1)
 
@@ -180,6 +181,27 @@ def histories_elsewhere(store: Store) -> list[list[Snapshot]]:
 def changelogs_elsewhere(store: Store) -> list[Snapshot]:
     """Long-lived changelogs of other branches, `main` included."""
     return [c for other in other_branches(store) for c in changelogs.all_of(other)]
+
+
+def branch_beside(store: Store) -> tuple[str, bool] | None:
+    """The branch that scans read beside the current one, and whether its partitions win; None if the options
+    name none. Raises InvalidOption for both kinds at once."""
+    fallback, primary = store.options.scan_fallback_branch, store.options.scan_primary_branch
+    if fallback and primary:
+        raise InvalidOption(f"options {FALLBACK!r} and {PRIMARY!r} exclude each other; leave one of them out")
+    name = fallback or primary
+    return (name, name == primary) if name and name != store.paths.branch else None
+
+
+def require_branch_beside(store: Store) -> None:
+    """Raise InvalidOption where scans are to read a branch that is not there."""
+    found = branch_beside(store)
+    if found is not None and found[0] != MAIN and found[0] not in branches(store):
+        there = ", ".join(sorted(branches(store))) or "none"
+        key = PRIMARY if found[1] else FALLBACK
+        raise InvalidOption(
+            f"option {key!r} names branch {found[0]!r}, which is not there; branches: {there}"
+        )
 
 
 def directory_of(store: Store, name: str) -> str:

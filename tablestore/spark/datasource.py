@@ -1,14 +1,14 @@
 """`format("tablestore")`: tables as Spark sources and sinks, batch and streaming.
 
-Options: path (or the argument of `load`), snapshot-id, timestamp (batch), columns (comma-separated), start
-(streaming: latest-full, latest or a snapshot id), rowkind (name of a column that holds "+I" "-U" "+U" "-D":
-filled when reading a stream, obeyed when writing), normalize (streaming: true looks up what was before a
-change, false gives rows as they were written; by default true where the table tells upserts only and rowkind
-is asked for), consumer-id (streaming: snapshots that are still to be read do not expire), user (streaming
-sink), s3.endpoint and its like (streams read from S3 take them from the environment). Planning happens in
-Spark's helper process, reading and writing in Python workers; each opens the table anew, so nothing but paths
-is pickled. For reads that need no merge `reading.to_spark` gives Spark's own Parquet scan instead, which
-prunes columns.
+Options: path (or the argument of `load`), snapshot-id, timestamp, `scan.*` and `incremental-*` as a table
+has them (batch), columns (comma-separated), start (streaming: latest-full, latest or a snapshot id), rowkind
+(name of a column that holds "+I" "-U" "+U" "-D": filled when reading a stream, obeyed when writing),
+normalize (streaming: true looks up what was before a change, false gives rows as they were written; by
+default true where the table tells upserts only and rowkind is asked for), consumer-id (streaming: snapshots
+that are still to be read do not expire), user (streaming sink), s3.endpoint and its like (streams read from
+S3 take them from the environment). Planning happens in Spark's helper process, reading and writing in Python
+workers; each opens the table anew, so nothing but paths is pickled. For reads that need no merge
+`reading.to_spark` gives Spark's own Parquet scan instead, which prunes columns.
 """
 
 from __future__ import annotations
@@ -54,12 +54,13 @@ class TablestoreSource(DataSource):
 
     def schema(self) -> StructType:
         table = _at(dict(self.options))
+        there = table.scan().schema if _scan_options(self.options) else table.schema
         named = self.options.get("columns")
-        names = [n.strip() for n in named.split(",")] if named else table.schema.names
+        names = [n.strip() for n in named.split(",")] if named else there.names
         for name in names:
-            if name not in table.schema.names:
-                raise NotFound.among("column", name, table.schema.names)
-        found = spark_schema(pa.schema([table.schema.field(n) for n in names]))
+            if name not in there.names:
+                raise NotFound.among("column", name, there.names)
+        found = spark_schema(pa.schema([there.field(n) for n in names]))
         kinds = self.options.get("rowkind")
         return StructType([*found.fields]).add(kinds, StringType(), False) if kinds else found
 
@@ -76,6 +77,11 @@ class TablestoreSource(DataSource):
         return TableStreamWriter(dict(self.options), schema)
 
 
+def _scan_options(options: dict[str, str]) -> dict[str, str]:
+    """What says which state or changes a scan reads."""
+    return {k: v for k, v in options.items() if k.startswith(("scan.", "incremental-"))}
+
+
 def _path(options: dict[str, str]) -> str:
     if not options.get("path"):
         raise InvalidRequest(
@@ -90,8 +96,10 @@ def _table(options: dict[str, str]) -> Table:
 
 
 def _at(options: dict[str, str]) -> Table:
-    """The table, at the snapshot or time the options name."""
+    """The table, at the snapshot or time the options name, read as its scan options say."""
     table = _table(options)
+    scan = _scan_options(options)
+    table = table.with_options(scan) if scan else table
     moment = options.get("timestamp")
     if options.get("snapshot-id"):
         return table.at(snapshot=int(options["snapshot-id"]))

@@ -45,7 +45,7 @@ def to_spark(
     plan = scan.plan()
     splits = [p for s in plan.splits for p in apart(s, table.store.schema, table.store.options)]
     raw = [s for s in splits if s.plain]
-    if not all(_native(table, s) for s in raw):
+    if plan.beside is not None or not all(_native(table, s) for s in raw):
         raw = []  # then the data source reads everything
     rest = len(splits) - len(raw)
     schema = spark_schema(table.scan().schema)
@@ -54,7 +54,9 @@ def to_spark(
         parts.append(_native_scan(table, spark, schema, raw))
     if rest or not raw:
         reader = spark.read.format("tablestore").options(path=table.location, **reach_of(table.store.io))
-        if plan.snapshot is not None:
+        if plan.beside is not None:  # what is read of two branches has no id
+            reader = reader.options(**{k: v for k, v in table.options.items() if k.startswith("scan.")})
+        if plan.snapshot is not None and (plan.beside is None or table.past):
             reader = reader.option("snapshot-id", plan.snapshot.id)
         parts.append(reader.option("splits", "merged" if raw else "all").load())
     found = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])

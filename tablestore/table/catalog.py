@@ -16,7 +16,14 @@ import pyarrow as pa
 from tablestore.catalog.opening import open_catalog
 from tablestore.catalog.options import CatalogOptions
 from tablestore.env import SYSTEM, Env
-from tablestore.errors import AlreadyExists, InvalidRequest, NotFound, SchemaMismatch, Unsupported
+from tablestore.errors import (
+    AlreadyExists,
+    InvalidOption,
+    InvalidRequest,
+    NotFound,
+    SchemaMismatch,
+    Unsupported,
+)
 from tablestore.format.option_columns import require_columns_exist
 from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.types.arrow_types import DataField, DataType, as_type, from_arrow
@@ -24,7 +31,7 @@ from tablestore.io.fileio import FileIO
 from tablestore.io.paths import checked_name, location
 from tablestore.io.routed import file_io_for
 from tablestore.lsm import counted
-from tablestore.meta.refs import MAIN
+from tablestore.meta.refs import FALLBACK, MAIN, PRIMARY
 from tablestore.meta.store import Store
 from tablestore.options import (
     TableOptions,
@@ -140,6 +147,9 @@ class Lake:
             time_millis=self._env.now_ms(),
         )
         require_columns_exist(made)
+        for key in (FALLBACK, PRIMARY):
+            if given.get(key):
+                raise InvalidOption(f"option {key!r} names a branch, and a table that is made has none yet")
         require_writable(made, TableOptions.parse(given))
         warning = warning_of(made, TableOptions.parse(given))
         if warning is not None:

@@ -18,8 +18,9 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.format.types.arrow_types import arrow_schema
 from tablestore.lsm import counted
 from tablestore.meta.store import Store
-from tablestore.read import parallel, time_travel
+from tablestore.read import fallback, parallel, time_travel
 from tablestore.read.diff import DiffSplit, plan_diff, read_diff
+from tablestore.read.fallback import BranchSplit, OtherBranch, read_branch_split
 from tablestore.read.incremental import ChangeSplit, Range, plan_range, read_changes
 from tablestore.read.planning import plan as planning
 from tablestore.read.planning.plan import Explanation, Plan
@@ -41,7 +42,7 @@ def column_names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
 @dataclass(frozen=True)
 class Scan(LazyRead):
     """A read of one snapshot. `columns` None means all; `limit` rows at most (any rows: a table has no
-    order)."""
+    order); `other` the branch that is read beside this one."""
 
     store: Store
     snapshot: Snapshot | None
@@ -50,6 +51,7 @@ class Scan(LazyRead):
     limit: int | None = None
     _reader: Callable[..., Iterator[pa.RecordBatch]] = read_split
     _planner: Callable[..., Plan] = planning.plan
+    other: OtherBranch | None = None
 
     @classmethod
     def starting(
@@ -58,8 +60,11 @@ class Scan(LazyRead):
         start: BatchStart,
         columns: Sequence[str] | None = None,
         where: Predicate | None = None,
+        *,
+        other: OtherBranch | None = None,
     ) -> Scan:
-        """A read of what `scan_mode.batch` found: a state, the changes of a range, or a difference."""
+        """A read of what `scan_mode.batch` found: a state (of two branches with `other`), the changes of a
+        range, or a difference."""
         names = column_names(columns)
         if isinstance(start, Range):
             return cls(store, None, names, where, None, read_changes, partial(_plan_changes, start))
@@ -67,9 +72,9 @@ class Scan(LazyRead):
             return cls(store, start.end, names, where, None, read_diff, partial(_plan_difference, start))
         store = time_travel.at(store, start.snapshot) if start.travelled else store
         if start.since_ms is None:
-            return cls(store, start.snapshot, names, where)
+            return cls(store, start.snapshot, names, where, other=other)
         planner = partial(planning.plan, made_since=time_travel.local_ms(start.since_ms))
-        return cls(store, start.snapshot, names, where, None, read_split, planner)
+        return cls(store, start.snapshot, names, where, None, read_split, planner, other)
 
     @property
     def changes(self) -> bool:
@@ -107,7 +112,10 @@ class Scan(LazyRead):
 
     def plan(self, *, complete: bool = False) -> Plan:
         """Splits, and a verdict on each file looked at (on every live file with `complete`)."""
-        return self._planner(self.store, self.snapshot, self.where, columns=self.names, complete=complete)
+        asked = {"columns": self.names, "complete": complete}
+        if self.other is not None:
+            return fallback.plan(self._planner, self.store, self.snapshot, self.where, self.other, **asked)
+        return self._planner(self.store, self.snapshot, self.where, **asked)
 
     def explain(self) -> Explanation:
         """Why each file is read or skipped."""
@@ -120,7 +128,7 @@ class Scan(LazyRead):
         (see `tablestore.scan.threads`). Reads with a limit use no threads.
         """
         left, found = self.limit, self.plan()
-        tasks = [partial(self._reader, self.store, s, self.names, found.where) for s in found.splits]
+        tasks = [partial(self._read, s, self.names, found.where) for s in found.splits]
         threads = 1 if left is not None else self._threads(found)
         with closing(parallel.in_order(tasks, threads=threads, weigh=attrgetter("nbytes"))) as batches:
             for batch in batches:
@@ -131,6 +139,14 @@ class Scan(LazyRead):
                     yield batch
                 if left == 0:
                     return
+
+    def _read(
+        self, split: DataSplit, columns: Sequence[str], where: Predicate | None
+    ) -> Iterator[pa.RecordBatch]:
+        if isinstance(split, BranchSplit):
+            assert self.other is not None
+            return read_split(self.other.store, split, columns, where)
+        return self._reader(self.store, split, columns, where)
 
     def _threads(self, found: Plan) -> int:
         return parallel.threads(self.store.options, [s.size for s in found.splits])
@@ -160,7 +176,7 @@ class Scan(LazyRead):
     def _sum_of_counts(self, count: str) -> int:
         """Rows of a table that counts them, without repeating them."""
         found = self.plan()
-        stored = (b for s in found.splits for b in self._reader(self.store, s, (count,), found.where))
+        stored = (b for s in found.splits for b in self._read(s, (count,), found.where))
         return sum(int(np.maximum(counted.numbers(b, count), 0).sum()) for b in stored)
 
     def __repr__(self) -> str:
@@ -185,6 +201,8 @@ def read_any(
     store: Store, split: DataSplit, columns: Sequence[str], where: Predicate | None
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one split of any plan."""
+    if isinstance(split, BranchSplit):
+        return read_branch_split(store, split, columns, where)
     if isinstance(split, ChangeSplit):
         return read_changes(store, split, columns, where)
     if isinstance(split, DiffSplit):

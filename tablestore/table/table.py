@@ -30,11 +30,11 @@ from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.lsm.merge.validate import require_deletable, update_kinds
 from tablestore.lsm.merge_function import merge_function
 from tablestore.lsm.simulator import WhatIf
-from tablestore.meta import positions
+from tablestore.meta import positions, refs
 from tablestore.meta.refs import MAIN
 from tablestore.meta.store import Store
 from tablestore.options import as_text, current_names, refuse_near_misses
-from tablestore.read import scan_mode, time_travel
+from tablestore.read import fallback, scan_mode, time_travel
 from tablestore.read.check.check import Violation, check
 from tablestore.read.doctor import Diagnosis, Finding
 from tablestore.read.inspect.inspect import Inspect
@@ -122,6 +122,11 @@ class Table:
         other is named."""
         return Inspect(self.store, at=self._at)
 
+    @property
+    def past(self) -> bool:
+        """Whether this is the table as it was, chosen by `at`: read-only."""
+        return self._at is not None
+
     def abilities(self) -> tuple[Ability, ...]:
         """Which verbs (read, stream, write, delete, compact) work on this table, and why others do not."""
         return abilities(self.store)
@@ -144,8 +149,10 @@ class Table:
             raise InvalidOption(f"option {key!r} is part of the table's layout and cannot be set for one use")
         branch = given.pop("branch", self.store.paths.branch)
         table = self if branch == self.store.paths.branch else self.branch(branch)
-        schema = table.store.schema.with_options(given)
-        return Table(table.store.with_schema(schema), table.name, at=self._at)
+        store = table.store.with_schema(table.store.schema.with_options(given))
+        if {refs.FALLBACK, refs.PRIMARY} & set(given):
+            refs.require_branch_beside(store)
+        return Table(store, table.name, at=self._at)
 
     def alter(self, *changes: schema_change.Change) -> Table:
         """The table after `changes`, stored as one new schema: `t.alter(ts.add("c", ts.INT), ts.drop("d"))`.
@@ -166,8 +173,12 @@ class Table:
         `t.with_options({"incremental-between": "3,7"}).scan()`; rows that are gone are left out then.
         """
         if self._at is not None:
-            return Scan.starting(self.store, scan_mode.State(self._at, travelled=True), columns, where)
-        return Scan.starting(self.store, scan_mode.batch(self.store), columns, where)
+            other = fallback.as_of(self.store, self._at)
+            return Scan.starting(
+                self.store, scan_mode.State(self._at, travelled=True), columns, where, other=other
+            )
+        start, other = scan_mode.batch(self.store), fallback.of_options(self.store)
+        return Scan.starting(self.store, start, columns, where, other=other)
 
     def _present(self, where: Predicate | None = None) -> Scan:
         """The newest state, whatever the scan options say: what is written is based on it."""
@@ -175,6 +186,10 @@ class Table:
         if self._at is not None:
             store, snapshot = time_travel.at(store, self._at), self._at
         return Scan(store, snapshot, None, where)
+
+    def _beside(self) -> fallback.OtherBranch | None:
+        """The branch that is read beside this one, at the moment that `_present` shows."""
+        return fallback.newest(self.store) if self._at is None else fallback.as_of(self.store, self._at)
 
     def _rewritten(self, where: Predicate | None = None) -> Scan:
         """What rows are deleted or updated from: with those at level 0 that wait for a lookup."""
@@ -205,7 +220,9 @@ class Table:
         if columns in ([], ()):  # whether it is there
             return None if self.get(key, keys) is None else {}
         wanted = all_of(*(col(k) == v for k, v in key.items()))
-        scan = replace(self._present(wanted), columns=column_names(columns))
+        scan = replace(self._present(wanted), columns=column_names(columns), other=self._beside())
+        if scan.other is not None:
+            return next(iter(scan.to_arrow().to_pylist()), None)
         named = lookup.one_key(scan, wanted)
         found = iter(()) if named is None else self._lookups.rows(scan, named, scan.names)
         rows = pa.Table.from_batches(found, scan.schema).to_pylist()
@@ -215,6 +232,9 @@ class Table:
         """The rows of many primary keys, in any order; absent ones are left out."""
         if not self.primary_key:
             raise InvalidRequest(f"{self.name} has no primary key; scan it with a filter")
+        if self._beside() is not None:
+            why = "get one key at a time, or scan with a filter"
+            raise Unsupported("get_many where scan.fallback-branch or scan.primary-branch is set", why)
         scan = replace(self._present(), columns=column_names(columns))
         return pa.Table.from_batches(self._rows(scan, keys), scan.schema)
 

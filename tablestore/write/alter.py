@@ -13,6 +13,7 @@ from dataclasses import replace
 from tablestore.errors import CommitConflict, Unsupported
 from tablestore.format.schema import TableSchema
 from tablestore.format.schema_change import Change, apply
+from tablestore.meta import refs
 from tablestore.meta.store import Store
 from tablestore.options import TableOptions, with_levels
 from tablestore.write.support import require_writable
@@ -46,6 +47,8 @@ def altered(store: Store, latest: TableSchema, changes: Sequence[Change]) -> Tab
     if replace(made, id=latest.id, time_millis=latest.time_millis) == latest:
         return latest
     _require_consistent(made)
+    if any(made.options.get(key) != latest.options.get(key) for key in (refs.FALLBACK, refs.PRIMARY)):
+        refs.require_branch_beside(store.with_schema(made))
     return made
 
 

@@ -55,8 +55,9 @@ def delete(store: Store, name: str) -> Removed:
         raise NotFound.among("branch", name, refs.branches(store))
     if store.paths.branch == name:
         raise InvalidRequest(f"this is branch {name!r} itself; delete it from the table")
-    if store.schema.options.get("scan.fallback-branch") == name:
-        raise InvalidRequest(f"branch {name!r} is the table's scan.fallback-branch; reset that option first")
+    for key in (refs.FALLBACK, refs.PRIMARY):
+        if store.schema.options.get(key) == name:
+            raise InvalidRequest(f"branch {name!r} is the table's {key}; reset that option first")
     branch = refs.on_branch(store, name)
     histories = [branch.snapshots.all(), *([t] for t in refs.tags(branch).values())]
     gone = Files()

@@ -180,3 +180,24 @@ def test_a_stream_of_one_table_into_another_keeps_them_equal(spark, lake: ts.Lak
     assert target.store.snapshots.latest_id() == before
     assert target.position("copy")[0] == 1
     assert target.check() == []
+
+
+def test_scan_options_say_what_is_read(spark, lake: ts.Lake):
+    table = lake.create_table(
+        "d.two", schema={"p": ts.INT, "v": ts.STRING}, partition_by=["p"], options={"bucket": -1}
+    )
+    table.branches.create("b")
+    table.write([{"p": 1, "v": "main"}])
+    table.branch("b").write([{"p": 1, "v": "b"}, {"p": 2, "v": "b"}])
+    table.write([{"p": 3, "v": "main"}])
+    read = spark.read.format("tablestore").option("scan.fallback-branch", "b")
+    wanted = [(1, "main"), (2, "b"), (3, "main")]
+    assert sorted(map(tuple, read.load(table.location).collect())) == wanted
+    both = table.with_options({"scan.fallback-branch": "b"})
+    assert sorted(map(tuple, to_spark(both, spark).collect())) == wanted
+    assert sorted(map(tuple, to_spark(both.at(snapshot=1), spark).collect())) == wanted[:2]
+    assert [
+        tuple(r) for r in read.option("scan.snapshot-id", "1").load(table.location).where("p = 2").collect()
+    ] == [(2, "b")]
+    with pytest.raises(PySparkException, match="did you mean"):
+        spark.read.format("tablestore").option("scan.snapshotid", "1").load(table.location).collect()

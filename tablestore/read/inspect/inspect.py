@@ -26,7 +26,7 @@ from tablestore.lsm.merging import Merging
 from tablestore.meta import consumers, refs
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
-from tablestore.read import time_travel
+from tablestore.read import fallback, time_travel
 from tablestore.read.doctor import Diagnosis, diagnose, limits_of
 from tablestore.read.inspect import compactions as inspect_compactions
 from tablestore.read.inspect import files as inspect_files
@@ -199,9 +199,20 @@ class Inspect:
 
     @_naming_rows
     def partitions(self, snapshot: int | Snapshot | None = None) -> pa.Table:
-        """Partitions of a snapshot with their files added up."""
-        indexes = self._store.manifests.index_entries(self._snapshot(snapshot))
-        return inspect_partitions.partitions(self._store, self._all(snapshot), indexes)
+        """Partitions of a snapshot with their files added up; those that scans find in the branch beside it
+        (`scan.fallback-branch`) among them."""
+        found = self._snapshot(snapshot)
+        own = inspect_partitions.of_state(self._store, found)
+        newest = snapshot is None and self._at is None
+        other = (
+            fallback.newest(self._store) if newest or found is None else fallback.as_of(self._store, found)
+        )
+        if other is None:
+            return own
+        theirs = inspect_partitions.of_state(other.store, other.snapshot)
+        return (
+            inspect_partitions.united(theirs, own) if other.first else inspect_partitions.united(own, theirs)
+        )
 
     @_naming_rows
     def buckets(self, snapshot: int | Snapshot | None = None) -> pa.Table:

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore.format.manifests.index_manifest import IndexEntry
 from tablestore.format.manifests.manifest import ADD, ManifestEntry
+from tablestore.format.snapshot import Snapshot
 from tablestore.format.text import cast_text
 from tablestore.lsm.inspect_tables import made, required
 from tablestore.meta.store import Store
@@ -75,6 +77,19 @@ def partitions(
                 name = "/".join(f"{key}={value}" for key, value in store.partition_pairs(partition))
             rows.append((name, *counts, *tail))
     return made(PARTITIONS, sorted(rows, key=lambda row: row[0]))
+
+
+def of_state(store: Store, snapshot: Snapshot | None) -> pa.Table:
+    """The partitions of one snapshot, none of a table without any."""
+    manifests = store.manifests
+    entries = [] if snapshot is None else manifests.read_manifests(manifests.manifests(snapshot))
+    return partitions(store, entries, manifests.index_entries(snapshot))
+
+
+def united(first: pa.Table, second: pa.Table) -> pa.Table:
+    """The partitions of two branches; the first one's where both have one."""
+    new = pc.invert(pc.is_in(second.column("partition"), first.column("partition")))
+    return pa.concat_tables([first, second.filter(new)]).sort_by("partition")
 
 
 def _partition_name(store: Store, partition: bytes) -> str:

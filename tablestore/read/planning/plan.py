@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,7 +19,7 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm import quantities
 from tablestore.meta.deletion_files import deletion_files
-from tablestore.meta.entries import Entries
+from tablestore.meta.entries import Entries, PartitionFilter
 from tablestore.meta.store import Store
 from tablestore.read.planning import decisions, pruning
 from tablestore.read.planning.decisions import Asked
@@ -35,7 +35,8 @@ _SHOWN = 20
 
 @dataclass(frozen=True)
 class Plan:
-    """What a scan will read. `store` has its schema, `where` is bound to it. No `snapshot`: no rows."""
+    """What a scan will read. `store` has its schema, `where` is bound to it. No `snapshot`: no rows of this
+    branch. The splits of `beside` are among `splits`."""
 
     store: Store
     snapshot: Snapshot | None
@@ -47,15 +48,29 @@ class Plan:
     manifests: int = 0
     manifests_skipped: int = 0
     decided: tuple[FileVerdict, ...] | None = None  # what the splits were chosen by, where it was kept
+    beside: Plan | None = None  # of another branch, for partitions of its own (`read/fallback.py`)
 
     @cached_property
     def verdicts(self) -> tuple[FileVerdict, ...]:
         """Every file that was looked at, whether it is read and why not; made when they are asked for."""
+        return self.own if self.beside is None else (*self.own, *self.beside.verdicts)
+
+    @cached_property
+    def own(self) -> tuple[FileVerdict, ...]:
+        """The verdicts on files of this branch."""
         if self.decided is not None:
             return self.decided
         if self.pruner is None or self.looked_at is None:
             return ()
         return tuple(self.pruner.prune(self.looked_at, min_level=self.min_level))
+
+    @property
+    def branches(self) -> tuple[Plan, ...]:
+        """This plan and the one beside it, each with the files and splits of one branch."""
+        if self.beside is None:
+            return (self,)
+        splits = self.splits[: len(self.splits) - len(self.beside.splits)]
+        return replace(self, splits=splits, beside=None), self.beside
 
     def explain(self) -> Explanation:
         """Why each file is read or skipped, for people and as a table."""
@@ -71,11 +86,13 @@ def plan(
     min_level: int = 0,
     made_since: int | None = None,
     complete: bool = False,
+    partition: PartitionFilter | None = None,
 ) -> Plan:
     """The plan of a batch read of `snapshot` under the schema of `store`; `where` may be unbound.
 
     Raises Unsupported, naming the feature, before a byte of data is read. `columns` are those that will be
-    asked for (None: all); `made_since` (local wall clock, ms) leaves out files made before.
+    asked for (None: all); `made_since` (local wall clock, ms) leaves out files made before, `partition` those
+    of other partitions.
     """
     where = None if where is None else predicate.bind(where, store.schema)
     wanted = None if columns is None else (*columns, *(where.columns if where is not None else ()))
@@ -93,6 +110,8 @@ def plan(
         )
         entries = store.manifests.read_manifests(chosen).live()
         deletions = deletion_files(store, snapshot) if store.options.deletion_vectors else {}
+    if partition is not None:
+        entries = entries.of_partitions(partition)
     if made_since is not None:
         entries = entries.filter(entries.numbers("creation_time_ms") >= made_since)
     pruner = Pruner(store.schema, store.options, filters, store.partition_values, store.schema_of)
@@ -110,6 +129,16 @@ def plan(
     if log.isEnabledFor(logging.DEBUG):
         log.debug("plan of snapshot %d: %s", snapshot.id, found.explain().summary)
     return found
+
+
+def visible_partitions(store: Store, snapshot: Snapshot | None) -> frozenset[bytes]:
+    """The partitions that a scan of the snapshot finds files of, whatever its filter."""
+    if snapshot is None:
+        return frozenset()
+    live = store.manifests.live_entries(snapshot)
+    everything = Filters.of(None, store.schema)
+    pruner = Pruner(store.schema, store.options, everything, store.partition_values, store.schema_of)
+    return frozenset(live.filter(pruner.keep(live)).partitions()[0]) if len(live) else frozenset()
 
 
 def _kept(decided: Sequence[FileVerdict]) -> np.ndarray:
@@ -147,7 +176,7 @@ class Explanation:
             for f in s.files
         }
         rows = []
-        for v in self.plan.verdicts:
+        for v in self.plan.verdicts:  # branches have the same partition columns
             e, f = v.entry, v.entry.file
             i = split_of.get((e.partition, e.bucket, f.level, f.file_name))
             how = None if i is None else "raw" if self.plan.splits[i].raw else "merge"
@@ -176,7 +205,7 @@ class Explanation:
     def decisions(self) -> pa.Table:
         """One row a live file: whether it is read, the rule that left it out, the numbers compared, and of
         files that are kept for others' sake a `note`."""
-        return decisions.decisions(self.plan.store, self.plan.verdicts)
+        return pa.concat_tables(decisions.decisions(p.store, p.own) for p in self.plan.branches)
 
     def steps(self) -> pa.Table:
         """Files and bytes left after each rule, from all live files to those that are read."""
@@ -185,24 +214,32 @@ class Explanation:
     def row_groups(self, *, files: Collection[str] | None = None, limit: int | None = None) -> pa.Table:
         """One row a row group of the files that are read (of those named, of `limit` at most), with the rule
         that leaves it out. Opens their footers."""
-        return row_group_plan(self.plan.store, self.plan.splits, self.plan.where, files=files, limit=limit)
+        found = (
+            row_group_plan(p.store, p.splits, p.where, files=files, limit=limit) for p in self.plan.branches
+        )
+        return pa.concat_tables(found)
 
     def asked_keys(self, partition: str, bucket: int) -> Asked | None:
         """Where the keys asked for lie on the key axis of a bucket, as `inspect.levels` has it; None where
         no part of it is asked for. `partition` is a text such as "l_year=1995"."""
         store = self.plan.store
-        here = (v.entry for v in self.plan.verdicts if v.entry.bucket == bucket)
+        here = (v.entry for v in self.plan.own if v.entry.bucket == bucket)
         entries = [e for e in here if store.partition_text(e.partition) == partition]
         return decisions.asked_keys(store, self.plan.where, entries)
 
     def __repr__(self) -> str:
         p = self.plan
-        if p.snapshot is None:
+        if p.snapshot is None and p.beside is None:
             return "the table has no snapshot: nothing to read"
         where = "every row" if p.where is None else f"where {p.where!r}"
-        lines = [f"snapshot {p.snapshot.id} ({p.snapshot.commit_kind}), {where}", self.summary]
+        lines = [f"{_state(p)}, {where}", self.summary]
+        if p.beside is not None:
+            places = len({s.partition for s in p.beside.splits})
+            branch = p.beside.store.paths.branch
+            lines[0] = f"{_state(p)} and of branch {branch} {_state(p.beside)}, {where}"
+            lines.append(f"{_count(places, 'partition')} read from branch {branch}")
         if p.manifests_skipped:
-            lines[-1] += f"; {p.manifests_skipped} of {_count(p.manifests, 'manifest')} not opened"
+            lines[1] += f"; {p.manifests_skipped} of {_count(p.manifests, 'manifest')} not opened"
         raw = sum(s.raw for s in p.splits)
         files, rows = sum(len(s.files) for s in p.splits), sum(s.rows for s in p.splits)
         size = quantities.size(sum(s.size for s in p.splits))
@@ -236,6 +273,11 @@ _EXPLAIN_SCHEMA = pa.schema(
         "reason": pa.string(),
     }
 )
+
+
+def _state(plan: Plan) -> str:
+    found = plan.snapshot
+    return "no snapshot" if found is None else f"snapshot {found.id} ({found.commit_kind})"
 
 
 def _count(n: int, noun: str) -> str:
