@@ -6,12 +6,11 @@ for, and the rows of one bucket's 65,536 keys.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import SchemaMismatch
 from tablestore.format.predicates import literal, predicate
 from tablestore.format.predicates.predicate import Compare, Predicate
 from tablestore.format.snapshot import Snapshot
@@ -21,7 +20,7 @@ from tablestore.meta.store import Store
 from tablestore.read.point_read import PointReader
 from tablestore.table.scan import Scan
 from tablestore.write import bucketing
-from tablestore.write.conform import one_nan
+from tablestore.write.conform import conform_keys
 
 
 class Lookups:
@@ -90,17 +89,11 @@ def one_key(scan: Scan, where: Predicate) -> pa.Table | None:
     return pa.table(arrays, schema=arrow_schema(fields))
 
 
-def key_table(scan: Scan, data: pa.Table) -> pa.Table:
-    """The key columns of `data` in the table's types; raises SchemaMismatch for missing columns and NULLs."""
+def key_table(scan: Scan, batches: Iterable[pa.RecordBatch]) -> pa.Table:
+    """The key columns of rows, in the table's types, each key once.
+
+    Raises SchemaMismatch for missing columns, NULLs and values that no write of the key would take.
+    """
     fields = scan.store.schema.columns(scan.store.schema.primary_keys)
-    missing = [f.name for f in fields if f.name not in data.schema.names]
-    if missing:
-        raise SchemaMismatch(
-            f"the keys lack {', '.join(missing)}; a key holds {', '.join(f.name for f in fields)}"
-        )
-    try:
-        keys = data.select([f.name for f in fields]).cast(arrow_schema(fields))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as e:
-        raise SchemaMismatch(f"the keys do not fit the key columns: {e}") from None
-    keys = pa.table([one_nan(column) for column in keys.columns], schema=keys.schema)
+    keys = pa.Table.from_batches([conform_keys(b, fields) for b in batches], arrow_schema(fields))
     return keys.group_by(keys.schema.names).aggregate([])

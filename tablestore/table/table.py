@@ -475,10 +475,7 @@ class Table:
         return lambda done: replace(done, snapshots=(*made, *done.snapshots))
 
     def _rows(self, scan: Scan, keys: Any) -> Iterator[pa.RecordBatch]:
-        batches = list(as_batches(keys))
-        if not batches:  # no keys
-            return iter(())
-        wanted = lookup.key_table(scan, pa.Table.from_batches(batches))
+        wanted = lookup.key_table(scan, as_batches(keys))
         return self._lookups.rows(scan, wanted, scan.names)
 
     @cached_property

@@ -1,7 +1,8 @@
 """Anything Arrow-like → record batches that fit the table, or one clear error before a byte is written.
 
 Columns match by name, also the fields of a ROW. Extra ones are refused with the nearest name, missing ones
-get their default or NULL, types are cast where no value can be lost. Key and NOT NULL columns must hold no
+get their default or NULL, types are cast where no value can be lost (whole floats to integers, NaN to NULL,
+midnights to dates). Key and NOT NULL columns must hold no
 NULL, map keys neither, counts of a MULTISET are at least 1, text and bytes must fit CHAR(n) and BINARY(n)
 (never filled, never cut). Every NaN of a key becomes the same one. Whole columns at a time; memory is that
 of one batch.
@@ -9,6 +10,7 @@ of one batch.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -31,9 +33,25 @@ def as_batches(data: Any, schema: TableSchema | None = None) -> Iterator[pa.Reco
     """Record batches of a Table, RecordBatch(es), a reader, pandas, a list of dicts, or anything with an
     Arrow stream.
 
-    `schema` tells what plain Python values of nested columns mean. Raises SchemaMismatch for what is none of
-    these.
+    `schema` tells what plain Python values of nested columns mean. The index of a pandas frame is left out
+    unless it has a name. Raises SchemaMismatch for what is none of these.
     """
+    for batch in _batches(data, schema):
+        index = [n for n in batch.schema.names if _INDEX.fullmatch(n)]
+        if index and b"pandas" in (batch.schema.metadata or {}):
+            kept = () if schema is None else schema.names
+            batch = batch.drop_columns([n for n in index if n not in kept]).replace_schema_metadata(None)
+        yield batch
+
+
+_INDEX = re.compile(r"__index_level_\d+__")
+"""What Arrow calls an index without a name, which pandas has after every filter."""
+
+
+def _batches(data: Any, schema: TableSchema | None) -> Iterator[pa.RecordBatch]:
+    kind = f"{type(data).__module__.partition('.')[0]} {type(data).__name__}"
+    if kind in _ADVICE:
+        raise SchemaMismatch(f"a {kind} {_ADVICE[kind]}{_NOTHING}")
     if isinstance(data, pa.RecordBatch):
         yield data
     elif isinstance(data, pa.Table):
@@ -41,11 +59,9 @@ def as_batches(data: Any, schema: TableSchema | None = None) -> Iterator[pa.Reco
     elif isinstance(data, pa.Array | pa.ChunkedArray) and not pa.types.is_struct(data.type):
         raise SchemaMismatch(f"an array of {data.type} has no column names: pass {{column: array}}")
     elif hasattr(data, "__arrow_c_stream__"):
-        yield from pa.RecordBatchReader.from_stream(data)
+        yield from _stream(data)
     elif hasattr(data, "__arrow_c_array__"):
         yield pa.record_batch(data)
-    elif type(data).__module__.startswith("pandas"):
-        yield from pa.Table.from_pandas(data, preserve_index=False).to_batches()
     elif isinstance(data, dict):
         yield _from_columns(data, schema)
     elif isinstance(data, list) and not data:
@@ -59,11 +75,27 @@ def as_batches(data: Any, schema: TableSchema | None = None) -> Iterator[pa.Reco
             yield _from_columns({n: [row.get(n) for row in rows] for n in names}, schema)
     elif isinstance(data, Iterator | list | tuple):
         for part in data:
-            yield from as_batches(part, schema)
+            yield from _batches(part, schema)
     else:
         raise SchemaMismatch(
             f"{type(data).__name__} is not Arrow-like: pass a Table, batches, a DataFrame or dicts"
         )
+
+
+_ADVICE = {
+    "pandas Series": "is one column: pass a frame, series.to_frame() or (with its index) .reset_index()",
+    "polars Series": "is one column: pass a frame, series.to_frame()",
+    "polars LazyFrame": "has no rows yet: pass frame.collect()",
+}
+
+
+def _stream(data: Any) -> pa.RecordBatchReader:
+    """The Arrow stream of a frame; raises SchemaMismatch where its columns cannot be made Arrow's."""
+    try:
+        return pa.RecordBatchReader.from_stream(data)
+    except (ValueError, TypeError, pa.ArrowException) as e:  # pandas: two columns of a name, mixed objects
+        why = " ".join(str(part) for part in e.args)
+        raise SchemaMismatch(f"the {type(data).__name__} cannot be read as Arrow: {why}{_NOTHING}") from None
 
 
 def _runs(rows: list[dict[str, Any]], schema: TableSchema | None) -> Iterator[list[dict[str, Any]]]:
@@ -123,6 +155,24 @@ def conform(batch: pa.RecordBatch, schema: TableSchema) -> pa.RecordBatch:
         if f.name in schema.primary_keys:
             arrays[i] = one_nan(arrays[i])
     return pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)
+
+
+def conform_keys(batch: pa.RecordBatch, fields: Sequence[DataField]) -> pa.RecordBatch:
+    """The key columns of `batch` as a write would have them; raises SchemaMismatch naming column and row."""
+    missing = [f.name for f in fields if f.name not in batch.schema.names]
+    if missing:
+        raise SchemaMismatch(
+            f"the keys lack {', '.join(missing)}; a key holds {', '.join(f.name for f in fields)}"
+        )
+    arrays = []
+    try:
+        for f in fields:
+            array = _fitted(batch.column(f.name), f.type, f"column {f.name!r}")
+            _require_present(array, f.type, f"column {f.name!r}")
+            arrays.append(one_nan(array))
+    except SchemaMismatch as e:
+        raise SchemaMismatch(f"the keys do not fit: {str(e).removesuffix(_NOTHING)}") from None
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([f.arrow for f in fields]))
 
 
 def one_nan(key: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
@@ -248,6 +298,10 @@ def _entries_of(array: pa.Array, t: DataType, what: str) -> Lists:
 
 def _cast(array: pa.Array, t: DataType, target: pa.DataType, what: str) -> pa.Array:
     problem = _problem(array, t, what)
+    if pa.types.is_floating(array.type) and pa.types.is_integer(target):
+        return _whole(array, target, problem)
+    if pa.types.is_timestamp(array.type) and array.type.tz is None and pa.types.is_date(target):
+        return _days(array, target, problem)
     if not _castable(array.type, target):
         raise SchemaMismatch(f"{problem}: cast it first")
     try:
@@ -259,6 +313,37 @@ def _cast(array: pa.Array, t: DataType, target: pa.DataType, what: str) -> pa.Ar
         return array.cast(target)
     except pa.ArrowInvalid as e:
         raise SchemaMismatch(f"{problem}: {e}") from None
+
+
+_EXACT = {2: 2**11, 4: 2**24, 8: 2**53}
+"""Up to which whole number floats of so many bytes hold every one."""
+
+
+def _whole(array: pa.Array, target: pa.DataType, problem: str) -> pa.Array:
+    """Floats that are whole numbers, as pandas has integers where some are missing; NaN becomes NULL."""
+    values = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
+    size = array.type.bit_width // 8
+    most = min(_EXACT[size], 2 ** (target.bit_width - 1) - 1)
+    wide = pc.cast(values, pa.float64())
+    small = pc.and_(pc.less_equal(wide, float(most)), pc.greater_equal(wide, float(-most - (most < 2**31))))
+    fits = pc.and_(pc.equal(pc.floor(wide), wide), small)
+    _require_all(fits, array, f"{problem}: whole numbers that fit it are taken, up to {_EXACT[size]:,}")
+    return values.cast(target)
+
+
+def _days(array: pa.Array, target: pa.DataType, problem: str) -> pa.Array:
+    """Timestamps at midnight, as pandas has dates."""
+    days = array.cast(pa.date32(), safe=False)
+    midnight = pc.equal(days.cast(array.type), array)
+    _require_all(midnight, array, f"{problem}: only midnights are dates")
+    return days.cast(target)
+
+
+def _require_all(fits: pa.Array, array: pa.Array, problem: str) -> None:
+    """Refuse the first value that does not fit, naming its row."""
+    row = pc.index(fits, False).as_py()
+    if row >= 0:
+        raise SchemaMismatch(f"{problem}; row {row} of the batch holds {array[row]}{_NOTHING}")
 
 
 _FAMILIES = (

@@ -117,6 +117,16 @@ def test_rows_are_found_by_key(orders: ts.Table) -> None:
         orders.get_many(pa.table({"id": [1]}))
 
 
+def test_keys_are_found_and_deleted_as_frames_have_them(orders: ts.Table) -> None:
+    frame = pd.DataFrame({"id": [1.0, 3.0, 5.0], "dt": pd.to_datetime(["2026-01-02"] * 3), "n": [0, 1, 1]})
+    assert sorted(orders.get_many(frame[frame.n > 0])["id"].to_pylist()) == [3, 5]
+    for keys in ({"id": [1.5], "dt": [date(2026, 1, 2)]}, {"id": [float("nan")], "dt": [date(2026, 1, 2)]}):
+        with pytest.raises(ts.SchemaMismatch, match=r"the keys do not fit: column .id. .*row 0"):
+            orders.get_many(keys)
+    orders.delete(frame[frame.n > 0])
+    assert ids(orders) == [0, 1, 2, 4]
+
+
 def test_updates_write_what_a_changelog_consumer_needs(orders: ts.Table) -> None:
     orders.update({"status": "paid"}, where=col("amount") >= 4)
     changes = orders.changes(since=1).sort_by([("id", "ascending")]).to_pylist()

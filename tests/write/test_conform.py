@@ -7,6 +7,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -48,6 +50,10 @@ ROW = "ROW<`x` INT NOT NULL, `y` VARCHAR(3)>"
         ("VARIANT", [{"value": b"1", "metadata": b"2"}, None], [{"value": b"1", "metadata": b"2"}, None]),
         ("DECIMAL(4, 1)", [1, None], [Decimal("1.0"), None]),
         ("DATE", [None, date(2026, 1, 1)], [None, date(2026, 1, 1)]),
+        ("DATE", [None, datetime(2026, 1, 1)], [None, date(2026, 1, 1)]),
+        ("TINYINT", [127.0, -128.0, float("nan"), None, -0.0], [127, -128, None, None, 0]),
+        ("BIGINT", [2.0**53, -(2.0**53)], [2**53, -(2**53)]),
+        ("ARRAY<INT>", pa.array([[1.0, float("nan")]]), [[1, None]]),
     ],
 )
 def test_python_values_fit(t: str, values: list[Any], expected: list[Any]) -> None:
@@ -101,6 +107,12 @@ def test_other_arrow_types_of_the_same_shape_fit(t: str, kind: pa.DataType) -> N
         ("DECIMAL(3, 1)", [Decimal("1.23")], "v"),
         ("TINYINT", [300], "v"),
         ("INT", ["1"], "cast it first"),
+        ("INT", [1.0, 1.5], r"'v' is double and the table has INT: .*row 1 of the batch holds 1\.5"),
+        ("INT", [float("inf")], "row 0 of the batch holds inf"),
+        ("TINYINT", [1.0, 128.0], "row 1 of the batch holds 128"),
+        ("BIGINT", [2.0**60], r"up to 9,007,199,254,740,992; row 0"),
+        ("INT NOT NULL", [1.0, float("nan")], "row 1 of the batch holds NULL"),
+        ("DATE", [datetime(2026, 1, 1), datetime(2026, 1, 1, 2)], "only midnights are dates; row 1"),
         ("TIMESTAMP(3)", [datetime(2026, 1, 1, 0, 0, 0, 1)], "v"),
         ("TIMESTAMP(6) WITH LOCAL TIME ZONE", [datetime(2026, 1, 1)], "zone"),
     ],
@@ -174,3 +186,31 @@ def test_the_written_nested_rows_come_back(tmp_path: Path) -> None:
 
 def test_no_rows_are_no_batches() -> None:
     assert list(as_batches([], schema("INT"))) == []
+
+
+def test_an_index_without_a_name_is_no_column() -> None:
+    frame = pd.DataFrame({"k": [1, 2, 3], "v": [1.0, None, 3.0]})
+    filtered = frame[frame.k > 1]
+    of = schema("INT")
+    expected = [{"k": 2, "v": None}, {"k": 3, "v": 3}]
+    for data in (filtered, pa.Table.from_pandas(filtered), [filtered], pa.RecordBatch.from_pandas(filtered)):
+        assert [row for b in as_batches(data, of) for row in conform(b, of).to_pylist()] == expected
+    named = frame.set_index("k")[1:]
+    assert [row for b in as_batches(named, of) for row in conform(b, of).to_pylist()] == expected
+    rows = pa.table({"__index_level_0__": [1]})  # a column of that name that is no index
+    assert [b.schema.names for b in as_batches(rows)] == [["__index_level_0__"]]
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (pd.Series([1], name="k"), "a pandas Series is one column"),
+        (pl.Series("k", [1]), "a polars Series is one column"),
+        (pl.DataFrame({"k": [1]}).lazy(), r"pass frame\.collect\(\)"),
+        (pd.DataFrame([[1, 2]], columns=["k", "k"]), "Duplicate column names"),
+        (pd.DataFrame({"k": [1, "a"]}), "cannot be read as Arrow"),
+    ],
+)
+def test_frames_that_are_no_rows_are_refused_with_what_to_pass(data: Any, said: str) -> None:
+    with pytest.raises(SchemaMismatch, match=said):
+        list(as_batches(data))
