@@ -62,7 +62,7 @@ def tag(store: Store, name: str) -> Tag:
         data = store.io.read(path)
     except FileNotFoundError:
         raise NotFound.among("tag", name, tag_names(store)) from None
-    return _tag_of(data, path, name)
+    return tag_of(data, path, name)
 
 
 def tagged(store: Store, name: str) -> Snapshot:
@@ -97,7 +97,8 @@ def tag_bytes(snapshot: bytes, *, created_ms: int | None, retained_ms: int | Non
     return f'{text},\n  "tagTimeRetained": {retained_ms // 1000}.{retained_ms % 1000:03d}000000\n}}'.encode()
 
 
-def _tag_of(data: bytes, path: str, name: str) -> Tag:
+def tag_of(data: bytes, path: str, name: str) -> Tag:
+    """The tag that a file at `path` holds; raises Corrupt for a damaged one."""
     snapshot = snapshot_format.from_json(data, path)
     body: dict[str, Any] = json.loads(data)
     kept = body.get("tagTimeRetained")

@@ -8,6 +8,7 @@ import re
 from tablestore.errors import NotFound
 from tablestore.format import schema as schema_format
 from tablestore.format.schema import TableSchema
+from tablestore.io import outcomes
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths
 
@@ -44,5 +45,9 @@ class SchemaStore:
         return self._known[schema_id]
 
     def commit(self, schema: TableSchema) -> bool:
-        """Put `schema` under its id if that is free; False if another writer was first."""
-        return self._io.write_new(self._paths.schema(schema.id), schema_format.to_json(schema))
+        """Put `schema` under its id if that is free; False if another writer was first.
+
+        Raises CommitUnknown when the store failed and reading back told nothing.
+        """
+        path, data = self._paths.schema(schema.id), schema_format.to_json(schema)
+        return outcomes.put_new(self._io, path, data, unique=True)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import re
 
-from tablestore.errors import CommitUnknown, Corrupt, NotFound, Unavailable
+from tablestore.errors import Corrupt, NotFound, Unavailable
 from tablestore.format import snapshot as snapshot_format
 from tablestore.format.snapshot import Snapshot
+from tablestore.io import outcomes
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, join
 
@@ -87,22 +88,7 @@ class SnapshotStore:
         Raises CommitUnknown when the store failed and reading back told nothing: then nothing may be deleted.
         """
         path, data = self._paths.snapshot(snapshot.id), snapshot_format.to_json(snapshot)
-        try:
-            if self._io.write_new(path, data):
-                return True
-        except Unavailable as e:
-            log.warning("publishing %s failed, reading back: %s", path, e)
-            failure: Unavailable | None = e
-        else:
-            failure = None
-        try:
-            return self._io.read(path) == data
-        except FileNotFoundError:
-            if failure is not None:
-                raise failure from None  # nothing is there: the write did not happen
-            return False  # there a moment ago, expired since
-        except Unavailable as e:
-            raise CommitUnknown(f"cannot tell whether {path} was published: {e}") from e
+        return outcomes.put_new(self._io, path, data, unique=True)  # its manifest lists are its own
 
     def hint_latest(self, snapshot_id: int) -> None:
         """Write the LATEST hint, never lower it; trouble is logged, a hint is never needed."""

@@ -47,7 +47,7 @@ class Store:
         paths = TablePaths(root, branch)
         schemas = SchemaStore(io, paths)
         schema = schemas.latest()
-        paths = replace(paths, data_directory=TableOptions.parse(schema.options).data_directory)
+        paths = _placed(paths, schema)
         return cls(io, env, paths, schema, schemas, SnapshotStore(io, paths), ManifestStore(io, paths))
 
     def __reduce__(self) -> Any:
@@ -56,6 +56,10 @@ class Store:
     def with_schema(self, schema: TableSchema) -> Store:
         """The same table under another schema (time travel, dynamic options)."""
         return replace(self, schema=schema)
+
+    def altered_to(self, schema: TableSchema) -> Store:
+        """The same table under its newest schema, as `open` gives it."""
+        return replace(self, schema=schema, paths=_placed(self.paths, schema))
 
     @cached_property
     def options(self) -> TableOptions:
@@ -180,6 +184,10 @@ class Store:
             except Corrupt as e:
                 raise Corrupt(self.manifests.holder(file.external_path), e.problem) from None
         return join(self.bucket_dir(partition, bucket), inside(file.file_name))
+
+
+def _placed(paths: TablePaths, schema: TableSchema) -> TablePaths:
+    return replace(paths, data_directory=TableOptions.parse(schema.options).data_directory)
 
 
 def _reopen(io: FileIO, paths: TablePaths, schema: TableSchema) -> Store:

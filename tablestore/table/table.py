@@ -160,9 +160,9 @@ class Table:
         Rows that exist are seen through it at once; no data file is touched. Raises what each change refuses.
         """
         self._require_present()
-        if changes:
-            alter(self.store, changes)
-        return self.refresh()
+        if not changes:
+            return self.refresh()
+        return Table(self.store.altered_to(alter(self.store, changes)), self.name)
 
     # reading
 

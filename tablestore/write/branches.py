@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import logging
 
-from tablestore.errors import AlreadyExists, InvalidRequest, NotFound
+from tablestore.errors import AlreadyExists, InvalidRequest, NotFound, Unavailable
 from tablestore.format.snapshot import to_json
+from tablestore.io import outcomes
 from tablestore.io.paths import TablePaths
 from tablestore.meta import changelogs, compaction_history, refs
 from tablestore.meta.schemas import SchemaStore
@@ -38,7 +39,7 @@ def create(store: Store, name: str, *, tag: str | None = None) -> None:
         store.io.replace(paths.tag(tag), store.io.read(store.paths.tag(tag)))
         store.io.replace(paths.snapshot(kept.id), _snapshot_file(store, kept.id) or to_json(kept))
     for schema_id in reversed([i for i in store.schemas.ids() if i <= last]):
-        store.io.replace(paths.schema(schema_id), store.io.read(store.paths.schema(schema_id)))
+        outcomes.put(store.io, paths.schema(schema_id), store.io.read(store.paths.schema(schema_id)))
     log.info("made branch %s of %s%s", name, store.paths.root, f" at tag {tag}" if tag else "")
 
 
@@ -66,8 +67,11 @@ def delete(store: Store, name: str) -> Removed:
         gone.add(reachable.candidates(store, history[1:]))
     gone.add(reachable.candidates(store, changelogs.all_of(branch)))
     gone = gone.without(_needed_without(store, name, gone))
-    store.io.delete(branch.paths.schema(0))  # from here on it is no branch
-    store.io.delete_tree(branch.paths.refs_dir)
+    outcomes.remove(store.io, branch.paths.schema(0))  # from here on it is no branch
+    try:
+        store.io.delete_tree(branch.paths.refs_dir)
+    except Unavailable as e:
+        log.warning("branch %s is deleted; its directory is not: %s", name, e)
     remove(store, gone)
     log.info("deleted branch %s of %s: %d files", name, store.paths.root, len(gone.paths))
     return Removed(name, gone.paths, gone.bytes)

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tablestore.errors import NotFound
+from tablestore.errors import NotFound, Unavailable
 from tablestore.format.manifests.manifest import APPEND_SOURCE
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import join
@@ -27,6 +27,7 @@ from tablestore.write.progress import Progress, Tell
 from tablestore.write.reachable import Files
 
 log = logging.getLogger(__name__)
+_MOST_FAILURES = 3
 __all__ = ["ExpirePolicy", "Expiry", "expire", "expire_changelogs", "remove"]
 
 
@@ -255,10 +256,20 @@ def _keep_changelogs(store: Store, ids: Sequence[int]) -> None:
 
 
 def remove(store: Store, gone: Files, tell: Tell | None = None) -> None:
-    """Delete files that nothing names any more, and, if an option asks for it, directories left empty."""
-    progress = Progress(store.env, "expiry", len(gone.paths), tell)
+    """Delete files that nothing names any more, and, if an option asks for it, directories left empty.
+
+    What made them superfluous is done, so trouble does not undo it: files that cannot be deleted are logged
+    and left to `remove_orphans`, all that remain after `_MOST_FAILURES` of them.
+    """
+    progress, failures = Progress(store.env, "expiry", len(gone.paths), tell), 0
     for path in gone.paths:
-        store.io.delete(path)
+        try:
+            store.io.delete(path)
+        except Unavailable as e:
+            failures += 1
+            log.warning("not deleted, remove_orphans() finds it: %s", e)
+            if failures == _MOST_FAILURES:
+                return
         progress.add(1, path.rpartition("/")[2])
     if not store.options.clean_empty_directories:
         return

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tablestore.errors import AlreadyExists, NotFound
 from tablestore.format.snapshot import Snapshot
+from tablestore.io import outcomes
 from tablestore.io.paths import checked_name
 from tablestore.lsm import quantities
 from tablestore.meta import changelogs, refs
@@ -36,10 +37,10 @@ def create(
     path, data = store.paths.tag(name), _snapshot_bytes(store, snapshot)
     made = refs.tag_bytes(data, created_ms=store.env.local_now_ms(), retained_ms=retained_ms)
     if replace:
-        store.io.replace(path, made)
-    elif not store.io.write_new(path, made):
+        outcomes.put(store.io, path, made)
+    elif not outcomes.put_new(store.io, path, made, unique=False):
         raise AlreadyExists(f"tag {name!r} exists, of snapshot {refs.tagged(store, name).id}")
-    found = refs.tag(store, name)
+    found = refs.tag_of(made, path, name)
     log.info("tagged %s snapshot %d as %s", store.paths.root, found.snapshot.id, name)
     return found
 
@@ -63,10 +64,11 @@ def rename(store: Store, name: str, target: str) -> Tag:
     """Give a tag another name; the new one is there before the old one goes."""
     checked_name(target, "tag")
     refs.tag(store, name)
-    if not store.io.write_new(store.paths.tag(target), store.io.read(store.paths.tag(name))):
+    data = store.io.read(store.paths.tag(name))
+    if not outcomes.put_new(store.io, store.paths.tag(target), data, unique=False):
         raise AlreadyExists(f"tag {target!r} exists")
-    store.io.delete(store.paths.tag(name))
-    return refs.tag(store, target)
+    outcomes.remove(store.io, store.paths.tag(name))
+    return refs.tag_of(data, store.paths.tag(target), target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ def delete(store: Store, name: str) -> Removed:
     gone = Files()
     if not store.snapshots.exists(tag.snapshot.id):
         gone = only_needed_by(store, [tag.snapshot], without_tag=name)
-    store.io.delete(store.paths.tag(name))
+    outcomes.remove(store.io, store.paths.tag(name))
     remove(store, gone)
     log.info("deleted tag %s of %s: %d files", name, store.paths.root, len(gone.paths))
     return Removed(name, gone.paths, gone.bytes)

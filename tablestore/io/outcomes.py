@@ -1,0 +1,70 @@
+"""Changes of a store that look whether they got through when the store reports trouble.
+
+An error of a store does not say whether what was asked for happened: a connection may break after it did.
+Each function here reads back after trouble, so it raises `Unavailable` only where nothing changed, and
+`CommitUnknown` where that cannot be found out. Called for the one file that makes a change visible.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from tablestore.errors import CommitUnknown, Unavailable
+from tablestore.io.fileio import FileIO
+
+log = logging.getLogger(__name__)
+
+
+def put_new(io: FileIO, path: str, data: bytes, *, unique: bool) -> bool:
+    """True iff the file now holds `data` by this call; False iff the name is taken.
+
+    `unique`: nobody else writes these bytes, so a name that is taken by them was taken by this call (a store
+    that tried again by itself reports its own first success as a conflict).
+    """
+    failure: Unavailable | None = None
+    try:
+        if io.write_new(path, data):
+            return True
+        if not unique:
+            return False
+    except Unavailable as e:
+        log.warning("writing %s failed, reading back: %s", path, e)
+        failure = e
+    try:
+        return io.read(path) == data
+    except FileNotFoundError:
+        if failure is not None:
+            raise failure from None  # nothing is there: the write did not happen
+        return False  # there a moment ago, gone since
+    except Unavailable as e:
+        raise CommitUnknown(f"cannot tell whether {path} was written: {e}") from e
+
+
+def put(io: FileIO, path: str, data: bytes) -> None:
+    """Let the file hold `data`, whatever it held."""
+    try:
+        io.replace(path, data)
+    except Unavailable as failure:
+        log.warning("writing %s failed, reading back: %s", path, failure)
+        try:
+            written = io.read(path) == data
+        except FileNotFoundError:
+            written = False
+        except Unavailable as e:
+            raise CommitUnknown(f"cannot tell whether {path} was written: {e}") from e
+        if not written:
+            raise
+
+
+def remove(io: FileIO, path: str) -> None:
+    """Remove a file; absent is fine."""
+    try:
+        io.delete(path)
+    except Unavailable as failure:
+        log.warning("deleting %s failed, looking again: %s", path, failure)
+        try:
+            there = io.exists(path)
+        except Unavailable as e:
+            raise CommitUnknown(f"cannot tell whether {path} was deleted: {e}") from e
+        if there:
+            raise
