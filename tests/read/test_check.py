@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ import tablestore as ts
 from tablestore.errors import Corrupt, InvalidOption, NotFound
 from tablestore.format.manifests import manifest as manifest_format
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
+from tablestore.io.fileio import LocalFileIO
 from tablestore.read.check.check import check, examine
 from tablestore.read.check.data import ascending
 from tablestore.table.table import Table
@@ -356,3 +358,67 @@ def test_a_key_that_is_live_at_two_levels_which_are_read_unmerged(
     )
     told = [v.text for v in check(ts.open(made.location).store) if v.invariant == "I4"]
     assert told == ["4 keys are live in two files above level 0, which readers do not merge"]
+
+
+class _MeanwhileIO(LocalFileIO):
+    """Before its operation number `at`, something else happens to the table."""
+
+    VERBS = ("read", "open_input", "list", "exists", "size")
+
+    def __init__(self, at: int, happens: Callable[[], object]) -> None:
+        super().__init__()
+        self.left, self.happens = at, happens
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _MeanwhileIO.VERBS:
+            self.left -= 1
+            if self.left == -1:
+                self.happens()
+        return super().__getattribute__(name)
+
+
+def test_what_expires_while_it_is_looked_at_is_no_damage(tmp_path: Path) -> None:
+    start = ts.connect(tmp_path / "start").create_table(
+        "d.t",
+        schema={"k": ts.BIGINT, "v": ts.STRING},
+        primary_key=["k"],
+        options={"changelog-producer": "input", "write-only": True},
+    )
+    for k in range(3):
+        start.write([{"k": k, "v": "x"}])
+    start.tags.create("old", 1)
+    start.analyze()
+    operation, happened = 0, True
+    while happened:
+        shutil.copytree(tmp_path / "start", tmp_path / "t")
+        other = ts.connect(tmp_path / "t").table("d.t")
+
+        def happens(other: ts.Table = other) -> None:
+            other.compact(full=True)
+            other.tags.delete("old")
+            other.expire_snapshots(keep=1)
+
+        io = _MeanwhileIO(operation, happens)
+        looked_at = ts.connect(tmp_path / "t", io=io).table("d.t")
+        assert looked_at.check() == [], operation
+        happened = io.left < 0
+        operation += 3
+        shutil.rmtree(tmp_path / "t")
+    assert operation > 30
+
+
+def test_damage_of_what_stays_is_told_though_other_things_expire(tmp_path: Path) -> None:
+    table = ts.connect(tmp_path).create_table("d.t", schema={"k": ts.BIGINT}, options={"bucket": -1})
+    for k in range(3):
+        table.write([{"k": k}])
+    (entry,) = table.store.manifests.delta_entries(table.store.snapshots.get(2))
+    lost = table.store.file_path(entry.partition, entry.bucket, entry.file)
+    table.store.io.delete(lost)
+    found = examine(table.store, data=False)
+    (violation,) = found.violations
+    assert (violation.invariant, violation.where) == ("I2", lost)
+    assert found.holders[violation] == {"snapshot-2", "snapshot-3"}
+    found.without(lambda holder: holder == "snapshot-2")
+    assert found.violations == [violation]
+    found.without(lambda holder: True)
+    assert found.violations == []

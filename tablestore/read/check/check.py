@@ -3,13 +3,14 @@
 It reads everything anew, by rules written down a second time here. Snapshots are walked oldest first, keeping
 the live files as each delta leaves them; every base list must give that same state. Then the data files
 themselves are opened (`check_data`). Damage of any kind becomes a violation, never an exception. Known quirks
-of other writers are notes: they are reported by `examine`, not by `check`.
+of other writers are notes: they are reported by `examine`, not by `check`. What expires, or is rolled back,
+while it is looked at is no damage: what only such snapshots needed is dropped at the end.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
@@ -24,7 +25,7 @@ from tablestore.format.manifests import manifest as manifest_format
 from tablestore.format.manifests.manifest import ADD, DELETE, DataFileMeta, ManifestEntry, ManifestFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import ANALYZE, APPEND, BATCH_IDENTIFIER, COMPACT, Snapshot
-from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.io.paths import POSTPONE_BUCKET, join
 from tablestore.meta import changelogs, refs, statistics
 from tablestore.meta.deletion_files import Place
 from tablestore.meta.store import Store
@@ -38,6 +39,32 @@ T = TypeVar("T")
 Live = dict[tuple[Any, ...], ManifestEntry]
 _PYTHON_WRITER = "python"  # start of the writerVersion of one that never counts deletes
 _OURS = "tablestore.uuid"  # an option of every table made here
+_TRIES = 5  # where every snapshot expires while it is looked at
+CHANGES, STATISTICS = (
+    "changes of ",
+    "statistics of ",
+)  # before a snapshot's name, of what its rows do not need
+
+
+@dataclass(slots=True)
+class _Needed:
+    """A file that was named, and who needs it: snapshots `first` to `last` for their rows, and `others`."""
+
+    entry: ManifestEntry
+    first: int | None = None
+    last: int | None = None
+    others: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of all who need it."""
+        if self.first is not None and self.last is not None:
+            yield from (f"snapshot-{i}" for i in range(self.first, self.last + 1))
+        yield from self.others
+
+    @property
+    def text(self) -> str:
+        """Who needs it, shortly."""
+        return f"snapshot {self.first}" if self.first is not None else ", ".join(self.others[:3])
 
 
 def check(store: Store, *, data: bool = True) -> list[Violation]:
@@ -49,7 +76,10 @@ def examine(store: Store, *, data: bool = True) -> Findings:
     """Violations, and notes on what could not be looked at or is a known quirk of its writer."""
     found = Findings()
     try:
-        _Check(store, found, data).run()
+        for _ in range(_TRIES):
+            found = Findings()
+            if _Check(store, found, data).run():
+                break
     except (TablestoreError, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as e:
         found.violate("I2", store.paths.root, f"the check stopped: {e!r}")
     return found
@@ -62,40 +92,57 @@ class _Check:
     store: Store
     found: Findings
     data: bool
+    whole: bool = True  # branches included
     entries: dict[str, list[ManifestEntry]] = field(default_factory=dict)
-    files: dict[str, tuple[ManifestEntry, int]] = field(
-        default_factory=dict
-    )  # path → entry, schema of the reading
+    files: dict[str, _Needed] = field(default_factory=dict)
     lenient: set[str] = field(default_factory=set)  # files whose delete counts their writer never sets
     at_once: set[Place] = field(default_factory=set)  # buckets that two writers wrote at once
     followed: dict[tuple[Any, ...], int] = field(
         default_factory=dict
     )  # files to be compacted by their commit
 
-    def run(self) -> None:
+    def run(self) -> bool:
+        """Whether something that was looked at is still there, so that its findings mean something."""
         self.schemas()
         snapshots = self.snapshots()
         live: Live | None = None
         before: Snapshot | None = None
         for snapshot in snapshots:
-            live = self.guarded(f"snapshot-{snapshot.id}", partial(self.step, before, live, snapshot))
+            name = f"snapshot-{snapshot.id}"
+            with self.found.about([name]):
+                live = self.guarded(name, partial(self.step, before, live, snapshot))
             before = snapshot
         for name in self.tags():
-            self.guarded(name, partial(self.tag, name))
+            with self.found.about([name]):
+                self.guarded(name, partial(self.tag, name))
         self.changelogs()
         self.identifiers(snapshots)
         self.presence()
         if self.data:
-            newest = list(live.values()) if live is not None else []
-            files = DataCheck(self.store, self.found, self.lenient, self.at_once)
-            files.run([e for e, _ in self.files.values()], newest)
+            self.contents(snapshots, list(live.values()) if live is not None else [])
+        if self.store.paths.branch == refs.MAIN and self.whole:
+            self.branches()
+        self.found.without(self.is_gone)
+        return not snapshots or any(not self.is_gone(f"snapshot-{s.id}") for s in reversed(snapshots))
+
+    def contents(self, snapshots: list[Snapshot], newest: list[ManifestEntry]) -> None:
+        """What the data files hold."""
+        files = DataCheck(self.store, self.found, self.lenient, self.at_once)
+        files.run((n.entry, n) for n in self.files.values())
+        with self.found.about([f"snapshot-{s.id}" for s in snapshots[-1:]]):
+            files.order(newest)
             if snapshots:
                 self.guarded("levels", lambda: live_once(self.store, self.found, snapshots[-1], newest))
                 self.guarded("levels", partial(self.visible, newest))
             if snapshots and newest and self.hashed:
                 self.guarded("index", lambda: self.indexes.hashes(snapshots[-1], newest))
-        if self.store.paths.branch == refs.MAIN:
-            self.branches()
+
+    def is_gone(self, holder: str) -> bool:
+        """Whether a snapshot, tag or changelog that was looked at is there no more."""
+        name = holder.removeprefix(CHANGES).removeprefix(STATISTICS)
+        kind = name.partition("-")[0]
+        folder = {"snapshot": self.store.paths.snapshot_dir, "tag": self.store.paths.tag_dir}
+        return not self.store.io.exists(join(folder.get(kind, self.store.paths.changelog_dir), name))
 
     @property
     def hashed(self) -> bool:
@@ -112,9 +159,11 @@ class _Check:
         """I2: what long-lived changelogs name is there."""
         for snapshot_id in changelogs.ids(self.store):
             path = self.store.paths.changelog(snapshot_id)
-            found = self.read(path, lambda data, path=path: snapshot_format.from_json(data, path))
-            if found is not None:
-                self.guarded(path, partial(self.changelog, f"changelog-{snapshot_id}", found))
+            name = f"changelog-{snapshot_id}"
+            with self.found.about([name]):
+                found = self.read(path, lambda data, path=path: snapshot_format.from_json(data, path))
+                if found is not None:
+                    self.guarded(path, partial(self.changelog, name, found))
 
     def branches(self) -> None:
         """The same for every branch; files that the table names too are not opened twice."""
@@ -122,11 +171,12 @@ class _Check:
             own = Findings()
             try:
                 store = Store.open(self.store.paths.root, io=self.store.io, env=self.store.env, branch=name)
-                part = _Check(store, own, False, self.entries)
+                part = _Check(store, own, False, entries=self.entries)
                 part.run()
                 if self.data:
-                    new = [e for path, (e, _) in part.files.items() if path not in self.files]
-                    DataCheck(store, own, part.lenient).run(new, [])
+                    new = [(n.entry, n) for path, n in part.files.items() if path not in self.files]
+                    DataCheck(store, own, part.lenient).run(new)
+                    own.without(part.is_gone)
             except (TablestoreError, OSError) as e:
                 own.violate("I2", self.store.paths.branch_dir, str(e))
             for v in own.violations:
@@ -176,6 +226,8 @@ class _Check:
     def snapshots(self) -> list[Snapshot]:
         """Every snapshot that can be read; ids must follow one another."""
         ids = self.store.snapshots.ids()
+        if ids and len(ids) <= ids[-1] - ids[0]:  # a listing is no moment: some may have gone during it
+            ids = self.store.snapshots.ids()
         for a, b in pairwise(ids):
             if b != a + 1:
                 self.found.violate(
@@ -184,11 +236,12 @@ class _Check:
         found = []
         for snapshot_id in ids:
             path = self.store.paths.snapshot(snapshot_id)
-            snapshot = self.read(path, lambda data, path=path: snapshot_format.from_json(data, path))
-            if snapshot is None:
-                continue
-            if snapshot.id != snapshot_id:
-                self.found.violate("I1", path, f"holds id {snapshot.id}")
+            with self.found.about([f"snapshot-{snapshot_id}"]):
+                snapshot = self.read(path, lambda data, path=path: snapshot_format.from_json(data, path))
+                if snapshot is None:
+                    continue
+                if snapshot.id != snapshot_id:
+                    self.found.violate("I1", path, f"holds id {snapshot.id}")
             found.append(snapshot)
         return found
 
@@ -220,7 +273,8 @@ class _Check:
         if FOLLOWED in (snapshot.properties or {}):
             added = (e for e in changed if e.kind == ADD and e.file.level == 0)
             self.followed |= {e.identity: snapshot.id for e in added}
-        self.changelog(where, snapshot)
+        with self.found.about([CHANGES + where]):
+            self.guarded(where, lambda: self.changelog(where, snapshot))
         self.remember(state.values(), snapshot)
         self.beside(where, snapshot, state)
         self.layout(where, state)
@@ -229,7 +283,8 @@ class _Check:
     def beside(self, where: str, snapshot: Snapshot, state: Live) -> None:
         """Index files, row ids and statistics of a snapshot."""
         self.indexes.snapshot(where, snapshot, list(state.values()))
-        self.guarded(where, lambda: statistics.read(self.store, snapshot))
+        with self.found.about([STATISTICS + where]):
+            self.guarded(where, lambda: statistics.read(self.store, snapshot))
 
     def resolve(self, where: str, snapshot: Snapshot) -> TableSchema | None:
         """I9: the snapshot's schema is there."""
@@ -315,7 +370,7 @@ class _Check:
             self.found.violate(
                 "I8", where, f"changelogRecordCount is {s.changelog_record_count}, its files hold {rows}"
             )
-        self.remember(entries, s)
+        self.remember(entries, s, by=where if where.startswith("changelog-") else CHANGES + where)
 
     def layout(self, where: str, state: Live) -> None:
         """I4: files of a level do not overlap in keys.
@@ -398,7 +453,7 @@ class _Check:
         delta = self.list(name, s.delta_manifest_list, s.delta_manifest_list_size)
         if base is not None and delta is not None:
             state = self.apply(name, {}, self.all_entries(name, base + delta))
-            self.remember(state.values(), s)
+            self.remember(state.values(), s, by=name)
             self.beside(name, s, state)
             self.layout(name, state)
 
@@ -418,53 +473,59 @@ class _Check:
         return [e for m in manifests for e in self.manifest(where, m)]
 
     def manifest(self, where: str, m: ManifestFileMeta) -> list[ManifestEntry]:
-        """A manifest's entries; I2 and I8 when it is not as its list says."""
-        if m.file_name not in self.entries:
-            path = self.store.paths.manifest(m.file_name)
-            data = self.read(path, lambda data: data, where=where)
-            found = (
-                []
-                if data is None
-                else self.guarded(path, lambda: manifest_format.decode_entries(data, path)) or []
-            )
+        """A manifest's entries; I2 and I8 when it is not as its list says, for each who names it."""
+        if m.file_name in self.entries:
+            return self.entries[m.file_name]
+        path = self.store.paths.manifest(m.file_name)
+        data = self.read(path, lambda data: data, where=where)
+        if data is None:
+            return []
+        found = self.guarded(path, lambda: manifest_format.decode_entries(data, path))
+        kinds = Counter(e.kind for e in found or ())
+        counts, promised = (kinds[ADD], kinds[DELETE]), (m.num_added, m.num_deleted)
+        if len(data) != m.file_size:
+            self.found.violate("I2", path, f"has {len(data)} bytes, its list says {m.file_size}")
+        if counts != promised:
+            text = f"holds {counts[0]} added, {counts[1]} deleted; its list says "
+            self.found.violate("I8", path, f"{text}{promised[0]} added, {promised[1]} deleted")
+        if found is not None and len(data) == m.file_size and counts == promised:
             self.entries[m.file_name] = found
-            if data is not None and len(data) != m.file_size:
-                self.found.violate("I2", path, f"has {len(data)} bytes, its list says {m.file_size}")
-            kinds = Counter(e.kind for e in found)
-            if (kinds[ADD], kinds[DELETE]) != (m.num_added, m.num_deleted):
-                told = f"{m.num_added} added, {m.num_deleted} deleted"
-                self.found.violate(
-                    "I8", path, f"holds {kinds[ADD]} added, {kinds[DELETE]} deleted; its list says {told}"
-                )
-        return self.entries[m.file_name]
+        return found or []
 
-    def remember(self, entries: Iterable[ManifestEntry], snapshot: Snapshot) -> None:
-        """Note the files a snapshot needs."""
+    def remember(self, entries: Iterable[ManifestEntry], snapshot: Snapshot, *, by: str = "") -> None:
+        """Note the files that a snapshot needs for its rows, or `by` another name."""
         python = (snapshot.writer_version or "").startswith(_PYTHON_WRITER)
         for e in entries:
             path = self.guarded(
                 e.file.file_name, lambda e=e: self.store.file_path(e.partition, e.bucket, e.file)
             )
-            if path is not None and path not in self.files:
-                self.files[path] = (e, snapshot.id)
+            if path is None:
+                continue
+            needed = self.files.get(path)
+            if needed is None:
+                needed = self.files[path] = _Needed(e)
                 if python:
                     self.lenient.add(e.file.file_name)
+            if by:
+                needed.others = (*needed.others, by)
+            else:
+                needed.first = snapshot.id if needed.first is None else needed.first
+                needed.last = snapshot.id
 
     def presence(self) -> None:
         """I2: every file that a snapshot, tag or changelog names is there, in its size."""
         folders: dict[str, dict[str, int]] = {}
-        for path, (e, snapshot) in sorted(self.files.items()):
+        for path, needed in sorted(self.files.items()):
             folder, _, name = path.rpartition("/")
             if folder not in folders:
                 folders[folder] = {s.name: s.size for s in self.store.io.list(folder)}
-            for needed in (name, *e.file.extra_files):
-                if needed not in folders[folder]:
-                    self.found.violate(
-                        "I2", f"{folder}/{needed}", f"is missing; snapshot {snapshot} needs it"
-                    )
-            size = folders[folder].get(name)
-            if size is not None and size != e.file.file_size:
-                self.found.violate("I2", path, f"has {size} bytes, its manifest says {e.file.file_size}")
+            with self.found.about(needed):
+                for wanted in (name, *needed.entry.file.extra_files):
+                    if wanted not in folders[folder]:
+                        self.found.violate("I2", f"{folder}/{wanted}", f"is missing; {needed.text} needs it")
+                size, promised = folders[folder].get(name), needed.entry.file.file_size
+                if size is not None and size != promised:
+                    self.found.violate("I2", path, f"has {size} bytes, its manifest says {promised}")
 
     def read(self, path: str, parse: Callable[[bytes], T], *, where: str = "") -> T | None:
         """A metadata file, or a violation."""

@@ -44,16 +44,20 @@ class DataCheck:
         self._store, self._found, self._lenient, self._at_once = store, found, lenient, at_once
         self._keyed = bool(store.schema.primary_keys)
 
-    def run(self, entries: Iterable[ManifestEntry], newest: Sequence[ManifestEntry]) -> None:
-        """`entries`: every file some snapshot needs; `newest`: the live files of the newest snapshot."""
-        for e in entries:
+    def run(self, entries: Iterable[tuple[ManifestEntry, Iterable[str]]]) -> None:
+        """Every file that some snapshot needs, with who needs it."""
+        for e, holders in entries:
             if file_format(e.file.file_name) not in FORMATS:
                 self._found.note(f"contents of {file_format(e.file.file_name)} files are not checked")
                 continue
-            try:
-                self._file(e)
-            except (TablestoreError, OSError, pa.ArrowException, ValueError, KeyError) as e2:
-                self._found.violate("I2", self._path(e), str(e2))
+            with self._found.about(holders):
+                try:
+                    self._file(e)
+                except (TablestoreError, OSError, pa.ArrowException, ValueError, KeyError) as e2:
+                    self._found.violate("I2", self._path(e), str(e2))
+
+    def order(self, newest: Sequence[ManifestEntry]) -> None:
+        """I5 over the live files of the newest snapshot, bucket by bucket."""
         if self._keyed and not self._store.options.sequence_field:
             self._newer_above(newest)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 
@@ -19,18 +21,46 @@ class Violation:
 
 @dataclass
 class Findings:
-    """Collected during one check; each said once."""
+    """Collected during one check; each said once.
 
-    violations: list[Violation] = field(default_factory=list)
+    `holders` of a violation are the files ("snapshot-7", "tag-v1") that need what was found broken; without
+    any it is the table's. What only expired snapshots needed is no violation: see `without`.
+    """
+
+    holders: dict[Violation, frozenset[str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    _about: Iterable[str] = ()
+
+    @property
+    def violations(self) -> list[Violation]:
+        """All of them, in the order in which they were met."""
+        return list(self.holders)
+
+    @contextmanager
+    def about(self, holders: Iterable[str]) -> Iterator[None]:
+        """What is found inside concerns these holders; they are only looked at where something is."""
+        before, self._about = self._about, holders
+        try:
+            yield
+        finally:
+            self._about = before
 
     def violate(self, invariant: str, where: str, text: str) -> None:
         """Add a violation."""
-        found = Violation(invariant, where, text)
-        if found not in self.violations:
-            self.violations.append(found)
+        found, holders = Violation(invariant, where, text), frozenset(self._about)
+        known = self.holders.get(found, holders)
+        self.holders[found] = known | holders if known and holders else frozenset()
 
     def note(self, text: str) -> None:
         """Add a note."""
         if text not in self.notes:
             self.notes.append(text)
+
+    def without(self, is_gone: Callable[[str], bool]) -> None:
+        """Drop what only holders needed that are gone by now."""
+        gone = {h: is_gone(h) for h in set().union(*self.holders.values())}
+        self.holders = {
+            v: holders
+            for v, holders in self.holders.items()
+            if not holders or not all(gone[h] for h in holders)
+        }

@@ -95,11 +95,12 @@ class IndexCheck:
         known = (path, data_file, file.offset, file.length)
         if known in self._known:
             return
-        self._known.add(known)
         try:
             deletion_vector.read(self._store.io, file, rows=rows)
         except (TablestoreError, OSError) as e:
             self._found.violate("I8", path, f"{data_file}: {e}")
+        else:
+            self._known.add(known)
 
     def _row_ids(self, where: str, snapshot: Snapshot, live: Iterable[ManifestEntry]) -> None:
         """I8: no two files give one row id, none reaches the snapshot's next one."""
