@@ -161,6 +161,15 @@ class StorageOptions:
     partition_expiration_most: int = opt(
         "partition.expiration-max-num", integer, 100, "partitions that expire at once"
     )
+    partition_expiration_batch: int | None = opt(
+        "partition.expiration-batch-size",
+        integer,
+        None,
+        "partitions that expire in one snapshot; all if absent",
+    )
+    end_input_expires: bool = opt(
+        "end-input.check-partition-expire", boolean, False, "batch commits look for old partitions, too"
+    )
     partition_timestamp_pattern: str | None = opt(
         "partition.timestamp-pattern", str, None, "partition values as one text: '$dt $hour'"
     )

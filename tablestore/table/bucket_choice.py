@@ -22,6 +22,7 @@ from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.read.planning import sections
 from tablestore.read.planning.pruning import Filters, Pruner, selected_partitions
+from tablestore.write.expire_partitions import expired_by_values
 
 PartitionChoice = Mapping[str, Any] | str | None
 Buckets = int | Iterable[int] | None
@@ -39,8 +40,16 @@ class BucketChoice:
     def of(
         cls, store: Store, partition: PartitionChoice, bucket: Buckets, where: Predicate | None
     ) -> BucketChoice:
-        """What the arguments of `Table.compact` mean; raises InvalidRequest for columns that choose none."""
-        return cls(_partitions(store, partition), _numbers(store, bucket), _bound(store, where))
+        """What the arguments of `Table.compact` mean, without partitions past their time where the table
+        leaves them out; raises InvalidRequest for columns that choose none."""
+        chosen = _partitions(store, partition)
+        if store.options.compaction_skips_expired:
+            return cls(
+                lambda p: chosen(p) and not expired_by_values(store, p),
+                _numbers(store, bucket),
+                _bound(store, where),
+            )
+        return cls(chosen, _numbers(store, bucket), _bound(store, where))
 
     def of_partitions(self, store: Store) -> Callable[[bytes], bool]:
         """The partitions alone: for rows that have no bucket yet. Refuses what they cannot be chosen by."""

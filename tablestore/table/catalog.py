@@ -45,6 +45,7 @@ from tablestore.table.identifier import DEFAULT_DATABASE, Identifier
 from tablestore.table.refs import require_branch
 from tablestore.table.system import SYSTEM_DATABASE, global_table
 from tablestore.table.table import Table
+from tablestore.write.expire_partitions import PartitionPolicy
 from tablestore.write.support import require_writable, warning_of
 
 log = logging.getLogger(__name__)
@@ -151,6 +152,7 @@ class Lake:
             if given.get(key):
                 raise InvalidOption(f"option {key!r} names a branch, and a table that is made has none yet")
         require_writable(made, TableOptions.parse(given))
+        PartitionPolicy.of(TableOptions.parse(given))
         warning = warning_of(made, TableOptions.parse(given))
         if warning is not None:
             log.warning("table %s: %s", identifier, warning)

@@ -177,9 +177,6 @@ def compact(
 def _require_compactable(store: Store) -> None:
     """Raise Unsupported for what this version does not compact."""
     require_writable(store.schema, store.options)
-    if store.options.compaction_skips_expired and store.options.partition_expiration_ms is not None:
-        why = "partitions do not expire here: set it to false, and choose some with where="
-        raise Unsupported("compaction.skip-expired-partitions = true", why)
 
 
 def _bytes(bucket: CommitMessage) -> int:

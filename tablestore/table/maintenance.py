@@ -6,13 +6,15 @@ The verbs of `Table` in full: they decide what is meant and call the steps of `w
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from tablestore.errors import CommitUnknown, InvalidRequest, NotFound, TablestoreError
 from tablestore.meta import consumers, refs, statistics
 from tablestore.meta.statistics import Statistics
 from tablestore.meta.store import Store
+from tablestore.options import as_text
 from tablestore.read import time_travel
 from tablestore.table.refs import Duration, milliseconds
 from tablestore.table.scan import Scan, column_names
@@ -20,6 +22,7 @@ from tablestore.write import analyze as columns_of
 from tablestore.write import auto_tags, orphans, rollback, tags
 from tablestore.write.commit import CommitRequest, Committed, Committer
 from tablestore.write.expire import ExpirePolicy, Expiry, expire, expire_changelogs
+from tablestore.write.expire_partitions import PartitionExpiry, PartitionPolicy, expire_partitions, is_due
 from tablestore.write.orphans import Orphans
 from tablestore.write.progress import Tell
 from tablestore.write.rollback import Rollback
@@ -29,17 +32,22 @@ _ENDLESS = 1 << 31
 _MERGE_ALL = {"manifest.full-compaction-threshold-size": "1 b", "manifest.merge-min-count": "1"}
 
 
-def after_commit(store: Store, name: str) -> Expiry | None:
-    """Expire what the options let go, and tell what that was; None if nothing.
+def after_commit(store: Store, name: str, made: Sequence[int]) -> Expiry | None:
+    """Expire what the options let go after a commit that made these snapshots, and tell what that was; None
+    if nothing.
 
     What is met there does not undo the commit, so it is logged and told, not raised.
     """
     if store.options.write_only:
         return None
     steps: list[Callable[[Expiry], Expiry]] = [
+        lambda done: replace(done, partitions=_outdated_partitions(store, made)),
         lambda done: replace(done, forgotten=tuple(forget_consumers(store))),
         lambda done: replace(
-            expire(store, ExpirePolicy.of(store)), forgotten=done.forgotten, problems=done.problems
+            expire(store, ExpirePolicy.of(store)),
+            forgotten=done.forgotten,
+            partitions=done.partitions,
+            problems=done.problems,
         ),
     ]
     if store.options.changelog_decoupled:
@@ -57,6 +65,24 @@ def after_commit(store: Store, name: str) -> Expiry | None:
             log.warning("%s: committed, but not all that is old was removed: %s", name, e)
             done = replace(done, problems=(*done.problems, str(e)))
     return None if done.empty else done
+
+
+def _outdated_partitions(store: Store, made: Sequence[int]) -> tuple[str, ...]:
+    """Take partitions past their time out of the table, where this commit looks for them; their names."""
+    policy = PartitionPolicy.of(store.options) if is_due(store, made) else None
+    return () if policy is None else expire_partitions(store, policy).partitions
+
+
+def old_partitions(store: Store, given: Mapping[str, Any], *, dry_run: bool) -> PartitionExpiry:
+    """`Table.expire_partitions`: the table's policy, but for what is given by the names of options."""
+    chosen = store.with_schema(store.schema.with_options(as_text(given)))
+    policy = PartitionPolicy.of(chosen.options)
+    if policy is None or not store.schema.partition_keys:
+        raise InvalidRequest(
+            "partitions expire where the table has some, and after expiration_time=, such as '90 d', or the "
+            "option partition.expiration-time"
+        )
+    return expire_partitions(store, policy, dry_run=dry_run)
 
 
 def _outdone_by_new_tags(store: Store) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ from tablestore.table.lookup_join.join import LookupJoin
 from tablestore.table.lookup_join.source import Columns, On
 from tablestore.table.mend import Mended, mend
 from tablestore.table.normalize import follow
-from tablestore.table.refs import Branches, Consumers, Tags, require_branch
+from tablestore.table.refs import Branches, Consumers, Tags, milliseconds, require_branch
 from tablestore.table.scan import Scan, column_names, read_any
 from tablestore.table.system import SystemTable, system_table
 from tablestore.table.what_if import what_if
@@ -71,6 +71,7 @@ from tablestore.write.commit import CommitRequest, Committed, Committer
 from tablestore.write.conform import as_batches
 from tablestore.write.delete import with_values
 from tablestore.write.expire import Expiry
+from tablestore.write.expire_partitions import PartitionExpiry
 from tablestore.write.orphans import Orphans
 from tablestore.write.progress import Tell
 from tablestore.write.rollback import Rollback
@@ -336,7 +337,9 @@ class Table:
 
     def _expire_after(self, committed: Committed) -> Committed:
         """Expiry as the options say, told in `expired`. What it meets does not undo the commit."""
-        return replace(committed, expired=maintenance.after_commit(self.store, self.name))
+        return replace(
+            committed, expired=maintenance.after_commit(self.store, self.name, committed.snapshots)
+        )
 
     def open_writer(
         self,
@@ -650,6 +653,34 @@ class Table:
         self._require_present()
         limits = {"keep": keep, "older_than": older_than}
         return maintenance.expire_snapshots(self.store, **limits, dry_run=dry_run, tell=tell)
+
+    def expire_partitions(
+        self,
+        expiration_time: str | timedelta | None = None,
+        *,
+        timestamp_formatter: str | None = None,
+        timestamp_pattern: str | None = None,
+        expire_strategy: str | None = None,
+        max_expires: int | None = None,
+        dry_run: bool = False,
+    ) -> PartitionExpiry:
+        """Take partitions past their time out of the table, the oldest first, reading no data file.
+
+        What is not given is what the options `partition.expiration-time`, `partition.timestamp-formatter`,
+        `partition.timestamp-pattern`, `partition.expiration-strategy` (values-time or update-time) and
+        `partition.expiration-max-num` say. The files go when their snapshots expire. `dry_run` only tells.
+        """
+        self._require_present()
+        age = None if expiration_time is None else milliseconds(expiration_time, "expiration_time")
+        given = {
+            "partition.expiration-time": None if age is None else f"{age} ms",
+            "partition.timestamp-formatter": timestamp_formatter,
+            "partition.timestamp-pattern": timestamp_pattern,
+            "partition.expiration-strategy": expire_strategy,
+            "partition.expiration-max-num": max_expires,
+        }
+        chosen = {k: v for k, v in given.items() if v is not None}
+        return maintenance.old_partitions(self.store, chosen, dry_run=dry_run)
 
     @cached_property
     def tags(self) -> Tags:

@@ -16,6 +16,7 @@ from tablestore.format.schema_change import Change, apply
 from tablestore.meta import refs
 from tablestore.meta.store import Store
 from tablestore.options import TableOptions, with_levels
+from tablestore.write.expire_partitions import PartitionPolicy
 from tablestore.write.support import require_writable
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ def _require_consistent(schema: TableSchema) -> None:
     A table that this version cannot write may be altered all the same.
     """
     options = TableOptions.parse(schema.options)
+    PartitionPolicy.of(options)
     try:
         require_writable(schema, options)
     except Unsupported as e:

@@ -24,7 +24,8 @@ class Expiry:
 
     `kinds`: (kind, files, bytes); `breaks`: whose reads end, `keeps`: what goes on being readable, and how;
     `bounds`: each rule with the first snapshot it keeps, the strictest first; `left`: the first and the last
-    snapshot that stay; `forgotten`: consumers, `tags`: tags whose time was over; `problems`: what failed.
+    snapshot that stay; `forgotten`: consumers, `tags`: tags, `partitions`: partitions whose time was over;
+    `problems`: what failed.
     """
 
     snapshots: tuple[int, ...] = ()
@@ -39,13 +40,15 @@ class Expiry:
     keeps: tuple[str, ...] = ()
     forgotten: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     dry_run: bool = False
 
     @property
     def empty(self) -> bool:
         """Whether nothing goes and nothing went wrong."""
-        return not (self.snapshots or self.changelogs or self.forgotten or self.tags or self.problems)
+        gone = self.snapshots or self.changelogs or self.forgotten or self.tags or self.partitions
+        return not (gone or self.problems)
 
     def and_changelogs(self, more: Expiry) -> Expiry:
         """Both, where `more` is what became of the long-lived changelogs afterwards."""
@@ -84,6 +87,7 @@ class Expiry:
         kept = f"; kept for {', '.join(self.protected_by)}" if self.protected_by else ""
         more = f", changelogs {ranged(self.changelogs)}" if self.changelogs else ""
         more += f", tags {', '.join(self.tags)}" if self.tags else ""
+        more += f", partitions {', '.join(self.partitions)}" if self.partitions else ""
         more += f", consumers {', '.join(self.forgotten)}" if self.forgotten else ""
         would = " would go: call again with dry_run=False" if self.dry_run else ""
         size = f"{quantities.many(len(self.files), 'file')}, {quantities.size(self.bytes)}{would}"

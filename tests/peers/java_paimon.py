@@ -337,6 +337,11 @@ class JavaPaimon:
         arguments = {"max": max, "min": min, "time_ms": time_ms, **changelog}
         return self.ask("expire", path, options=_texts(options), **arguments)
 
+    def expire_partitions(self, path: str) -> list[dict[str, str]]:
+        """Partitions past their time, which leave the table; as the procedure of that name."""
+        options = {"partition.expiration-check-interval": "0 ms"}
+        return self.ask("expire_partitions", path, options=_texts(options)) or []
+
     def expire_changelog(self, path: str, **arguments: int) -> int:
         return self.ask("expire_changelog", path, **arguments)
 

@@ -141,17 +141,6 @@ def test_a_chain_table_of_others_is_not_read_as_if_it_were_one_table(lake: ts.La
             ts.Table(store, "t").scan().to_arrow()
 
 
-def test_a_compaction_that_leaves_out_what_expires_is_refused(lake: ts.Lake) -> None:
-    options = {"compaction.skip-expired-partitions": True, "partition.expiration-time": "1 d"}
-    schema = {"p": ts.INT, "a": ts.INT}
-    table = lake.create_table("t", schema=schema, primary_key=["p", "a"], partition_by=["p"], options=options)
-    table.write({"p": [1], "a": [1]})
-    with pytest.raises(Unsupported, match=r"skip-expired-partitions = true.*where="):
-        table.compact()
-    with pytest.raises(Unsupported, match="skip-expired-partitions"):
-        table.buckets_to_compact()
-
-
 @pytest.mark.parametrize("name", [5, None])
 def test_a_name_is_text(lake: ts.Lake, name: Any) -> None:
     with pytest.raises(InvalidRequest, match="is no table name"):

@@ -188,6 +188,10 @@ public class PaimonPeer {
                 return null;
             case "expire":
                 return table.newExpireSnapshots().config(expiry(request)).expire();
+            case "expire_partitions":
+                org.apache.paimon.operation.PartitionExpire old =
+                        table.store().newPartitionExpire("", table);
+                return old.expire(Long.MAX_VALUE);
             case "expire_changelog":
                 return table.newExpireChangelog().config(expiry(request)).expire();
             case "clean_orphans":

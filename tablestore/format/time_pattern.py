@@ -1,0 +1,96 @@
+"""Times read from text by patterns in Java's letters: `yyyyMMdd`, `yyyy-MM-dd'T'HH:mm` (what Paimon's
+`partition.timestamp-formatter` means).
+
+Letters: y or u year, M month, d day, H hour, m minute, s second, S fraction; text in quotes and other marks
+stand for themselves. A day beyond its month's last is that last day. Without a pattern: `yyyy-MM-dd` with or
+without ` HH:mm:ss[.fraction]`, where numbers too large carry over, as Java's lenient formatters do. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from functools import lru_cache
+
+import numpy as np
+
+from tablestore.errors import InvalidOption
+
+_DEFAULT = re.compile(r"(-?\d{1,10})-(\d{1,2})-(\d{1,2})(?: (\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?")
+_TOKEN = re.compile(r"([A-Za-z])\1*|'((?:[^']|'')*)'|[^A-Za-z'\[\]{}#]")
+_FIELDS = {"y": "year", "u": "year", "M": "month", "d": "day", "H": "hour", "m": "minute", "s": "second"}
+_FIELDS["S"] = "fraction"
+_MOST = {"month": 12, "day": 31, "hour": 23, "minute": 59, "second": 59}
+_LEAST = {"month": 1, "day": 1}
+_DATE = ("year", "month", "day")
+
+
+def local_millis(text: str, pattern: str | None = None) -> int | None:
+    """The time of `text` as milliseconds of the local wall clock since 1970; None if it is none of this form.
+
+    Raises InvalidOption for a pattern with other letters.
+    """
+    if pattern is None:
+        found = _DEFAULT.fullmatch(text)
+        return None if found is None else _millis(*found.groups())
+    shape, names = _compiled(pattern)
+    match = shape.fullmatch(text)
+    if match is None:
+        return None
+    values = dict(zip(names, match.groups(), strict=True))
+    if not set(_DATE) <= set(values) or not _ordered(values):
+        return None
+    numbers = {n: int(v) for n, v in values.items() if n != "fraction"}
+    if any(not _LEAST.get(n, 0) <= v <= _MOST.get(n, v) for n, v in numbers.items()):
+        return None
+    year = numbers["year"] + (2000 if len(values["year"]) == 2 else 0)
+    day = min(numbers["day"], monthrange(2000 + year % 400, numbers["month"])[1])
+    clock = (values.get(n) for n in ("hour", "minute", "second", "fraction"))
+    return _millis(str(year), values["month"], str(day), *clock)
+
+
+def _ordered(values: dict[str, str]) -> bool:
+    """Whether no part of the clock is given without the larger ones: Java makes no time of such."""
+    given = [n in values for n in ("hour", "minute", "second", "fraction")]
+    return given == sorted(given, reverse=True)
+
+
+@lru_cache(maxsize=100)
+def _compiled(pattern: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
+    """A regular expression of the pattern, and which field each of its groups is."""
+    parts, names, at = [], [], 0
+    for token in _TOKEN.finditer(pattern):
+        if token.start() != at:
+            break
+        at, letter, count = token.end(), token[1], len(token[0])
+        if letter is None:
+            literal = token[0] if token[2] is None else token[2].replace("''", "'") or "'"
+            parts.append(re.escape(literal))
+        elif letter not in _FIELDS or _FIELDS[letter] in names or (count > 2 and letter not in "yuS"):
+            break
+        else:
+            names.append(_FIELDS[letter])
+            digits = f"{{{count}}}" if count > 1 or letter == "S" else "{1,4}" if letter in "yu" else "{1,2}"
+            parts.append(rf"(\d{digits})")
+    else:
+        if at == len(pattern):
+            return re.compile("".join(parts)), tuple(names)
+    raise InvalidOption(
+        f"time pattern {pattern!r}: letter {pattern[at:][:1] or pattern[-1]!r} is not known there; use y M d "
+        "H m s S, each once, and put text in quotes"
+    )
+
+
+def _millis(
+    year: str,
+    month: str,
+    day: str,
+    hour: str | None = None,
+    minute: str | None = None,
+    second: str | None = None,
+    fraction: str | None = None,
+) -> int:
+    months = np.datetime64(int(year) - 1970, "Y").astype("M8[M]") + (int(month) - 1)
+    days = int(months.astype("M8[D]").astype(np.int64)) + int(day) - 1
+    seconds = int(hour or 0) * 3600 + int(minute or 0) * 60 + int(second or 0)
+    return (days * 86_400 + seconds) * 1000 + int((fraction or "0").ljust(3, "0")[:3])
