@@ -92,14 +92,8 @@ class MergingOptions:
         SortOrder.ASCENDING,
         "whether the greatest or the least sequence wins",
     )
-    sequence_by_snapshot: bool = opt(
-        "sequence.snapshot-ordering", boolean, False, "snapshots come before sequence numbers"
-    )
     record_time_field: str | None = opt(
         "record-level.time-field", str, None, "column that holds the time of a row"
-    )
-    default_aggregate: str | None = opt(
-        "fields.default-aggregate-function", str, None, "aggregate function of columns that name none"
     )
     aggregation_removes: bool = opt(
         "aggregation.remove-record-on-delete", boolean, False, "aggregation: -D removes the row"
@@ -125,9 +119,6 @@ class MergingOptions:
     dv_modifiable: bool = opt(
         "deletion-vectors.modifiable", boolean, False, "deletion-vectors.enabled may be changed"
     )
-    delete_makes_changelog: bool = opt(
-        "delete.force-produce-changelog", boolean, False, "DELETE statements write their changelog"
-    )
     lookup_cache_bytes: int = opt(
         "lookup.cache-max-memory-size", memory_size, 256 << 20, "memory of looked-up files"
     )
@@ -136,18 +127,4 @@ class MergingOptions:
     )
     lookup_cache_disk_bytes: int = opt(
         "lookup.cache-max-disk-size", memory_size, ENDLESS, "disk of looked-up files"
-    )
-    lookup_cache_retention_ms: int = opt(
-        "lookup.cache-file-retention", duration_ms, 3_600_000, "age a looked-up file is kept to"
-    )
-    lookup_bloom_filter: bool = opt(
-        "lookup.cache.bloom.filter.enabled", boolean, True, "bloom filters of looked-up files"
-    )
-    lookup_bloom_error: float = opt("lookup.cache.bloom.filter.fpp", float, 0.05, "their share of false hits")
-    lookup_hash_load: float = opt("lookup.hash-load-factor", float, 0.75, "how full their hash tables are")
-    lookup_merge_bytes: int = opt(
-        "lookup.merge-buffer-size", memory_size, 8 << 20, "memory of one key's rows in a lookup"
-    )
-    lookup_merge_rows: int = opt(
-        "lookup.merge-records-threshold", integer, 1024, "rows of one key held in memory"
     )

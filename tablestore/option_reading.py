@@ -127,8 +127,6 @@ class ReadingOptions:
     tag_expire_enabled: bool = opt(
         "tag.time-expire-enabled", boolean, True, "tags whose time is over are removed after commits"
     )
-    branch: str = opt("branch", str, "main", "branch that is read and written")
-    read_batch_rows: int = opt("read.batch-size", integer, 1024, "rows a format reader gives at once")
     scan_fallback_branch: str | None = opt(
         "scan.fallback-branch", str, None, "branch read for partitions this one has not"
     )
@@ -149,6 +147,18 @@ class ReadingOptions:
         "streaming.read.snapshot.delay", duration_ms, None, "streams stay this far behind"
     )
     tag_creation_period: str = opt("tag.creation-period", str.lower, "daily", "period of automatic tags")
+    tag_period_ms: int | None = opt(
+        "tag.creation-period-duration",
+        duration_ms,
+        None,
+        "length of the period of automatic tags, in place of tag.creation-period",
+    )
+    process_time_zone: str | None = opt(
+        "sink.process-time-zone", str, None, "zone of automatic tags by process-time; the process's if absent"
+    )
+    watermark_time_zone: str = opt(
+        "sink.watermark-time-zone", str, "UTC", "zone of automatic tags by watermark"
+    )
     tag_creation_delay_ms: int = opt("tag.creation-delay", duration_ms, 0, "wait after the end of a period")
     tag_period_formatter: str = opt(
         "tag.period-formatter", str.lower, "with_dashes", "names of automatic tags"

@@ -114,6 +114,12 @@ class StorageOptions:
         None,
         "rows that decide the buckets of such a partition",
     )
+    postpone_bucket_bytes: int | None = opt(
+        "postpone.target-size-per-bucket",
+        memory_size,
+        None,
+        "bytes that decide the buckets of such a partition, where no rows do",
+    )
     stats_mode: str = opt("metadata.stats-mode", str.lower, "truncate(16)", "column statistics in manifests")
     stats_mode_per_level: tuple[tuple[int, str], ...] = opt(
         "metadata.stats-mode.per.level", by_level, (), "column statistics of files at some levels"
@@ -123,31 +129,8 @@ class StorageOptions:
     )
     stats_dense: bool = opt("metadata.stats-dense-store", boolean, True, "keep only statistics that exist")
     bucket_key: tuple[str, ...] = opt("bucket-key", names, (), "columns that decide the bucket of a row")
-    bucket_append_ordered: bool = opt(
-        "bucket-append-ordered", boolean, True, "append buckets keep the order of writing"
-    )
-    dynamic_bucket_assigners: int | None = opt(
-        "dynamic-bucket.assigner-parallelism",
-        integer,
-        None,
-        "writers that share the assignment of dynamic buckets",
-    )
-    postpone_fixed_batches: bool = opt(
-        "postpone.batch-write-fixed-bucket", boolean, True, "batches of engines write known buckets directly"
-    )
-    table_type: str = opt("type", str.lower, "table", "table, or a kind of table that is not an LSM table")
-    manifest_format: str = opt("manifest.format", str.lower, "avro", "format of manifests; only avro")
-    manifest_drops_stats: bool = opt(
-        "manifest.delete-file-drop-stats", boolean, False, "DELETE entries are written without statistics"
-    )
     indexes_beside_data: bool = opt(
         "index-file-in-data-file-dir", boolean, False, "index files lie in bucket directories"
-    )
-    row_tracking_groups: bool = opt(
-        "row-tracking.partition-group-on-commit", boolean, True, "row ids are given partition by partition"
-    )
-    data_evolution: bool = opt(
-        "data-evolution.enabled", boolean, False, "data files that hold some columns only"
     )
     partition_expiration_ms: int | None = opt(
         "partition.expiration-time", duration_ms, None, "age a partition is kept to"

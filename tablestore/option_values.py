@@ -6,7 +6,7 @@ A parser takes the stored text and raises ValueError with the completion of "it 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from enum import Enum, StrEnum
 from typing import Any
@@ -36,6 +36,8 @@ _NANOS = {
     for unit in units
 }
 _AMOUNT = re.compile(r"\s*(\d+)\s*([A-Za-zµ]*)\s*")
+_SIZE_UNITS = {"tb": 1 << 40, "gb": 1 << 30, "mb": 1 << 20, "kb": 1 << 10, "bytes": 1}
+_TIME_UNITS = {"d": 86_400_000, "h": 3_600_000, "min": 60_000, "s": 1_000, "ms": 1}
 INFINITE = 2147483647
 ENDLESS = 9223372036854775807
 
@@ -145,6 +147,30 @@ def enum(kind: type[Enum]) -> Callable[[str], Any]:
             raise ValueError("one of " + ", ".join(str(e.value) for e in kind)) from None
 
     return parse
+
+
+def as_people_write(value: Any, parse: Callable[[str], Any]) -> str | None:
+    """A parsed value as an option's text: `128 mb`, `1 h`, `true`, `a, b`; None for None."""
+    if value is None:
+        return None
+    if parse is memory_size:
+        return "infinite" if value == ENDLESS else _in_units(value, _SIZE_UNITS)
+    if parse is duration_ms:
+        return _in_units(value, _TIME_UNITS)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ", ".join(":".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in value)
+    if parse is integer and value == INFINITE:
+        return "infinite"
+    return str(getattr(value, "value", value))
+
+
+def _in_units(count: int, units: Mapping[str, int]) -> str:
+    """`count` in the largest unit of which it is a whole number."""
+    whole = ((name, unit) for name, unit in units.items() if count and count % unit == 0)
+    name, unit = next(whole, ([*units][-1], 1))
+    return f"{count // unit} {name}"
 
 
 def opt(key: str, parse: Callable[[str], Any], default: Any, meaning: str, *aliases: str) -> Any:

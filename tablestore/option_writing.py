@@ -105,28 +105,11 @@ class WritingOptions:
         True,
         "expiry keeps what the snapshots' compactions did, in tablestore/history",
     )
-    commit_force_compact: bool = opt("commit.force-compact", boolean, False, "compact before each commit")
     commit_max_retries: int = opt("commit.max-retries", integer, 10, "tries of a commit that loses races")
     commit_min_wait_ms: int = opt("commit.min-retry-wait", duration_ms, 10, "first wait between tries")
     commit_max_wait_ms: int = opt("commit.max-retry-wait", duration_ms, 10_000, "longest wait between tries")
     dynamic_partition_overwrite: bool = opt(
         "dynamic-partition-overwrite", boolean, True, "overwrite what data touch"
-    )
-    write_buffer_for_append: bool = opt(
-        "write-buffer-for-append", boolean, False, "append tables buffer their rows"
-    )
-    write_buffer_spillable: bool = opt("write-buffer-spillable", boolean, True, "full buffers may go to disk")
-    write_buffer_disk_bytes: int = opt(
-        "write-buffer-spill.max-disk-size", memory_size, ENDLESS, "disk that full buffers may take"
-    )
-    write_most_open: int = opt(
-        "write-max-writers-to-spill", integer, 10, "append writers above which buffers spill"
-    )
-    write_batch_rows: int = opt(
-        "write.batch-size", integer, 1024, "rows a format writer takes at once", "orc.write.batch-size"
-    )
-    write_batch_bytes: int = opt(
-        "write.batch-memory", memory_size, 128 << 20, "memory a format writer takes at once"
     )
     target_file_rows: int = opt("target-file-row-num", integer, ENDLESS, "rows data files roll at")
     compaction_most_files: int = opt(
@@ -162,16 +145,3 @@ class WritingOptions:
         None,
         "no snapshot for an empty commit; true unless the engine says otherwise",
     )
-    local_merge_bytes: int | None = opt(
-        "local-merge-buffer-size", memory_size, None, "memory that merges rows before they are shuffled"
-    )
-    page_bytes: int = opt("page-size", memory_size, 64 << 10, "page of a write buffer")
-    sort_engine: str = opt("sort-engine", str.lower, "loser-tree", "how sorted runs are merged")
-    sort_buffer_bytes: int = opt(
-        "sort-spill-buffer-size", memory_size, 64 << 20, "memory of merges that spill"
-    )
-    sort_most_runs: int | None = opt(
-        "sort-spill-threshold", integer, None, "sorted runs merged at once; more are merged in steps"
-    )
-    spill_compression: str = opt("spill-compression", str.lower, "zstd", "codec of spilled rows")
-    spill_zstd_level: int = opt("spill-compression.zstd-level", integer, 1, "level of zstd in spilled rows")

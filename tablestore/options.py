@@ -1,22 +1,21 @@
 """Typed table options, parsed once from a table's string map.
 
-A key that is absent always means what it means in Paimon 2.0.0 (format facts section 24). Unknown keys
-survive a round trip, since other engines may own them; a near miss of a known name is refused with the name
-that was meant. Keys of ours start with `tablestore.`; Paimon ignores them. Names of the Flink Table Store
-that Paimon no longer knows become current ones when a table is made or altered (`current_names`).
+A key that is absent always means what it means in Paimon 2.0.0 (format facts section 24). Keys of ours start
+with `tablestore.`; Paimon ignores them. Names of the Flink Table Store that Paimon no longer knows become
+current ones when a table is made or altered (`current_names`). Which other names there are, and what becomes
+of them: `option_rules.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
-from difflib import get_close_matches
+from dataclasses import dataclass, fields
 from typing import Any
 
 from tablestore.errors import InvalidOption
 from tablestore.option_lookup import LookupCacheMode, LookupOptions
 from tablestore.option_merging import MergingOptions
-from tablestore.option_names import ALIASES, ENGINE_NAMES, NAMES, WRITE_MODES
+from tablestore.option_names import ALIASES, LEVELED, WRITE_MODES
 from tablestore.option_reading import ReadingOptions
 from tablestore.option_storage import StorageOptions
 from tablestore.option_values import (
@@ -46,18 +45,14 @@ __all__ = [
     "TableOptions",
     "as_text",
     "current_names",
-    "describe",
     "duration_ms",
     "keys_of",
     "memory_size",
-    "refuse_near_misses",
+    "parsed",
     "require_levels",
     "with_levels",
 ]
 LEVELED_LEVELS = 7  # as in RocksDB: with base 1 GiB and factor 5 levels 1 to 5 take 781 GiB
-OURS = "tablestore."
-_OPEN_PREFIXES = ("fields.", "file-index.", "log.", "kafka.", "table-storage.", "metastore.")
-_OPEN_PREFIXES += ("parquet.", "orc.", "avro.", "metadata.iceberg.", "tag.callback.", "commit.callback.")
 
 
 @dataclass(frozen=True)
@@ -137,12 +132,13 @@ class TableOptions(ReadingOptions, WritingOptions, MergingOptions, StorageOption
         for f in fields(cls):
             for key in (f.metadata["key"], *f.metadata["aliases"]):
                 if key in options:
-                    values[f.name] = _parsed(key, options[key], f.metadata["parse"])
+                    values[f.name] = parsed(key, options[key], f.metadata["parse"])
                     break
         return cls(**values)
 
 
-def _parsed(key: str, text: str, parse: Callable[[str], Any]) -> Any:
+def parsed(key: str, text: str, parse: Callable[[str], Any]) -> Any:
+    """The value of an option's text; raises InvalidOption that names key, value and what is allowed."""
     try:
         return parse(text)
     except ValueError as e:
@@ -156,11 +152,13 @@ def as_text(options: Mapping[str, Any] | None) -> dict[str, str]:
     return {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in (options or {}).items()}
 
 
-def current_names(options: Mapping[str, str], *, keyed: bool) -> dict[str, str]:
+def current_names(
+    options: Mapping[str, str], *, keyed: bool, stored: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """The options with names of the Flink Table Store replaced by today's, which win where both are given.
 
-    Raises InvalidOption for a write mode that a table with a primary key (`keyed`) cannot have. Old names
-    without a meaning today stay as they are.
+    `stored` are those of the table already. Raises InvalidOption for a write mode that a table with a primary
+    key (`keyed`) cannot have. Old names without a meaning today stay as they are.
     """
     mode = options.get("write-mode", "auto")
     if mode not in WRITE_MODES:
@@ -169,10 +167,13 @@ def current_names(options: Mapping[str, str], *, keyed: bool) -> dict[str, str]:
         raise InvalidOption(
             "option 'write-mode' is append-only, but the table has a primary key: leave one of them out"
         )
+    strategy = {**(stored or {}), **options}.get("tablestore.compaction.strategy", "")
+    leveled = strategy.strip().lower() == CompactionStrategy.LEVELED.value
     made = {k: v for k, v in options.items() if k not in ALIASES}
     for old, (new, values) in ALIASES.items():
         if old in options:
-            made.setdefault(new, values.get(options[old], options[old].removesuffix("%").strip()))
+            name = LEVELED.get(old, new) if leveled else new
+            made.setdefault(name, values.get(options[old], options[old].removesuffix("%").strip()))
     return made
 
 
@@ -193,40 +194,6 @@ def keys_of(options: dict[str, str], key: str, given: tuple[str, ...]) -> tuple[
     return given or said
 
 
-_FIELD_NAMES = (
-    "aggregate-function",
-    "count-limit",
-    "default-aggregate-function",
-    "distinct",
-    "ignore-retract",
-    "list-agg-delimiter",
-    "nested-key",
-    "nested-key-null-strategy",
-    "nested-sequence-field",
-    "sequence-group",
-    "stats-mode",
-    "ts-field",
-)
-
-
-def _refuse_near_miss_of_a_field(key: str) -> None:
-    """Raise InvalidOption for `fields.<column>.<name>` whose name looks like a misspelt one."""
-    name = key.rsplit(".", 1)[1]
-    near = [] if name in _FIELD_NAMES else get_close_matches(name, _FIELD_NAMES, n=1, cutoff=0.8)
-    if near:
-        raise InvalidOption(f"unknown option {key!r}; did you mean {key.removesuffix(name) + near[0]!r}?")
-
-
-def _require_ours(key: str) -> None:
-    """Raise InvalidOption for a key that starts as ours do and is none: nobody else would read it."""
-    known = [k for k, _, _ in describe() if k.startswith(OURS)] + list(ENGINE_NAMES)
-    if key not in known:
-        name = key.removeprefix(OURS)
-        near = get_close_matches(name, [k.removeprefix(OURS) for k in known], n=1, cutoff=0.6)
-        there = f"did you mean {OURS + near[0]!r}?" if near else f"there are {', '.join(sorted(known))}"
-        raise InvalidOption(f"unknown option {key!r}; {there}")
-
-
 def require_levels(options: TableOptions) -> None:
     """Raise InvalidOption naming the option with which no LSM tree can be compacted."""
     least = {"num-sorted-run.compaction-trigger": (options.compaction_trigger, 1)}
@@ -239,29 +206,3 @@ def require_levels(options: TableOptions) -> None:
     for key, (value, smallest) in least.items():
         if value < smallest:
             raise InvalidOption(f"option {key!r} is {value}; it must be at least {smallest}")
-
-
-def refuse_near_misses(options: Mapping[str, str]) -> None:
-    """Raise InvalidOption for a key that looks like a misspelt known one. Really foreign keys pass."""
-    for key in options:
-        if key.startswith("fields."):
-            _refuse_near_miss_of_a_field(key)
-        if key in NAMES or key.startswith(_OPEN_PREFIXES):
-            continue
-        if key.startswith(OURS):
-            _require_ours(key)
-            continue
-        near = get_close_matches(key, NAMES, n=1, cutoff=0.75)
-        if near:
-            raise InvalidOption(f"unknown option {key!r}; did you mean {near[0]!r}?")
-
-
-def describe() -> list[tuple[str, str, str]]:
-    """(key, default, meaning) of every option the engine reads."""
-    rows = []
-    for f in fields(TableOptions):
-        default = (
-            "" if f.default is None or f.default is MISSING else str(getattr(f.default, "value", f.default))
-        )
-        rows.append((f.metadata["key"], default, f.metadata["meaning"]))
-    return rows

@@ -18,13 +18,17 @@ OURS = ("tablestore", "widgets", "datasets", "notebooks", "tests", "pyspark_tabl
 
 # A layer may import itself and every layer named here.
 OPTIONS = {"option_names", "option_values"}
+OPTION_TABLES = {"option_harmless", "option_refused"}
 OPTION_GROUPS = {"option_storage", "option_merging", "option_writing", "option_reading", "option_lookup"}
-BASE = {"errors", "options", "env"} | OPTIONS
+BASE = {"errors", "options", "option_rules", "env"} | OPTIONS
 MAY_IMPORT = {
     "errors": set(),
     "option_names": set(),  # the names only, beside options
     "option_values": set(),
     **{group: {"option_values"} for group in OPTION_GROUPS},
+    "option_harmless": {"option_values"},
+    "option_refused": set(),
+    "option_rules": {"errors", "options"} | OPTIONS | OPTION_TABLES,
     "options": {"errors"} | OPTIONS | OPTION_GROUPS,
     "env": {"errors"},
     "io": BASE,

@@ -43,7 +43,8 @@ from tablestore.format.types import casts
 from tablestore.format.types.arrow_types import STRING, as_type
 from tablestore.format.types.data_type import DataField, DataType, renumbered
 from tablestore.option_names import FIXED_WITH_DATA
-from tablestore.options import TableOptions, as_text, current_names, refuse_near_misses
+from tablestore.option_rules import require_storable
+from tablestore.options import TableOptions, as_text, current_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,8 +338,9 @@ class _Altered:
     # options
 
     def _set(self, given: dict[str, str]) -> None:
-        given = current_names(given, keyed=bool(self.primary_keys))
-        refuse_near_misses(given)
+        given = current_names(given, keyed=bool(self.primary_keys), stored=self.options)
+        new = {k: v for k, v in given.items() if self.options.get(k) != v}
+        require_storable(new, keyed=bool(self.primary_keys))
         for key, value in given.items():
             old = self.options.get(key)
             if old == value:

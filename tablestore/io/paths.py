@@ -135,6 +135,10 @@ class TablePaths:
         """Directory of this branch's own files: the table's for `main`."""
         return self._refs()
 
+    def tag_success(self, name: str) -> str:
+        """The file beside a tag that says it is there (`tag.create-success-file`)."""
+        return join(self.tag_dir, "tag-success-file", f"{inside(name)}_SUCCESS")
+
     def tag(self, name: str) -> str:
         return join(self.tag_dir, f"tag-{inside(name)}")
 

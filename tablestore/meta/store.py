@@ -66,6 +66,11 @@ class Store:
         """Typed options of the schema."""
         return TableOptions.parse(self.schema.options)
 
+    def fresh_user(self) -> str:
+        """A commit user that nobody has, as `commit.user-prefix` wants it."""
+        prefix, name = self.options.commit_user_prefix, self.env.uuid()
+        return name if prefix is None else f"{prefix}_{name}"
+
     @cached_property
     def partition_types(self) -> tuple[DataType, ...]:
         """Types of the partition columns."""

@@ -19,6 +19,7 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import to_arrow
 from tablestore.lsm.counted import require_counts
 from tablestore.meta.entries import Entries
+from tablestore.option_rules import refusal_of_stored
 from tablestore.options import TableOptions
 
 
@@ -29,14 +30,9 @@ def require_readable(
 
     Of the column types only those of `columns` (None: all) and of the keys matter.
     """
-    if schema.options.get("chain-table.enabled", "").lower() == "true":
-        raise Unsupported("chain-table.enabled = true", "its rows lie in several branches")
-    if schema.options.get("type", "table").lower() not in ("table", "materialized-table"):
-        raise Unsupported(f"tables of type = {schema.options['type']}")
-    if options.sequence_by_snapshot and schema.primary_keys:
-        raise Unsupported(
-            "sequence.snapshot-ordering = true", "rows are ordered by their sequence numbers here"
-        )
+    refusal = refusal_of_stored(schema.options, keyed=bool(schema.primary_keys), writing=False)
+    if refusal is not None:
+        raise refusal
     require_counts(schema)
     if options.file_format not in FORMATS:
         raise Unsupported(f"file.format {options.file_format!r}")

@@ -58,7 +58,7 @@ def compact(
     found = spark.sparkContext.parallelize(tasks, _slices(table, len(tasks))).map(job).collect()
     messages = [m for m in found if m is not None]
     with refused_leaves_nothing(table.store, [commit_message.decode(m) for m in messages]):
-        committed = table.commit(messages, user=table.store.env.uuid())
+        committed = table.commit(messages, user=table.store.fresh_user())
     before, after = _files(messages, "compact_before"), _files(messages, "compact_after")
     read, new = before.keys() - after.keys(), after.keys() - before.keys()
     return Compacted(

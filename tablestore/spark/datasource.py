@@ -240,7 +240,7 @@ class TableWriter(_Writing, DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         table = _table(self._options)
-        table.commit(_all(messages), user=table.store.env.uuid())
+        table.commit(_all(messages), user=table.store.fresh_user())
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Files of the tasks that did finish stay unnamed: orphans, never visible."""

@@ -115,7 +115,7 @@ def write_df(
         frame = frame.repartition(*keys).sortWithinPartitions(F.col(f"`{order_by}`"))
     task = FrameTask(table.location, table.max_sequence() + 1, row_kind_column, table.store.io)
     messages = [bytes(row.message) for row in frame.mapInArrow(task, _RESULT).collect()]
-    who = user or table.store.env.uuid()
+    who = user or table.store.fresh_user()
     if identifier is None:
         return table.commit(messages, user=who)
     return table.commit(messages, user=who, identifier=identifier)

@@ -33,12 +33,12 @@ from tablestore.io.routed import file_io_for
 from tablestore.lsm import counted
 from tablestore.meta.refs import FALLBACK, MAIN, PRIMARY
 from tablestore.meta.store import Store
+from tablestore.option_rules import require_storable
 from tablestore.options import (
     TableOptions,
     as_text,
     current_names,
     keys_of,
-    refuse_near_misses,
     with_levels,
 )
 from tablestore.table.identifier import DEFAULT_DATABASE, Identifier
@@ -131,10 +131,10 @@ class Lake:
         primary_key = keys_of(chosen, "primary-key", _names(primary_key, "primary_key"))
         partition_by = keys_of(chosen, "partition", _names(partition_by, "partition_by"))
         given = current_names(chosen, keyed=bool(primary_key))
-        refuse_near_misses(given)
         fields = _fields(schema)
         if counted.is_asked_for(given, primary_key):
             fields, primary_key, given = counted.declared(fields, partition_by, given)
+        require_storable(given, keyed=bool(primary_key))
         if primary_key:
             given.setdefault("bucket", "1")
         given.setdefault("tablestore.uuid", self._env.uuid())

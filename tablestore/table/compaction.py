@@ -168,7 +168,7 @@ def compact(
         raise
     _require_picks(store, picks, partition, store.snapshots.latest())
     with refused_leaves_nothing(store, messages):
-        request = CommitRequest(store.env.uuid(), compacted_from=seen)
+        request = CommitRequest(store.fresh_user(), compacted_from=seen)
         committed = Committer(store).commit(messages, request) if messages else Committed()
     progress.end()
     return _finished(picks, committed, messages)

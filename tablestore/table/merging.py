@@ -22,7 +22,8 @@ from tablestore.format.types.arrow_types import DataField, from_arrow
 from tablestore.lsm import keys as key_columns
 from tablestore.lsm.merge.validate import validate
 from tablestore.lsm.merging import Merging, Run, event_steps, merged_steps
-from tablestore.options import TableOptions, as_text, current_names, refuse_near_misses
+from tablestore.option_rules import require_known
+from tablestore.options import TableOptions, as_text, current_names
 from tablestore.write.conform import as_batches, conform
 
 MOST_ROWS, MOST_EVENTS = 100_000, 1_000
@@ -121,7 +122,7 @@ def _table(run: Any) -> pa.Table:
 
 def _schema(runs: Sequence[pa.Table], keys: tuple[str, ...], options: Mapping[str, str]) -> TableSchema:
     """One schema for all runs: the columns of the first that has any, types as Arrow unifies them."""
-    refuse_near_misses(options)
+    require_known(options)
     try:
         columns = pa.unify_schemas(
             [run.schema for run in runs if run.num_columns], promote_options="permissive"

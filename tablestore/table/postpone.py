@@ -70,9 +70,12 @@ def totals(store: Store, entries: Iterable[ManifestEntry], files: Waiting) -> di
 
 
 def _first_total(options: TableOptions, files: Iterable[DataFileMeta]) -> int:
-    if options.postpone_bucket_rows is None:
-        return options.postpone_buckets
-    return max(-(-sum(f.row_count for f in files) // options.postpone_bucket_rows), 1)
+    """As many as the rows or bytes that wait ask for, where an option says how many a bucket takes."""
+    if options.postpone_bucket_rows is not None:
+        return max(-(-sum(f.row_count for f in files) // max(options.postpone_bucket_rows, 1)), 1)
+    if options.postpone_bucket_bytes is not None:
+        return max(-(-sum(f.file_size for f in files) // max(options.postpone_bucket_bytes, 1)), 1)
+    return options.postpone_buckets
 
 
 def decisions(files: Waiting, buckets: dict[bytes, int]) -> list[tuple[bytes, Decision]]:
@@ -113,7 +116,7 @@ def compact(
             )
         )
     with refused_leaves_nothing(store, messages):
-        return Committer(store).commit(messages, CommitRequest(store.env.uuid())), messages
+        return Committer(store).commit(messages, CommitRequest(store.fresh_user())), messages
 
 
 def _placed(

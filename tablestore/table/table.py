@@ -33,7 +33,8 @@ from tablestore.lsm.simulator import WhatIf
 from tablestore.meta import positions, refs
 from tablestore.meta.refs import MAIN
 from tablestore.meta.store import Store
-from tablestore.options import as_text, current_names, refuse_near_misses
+from tablestore.option_rules import require_usable
+from tablestore.options import as_text, current_names
 from tablestore.read import fallback, scan_mode, time_travel
 from tablestore.read.check.check import Violation, check
 from tablestore.read.doctor import Diagnosis, Finding
@@ -63,6 +64,7 @@ from tablestore.table.mend import Mended, mend
 from tablestore.table.normalize import follow
 from tablestore.table.refs import Branches, Consumers, Tags, milliseconds, require_branch
 from tablestore.table.scan import Scan, column_names, read_any
+from tablestore.table.stored_options import StoredOptions
 from tablestore.table.system import SystemTable, system_table
 from tablestore.table.what_if import what_if
 from tablestore.table.writer import EngineWriter, Writer, shared_pool, write_all
@@ -113,9 +115,9 @@ class Table:
         return self.store.schema.partition_keys
 
     @property
-    def options(self) -> dict[str, str]:
-        """Options as stored."""
-        return dict(self.store.schema.options)
+    def options(self) -> StoredOptions:
+        """Options as stored; `options.describe()` says what each of all options does."""
+        return StoredOptions(self.store.schema.options)
 
     @cached_property
     def inspect(self) -> Inspect:
@@ -142,10 +144,12 @@ class Table:
     def with_options(self, options: Mapping[str, Any]) -> Table:
         """The same table with other options for this use only: nothing is stored.
 
-        Raises InvalidOption for options that say how the stored files are laid out.
+        Raises InvalidOption for options that say how the stored files are laid out and for unknown names,
+        Unsupported for options whose effect is not there.
         """
-        given = current_names(as_text(options), keyed=bool(self.primary_key))
-        refuse_near_misses(given)
+        stored = self.store.schema.options
+        given = current_names(as_text(options), keyed=bool(self.primary_key), stored=stored)
+        require_usable(given)
         for key in sorted(_LAYOUT & set(given)):
             raise InvalidOption(f"option {key!r} is part of the table's layout and cannot be set for one use")
         branch = given.pop("branch", self.store.paths.branch)
@@ -539,7 +543,7 @@ class Table:
     ) -> CommitRequest:
         if user is None and identifier != BATCH_IDENTIFIER:
             raise InvalidRequest("a commit identifier needs user=, the name under which it counts")
-        return CommitRequest(user or self.store.env.uuid(), identifier, position, properties, watermark)
+        return CommitRequest(user or self.store.fresh_user(), identifier, position, properties, watermark)
 
     def _require_current(self) -> None:
         """Rows that are read to be written again need every column that the table has by now."""

@@ -12,7 +12,8 @@ from tablestore.lsm.simulator import History, WhatIf
 from tablestore.lsm.simulator.replay import Tell
 from tablestore.lsm.simulator.what_if import phase, require_change
 from tablestore.meta.store import Store
-from tablestore.options import TableOptions, as_text, current_names, refuse_near_misses, require_levels
+from tablestore.option_rules import require_known
+from tablestore.options import TableOptions, as_text, current_names, require_levels
 from tablestore.read.history import events
 
 
@@ -52,7 +53,7 @@ def _later(tell: Tell) -> Tell:
 def _resolved(store: Store, options: Mapping[str, Any]) -> tuple[CompactionOptions, dict[str, str]]:
     """What options given by name ask of compaction, beside the table's own; and the options as text."""
     given = current_names(as_text(options), keyed=True)
-    refuse_near_misses(given)
+    require_known(given)
     return CompactionOptions.of(_wanted(store, given)), dict(given)
 
 

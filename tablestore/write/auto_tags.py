@@ -17,7 +17,6 @@ from tablestore.errors import InvalidOption
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import refs
 from tablestore.meta.store import Store
-from tablestore.options import duration_ms
 from tablestore.write import tags
 
 log = logging.getLogger(__name__)
@@ -45,14 +44,14 @@ class Periods:
     @classmethod
     def of(cls, store: Store) -> Periods:
         """As the options say; raises InvalidOption for unknown ones and a delay as long as the period."""
-        o, own = store.options, store.schema.options.get("tag.creation-period-duration")
+        o, own = store.options, store.options.tag_period_ms
         period, formatter = o.tag_creation_period, o.tag_period_formatter
         if formatter not in _DAYS:
             raise InvalidOption(
                 f"option 'tag.period-formatter' is {formatter!r}; it must be one of {[*_DAYS]}"
             )
         if own is not None:
-            found = cls(duration_ms(own), "%Y%m%d%H%M", o.tag_creation_delay_ms, o.tag_completes)
+            found = cls(own, "%Y%m%d%H%M", o.tag_creation_delay_ms, o.tag_completes)
         elif period in _PERIODS:
             pattern = {"daily": _DAYS[formatter], "hourly": _HOURS[formatter]}.get(period, "%Y-%m-%d %H")
             found = cls(_PERIODS[period], pattern, o.tag_creation_delay_ms, o.tag_completes)
@@ -122,10 +121,10 @@ def make(store: Store) -> list[str]:
 def _time(store: Store, snapshot: Snapshot, mode: str) -> int | None:
     """The wall clock of a snapshot in the zone that counts, None if it has no watermark."""
     if mode == "process-time":
-        return _local(snapshot.time_millis, store.schema.options.get("sink.process-time-zone"))
+        return _local(snapshot.time_millis, store.options.process_time_zone)
     if snapshot.watermark is None or snapshot.watermark < 0:
         return None
-    return _local(snapshot.watermark, store.schema.options.get("sink.watermark-time-zone", "UTC"))
+    return _local(snapshot.watermark, store.options.watermark_time_zone)
 
 
 def _local(millis: int, zone: str | None) -> int:

@@ -12,32 +12,16 @@ from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.changelog_rules import require_changelog
 from tablestore.lsm.compaction import require_strategy
 from tablestore.lsm.merge.validate import validate
+from tablestore.option_rules import refusal_of_stored
 from tablestore.options import TableOptions, require_levels
 from tablestore.write.bucket_mode import DYNAMIC_BUCKET, BucketMode, key_is_global
-
-_NEVER_WRITTEN = (
-    "data-evolution.enabled",
-    "chain-table.enabled",
-    "pk-clustering-override",
-    "clustering.incremental",
-    "sequence.snapshot-ordering",
-)
-_TYPES = ("table", "materialized-table")
-_CLUSTERED = ("clustering.columns", "sink.clustering.by-columns")
 
 
 def require_writable(schema: TableSchema, options: TableOptions) -> None:
     """Raise Unsupported naming the first feature of the table that this version does not write."""
-    for option in _NEVER_WRITTEN:
-        if schema.options.get(option, "").lower() == "true":
-            raise Unsupported(f"{option} = true", "other engines write such tables")
-    if schema.options.get("type", "table").lower() not in _TYPES:
-        raise Unsupported(f"tables of type = {schema.options['type']}")
-    if schema.options.get("metadata.iceberg.storage", "disabled").lower() != "disabled":
-        raise Unsupported("metadata.iceberg.storage", "each commit would have to write Iceberg metadata")
-    for option in _CLUSTERED:
-        if schema.options.get(option):
-            raise Unsupported(option, "rows are written as they come; such tables are read")
+    refusal = refusal_of_stored(schema.options, keyed=bool(schema.primary_keys), writing=True)
+    if refusal is not None:
+        raise refusal
     for f in schema.fields:
         require_plain_map(schema, f.name)
         to_arrow(f.type)

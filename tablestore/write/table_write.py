@@ -100,7 +100,7 @@ class TableWrite:
         self._changelog = changelog and store.options.changelog_producer is ChangelogProducer.INPUT
         self._sequence = sequence_base
         self._mode = BucketMode.of(store.schema, store.options)
-        self._user = user or store.env.uuid()
+        self._user = user or store.fresh_user()
         self._routing = _routing(
             store, self._mode, engine=sequence_base is not None, fresh=ignore_live, at=located
         )

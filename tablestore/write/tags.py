@@ -6,10 +6,12 @@ too, after the tag's file: a kill in between leaves orphans, never a tag with ho
 
 from __future__ import annotations
 
+import json
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 
-from tablestore.errors import AlreadyExists, NotFound
+from tablestore.errors import AlreadyExists, NotFound, TablestoreError
 from tablestore.format.snapshot import Snapshot
 from tablestore.io import outcomes
 from tablestore.io.paths import checked_name
@@ -40,6 +42,7 @@ def create(
         outcomes.put(store.io, path, made)
     elif not outcomes.put_new(store.io, path, made, unique=False):
         raise AlreadyExists(f"tag {name!r} exists, of snapshot {refs.tagged(store, name).id}")
+    _succeed(store, name)
     found = refs.tag_of(made, path, name)
     log.info("tagged %s snapshot %d as %s", store.paths.root, found.snapshot.id, name)
     return found
@@ -67,8 +70,31 @@ def rename(store: Store, name: str, target: str) -> Tag:
     data = store.io.read(store.paths.tag(name))
     if not outcomes.put_new(store.io, store.paths.tag(target), data, unique=False):
         raise AlreadyExists(f"tag {target!r} exists")
-    outcomes.remove(store.io, store.paths.tag(name))
+    _succeed(store, target)
+    _remove_file(store, name)
     return refs.tag_of(data, store.paths.tag(target), target)
+
+
+def _succeed(store: Store, name: str) -> None:
+    """Write the success file of a tag that was made, if the table wants one; its first time stays."""
+    if not store.options.tag_success_file:
+        return
+    path, now = store.paths.tag_success(name), store.env.now_ms()
+    created = now
+    with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+        created = int(json.loads(store.io.read(path))["creationTime"])
+    times = {"creationTime": created, "modificationTime": now}
+    try:
+        store.io.replace(path, json.dumps(times, indent=2).encode())
+    except (OSError, TablestoreError) as e:  # the tag is there all the same
+        log.warning("could not write %s: %s", path, e)
+
+
+def _remove_file(store: Store, name: str) -> None:
+    """Remove the success file of a tag, then its own."""
+    if store.options.tag_success_file:
+        store.io.delete(store.paths.tag_success(name))
+    outcomes.remove(store.io, store.paths.tag(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +117,7 @@ def delete(store: Store, name: str) -> Removed:
     gone = Files()
     if not store.snapshots.exists(tag.snapshot.id):
         gone = only_needed_by(store, [tag.snapshot], without_tag=name)
-    outcomes.remove(store.io, store.paths.tag(name))
+    _remove_file(store, name)
     remove(store, gone)
     log.info("deleted tag %s of %s: %d files", name, store.paths.root, len(gone.paths))
     return Removed(name, gone.paths, gone.bytes)

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.errors import AlreadyExists, InvalidOption, InvalidRequest, NotFound, SchemaMismatch
+from tablestore.errors import (
+    AlreadyExists,
+    InvalidOption,
+    InvalidRequest,
+    NotFound,
+    SchemaMismatch,
+    Unsupported,
+)
 from tablestore.format import schema_change as sc
 from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.types.arrow_types import DataField, DataType
@@ -197,7 +204,7 @@ def test_a_column_that_options_name_goes_only_with_them() -> None:
         (ts.set_options({"bucket": "many"}), InvalidOption, "whole number"),
         (ts.set_options({"merge-enginee": "x"}), InvalidOption, "merge-engine"),
         (ts.set_options({"primary-key": "a"}), InvalidOption, "primary-key"),
-        (ts.set_options({"type": "format-table"}), InvalidOption, "type"),
+        (ts.set_options({"type": "format-table"}), Unsupported, "type"),
         (ts.set_options({"deletion-vectors.enabled": True}), InvalidOption, "modifiable"),
         (ts.set_options({"write-mode": "append-only"}), InvalidOption, "primary key"),
         (ts.set_options({"partition.default-name": "none"}), InvalidOption, "default-name"),

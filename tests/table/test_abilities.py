@@ -42,7 +42,9 @@ def test_what_is_told_not_to_work_is_refused_in_the_same_words(tmp_path, key, op
 
 
 def test_a_table_that_only_other_engines_write_is_read_but_not_written(tmp_path):
-    table = made(tmp_path, ()).with_options({"clustering.columns": "v"})
+    table = made(tmp_path, ())
+    stored = table.store.schema.with_options({"clustering.columns": "v"})
+    table = ts.Table(table.store.with_schema(stored), table.name)
     told = {a.verb: a for a in table.abilities()}
     assert [verb for verb, a in told.items() if a.works] == ["read", "stream"]
     assert "clustering.columns" in told["compact"].why

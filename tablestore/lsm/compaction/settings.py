@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from tablestore.options import CompactionStrategy, TableOptions, as_text, refuse_near_misses
+from tablestore.option_rules import require_known
+from tablestore.options import CompactionStrategy, TableOptions, as_text
 
 STRATEGY = "tablestore.compaction.strategy"
 _TURNED = {
@@ -55,7 +56,7 @@ def compaction_settings(options: Mapping[str, Any]) -> CompactionSettings:
     7
     """
     given = as_text(options)
-    refuse_near_misses(given)
+    require_known(given)
     parsed = TableOptions.parse(given)
     of = {f.name: f for f in fields(TableOptions)}
     settings = tuple(

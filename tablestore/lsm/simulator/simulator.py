@@ -27,7 +27,8 @@ from tablestore.lsm.simulator.inspect import SimulatedInspect
 from tablestore.lsm.simulator.journal import Journal
 from tablestore.lsm.simulator.workload import BLOCK_ROWS, Draws, FlushedRows, Workload
 from tablestore.lsm.sorted_run import Levels, SortedRun
-from tablestore.options import TableOptions, as_text, refuse_near_misses, require_levels
+from tablestore.option_rules import require_known
+from tablestore.options import TableOptions, as_text, require_levels
 
 FLUSH, COMPACTION = "flush", "compaction"
 MOST_BUCKETS = 10_000  # each takes some 10 kB and what its flushes take
@@ -105,7 +106,7 @@ def compaction_options(
     if isinstance(options, TableOptions):
         return CompactionOptions.of(options)
     given = as_text(options or {})
-    refuse_near_misses(given)
+    require_known(given)
     parsed = TableOptions.parse(given)
     require_levels(parsed)
     return CompactionOptions.of(parsed)

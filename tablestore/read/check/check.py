@@ -29,6 +29,7 @@ from tablestore.io.paths import POSTPONE_BUCKET, join
 from tablestore.meta import changelogs, refs, statistics
 from tablestore.meta.deletion_files import Place
 from tablestore.meta.store import Store
+from tablestore.option_rules import notes_on
 from tablestore.read.check.data import DataCheck
 from tablestore.read.check.findings import Findings, Violation
 from tablestore.read.check.index import IndexCheck
@@ -104,6 +105,8 @@ class _Check:
     def run(self) -> bool:
         """Whether something that was looked at is still there, so that its findings mean something."""
         self.schemas()
+        for text in notes_on(self.store.schema.options):
+            self.found.note(text)
         snapshots = self.snapshots()
         live: Live | None = None
         before: Snapshot | None = None
@@ -439,7 +442,8 @@ class _Check:
     # tags
 
     def tags(self) -> list[str]:
-        return [s.name for s in self.store.io.list(self.store.paths.tag_dir) if s.name.startswith("tag-")]
+        listed = self.store.io.list(self.store.paths.tag_dir)
+        return [s.name for s in listed if not s.is_dir and s.name.startswith("tag-")]
 
     def tag(self, name: str) -> None:
         """I2: what a tag keeps is there."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tablestore.format import binary_row
 from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifests.manifest import ADD, DataFileMeta, ManifestEntry
 from tablestore.format.schema import TableSchema
@@ -111,7 +112,8 @@ def splits(
     deletions: Mapping[tuple[bytes, int], Mapping[str, DeletionFile]] | None = None,
     by_kind: bool = False,
 ) -> tuple[DataSplit, ...]:
-    """Splits of these live files, bucket by bucket in manifest order; `deletions` by bucket and file name.
+    """Splits of these live files, bucket by bucket in manifest order (in order of their partitions with
+    `scan.plan-sort-partition`); `deletions` by bucket and file name.
 
     In a bucket come sections in key order with a primary key, else files in the order of writing. Neighbours
     are packed up to the target size; merged ones take raw neighbours in, unless `by_kind`. Decided by
@@ -136,6 +138,9 @@ def splits(
             gone = (deletions or {}).get(place, {})
             vectors = tuple(gone.get(f.file_name) for f in files) if gone else ()
             found.append(DataSplit(*place, totals[at], snapshot_id, files, raw, vectors))
+    if options.scan_partitions_sorted:
+        types = tuple(f.type for f in schema.partition_fields)
+        found.sort(key=lambda s: binary_row.sort_key(binary_row.decode(s.partition, types), types))
     return tuple(found)
 
 

@@ -1,0 +1,31 @@
+"""The options of a table as they are stored, and what each of them does here."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+
+import pyarrow as pa
+
+from tablestore import option_rules
+
+_COLUMNS = {
+    "option": pa.string(),
+    "value": pa.string(),
+    "default": pa.string(),
+    "given": pa.bool_(),
+    "status": pa.string(),
+    "meaning": pa.string(),
+}
+
+
+class StoredOptions(dict[str, str]):
+    """Options by name, as text."""
+
+    def describe(self, *, given: bool = False) -> pa.Table:
+        """Every option there is (with `given` those the table stores), by name: the value in force and the
+        default, in units people write; whether the table stores it; its status: implemented, harmless (the
+        meaning says why), refused (the meaning says why) or unknown."""
+        facts = [astuple(f) for f in option_rules.describe(self) if f.given or not given]
+        columns = zip(*facts, strict=True) if facts else [[] for _ in _COLUMNS]
+        arrays = [pa.array(c, t) for c, t in zip(columns, _COLUMNS.values(), strict=True)]
+        return pa.table(arrays, names=list(_COLUMNS))
