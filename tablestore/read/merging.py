@@ -19,6 +19,7 @@ from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
 from tablestore.format.parquet.schema import kv_schema
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.predicates.predicate_text import condition
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.key_axis import key_axis
@@ -42,7 +43,7 @@ Bucket = tuple[tuple[bytes, int], list[ManifestEntry]]
 class Window:
     """Which keys: those of `where`, those between two places of the bucket's key axis; at most `limit`."""
 
-    where: Predicate | None = None
+    where: Predicate | str | None = None
     between: tuple[float, float] | None = None
     limit: int = 10
 
@@ -112,8 +113,9 @@ def _require_limits(window: Window, newest: int | None) -> None:
         raise InvalidRequest(f"between {window.between!r} must be two places of the key axis, 0 to 1, rising")
 
 
-def _filters(store: Store, where: Predicate | None) -> Filters:
+def _filters(store: Store, where: Predicate | str | None) -> Filters:
     """The filter's parts; only keys may be named, since a merge needs every row of a key."""
+    where = condition(where, store.schema)
     if where is None:
         return Filters.of(None, store.schema)
     bound = predicate.bind(where, store.schema)

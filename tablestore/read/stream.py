@@ -21,6 +21,7 @@ from tablestore.errors import InvalidOption, InvalidRequest, NotFound, Unsupport
 from tablestore.format import rowkind
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.predicates.predicate_text import condition
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import changelogs, consumers
 from tablestore.meta.store import Store
@@ -91,7 +92,7 @@ def stream(
     consumer: str | None = None,
     poll_seconds: float | None = None,
     columns: Sequence[str] | None = None,
-    where: Predicate | None = None,
+    where: Predicate | str | None = None,
     look_up: bool = False,
 ) -> Iterator[Change]:
     """Steps of a table, waiting for snapshots to come.
@@ -114,6 +115,7 @@ def stream(
     for name in names:
         if name not in store.schema.shown.by_name:
             raise NotFound.among("column", name, store.schema.shown.names)
+    where = condition(where, store.schema)
     bound = None if where is None else predicate.bind(where, store.schema)
     require_readable(store.schema, store.options, names if bound is None else (*names, *bound.columns))
     consumer = store.options.consumer_id if consumer is None else consumer

@@ -42,7 +42,7 @@ def compact(
     full: bool = False,
     partition: PartitionChoice = None,
     bucket: Buckets = None,
-    where: Predicate | None = None,
+    where: Predicate | str | None = None,
 ) -> Compacted:
     """Compact every bucket of the table at `path` whose pick says so (all that hold more than one run with
     `full`), in one COMPACT snapshot. `partition`, `bucket` and `where` choose as for `Table.compact`.

@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from tablestore.errors import InvalidRequest, SchemaMismatch, Unsupported
+from tablestore.format.predicates import like
 from tablestore.format.predicates.predicate import (
     Always,
     And,
@@ -24,6 +25,7 @@ from tablestore.format.predicates.predicate import (
     IsNull,
     Junction,
     Leaf,
+    Like,
     Predicate,
     StartsWith,
     bind,
@@ -93,6 +95,8 @@ def spark_condition(p: Predicate) -> Column:
         found = column.isin([_spark_literal(v, p.type) for v in p.values])
     elif isinstance(p, StartsWith):
         found = column.startswith(_spark_literal(p.prefix, p.type))
+    elif isinstance(p, Like):
+        found = column.like(p.pattern)
     else:
         raise Unsupported(f"{p!r} as a condition in Spark")
     return ~found if p.inverse else found
@@ -135,6 +139,10 @@ def _predicate(one: pushed.Filter, schema: TableSchema) -> Predicate | None:
         made = column.is_not_null()
     elif isinstance(one, pushed.StringStartsWith):
         made = column.startswith(one.value)
+    elif isinstance(one, pushed.StringEndsWith):
+        made = column.like("%" + like.literal(one.value))
+    elif isinstance(one, pushed.StringContains):
+        made = column.like("%" + like.literal(one.value) + "%")
     else:
         return None
     try:

@@ -35,7 +35,11 @@ _RESULT = "message binary"
 
 
 def to_spark(
-    table: Table, spark: SparkSession, *, columns: Sequence[str] | None = None, where: Predicate | None = None
+    table: Table,
+    spark: SparkSession,
+    *,
+    columns: Sequence[str] | None = None,
+    where: Predicate | str | None = None,
 ) -> DataFrame:
     """The rows of the table's snapshot (the newest, or the one of `table.at(…)`) as a DataFrame. Planned
     now, read when Spark runs it.
@@ -60,8 +64,8 @@ def to_spark(
             reader = reader.option("snapshot-id", plan.snapshot.id)
         parts.append(reader.option("splits", "merged" if raw else "all").load())
     found = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
-    if where is not None:
-        found = found.where(spark_condition(bind(where, table.store.schema)))
+    if scan.where is not None:
+        found = found.where(spark_condition(bind(scan.where, table.store.schema)))
     return found.select(*(F.col(f"`{n}`") for n in names))
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from tablestore.errors import InvalidRequest
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.predicates.predicate_text import condition
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.meta.entries import Entries
@@ -38,7 +39,7 @@ class BucketChoice:
 
     @classmethod
     def of(
-        cls, store: Store, partition: PartitionChoice, bucket: Buckets, where: Predicate | None
+        cls, store: Store, partition: PartitionChoice, bucket: Buckets, where: Predicate | str | None
     ) -> BucketChoice:
         """What the arguments of `Table.compact` mean, without partitions past their time where the table
         leaves them out; raises InvalidRequest for columns that choose none."""
@@ -120,12 +121,11 @@ def _numbers(store: Store, bucket: Buckets) -> frozenset[int] | None:
     return frozenset(int(b) for b in some)
 
 
-def _bound(store: Store, where: Predicate | None) -> Predicate | None:
-    if where is None:
+def _bound(store: Store, where: Predicate | str | None) -> Predicate | None:
+    found = condition(where, store.schema)
+    if found is None:
         return None
-    if not isinstance(where, Predicate):
-        raise InvalidRequest(f"where {where!r} must be a predicate such as ts.col('dt') < '2026-01-01'")
-    bound = predicate.bind(where, store.schema)
+    bound = predicate.bind(found, store.schema)
     allowed = (*store.schema.partition_keys, *store.schema.primary_keys)
     wrong = sorted(bound.columns - set(allowed))
     if wrong:

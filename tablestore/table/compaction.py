@@ -128,7 +128,7 @@ def compact(
     dry_run: bool,
     partition: PartitionChoice,
     bucket: Buckets,
-    where: Predicate | None = None,
+    where: Predicate | str | None = None,
     pool: MemoryPool | None = None,
     tell: Tell | None = None,
     at: Snapshot | None = None,
@@ -368,7 +368,7 @@ def tasks(
     full: bool,
     partition: PartitionChoice = None,
     bucket: Buckets = None,
-    where: Predicate | None = None,
+    where: Predicate | str | None = None,
 ) -> list[bytes]:
     """Tasks for `run_task`, one for each chosen bucket in which something would happen, largest first."""
     _require_compactable(store)

@@ -30,6 +30,7 @@ from tablestore.format import rowkind
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.predicates.predicate_text import condition
 from tablestore.format.schema import create_schema
 from tablestore.format.snapshot import APPEND
 from tablestore.io.fileio import LocalFileIO
@@ -107,7 +108,7 @@ class NormalizedStream:
         store: Store,
         *,
         columns: Sequence[str] | None = None,
-        where: Predicate | None = None,
+        where: Predicate | str | None = None,
         start: Start | None = None,
         consumer: str | None = None,
         **options: Any,
@@ -116,6 +117,7 @@ class NormalizedStream:
         if isinstance(columns, str):
             raise InvalidRequest(f"columns are a list of names, not {columns!r}")
         self._names = tuple(columns if columns is not None else schema.names)
+        where = condition(where, schema)
         bound = None if where is None else predicate.bind(where, schema)
         filters = Filters.of(bound, schema)
         below = [p for p in (filters.partition, filters.key) if p != TRUE]

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidRequest, NotFound
 from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.predicates.predicate_text import chosen, condition
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.types.arrow_types import arrow_schema
 from tablestore.lsm import counted
@@ -25,7 +26,7 @@ from tablestore.read.incremental import ChangeSplit, Range, plan_range, read_cha
 from tablestore.read.planning import plan as planning
 from tablestore.read.planning.plan import Explanation, Plan
 from tablestore.read.planning.split import DataSplit
-from tablestore.read.scan_mode import BatchStart, Diff
+from tablestore.read.scan_mode import BatchStart, Diff, State
 from tablestore.read.split_read import columns_to_count, read_split
 from tablestore.table.lazy_read import LazyRead
 
@@ -59,18 +60,20 @@ class Scan(LazyRead):
         store: Store,
         start: BatchStart,
         columns: Sequence[str] | None = None,
-        where: Predicate | None = None,
+        where: Predicate | str | None = None,
         *,
         other: OtherBranch | None = None,
     ) -> Scan:
         """A read of what `scan_mode.batch` found: a state (of two branches with `other`), the changes of a
         range, or a difference."""
         names = column_names(columns)
+        travelled = isinstance(start, State) and start.travelled
+        store = time_travel.at(store, start.snapshot) if travelled else store
+        where = condition(where, store.schema)
         if isinstance(start, Range):
             return cls(store, None, names, where, None, read_changes, partial(_plan_changes, start))
         if isinstance(start, Diff):
             return cls(store, start.end, names, where, None, read_diff, partial(_plan_difference, start))
-        store = time_travel.at(store, start.snapshot) if start.travelled else store
         if start.since_ms is None:
             return cls(store, start.snapshot, names, where, other=other)
         planner = partial(planning.plan, made_since=time_travel.local_ms(start.since_ms))
@@ -85,9 +88,10 @@ class Scan(LazyRead):
         """Only these columns, in this order."""
         return replace(self, columns=tuple(columns))
 
-    def filter(self, predicate: Predicate) -> Scan:
-        """Also `predicate`."""
-        return replace(self, where=predicate if self.where is None else self.where & predicate)
+    def filter(self, where: Predicate | str) -> Scan:
+        """Also this condition, a predicate or its SQL text."""
+        also = chosen(where, self.store.schema)
+        return replace(self, where=also if self.where is None else self.where & also)
 
     def head(self, rows: int) -> Scan:
         """At most that many rows; raises InvalidRequest for anything but a count."""
@@ -171,7 +175,8 @@ class Scan(LazyRead):
 
     def _rows_of(self, split: DataSplit, where: Predicate | None) -> Iterator[pa.RecordBatch]:
         """Columns of a split that tell how many rows it has."""
-        return self._reader(self.store, split, columns_to_count(self.store, split, self.names), where)
+        store = self.other.store if self.other is not None and isinstance(split, BranchSplit) else self.store
+        return self._read(split, columns_to_count(store, split, self.names), where)
 
     def _sum_of_counts(self, count: str) -> int:
         """Rows of a table that counts them, without repeating them."""

@@ -16,6 +16,7 @@ import pyarrow as pa
 from tablestore.errors import InvalidRequest, NotFound
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.predicates.predicate_text import chosen
 from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.types.arrow_types import DataField, from_arrow
@@ -44,9 +45,10 @@ class SystemScan(LazyRead):
         """Only these columns, in this order."""
         return replace(self, columns=column_names(columns))
 
-    def filter(self, condition: Predicate) -> SystemScan:
-        """Also this condition."""
-        return replace(self, where=condition if self.where is None else self.where & condition)
+    def filter(self, where: Predicate | str) -> SystemScan:
+        """Also this condition, a predicate or its SQL text."""
+        also = chosen(where, table_schema(self.source.schema))
+        return replace(self, where=also if self.where is None else self.where & also)
 
     def head(self, rows: int) -> SystemScan:
         """At most that many rows; raises InvalidRequest for anything but a count."""
@@ -94,8 +96,13 @@ class SystemScan(LazyRead):
 
 def bind(where: Predicate, schema: pa.Schema) -> Predicate:
     """A condition on the columns of an Arrow schema."""
+    return predicate.bind(where, table_schema(schema))
+
+
+def table_schema(schema: pa.Schema) -> TableSchema:
+    """Columns of an Arrow schema as those of a table."""
     fields = tuple(DataField(i, f.name, from_arrow(f.type)) for i, f in enumerate(schema))
-    return predicate.bind(where, TableSchema(0, fields, len(fields)))
+    return TableSchema(0, fields, len(fields))
 
 
 class SystemTable:
@@ -109,9 +116,10 @@ class SystemTable:
         """Columns as an Arrow schema."""
         return self._open().schema
 
-    def scan(self, columns: Sequence[str] | None = None, where: Predicate | None = None) -> SystemScan:
+    def scan(self, columns: Sequence[str] | None = None, where: Predicate | str | None = None) -> SystemScan:
         """A lazy read of the table as it is now."""
-        return SystemScan(self._open(), self._store, column_names(columns), where)
+        found = SystemScan(self._open(), self._store, column_names(columns))
+        return found if where is None else found.filter(where)
 
     def to_arrow(self) -> pa.Table:
         """All rows."""

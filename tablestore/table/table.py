@@ -25,6 +25,7 @@ from tablestore.errors import (
 )
 from tablestore.format import commit_message, rowkind, schema_change
 from tablestore.format.predicates.predicate import Predicate, all_of, col
+from tablestore.format.predicates.predicate_text import chosen
 from tablestore.format.schema import ROW_COUNT_OPTION
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.lsm.merge.validate import require_deletable, update_kinds
@@ -171,8 +172,11 @@ class Table:
 
     # reading
 
-    def scan(self, columns: Sequence[str] | None = None, where: Predicate | None = None) -> Scan:
+    def scan(self, columns: Sequence[str] | None = None, where: Predicate | str | None = None) -> Scan:
         """A lazy read of the newest snapshot (of the chosen one after `at`).
+
+        `where` is a condition, here as everywhere `col("amount") > 10` or SQL text such as
+        "amount > 10 AND name LIKE '%son'".
 
         The options `scan.*` and `incremental-*` may name another one, changes or a difference instead:
         `t.with_options({"incremental-between": "3,7"}).scan()`; rows that are gone are left out then.
@@ -248,7 +252,7 @@ class Table:
         on: On | None = None,
         *,
         columns: Columns | None = None,
-        where: Predicate | None = None,
+        where: Predicate | str | None = None,
         fill: Mapping[str, Any] | None = None,
         cache: str | None = None,
         follow: bool = True,
@@ -453,16 +457,19 @@ class Table:
         wanted = Scan(self.store, None).filter(all_of(*(col(k) == v for k, v in partition.items())))
         return partition_filter(self.store, wanted.where)
 
-    def delete(self, what: Predicate | Any) -> Committed:
-        """Delete rows by a predicate, or the rows of keys (anything Arrow-like that holds the key columns).
+    def delete(self, what: Predicate | str | Any) -> Committed:
+        """Delete rows by a condition (a predicate or its SQL text), or the rows of keys (anything Arrow-like
+        that holds the key columns).
 
         The −D rows carry the old values, so a changelog consumer can retract; absent keys are passed over.
         Without a primary key rows are marked as deleted, which takes deletion vectors; whole partitions go
         without.
         """
+        if isinstance(what, str):
+            what = chosen(what, self.store.schema)
         if not self.primary_key:
             if not isinstance(what, Predicate):
-                raise InvalidRequest(f"{self.name} has no primary key: delete by a predicate")
+                raise InvalidRequest(f"{self.name} has no primary key: delete by a condition")
             self._require_present()
             if self.store.schema.row_count_field is not None:
                 return self._take_away(what)
@@ -489,10 +496,11 @@ class Table:
     def _lookups(self) -> lookup.Lookups:
         return lookup.Lookups()
 
-    def update(self, values: Mapping[str, Any], *, where: Predicate) -> Committed:
+    def update(self, values: Mapping[str, Any], *, where: Predicate | str) -> Committed:
         """Set columns of the rows `where` selects; writes −U/+U pairs so that a changelog consumer can
         retract (partial-update without sequence groups: +U rows)."""
         self._require_current()
+        where = chosen(where, self.store.schema)
         if not isinstance(values, Mapping) or not values:
             raise InvalidRequest(f"update({values!r}): name the columns to set, {{column: value}}")
         for name in values:
@@ -570,7 +578,7 @@ class Table:
         return max((e.file.max_sequence for e in entries), default=-1)
 
     def to_spark(
-        self, spark: Any, *, columns: Sequence[str] | None = None, where: Predicate | None = None
+        self, spark: Any, *, columns: Sequence[str] | None = None, where: Predicate | str | None = None
     ) -> Any:
         """The table as a Spark DataFrame: files that need no merge are read by Spark's own Parquet scan."""
         if self.scan().changes:
@@ -587,7 +595,7 @@ class Table:
         until_quiet: bool = False,
         partition: Mapping[str, Any] | str | None = None,
         bucket: int | Iterable[int] | None = None,
-        where: Predicate | None = None,
+        where: Predicate | str | None = None,
         tell: Tell | None = None,
     ) -> Compaction:
         """Compact each bucket once by the rules of its strategy, or fully; with `until_quiet` until no rule
@@ -618,7 +626,7 @@ class Table:
         full: bool = False,
         partition: Mapping[str, Any] | str | None = None,
         bucket: int | Iterable[int] | None = None,
-        where: Predicate | None = None,
+        where: Predicate | str | None = None,
     ) -> list[bytes]:
         """Picklable tasks for `compact_bucket`, one for each chosen bucket that has something to compact."""
         chosen = {"partition": partition, "bucket": bucket, "where": where}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import pickle
+import re
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from itertools import combinations_with_replacement
@@ -408,3 +409,55 @@ def test_statistics_never_hide_a_selected_row(
     bound = bind(p, SCHEMA)
     if any(truth(bound, r) is True for r in rows):
         assert may_match(bound, known)
+
+
+TEXTS = st.text(alphabet="ab%_\\\n.é日*(", max_size=6)
+
+
+@settings(max_examples=300)
+@given(
+    pattern=TEXTS, values=st.lists(st.none() | TEXTS, min_size=1, max_size=8), escape=st.sampled_from("\\a日")
+)
+def test_like_is_what_sql_says(pattern: str, values: list[str | None], escape: str) -> None:
+    expression, rest, valid = "", iter(pattern), True
+    for c in rest:
+        if c == escape:
+            c = next(rest, "")
+            valid &= c in ("%", "_", escape) and c != ""
+            expression += re.escape(c)
+        else:
+            expression += {"%": ".*", "_": "."}.get(c, re.escape(c))
+    if not valid:
+        with pytest.raises(InvalidRequest, match="in LIKE"):
+            col("s").like(pattern, escape=escape)
+        return
+    p = col("s").like(pattern, escape=escape)
+    expected = [v is not None and re.fullmatch(expression, v, re.DOTALL) is not None for v in values]
+    assert selected(p, s=values) == expected
+    assert selected(~p, s=values) == [v is not None and not e for v, e in zip(values, expected, strict=True)]
+    dataset = ds.InMemoryDataset(table(s=values))
+    assert dataset.to_table(filter=pr.to_arrow(bind(p, SCHEMA))).num_rows == sum(expected)
+    there = [v for v in values if v is not None]
+    known = {
+        "s": ColumnStats(
+            min(there, default=None), max(there, default=None), len(values) - len(there), len(values)
+        )
+    }
+    for asked, hits in (
+        (p, expected),
+        (~p, [v is not None and not e for v, e in zip(values, expected, strict=True)]),
+    ):
+        assert may_match(bind(asked, SCHEMA), known) or not any(hits)
+
+
+def test_like_prunes_by_how_it_begins() -> None:
+    known = {"s": ColumnStats("ba", "bz", 0, 9)}
+    kept = {
+        p: may_match(bind(col("s").like(p), SCHEMA), known) for p in ("a_%", "b_", "bc%d", "c%x", "%a", "ca_")
+    }
+    assert kept == {"a_%": False, "b_": True, "bc%d": True, "c%x": False, "%a": True, "ca_": False}
+    assert may_match(bind(~col("s").like("b%x"), SCHEMA), known)
+    with pytest.raises(SchemaMismatch, match="LIKE needs a string column"):
+        bind(col("i").like("%1"), SCHEMA)
+    with pytest.raises(InvalidRequest, match="takes a text"):
+        col("s").like(3)  # type: ignore[arg-type]

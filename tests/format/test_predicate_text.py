@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
 import tablestore as ts
-from tablestore.errors import NotFound, SchemaMismatch
+from tablestore.errors import InvalidRequest, NotFound, SchemaMismatch
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Always, Predicate, all_of, any_of, col
-from tablestore.format.predicates.predicate_text import SyntaxProblem, parse
+from tablestore.format.predicates.predicate_text import SyntaxProblem, condition, parse
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataField
 
@@ -37,7 +38,11 @@ def schema() -> TableSchema:
         ("s IN ('a', 'b') AND k NOT IN (1)", col("s").is_in(["a", "b"]) & ~col("k").is_in([1])),
         ("s LIKE 'ab%' AND s NOT LIKE 'abc%'", col("s").startswith("ab") & ~col("s").startswith("abc")),
         ("s LIKE 'ab'", col("s") == "ab"),
-        ("s LIKE '%'", col("s").is_not_null()),
+        ("s LIKE '%'", col("s").startswith("")),
+        ("s LIKE '%x'", col("s").like("%x")),
+        ("s NOT LIKE '_x%'", ~col("s").like("_x%")),
+        (r"s LIKE '50\%'", col("s") == "50%"),
+        ("s LIKE '50!%%' ESCAPE '!'", col("s").startswith("50%")),
         (
             "d >= DATE '1995-06-01' AND d < '1995-09-01'",
             (col("d") >= "1995-06-01") & (col("d") < "1995-09-01"),
@@ -62,8 +67,9 @@ def test_a_text_means_the_predicate(text: str, meant: Predicate) -> None:
         ("k > 1 + 1", "+", "write the value"),
         ("k = NULL", "NULL", "write IS NULL"),
         ("k == 1", "==", "write = to compare"),
-        ("s LIKE '%x'", "'%x'", "the beginning only"),
-        ("s LIKE 'a_c'", "'a_c'", "the beginning only"),
+        ("s LIKE 'a\\b'", "'a\\b'", r"comes before 'b': write \\"),
+        ("s LIKE 'a' ESCAPE 'ab'", "'a'", "the escape of LIKE is one character"),
+        ("s LIKE 3", "3", "LIKE wants a text"),
         ("k > ", "", "the text ends"),
         ("(k > 1", "", ") is missing"),
         ("k IN ()", ")", "a literal is expected"),
@@ -83,6 +89,8 @@ def test_what_is_refused_names_the_part_and_its_place(text: str, part: str, says
     assert problem.part == part
     assert says in str(problem)
     assert text[problem.start : problem.start + len(part)] == part
+    _, line, mark = str(problem).split("\n")
+    assert line[mark.index("^") :][: len(part)] == part
 
 
 def test_literals_are_typed_by_their_column_when_bound() -> None:
@@ -123,6 +131,7 @@ def _any(source: random.Random, depth: int) -> Predicate:
     made = [column == value, column != value, column < value, column >= value]
     made += [column.is_in(values), column.is_null(), ~column.is_in(values[:2])]
     made += [column.startswith("ab"), ~column.startswith("it's")] if name == "s" else []
+    made += [column.like("%it's_"), ~column.like(r"a_\%\\%")] if name == "s" else []
     return source.choice(made)
 
 
@@ -132,3 +141,57 @@ def test_it_is_public_and_scans_take_it(tmp_path) -> None:
     table.write({"id": list(range(10)), "amount": [i * 10 for i in range(10)]})
     found = table.scan(where=ts.where("amount BETWEEN 30 AND 50 OR id = 9")).to_arrow()
     assert sorted(found["id"].to_pylist()) == [3, 4, 5, 9]
+
+
+def test_an_error_shows_the_text_and_points_at_its_place() -> None:
+    with pytest.raises(SyntaxProblem) as refused:
+        parse("k > 1\n\tAND s LIKE")
+    assert str(refused.value) == (
+        "at character 18: a literal is expected, such as 12 or 'text'; the text ends\n"
+        "  \tAND s LIKE\n"
+        "  \t          ^"
+    )
+    with pytest.raises(NotFound, match=r"(?s)no column 'kk'; did you mean k\?\n  k > 1 AND kk < 2\n {12}\^$"):
+        condition("k > 1 AND kk < 2", schema())
+    with pytest.raises(SchemaMismatch, match=r"(?s)'k' is BIGINT: .*\n  NOT \(k = 'x'\)\n {7}\^$"):
+        condition("NOT (k = 'x')", schema())
+    long = "k > 1 AND " * 40
+    with pytest.raises(SyntaxProblem) as refused:
+        parse(long + "k ~ 1")
+    assert max(map(len, str(refused.value).split("\n"))) < 160
+
+
+def test_every_verb_takes_text(tmp_path: Path) -> None:
+    lake = ts.connect(str(tmp_path))
+    table = lake.create_table(
+        "t.t", schema={"id": ts.INT, "name": ts.STRING}, primary_key=["id"], options={"bucket": 2}
+    )
+    names = ["Anna", "Annika", "Johanna", "Bo", None]
+    table.write({"id": list(range(5)), "name": names})
+    text, meant = "name LIKE '%ann%'", col("name").like("%ann%")
+    assert table.scan(where=text).to_arrow() == table.scan(where=meant).to_arrow()
+    assert table.scan().filter(text).count() == 1
+    assert table.scan(where="name LIKE 'Ann%'").filter("id > 0").to_arrow()["id"].to_pylist() == [1]
+    assert table.system("snapshots").scan(where="snapshot_id = 1 AND commit_kind LIKE '_PPEND'").count() == 1
+    (step,) = table.stream(where="id >= 3", follow=False)
+    assert sorted(step.to_arrow()["id"].to_pylist()) == [3, 4]
+    joined = table.lookup({"id": "x"}, where="id < 2").join({"x": [0, 3]}, how="inner")
+    assert joined["x"].to_pylist() == [0]
+    assert len(table.buckets_to_compact(full=True, where="id = 3")) == 1
+    assert table.compact(full=True, where="id < 0", dry_run=True).committed is None
+    assert table.inspect.merging(where="id = 3") is not None
+    assert table.update({"name": "B"}, where="name LIKE 'B_'").rows == 1
+    assert table.get({"id": 3}) == {"id": 3, "name": "B"}
+    assert table.delete(text).rows == 1
+    assert table.delete("name IS NULL").rows == 1
+    for empty in ("", " -- all"):
+        with pytest.raises(InvalidRequest, match="the condition is empty"):
+            table.delete(empty)
+    with pytest.raises(InvalidRequest, match="the condition is empty"):
+        table.update({"name": "x"}, where="")
+    with pytest.raises(NotFound, match="did you mean name"):
+        table.delete("nam = 'x'")
+    with pytest.raises(InvalidRequest, match="3 is no condition"):
+        table.scan(where=3)  # type: ignore[arg-type]
+    assert sorted(table.scan().to_arrow()["name"].to_pylist()) == ["Anna", "Annika", "B"]
+    assert table.check() == []

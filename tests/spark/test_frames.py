@@ -95,6 +95,7 @@ def test_what_must_be_merged_is_merged(spark, lake: ts.Lake):
         ts.col("name").startswith("n1") & ~(ts.col("small") == 1) & ts.col("at").is_not_null(),
         ~ts.col("name").is_in(["n1", "n2"]) & (ts.col("at") < datetime(2021, 1, 1)),
         ts.col("raw").is_null(),
+        r"name LIKE 'n_2%' OR name LIKE '%7' AND NOT name LIKE '%\%%'",
     ],
     ids=lambda p: repr(p)[:40],
 )
@@ -110,7 +111,9 @@ def test_filters_reach_the_format_and_say_the_same(spark, lake: ts.Lake):
     write_df(frame(spark, 0, 200), table)
     write_df(frame(spark, 0, 200).withColumn("ratio", F.lit(float("nan"))).where("id < 3"), table)
     reader = spark.read.format("tablestore").load(table.location)
-    df = reader.where("id >= 5 and day < date'2020-01-10' and name like 'n%' and price in (6, 7, 8)")
+    df = reader.where(
+        "id >= 5 and day < date'2020-01-10' and name like 'n%' and name like '%n%' and price in (6, 7, 8)"
+    )
     assert "Filter (" not in plan_of(df)
     assert sorted(r.id for r in df.collect()) == [6, 7, 8]
     assert sorted(r.id for r in reader.where("ratio > 197").collect()) == [0, 1, 2, 198, 199]

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import InvalidRequest, NotFound, SchemaMismatch
-from tablestore.format.predicates import literal
+from tablestore.format.predicates import like, literal
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types.arrow_types import DataType
@@ -160,6 +160,26 @@ class StartsWith(Leaf):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Like(Leaf):
+    """A string that matches `pattern`, canonical as `like` has it (or, `inverse`, one that does not)."""
+
+    pattern: str
+    inverse: bool = False
+    type: DataType | None = None
+
+    @property
+    def begins(self) -> StartsWith:
+        """What of it bounds can tell: how a match begins."""
+        return StartsWith(self.column, like.split(self.pattern)[0], type=self.type)
+
+    def negated(self) -> Predicate:
+        return replace(self, inverse=not self.inverse)
+
+    def __repr__(self) -> str:
+        return f"{self._name()} {'NOT ' if self.inverse else ''}LIKE {literal.text(self.pattern, None)}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Junction(Predicate):
     """Several terms joined by AND or OR; made by `all_of` and `any_of`, so at least two."""
 
@@ -239,6 +259,22 @@ class Column:
     def startswith(self, prefix: str | bytes) -> Predicate:
         """A string that begins with `prefix`."""
         return StartsWith(self.name, _literal(prefix))
+
+    def like(self, pattern: str, *, escape: str = like.ESCAPE) -> Predicate:
+        """A string that matches: % is any text, also none, _ one character, `escape` before these (and before
+        itself) makes them stand for themselves."""
+        if not isinstance(pattern, str) or not isinstance(escape, str):
+            raise InvalidRequest(f"like() takes a text such as 'a%', not {pattern!r}")
+        try:
+            found = like.canonical(pattern, escape)
+        except ValueError as e:
+            raise InvalidRequest(str(e)) from None
+        begin, rest = like.split(found)
+        if not rest:
+            return self == begin
+        if set(rest) == {"%"}:
+            return self.startswith(begin)
+        return Like(self.name, found)
 
     def between(self, low: Any, high: Any) -> Predicate:
         """`low <= column <= high`."""
@@ -328,6 +364,10 @@ def _bound(leaf: Leaf, schema: TableSchema) -> Predicate:
         if isinstance(leaf, In):
             found = {r.value for r in (literal.raw(v, kind) for v in leaf.values) if r.exact}
             return replace(leaf, values=tuple(sorted(found, key=_nan_last)), type=kind)
+        if isinstance(leaf, Like):
+            if not kind.is_string:
+                raise ValueError("LIKE needs a string column")
+            return replace(leaf, type=kind)
         if not (kind.is_string or kind.is_binary):
             raise ValueError("startswith() needs a string column")
         return replace(leaf, prefix=literal.raw(leaf.prefix, kind).value, type=kind)  # type: ignore[call-arg]
@@ -377,6 +417,9 @@ def _evaluate(p: Predicate, column: Callable[[str], Any], constant: Callable[[bo
     assert p.type is not None, "bind the predicate first"  # type: ignore[attr-defined]
     if isinstance(p, StartsWith):
         return _starts(p, values)
+    if isinstance(p, Like):
+        found = like.matches(values, p.pattern)
+        return pc.invert(found) if p.inverse else found
     if p.type.root in _FLOATS:  # type: ignore[attr-defined]
         return _floats(p, values, constant)
     if isinstance(p, Compare):
@@ -438,6 +481,8 @@ def may_match(p: Predicate, stats: Mapping[str, ColumnStats]) -> bool:
     low, high = _bound_or_none(known.min), _bound_or_none(known.max)
     if isinstance(p, StartsWith):
         return _may_start(p, low, high)
+    if isinstance(p, Like):
+        return p.inverse or _may_start(p.begins, low, high)
     assert isinstance(p, (Compare, In))
     assert p.type is not None, "bind the predicate first"
     wide = p.type.root in _FLOATS  # NaN may be there though no bound says so

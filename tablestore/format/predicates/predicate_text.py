@@ -3,11 +3,13 @@
     condition  := term (OR term)* · term := factor (AND factor)* · factor := [NOT] ("(" condition ")" | test)
     test       := column (= | <> | != | < | <= | > | >=) literal      (or the literal first)
                 | column [NOT] IN (literal, …) | column [NOT] BETWEEN literal AND literal
-                | column [NOT] LIKE 'prefix%' | column IS [NOT] NULL | starts_with(column, 'prefix')
+                | column [NOT] LIKE 'pattern' [ESCAPE 'c'] | column IS [NOT] NULL
+                | starts_with(column, 'prefix')
     literal    := 12 | 1.5 | 1e3 | 'text' | TRUE | FALSE | DATE '…' | TIMESTAMP '…' | TIME '…' | X'00ff'
 
 Names go bare, in "double quotes" or in `backticks`; keywords in any case. Literals get their columns' types
-when the predicate is bound. Everything else is one `SyntaxProblem` that names the part. Pure.
+when the predicate is bound. Everything else is one `SyntaxProblem` that names the part; errors show the
+text and point at it. Pure.
 """
 
 from __future__ import annotations
@@ -18,8 +20,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from tablestore.errors import InvalidRequest
-from tablestore.format.predicates.predicate import Always, Column, Predicate, all_of, any_of, col
+from tablestore.errors import InvalidRequest, NotFound, SchemaMismatch
+from tablestore.format.predicates import like
+from tablestore.format.predicates.predicate import Always, Column, Predicate, all_of, any_of, bind, col
+from tablestore.format.schema import TableSchema
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|--[^\n]*)
@@ -36,15 +40,26 @@ _TURNED = {"=": "=", "<>": "<>", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=
 _KEYWORDS = frozenset("AND OR NOT IN BETWEEN LIKE IS NULL TRUE FALSE".split())
 _TYPED = ("DATE", "TIMESTAMP", "TIME")
 _DEEPEST = 50
-_ALLOWED = "comparisons, AND, OR, NOT, IN, BETWEEN, LIKE 'x%' and IS NULL can be used"
+_SHOWN = 70
+_ALLOWED = "comparisons, AND, OR, NOT, IN, BETWEEN, LIKE and IS NULL can be used"
 
 
 class SyntaxProblem(InvalidRequest):
     """The text is no condition; `part` is what is in the way, `start` its place in the text."""
 
-    def __init__(self, problem: str, *, part: str, start: int) -> None:
+    def __init__(self, problem: str, *, part: str, start: int, text: str = "") -> None:
         self.problem, self.part, self.start = problem, part, start
-        super().__init__(f"at character {start + 1}: {problem}")
+        super().__init__(_pointed(problem, text, start))
+
+
+def _pointed(problem: str, text: str, start: int) -> str:
+    """The problem with its place, and below it the line of the text with a mark there."""
+    said = f"at character {start + 1}: {problem}"
+    if not text:
+        return said
+    low = max(text.rfind("\n", 0, start) + 1, start - _SHOWN)
+    line = text[low : start + _SHOWN].splitlines()[0] if text[low : start + _SHOWN] else ""
+    return f"{said}\n  {line}\n  {re.sub(chr(92) + 'S', ' ', text[low:start])}^"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +76,29 @@ class Token:
         return self.text.upper() if self.kind == "word" else ""
 
 
+def condition(where: Predicate | str | None, schema: TableSchema | None = None) -> Predicate | None:
+    """What a caller gives as a condition, text or predicate, as a predicate.
+
+    Raises SyntaxProblem for text that is none, InvalidRequest for other things; with a `schema` NotFound and
+    SchemaMismatch for a test in the text that does not fit it, pointing at its place.
+    """
+    if where is None or isinstance(where, Predicate):
+        return where
+    if not isinstance(where, str):
+        raise InvalidRequest(
+            f"{where!r} is no condition: give text such as \"amount > 10\", or ts.col('amount') > 10"
+        )
+    return _parsed(where, schema)
+
+
+def chosen(where: Predicate | str, schema: TableSchema) -> Predicate:
+    """The same where rows are to be changed or filtered: None and text without a test are refused, too."""
+    found = condition(where, schema)
+    if found is None or (isinstance(where, str) and _tokens(where)[0].kind == "end"):
+        raise InvalidRequest("the condition is empty: say which rows; TRUE are all of them")
+    return found
+
+
 def parse(text: str) -> Predicate:
     """The predicate of a condition such as `amount > 10 AND status IN ('open', 'held')`.
 
@@ -68,10 +106,15 @@ def parse(text: str) -> Predicate:
     """
     if not isinstance(text, str):
         raise InvalidRequest(f"a condition is text such as 'amount > 10', not {text!r}")
-    tokens = _tokens(text)
-    if tokens[0].kind == "end":
-        return Always(True)
-    return _Parser(tokens).whole()
+    return _parsed(text, None)
+
+
+def _parsed(text: str, schema: TableSchema | None) -> Predicate:
+    try:
+        tokens = _tokens(text)
+        return Always(True) if tokens[0].kind == "end" else _Parser(tokens, text, schema).whole()
+    except SyntaxProblem as e:
+        raise SyntaxProblem(e.problem, part=e.part, start=e.start, text=text) from None
 
 
 def _tokens(text: str) -> list[Token]:
@@ -91,8 +134,9 @@ def _tokens(text: str) -> list[Token]:
 class _Parser:
     """Recursive descent over the tokens, one method a rule of the grammar."""
 
-    def __init__(self, tokens: list[Token]) -> None:
+    def __init__(self, tokens: list[Token], text: str, schema: TableSchema | None) -> None:
         self._tokens, self._at, self._depth = tokens, 0, 0
+        self._text, self._schema = text, schema
 
     @property
     def _next(self) -> Token:
@@ -145,9 +189,19 @@ class _Parser:
             found = self._condition()
             self._expect(")", "after the condition")
         else:
-            found = self._test()
+            start = self._next.start
+            found = self._fitting(self._test(), start)
         self._depth -= 1
         return found
+
+    def _fitting(self, test: Predicate, start: int) -> Predicate:
+        """A test whose column is there and whose literals have its type, where that is known."""
+        if self._schema is not None:
+            try:
+                bind(test, self._schema)
+            except (NotFound, SchemaMismatch) as e:
+                raise type(e)(_pointed(str(e), self._text, start)) from None
+        return test
 
     def _test(self) -> Predicate:
         token = self._next
@@ -223,12 +277,11 @@ class _Parser:
         pattern = self._literal()
         if not isinstance(pattern, str):
             raise self._problem("LIKE wants a text such as 'x%'", token)
-        body, wild = (pattern[:-1], True) if pattern.endswith("%") else (pattern, False)
-        if "%" in body or "_" in body:
-            raise self._problem("LIKE looks at the beginning only, such as 'x%', without other % or _", token)
-        if not wild:
-            return column == body
-        return column.startswith(body) if body else column.is_not_null()
+        escape = self._literal() if self._accept("ESCAPE") else like.ESCAPE
+        try:
+            return column.like(pattern, escape=escape)
+        except InvalidRequest as e:
+            raise self._problem(str(e), token) from None
 
     def _list(self) -> list[Any]:
         self._expect("(", "after IN")

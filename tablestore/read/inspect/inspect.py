@@ -293,7 +293,7 @@ class Inspect:
         *,
         partition: str | None = None,
         bucket: int | None = None,
-        where: Predicate | None = None,
+        where: Predicate | str | None = None,
         between: tuple[float, float] | None = None,
         runs: int | None = None,
         options: Mapping[str, str] | None = None,

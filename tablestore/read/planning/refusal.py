@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore.format.predicates import literal, predicate
-from tablestore.format.predicates.predicate import And, Compare, In, IsNull, Leaf, Or, Predicate, StartsWith
+from tablestore.format.predicates.predicate import (
+    And,
+    Compare,
+    In,
+    IsNull,
+    Leaf,
+    Like,
+    Or,
+    Predicate,
+    StartsWith,
+)
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
 from tablestore.format.text import cast_text
@@ -82,6 +92,8 @@ def _compared(part: Predicate, known: Known) -> str:
 
 def _against(part: Leaf, low: Any, high: Any) -> str:
     """A comparison with the bounds that excludes every value between them."""
+    if isinstance(part, Like):
+        part = part.begins
     if isinstance(part, StartsWith):
         first, last = (literal.text(v, part.type) for v in (low, high))
         return (

@@ -65,7 +65,7 @@ class LookupJoin:
         *,
         on: On | None = None,
         columns: Columns | None = None,
-        where: Predicate | None = None,
+        where: Predicate | str | None = None,
         fill: Mapping[str, Any] | None = None,
         cache: str | None = None,
         follow: bool = True,

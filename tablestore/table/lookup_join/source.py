@@ -11,6 +11,7 @@ import pyarrow as pa
 from tablestore.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.predicates.predicate_text import condition
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
 from tablestore.options import LookupCacheMode
@@ -103,7 +104,7 @@ def source_of(
     name: str,
     pairs: Sequence[tuple[str, str]],
     columns: Columns | None,
-    where: Predicate | None,
+    where: Predicate | str | None,
 ) -> tuple[LookupSource, dict[str, str]]:
     """What is asked of the table, and the columns that are given with the names they get."""
     shown = store.schema.shown
@@ -116,6 +117,7 @@ def source_of(
             raise NotFound.among("column", str(column), shown.names)
     if len(set(names.values())) < len(names):
         raise InvalidRequest(f"a column is named twice: {', '.join(names.values())}")
+    where = condition(where, store.schema)
     bound = None if where is None else predicate.bind(where, store.schema)
     asked = (*on, *identity_of(store), *names, *(bound.columns if bound is not None else ()))
     held = tuple(n for n in store.schema.names if n in asked)

@@ -1,0 +1,67 @@
+"""Patterns of SQL's LIKE: % is any text, also none, line breaks in it, _ is one character.
+
+An escape character makes the next one stand for itself; patterns are kept with a backslash, as Spark has it.
+Pure. Used by predicates, and by Spark's filters on their way in and out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow.compute as pc
+
+ESCAPE = "\\"
+_MEANING = {"%": ".*", "_": "."}
+
+
+def canonical(pattern: str, escape: str = ESCAPE) -> str:
+    """The pattern with the escape \\; raises ValueError for an escape that is no single character, or that
+    stands before anything but %, _ and itself."""
+    if len(escape) != 1 or escape in _MEANING:
+        raise ValueError(f"the escape of LIKE is one character other than % and _, not {escape!r}")
+    found, rest = [], iter(pattern)
+    for character in rest:
+        if character == escape:
+            after = next(rest, "")
+            if after not in (*_MEANING, escape):
+                raise ValueError(f"in LIKE {pattern!r} {escape} comes before {after!r}: write {escape * 2}")
+            found.append(literal(after))
+        else:
+            found.append(character if character in _MEANING else literal(character))
+    return "".join(found)
+
+
+def literal(text: str) -> str:
+    """A pattern that only this text matches."""
+    return "".join(ESCAPE + c if c in ("%", "_", ESCAPE) else c for c in text)
+
+
+def split(pattern: str) -> tuple[str, str]:
+    """(text that every match begins with, the rest of a canonical pattern from its first wildcard on)."""
+    text, at = [], 0
+    while at < len(pattern) and pattern[at] not in _MEANING:
+        at += pattern[at] == ESCAPE
+        text.append(pattern[at])
+        at += 1
+    return "".join(text), pattern[at:]
+
+
+def matches(values: Any, pattern: str) -> Any:
+    """Which texts match a canonical pattern, of an array or as an expression; null where they are."""
+    if pattern.startswith("%"):  # what Arrow does faster than a search by expression
+        text, rest = split(pattern[1:])
+        if rest in ("", "%"):
+            return (pc.match_substring if rest else pc.ends_with)(values, pattern=text)
+    return pc.match_substring_regex(values, pattern=_expression(pattern))
+
+
+def _expression(pattern: str) -> str:
+    """The regular expression of a canonical pattern."""
+    parts, rest = [], iter(pattern)
+    for character in rest:
+        parts.append(_MEANING.get(character) or _quoted(next(rest) if character == ESCAPE else character))
+    return f"(?s)\\A{''.join(parts)}\\z"
+
+
+def _quoted(character: str) -> str:
+    return character if character.isalnum() else f"\\x{{{ord(character):x}}}"
