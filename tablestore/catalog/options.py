@@ -13,32 +13,72 @@ from difflib import get_close_matches
 from typing import Any
 
 from tablestore.errors import InvalidOption, Unsupported
-from tablestore.io.s3_options import PREFIXES, is_s3_key, pack, unpacked
+from tablestore.io.s3_options import PACKED, is_s3_key, pack, require_s3_key, unpacked
+from tablestore.option_rules import require_known
 from tablestore.option_values import boolean, duration_ms
 from tablestore.options import as_text
 
 METASTORES = ("filesystem", "jdbc", "hive")
 TABLE_DEFAULTS = ("table-default.", "table-storage.")
-_KNOWN = (
-    "warehouse",
-    "metastore",
-    "uri",
-    "catalog-key",
-    "lock.enabled",
-    "lock-acquire-timeout",
-    "lock-check-max-sleep",
-    "lock-key-max-length",
-    "case-sensitive",
-    "sync-all-properties",
-    "table.type",
-    "jdbc.user",
-    "jdbc.password",
-    "cache-enabled",
-    "client-pool-size",
-)
-_SPELLED = {re.sub(r"[.-]", "_", key): key for key in _KNOWN}
+_EVERY = frozenset(METASTORES)
+# Option → the catalogs that it is of.
+_KNOWN = {
+    **dict.fromkeys(
+        (
+            "warehouse",
+            "metastore",
+            "lock.enabled",
+            "lock.type",
+            "lock-acquire-timeout",
+            "lock-check-max-sleep",
+            "case-sensitive",
+            "sync-all-properties",
+            "table.type",
+            PACKED,
+        ),
+        _EVERY,
+    ),
+    "uri": frozenset(["jdbc", "hive"]),
+    **dict.fromkeys(
+        ("catalog-key", "lock-key-max-length", "jdbc.user", "jdbc.password"), frozenset(["jdbc"])
+    ),
+}
+_CACHES = "caches of Java's catalogs; here a process caches manifests, which never change"
+_HADOOP = "of Java's Hive and Hadoop clients"
+_ENGINE = "of an engine's catalog, not of the tables in it"
+# Options and, with a dot or dash at their end, families of Paimon's catalogs without effect here: why, and of
+# which catalogs they are.
+_HARMLESS = {
+    **dict.fromkeys(("cache-enabled", "cache.", "local-cache.", "file-io.allow-cache"), (_CACHES, _EVERY)),
+    **dict.fromkeys(
+        (
+            "default-database",
+            "defaultDatabase",
+            "disable-create-table-in-default-db",
+            "format-table.enabled",
+            "catalog-options-table.enabled",
+            "lineage-use-catalog-key-as-identifier",
+        ),
+        (_ENGINE, _EVERY),
+    ),
+    "resolving-file-io.enabled": ("each location is reached by its scheme", _EVERY),
+    "client-pool-size": ("a connection is made when one is needed", frozenset(["jdbc", "hive"])),
+    **dict.fromkeys(
+        (
+            "hive.",
+            "hadoop.",
+            "hive-conf-dir",
+            "hadoop-conf-dir",
+            "metastore.client.class",
+            "client-pool-cache.",
+            "alter-table-cascade",
+            "location-in-properties",
+        ),
+        (_HADOOP, frozenset(["hive"])),
+    ),
+}
+_SPELLED = {re.sub(r"[.-]", "_", key): key for key in (*_KNOWN, *_HARMLESS)}
 _OLD_NAMES = {"allow-upper-case": "case-sensitive"}
-_PASSED = (*PREFIXES, *TABLE_DEFAULTS, "jdbc.", "hive.", "hadoop.", "fs.", "cache.", "tablestore.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +109,8 @@ class CatalogOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, Any]) -> CatalogOptions:
-        """Raises InvalidOption for values that cannot be used and for near misses of known names."""
+        """Raises InvalidOption for values that cannot be used, for unknown names and for names of another
+        kind of catalog."""
         given = {_plain(k): v for k, v in as_text(options).items()}
         metastore = given.get("metastore", "filesystem")
         if metastore == "rest":
@@ -78,6 +119,10 @@ class CatalogOptions:
             raise InvalidOption(
                 f"option 'metastore' is {metastore!r}; it must be one of {', '.join(METASTORES)}"
             )
+        for key in given:
+            _require_known(key, metastore)
+        if given.get("lock.type", metastore) != metastore:
+            raise Unsupported(f"lock.type {given['lock.type']!r}", f"metastore {metastore} has its own locks")
         enabled = _parsed(given, "lock.enabled", boolean, None)
         return cls(
             metastore=metastore,
@@ -117,16 +162,31 @@ def _parsed_again(packed: bytes) -> CatalogOptions:
 
 
 def _plain(key: str) -> str:
-    """The dashed name of an option; raises InvalidOption naming the one that was meant."""
+    """The dashed name of an option."""
     if key.startswith("s3_"):
         key = "s3." + key[3:].replace("_", "-")
-    key = _OLD_NAMES.get(key, _SPELLED.get(key, key))
-    if key in _KNOWN or is_s3_key(key) or key.startswith(_PASSED):
-        return key
-    near = get_close_matches(key, _KNOWN, n=1, cutoff=0.75)
-    if near:
-        raise InvalidOption(f"unknown catalog option {key!r}; did you mean {near[0]!r}?")
-    return key
+    return _OLD_NAMES.get(key, _SPELLED.get(key, key))
+
+
+def _require_known(key: str, metastore: str) -> None:
+    """Raise InvalidOption for an option that no catalog has, or only those of another kind."""
+    if is_s3_key(key):
+        require_s3_key(key)
+        return
+    if key.startswith(TABLE_DEFAULTS):
+        require_known({key.removeprefix(p): "" for p in TABLE_DEFAULTS if key.startswith(p)})
+        return
+    family = next((f for f in _HARMLESS if f.endswith(".") and key.startswith(f)), "")
+    kinds = _KNOWN.get(key) or _HARMLESS.get(key, _HARMLESS.get(family, ("", None)))[1]
+    if kinds is None:
+        known = [k for k, of in _KNOWN.items() if metastore in of and k != PACKED]
+        near = get_close_matches(key, known, n=3, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(known))}"
+        raise InvalidOption(f"unknown catalog option {key!r}; {hint}")
+    if metastore not in kinds:
+        raise InvalidOption(
+            f"catalog option {key!r} is of metastore {' and '.join(sorted(kinds))}; this one is {metastore}"
+        )
 
 
 def _parsed(given: Mapping[str, str], key: str, parse: Any, default: Any) -> Any:

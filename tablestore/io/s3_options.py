@@ -14,6 +14,7 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from tablestore.errors import InvalidOption
@@ -92,6 +93,16 @@ class S3Options:
 def is_s3_key(key: str) -> bool:
     """Whether a catalog option belongs to the store rather than to the catalog."""
     return key.startswith(PREFIXES) or key == PACKED
+
+
+def require_s3_key(key: str) -> None:
+    """Raise InvalidOption for an option of a store that is not read, naming those that are."""
+    if key == PACKED or plain_key(key) in _NAMES:
+        return
+    near = get_close_matches(plain_key(key), _NAMES, n=1)
+    there = ", ".join(f"s3.{name}" for name in _NAMES)
+    hint = f"did you mean 's3.{near[0]}'?" if near else f"there are {there}"
+    raise InvalidOption(f"unknown option {key!r} of a store; {hint}")
 
 
 def plain_key(key: str) -> str:

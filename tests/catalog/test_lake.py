@@ -296,6 +296,14 @@ def test_a_table_is_no_lake_and_a_lake_no_table(tmp_path: Path) -> None:
     [
         ({"metastor": "jdbc"}, "did you mean 'metastore'"),
         ({"metastore": "glue"}, "filesystem, jdbc, hive"),
+        ({"my.own": 1}, r"unknown catalog option 'my\.own'; there are case-sensitive"),
+        ({"uri": "sqlite:///x"}, "'uri' is of metastore hive and jdbc; this one is filesystem"),
+        ({"metastore": "jdbc", "uri": "sqlite:///x", "hive-conf-dir": "/etc"}, "is of metastore hive"),
+        ({"jdbc.useSSL": True, "metastore": "jdbc", "uri": "sqlite:///x"}, r"jdbc\.useSSL"),
+        ({"s3.acess-key": "me"}, r"did you mean 's3\.access\.key'"),
+        ({"fs.oss.endpoint": "x"}, r"fs\.oss\.endpoint"),
+        ({"table-default.bukket": 4}, "did you mean 'bucket'"),
+        ({"lock.type": "zookeeper"}, "zookeeper"),
         ({"lock_enabled": True}, "keeps no locks"),
         ({"lock_enabled": "perhaps", "metastore": "jdbc"}, r"lock\.enabled"),
         ({"metastore": "jdbc", "lock_acquire_timeout": "soon"}, "lock-acquire-timeout"),
@@ -307,8 +315,13 @@ def test_a_table_is_no_lake_and_a_lake_no_table(tmp_path: Path) -> None:
 def test_options_that_cannot_be_used_are_named(
     options: dict[str, object], match: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(InvalidOption, match=match):
+    with pytest.raises((InvalidOption, Unsupported), match=match):
         ts.connect(tmp_path / "lake", **options)
+
+
+def test_options_of_other_engines_that_change_nothing_here_are_taken(tmp_path: Path) -> None:
+    given = {"cache-enabled": True, "cache.expire-after-write": "1 h", "default-database": "d"}
+    assert ts.connect(tmp_path / "lake", **given, **{"resolving-file-io.enabled": True}).tables() == []
 
 
 def test_a_lake_needs_a_warehouse() -> None:
