@@ -183,6 +183,7 @@ HARMLESS: dict[str, Harmless] = {
         "partition.mark-done-action.http.params partition.mark-done-action.http.url "
         "partition.mark-done.recover-from-state partition.sink-strategy partition.time-interval",
     ),
+    **_of("a consumer's place is noted once its step is done, in either mode", "consumer.mode"),
     **_of("a branch that cannot be read fails the read", "scan.fallback-branch.read-fail-fast", boolean),
     **_of(
         _SPARK,

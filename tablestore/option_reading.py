@@ -46,7 +46,6 @@ class ReadingOptions:
     consumer_id: str | None = opt(
         "consumer-id", str, None, "name under which a stream reader keeps its place"
     )
-    consumer_mode: str = opt("consumer.mode", str.lower, "exactly-once", "when a consumer's place is noted")
     consumer_ignore_progress: bool = opt(
         "consumer.ignore-progress", boolean, False, "start anew although the consumer is known"
     )

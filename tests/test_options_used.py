@@ -47,10 +47,6 @@ PARSERS = {"Boolean": boolean, "Integer": integer, "Long": integer, "MemorySize"
 PARSERS |= {"Duration": duration_ms, "Double": float, "Float": float}
 
 
-LANDING = {"consumer.mode", "scan.ignore-corrupt-files", "scan.ignore-lost-files"}
-LANDING |= {"streaming.read.snapshot.delay"}
-
-
 @cache
 def paimon() -> dict[str, str]:
     """Type by name of every option of Paimon."""
@@ -89,7 +85,7 @@ def unread() -> Iterator[str]:
 
 
 def test_every_option_that_is_called_implemented_has_a_reader() -> None:
-    assert set(unread()) - LANDING == set()
+    assert set(unread()) == set()
 
 
 @pytest.mark.parametrize("names", [sorted(paimon()), OLD], ids=["paimon", "old"])

@@ -5,11 +5,13 @@ Which schema it was written under, and in which format, makes no difference to t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from tablestore.errors import Corrupt
 from tablestore.format import datafile, evolution
 from tablestore.format.data_format import counted
 from tablestore.format.manifests.manifest import DataFileMeta
@@ -18,7 +20,9 @@ from tablestore.meta.store import Store
 from tablestore.read import file_index
 from tablestore.read.support import require_readable_file
 
+log = logging.getLogger(__name__)
 BATCH_ROWS = 65_536
+TOLERANT = ("scan.ignore-corrupt-files", "scan.ignore-lost-files")
 
 
 def read_file(
@@ -64,6 +68,34 @@ def read_file(
     )
     for batch in batches:
         yield evolution.evolve(batch, mapping)
+
+
+def tolerated(
+    store: Store,
+    partition: bytes,
+    bucket: int,
+    file: DataFileMeta,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a file up to where it cannot be read, where `scan.ignore-corrupt-files` (it is there) or
+    `scan.ignore-lost-files` (it is not) allow that; a warning names the file and what is wrong with it."""
+    options = store.options
+    if not (options.scan_ignore_corrupt or options.scan_ignore_lost):
+        yield from batches
+        return
+    path = store.file_path(partition, bucket, file)
+    try:
+        yield from batches
+    except Corrupt as e:
+        lost = e.path == path and not store.io.exists(path)
+        if e.path != path or not (options.scan_ignore_lost if lost else options.scan_ignore_corrupt):
+            raise
+        log.warning("left out of this scan: %s (%d rows): %s", path, file.row_count, e.problem)
+
+
+def strictly(store: Store) -> Store:
+    """The table as one whose files must all be read: for rows that are written again."""
+    return store.with_schema(store.schema.with_options(dict.fromkeys(TOLERANT)))
 
 
 def stored(

@@ -25,7 +25,7 @@ from tablestore.meta import changelogs
 from tablestore.meta.entries import EMPTY, Entries
 from tablestore.meta.store import Store
 from tablestore.options import ChangelogProducer
-from tablestore.read.file_read import read_file
+from tablestore.read.file_read import read_file, tolerated
 from tablestore.read.planning.plan import Plan
 from tablestore.read.planning.pruning import TRUE, Filters, Pruner
 from tablestore.read.planning.split import DataSplit, splits
@@ -179,8 +179,9 @@ def _file_changes(
     schema = change_schema(store, names)
     keyed = bool(store.schema.primary_keys)
     only = None if filters.rows == TRUE else filters.rows
-    rows = read_file(store, entry.partition, entry.bucket, entry.file, needed, where=only, system=keyed)
-    for batch in rows:
+    place = entry.partition, entry.bucket, entry.file
+    rows = read_file(store, *place, needed, where=only, system=keyed)
+    for batch in tolerated(store, *place, rows):
         kept = batch if only is None else batch.filter(predicate.mask(only, batch))
         if kept.num_rows:
             yield _with_kinds(kept, names, schema)

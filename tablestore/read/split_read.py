@@ -25,7 +25,7 @@ from tablestore.lsm.changelog import LowestLevel, by_level, with_level
 from tablestore.lsm.merge_function import in_table, merge_function, plain, without_retracts
 from tablestore.lsm.sorted_run import SortedRun, old_to_new
 from tablestore.meta.store import Store
-from tablestore.read.file_read import read_file
+from tablestore.read.file_read import read_file, tolerated
 from tablestore.read.planning.pruning import TRUE, Filters
 from tablestore.read.planning.split import DataSplit
 from tablestore.read.support import require_readable
@@ -106,6 +106,7 @@ def _raw(
         batches = read_file(
             store, split.partition, split.bucket, file, names, where=where, system=system, rows=alive
         )
+        batches = tolerated(store, split.partition, split.bucket, file, batches)
         yield from map(without_retracts, batches) if system and not keep_retracts else batches
 
 
@@ -206,5 +207,5 @@ def _run(
             rows=alive,
             dictionary=True,
         )
-        for batch in rows:
+        for batch in tolerated(store, split.partition, split.bucket, file, rows):
             yield with_level(batch, file.level) if levels else batch

@@ -102,7 +102,8 @@ def stream(
     `scan.mode` and its companions say, else "latest-full". A consumer (by default that of `consumer-id`) that
     is known goes on where it was, whatever `start` says, unless `consumer.ignore-progress`. Ends after
     snapshot `until`, after `timeout` seconds without a new one, at `scan.bounded.watermark`, or, unless
-    `follow`, when there is none. `look_up`: changes are looked up in the snapshot before each, instead of
+    `follow`, when there is none. A snapshot counts as new once it is as old as
+    `streaming.read.snapshot.delay`. `look_up`: changes are looked up in the snapshot before each, instead of
     taken as they were told. Raises NotFound when the next snapshot has expired.
     """
     _require_told_once(store)
@@ -199,6 +200,28 @@ def require_streamable(store: Store) -> None:
         )
 
 
+def last_to_tell(store: Store) -> int:
+    """The newest snapshot that a stream is told of by now, 0 if there is none: old enough for
+    `streaming.read.snapshot.delay`, and before the first that passes `scan.bounded.watermark`."""
+    delay, bound = store.options.streaming_delay_ms, store.options.scan_bounded_watermark
+    newest = store.snapshots.latest_id() or 0
+    if delay is None and bound is None:
+        return newest
+    told = 0
+    for found in store.snapshots.all():
+        if delay is not None and found.time_millis > store.env.now_ms() - delay:
+            break
+        if _passes(found, bound):
+            break
+        told = found.id
+    return told
+
+
+def _passes(snapshot: Snapshot, bound: int | None) -> bool:
+    """Whether a snapshot's watermark is beyond the bound at which streams end."""
+    return bound is not None and snapshot.watermark is not None and snapshot.watermark > bound
+
+
 def cursor_of(next_snapshot: int, after: str | None = None) -> str:
     """The cursor of a reader that goes on at a snapshot; `after` is the mark of the one before."""
     known = {} if after is None else {"after": after}
@@ -257,7 +280,7 @@ class _Follower:
         while (self.until is None or first <= self.until) and self._wait(first):
             found = self._get(first)
             self._require_went_on(first)
-            if self._ended(found):
+            if self._ended(found) or not self._ripe(found):
                 return
             self.after = _mark(found)
             with time_travel.expiring(self.store, first):
@@ -280,8 +303,7 @@ class _Follower:
 
     def _ended(self, snapshot: Snapshot) -> bool:
         """Whether the bound that `scan.bounded.watermark` sets is passed."""
-        bound = self.store.options.scan_bounded_watermark
-        return bound is not None and snapshot.watermark is not None and snapshot.watermark > bound
+        return _passes(snapshot, self.store.options.scan_bounded_watermark)
 
     def _begin(self, start: Start) -> tuple[int | None, Snapshot | None]:
         """(next snapshot, snapshot whose state comes first); neither if the table has none yet."""
@@ -366,6 +388,19 @@ class _Follower:
             if not self.follow or (left is not None and left <= 0):
                 return False
             env.sleep(pause if left is None else min(pause, left))
+        return True
+
+    def _ripe(self, snapshot: Snapshot) -> bool:
+        """Whether the snapshot is as old as `streaming.read.snapshot.delay`, after waiting for that."""
+        delay, env = self.store.options.streaming_delay_ms, self.store.env
+        if delay is None:
+            return True
+        end = None if self.timeout is None else env.monotonic() + self.timeout
+        while (young := snapshot.time_millis + delay - env.now_ms()) > 0:
+            left = None if end is None else end - env.monotonic()
+            if not self.follow or (left is not None and left <= 0):
+                return False
+            env.sleep(young / 1000 if left is None else min(young / 1000, left))
         return True
 
     def _require_went_on(self, snapshot: int) -> None:

@@ -24,6 +24,7 @@ from tablestore.format.predicates.predicate import Predicate, bind
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import is_object_location
 from tablestore.io.routed import reach_of
+from tablestore.read.file_read import TOLERANT
 from tablestore.read.planning.split import DataSplit, apart
 from tablestore.spark.exchange import spark_condition, spark_schema
 from tablestore.spark.ingest import SEQUENCE_SPAN
@@ -58,8 +59,10 @@ def to_spark(
         parts.append(_native_scan(table, spark, schema, raw))
     if rest or not raw:
         reader = spark.read.format("tablestore").options(path=table.location, **reach_of(table.store.io))
+        kept = {k: v for k, v in table.options.items() if k in TOLERANT}
         if plan.beside is not None:  # what is read of two branches has no id
-            reader = reader.options(**{k: v for k, v in table.options.items() if k.startswith("scan.")})
+            kept = {k: v for k, v in table.options.items() if k.startswith("scan.")}
+        reader = reader.options(**kept)
         if plan.snapshot is not None and (plan.beside is None or table.past):
             reader = reader.option("snapshot-id", plan.snapshot.id)
         parts.append(reader.option("splits", "merged" if raw else "all").load())
@@ -73,6 +76,8 @@ def _native(table: Table, split: DataSplit) -> bool:
     """Whether Spark's Parquet reader gives the split's rows as the engine would: files of the present
     schema, exact types.
     """
+    if table.store.options.scan_ignore_corrupt or table.store.options.scan_ignore_lost:
+        return False  # Spark has options of its own for that
     if table.store.schema.row_count_field is not None:
         return False  # its rows come as often as they are counted
     if is_object_location(table.location):

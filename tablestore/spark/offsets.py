@@ -30,7 +30,13 @@ from tablestore.read.incremental import changed_entries, snapshot_changes, snaps
 from tablestore.read.looked_up import looked_up_changes, moves, require_looked_up, touched
 from tablestore.read.planning.split import DataSplit
 from tablestore.read.split_read import read_split
-from tablestore.read.stream import first_state, first_store, require_streamable, tells_upserts
+from tablestore.read.stream import (
+    first_state,
+    first_store,
+    last_to_tell,
+    require_streamable,
+    tells_upserts,
+)
 from tablestore.spark.ingest import FULL_PHASE, PHASE
 from tablestore.table.catalog import open_table
 from tablestore.table.table import Table
@@ -81,7 +87,8 @@ class ChangeFeed:
     are wanted).
 
     `normalize` (None: where the table tells upserts only, unless `scan.remove-normalize`): changes that tell
-    what was before; of any merge engine. A `consumer` keeps the snapshots that are still to be read.
+    what was before; of any merge engine. A `consumer` (by default that of `consumer-id`) keeps the snapshots
+    that are still to be read.
     """
 
     path: str
@@ -99,11 +106,13 @@ class ChangeFeed:
         return self._offset(_STARTS.get(self.start, int(self.start) - 1 if self.start.isdigit() else 0))
 
     def latest(self) -> int:
-        """The newest snapshot, 0 if there is none. Raises Unsupported for a table that tells no changes."""
+        """The newest snapshot that streams are told of, 0 if there is none: as old as
+        `streaming.read.snapshot.delay`, none from the first on that passes `scan.bounded.watermark`. Raises
+        Unsupported for a table that tells no changes."""
         store = open_table(self.path).store
         if not self._normalizes(store):
             require_streamable(store)
-        return store.snapshots.latest_id() or 0
+        return last_to_tell(store)
 
     def newest(self) -> dict[str, Any]:
         """The offset at which nothing would be left to read."""
@@ -123,8 +132,12 @@ class ChangeFeed:
     def _keep(self, snapshot: int) -> None:
         """Have the consumer keep a snapshot from expiring, and what comes after it: where changes are looked
         up, it is what was before the next one."""
-        if self.consumer is not None and snapshot > 0:
-            consumers.record(open_table(self.path).store, self.consumer, snapshot)
+        if snapshot <= 0:
+            return
+        store = open_table(self.path).store
+        consumer = self.consumer or store.options.consumer_id
+        if consumer is not None:
+            consumers.record(store, consumer, snapshot)
 
     def next(self, start: dict[str, Any], *, limit: int | None, target: int | None = None) -> dict[str, Any]:
         """Where a batch from `start` may end: the newest snapshot (not past `target`), at most `limit`

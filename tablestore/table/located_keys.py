@@ -11,13 +11,14 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from tablestore.meta.store import Store
+from tablestore.read.file_read import strictly
 from tablestore.read.planning.plan import plan
 from tablestore.read.split_read import read_split
 
 
 def located_keys(store: Store) -> Iterator[tuple[bytes, int, pa.RecordBatch]]:
     """(partition, bucket, rows of key and partition columns) for each key of the newest snapshot."""
-    schema = store.schema
+    store, schema = strictly(store), store.schema
     names = tuple(dict.fromkeys((*schema.primary_keys, *schema.partition_keys)))
     found = plan(store, store.snapshots.latest(), columns=names)
     ttl = store.options.key_index_ttl_ms

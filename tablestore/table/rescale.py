@@ -12,6 +12,7 @@ from dataclasses import replace
 from tablestore.errors import InvalidRequest
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.meta.store import Store
+from tablestore.read.file_read import strictly
 from tablestore.read.planning.plan import plan
 from tablestore.read.split_read import read_split
 from tablestore.table.overwriting import Chooser, overwrite
@@ -43,11 +44,12 @@ def rewrite(
     """Overwrite the `named` partitions, which `where` selects, by their own rows under the schema of
     `store`."""
     snapshot = store.snapshots.latest()
-    found = plan(store, snapshot, where)
+    source = strictly(store)
+    found = plan(source, snapshot, where)
 
     def fill(target: TableWrite) -> None:
         for split in found.splits:
-            for batch in read_split(store, split, store.schema.names, found.where):
+            for batch in read_split(source, split, store.schema.names, found.where):
                 target.write_stored(batch)
 
     unchanged = replace(request, basis=Basis(snapshot))

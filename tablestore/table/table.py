@@ -39,6 +39,7 @@ from tablestore.options import as_text, current_names
 from tablestore.read import fallback, scan_mode, time_travel
 from tablestore.read.check.check import Violation, check
 from tablestore.read.doctor import Diagnosis, Finding
+from tablestore.read.file_read import strictly
 from tablestore.read.inspect.inspect import Inspect
 from tablestore.read.planning.split import DataSplit
 from tablestore.read.stream import Change, with_level_0
@@ -202,7 +203,7 @@ class Table:
 
     def _rewritten(self, where: Predicate | None = None) -> Scan:
         """What rows are deleted or updated from: with those at level 0 that wait for a lookup."""
-        return Table(with_level_0(self.store), self.name)._present(where)
+        return Table(strictly(with_level_0(self.store)), self.name)._present(where)
 
     def at(
         self,

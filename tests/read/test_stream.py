@@ -17,7 +17,7 @@ from tablestore.errors import InvalidRequest, NotFound
 from tablestore.meta import consumers
 from tablestore.read import time_travel
 from tablestore.read.incremental import changes
-from tablestore.read.stream import Change, cursor_of, parse_cursor, stream
+from tablestore.read.stream import Change, cursor_of, last_to_tell, parse_cursor, stream
 from tablestore.table.table import Table
 from tests.faults import SimEnv
 from tests.read import golden
@@ -322,3 +322,26 @@ def test_time_travel_by_id_and_time(tmp_path: Path) -> None:
         table.at(snapshot=1, tag="v1")
     with pytest.raises(InvalidRequest, match="no ISO text"):
         table.at(timestamp="yesterday")
+
+
+def test_a_stream_stays_behind_by_the_delay_of_its_options(tmp_path: Path) -> None:
+    env = SimEnv()
+    table = make(tmp_path, env, **{"streaming.read.snapshot.delay": "10 s"})
+    put(table, (1, "a", "+I"))
+    (state,) = table.stream(follow=False, normalize=False)
+    assert told(state) == [("+I", 1, "a")], "the first state is not delayed"
+    put(table, (2, "b", "+I"))
+    assert last_to_tell(table.store) == 0
+    assert list(table.stream(start=2, follow=False, normalize=False)) == []
+    assert list(table.stream(start=2, timeout=5, normalize=False)) == []
+    (change,) = table.stream(start=2, until=2, normalize=False)
+    assert env.now_ms() >= table.store.snapshots.get(2).time_millis + 10_000
+    assert told(change) == [("+I", 2, "b")]
+    assert last_to_tell(table.store) == 2
+
+
+def test_what_streams_are_told_of_ends_before_the_bound_of_watermarks(tmp_path: Path) -> None:
+    table = make(tmp_path, **{"scan.bounded.watermark": 5})
+    for mark in (3, 5, 6, 7):
+        table.write([{"k": mark, "v": "x"}], watermark=mark)
+    assert last_to_tell(table.store) == 2
