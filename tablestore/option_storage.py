@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from tablestore.option_values import (
     boolean,
     by_level,
+    directory_inside,
     duration_ms,
     integer,
     memory_size,
+    name_start,
     names,
     opt,
 )
@@ -46,11 +48,13 @@ class StorageOptions:
     file_compression: str = opt("file.compression", str.lower, "zstd", "codec of data files")
     zstd_level: int = opt("file.compression.zstd-level", integer, 1, "level of zstd in data files")
     row_group_bytes: int | None = opt("file.block-size", memory_size, None, "bytes of a Parquet row group")
-    data_file_prefix: str = opt("data-file.prefix", str, "data-", "start of data file names")
+    data_file_prefix: str = opt("data-file.prefix", name_start, "data-", "start of data file names")
     changelog_file_prefix: str = opt(
-        "changelog-file.prefix", str, "changelog-", "start of changelog file names"
+        "changelog-file.prefix", name_start, "changelog-", "start of changelog file names"
     )
-    data_directory: str = opt("data-file.path-directory", str, "", "directory between table and partitions")
+    data_directory: str = opt(
+        "data-file.path-directory", directory_inside, "", "directory between table and partitions"
+    )
     external_paths: str | None = opt("data-file.external-paths", str, None, "other roots for data files")
     external_strategy: str = opt(
         "data-file.external-paths.strategy", str.lower, "none", "how a root of external-paths is chosen"

@@ -127,6 +127,29 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+def directory_inside(text: str) -> str:
+    """`data/files`: a directory below the table's own."""
+    parts = text.rstrip("/").split("/")
+    if text and (not _plain(text) or ":" in parts[0] or {"", ".", ".."}.intersection(parts)):
+        raise ValueError("a path inside the table's directory, such as 'data': not absolute, no '..'")
+    return text.rstrip("/")
+
+
+def name_start(text: str) -> str:
+    """`data-`: what file names begin with."""
+    if "/" in text or not _plain(text) or text.startswith(".") or len(text.encode()) > 100:
+        raise ValueError("the start of a file name: no '/', no leading dot, at most 100 bytes")
+    return text
+
+
+def _plain(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return not any(c < " " or c == "\\" for c in text)
+
+
 def integer(text: str) -> int:
     """A whole number; `infinite` is the largest one of 32 bits."""
     if text.strip().lower() == "infinite":

@@ -75,8 +75,8 @@ class FaultyIO:
     def replace(self, path: str, data: bytes) -> None:
         self._run("replace", path, lambda: self._inner.replace(path, data), writes=True)
 
-    def delete(self, path: str) -> None:
-        self._run("delete", path, lambda: self._inner.delete(path), writes=False)
+    def delete(self, path: str, *, below: str | None = None) -> None:
+        self._run("delete", path, lambda: self._inner.delete(path, below=below), writes=False)
 
     def delete_tree(self, path: str) -> None:
         self._run("delete", path, lambda: self._inner.delete_tree(path), writes=False)

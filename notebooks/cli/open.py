@@ -12,7 +12,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import tablestore as ts
@@ -40,11 +40,18 @@ def main(arguments: list[str]) -> int:
         metavar="KEY=VALUE",
         help="how to reach a store: s3.endpoint=…",
     )
+    parser.add_argument(
+        "--roots",
+        action="append",
+        default=[],
+        metavar="DIRECTORY",
+        help="a place outside the table's directory that its data files may lie in",
+    )
     asked = parser.parse_args(arguments)
     try:
         options = dict(_pair(text) for text in asked.option)
         path = location_of(asked.path)
-        table = table_at(path, options)
+        table = table_at(path, options, asked.roots)
         if table is None:
             return listed(path, options, wanted=asked.text or asked.to is not None)
         return shown(table, asked, options)
@@ -83,10 +90,10 @@ def may_read(folder: Path) -> bool:
     return os.access(folder, os.R_OK | os.X_OK)
 
 
-def table_at(path: str, options: Mapping[str, str]) -> ts.Table | None:
+def table_at(path: str, options: Mapping[str, str], roots: Sequence[str] = ()) -> ts.Table | None:
     """The table at `path`; None if it is a warehouse or a database."""
     try:
-        return ts.open(path, options=options)
+        return ts.open(path, options=options, roots=roots)
     except ts.NotFound:
         if tables_of(path, options):
             return None
@@ -123,7 +130,7 @@ def shown(table: ts.Table, asked: argparse.Namespace, options: Mapping[str, str]
     """Text, a page, both, or JupyterLab."""
     if not asked.text and asked.to is None:
         os.environ[OPTIONS] = json.dumps(options)
-        cells = cells_for(table, with_options=bool(options))
+        cells = cells_for(table, with_options=bool(options), roots=asked.roots)
         return show_live(cells, name="workbench.ipynb", browser=not asked.no_browser)
     bench = widgets.Workbench(table)
     if asked.text:
@@ -133,9 +140,9 @@ def shown(table: ts.Table, asked: argparse.Namespace, options: Mapping[str, str]
     return 0
 
 
-def cells_for(table: ts.Table, *, with_options: bool) -> list[str]:
-    """The cells of the notebook: the path is a literal, options are read from the environment."""
-    path = repr(_plain(table.location))
+def cells_for(table: ts.Table, *, with_options: bool, roots: Sequence[str] = ()) -> list[str]:
+    """The cells of the notebook: paths are literals, options are read from the environment."""
+    path = repr(_plain(table.location)) + (f", roots={list(roots)!r}" if roots else "")
     if not with_options:
         return [
             f"import tablestore as ts\nimport widgets\n\ntable = ts.open({path})",

@@ -100,8 +100,8 @@ class WatchedIO:
     def replace(self, path: str, data: bytes) -> None:
         self.do("replace", path, lambda: self._inner.replace(path, data))
 
-    def delete(self, path: str) -> None:
-        self.do("delete", path, lambda: self._inner.delete(path))
+    def delete(self, path: str, *, below: str | None = None) -> None:
+        self.do("delete", path, lambda: self._inner.delete(path, below=below))
 
     def delete_tree(self, path: str) -> None:
         self.do("delete", path, lambda: self._inner.delete_tree(path))

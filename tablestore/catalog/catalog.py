@@ -12,9 +12,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from tablestore.errors import AlreadyExists, NotFound
+from tablestore.errors import AlreadyExists, Corrupt, NotFound
 from tablestore.format import schema as schema_format
 from tablestore.format.schema import TableSchema
+from tablestore.io.confined import confined
 from tablestore.io.fileio import FileIO
 from tablestore.io.guarded import GuardedFileIO
 from tablestore.io.paths import TablePaths, checked_name, join
@@ -120,14 +121,22 @@ def table_dir(database_location: str, table: str) -> str:
     return join(database_location, checked_name(table, "table"))
 
 
+def schemas_at(io: FileIO, root: str) -> SchemaStore:
+    """The schemas of the table in a directory."""
+    return SchemaStore(confined(io, root), TablePaths(root))
+
+
 def is_table(io: FileIO, root: str) -> bool:
-    """Whether a directory holds a table: it has a schema."""
-    return bool(SchemaStore(io, TablePaths(root)).ids())
+    """Whether a directory holds a table: it has a schema, or what stands in the place of its schemas."""
+    try:
+        return bool(schemas_at(io, root).ids())
+    except Corrupt:
+        return True
 
 
 def make_first_schema(io: FileIO, root: str, schema: TableSchema, name: str) -> None:
     """Put schema-0 if the place is free; raises AlreadyExists."""
-    schemas = SchemaStore(io, TablePaths(root))
+    schemas = schemas_at(io, root)
     if schemas.ids() or not schemas.commit(schema):
         raise AlreadyExists(f"table {name} exists")
 

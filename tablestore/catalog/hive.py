@@ -27,6 +27,7 @@ from tablestore.catalog.catalog import (
     is_table,
     make_first_schema,
     no_lock,
+    schemas_at,
     table_dir,
 )
 from tablestore.catalog.metastore import Metastore, types
@@ -35,8 +36,7 @@ from tablestore.env import SYSTEM, Env
 from tablestore.errors import AlreadyExists, InvalidRequest, NotFound, TablestoreError, Unavailable
 from tablestore.format.schema import TableSchema
 from tablestore.io.fileio import FileIO
-from tablestore.io.paths import TablePaths, location
-from tablestore.meta.schemas import SchemaStore
+from tablestore.io.paths import location
 
 log = logging.getLogger(__name__)
 _BATCH = 300
@@ -144,7 +144,7 @@ class HiveCatalog:
 
     def _require_same(self, root: str, schema: TableSchema) -> None:
         """An external place that holds a table may only be entered as what it is."""
-        there = SchemaStore(self.io, TablePaths(root)).latest()
+        there = schemas_at(self.io, root).latest()
         wanted = (schema.names, schema.primary_keys, schema.partition_keys)
         if wanted != (there.names, there.primary_keys, there.partition_keys):
             raise AlreadyExists(f"{root} holds a table with other columns or keys: {', '.join(there.names)}")
@@ -181,7 +181,7 @@ class HiveCatalog:
 
     def repair_table(self, database: str, table: str) -> None:
         root = self._default_location(database, table)
-        schema = SchemaStore(self.io, TablePaths(root)).latest()
+        schema = schemas_at(self.io, root).latest()
         if self.holds(database, table):
             self.schema_added(database, table, schema, None)
         else:

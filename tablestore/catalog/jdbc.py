@@ -28,6 +28,7 @@ from tablestore.catalog.catalog import (
     known_table,
     make_first_schema,
     no_lock,
+    schemas_at,
     table_dir,
     table_properties,
 )
@@ -38,8 +39,6 @@ from tablestore.env import SYSTEM, Env
 from tablestore.errors import AlreadyExists, InvalidOption, NotFound, Unavailable
 from tablestore.format.schema import TableSchema
 from tablestore.io.fileio import FileIO
-from tablestore.io.paths import TablePaths
-from tablestore.meta.schemas import SchemaStore
 
 log = logging.getLogger(__name__)
 _KEY = "catalog_key VARCHAR(255) NOT NULL, database_name VARCHAR(255) NOT NULL"
@@ -186,7 +185,7 @@ class JdbcCatalog:
                 raise
 
     def repair_table(self, database: str, table: str) -> None:
-        schema = SchemaStore(self.io, TablePaths(self.location(database, table))).latest()
+        schema = schemas_at(self.io, self.location(database, table)).latest()
         with self.hold(database, table), contextlib.suppress(Taken):
             self._register(database, table, schema)
 

@@ -58,10 +58,15 @@ class Load:
     user: str
     computed: tuple[Computed, ...] = ()
     buffer_bytes: int | None = None  # of one worker, in place of the table's `write-buffer-size`
+    roots: tuple[str, ...] = ()  # outside the table, as in `open`
 
     def directory(self) -> ChangeDirectory:
         """The source."""
         return ChangeDirectory(LocalFileIO(), self.source, self.source_table)
+
+    def opened(self) -> Table:
+        """The table that is loaded."""
+        return open_table(self.table, roots=self.roots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,7 @@ def write(load: Load, work: Work, *, sequence_base: int, changelog: bool) -> Wri
     """Write the rows of `work`, numbered from `sequence_base` in the order of the source. Files are deleted
     again if it fails.
     """
-    table = open_table(load.table)
+    table = load.opened()
     directory = load.directory()
     source = source_schema(table.schema, load.computed)
     writer = table.open_writer(

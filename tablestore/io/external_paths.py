@@ -1,18 +1,18 @@
 """Data files outside the table's directory: `data-file.external-paths` (format facts 1).
 
 New files go in turn under the roots that the option names, in the same `<partition>/bucket-<n>` tail as in
-the table; the manifest keeps the whole path. A path from a manifest is followed only below a root that the
-table's options name or, in an older schema, named: anything else points outside the table. Pure.
+the table; the manifest keeps the whole path. The option is the table's word, and whoever wrote the table may
+have written it: files are written to and read from roots only that the caller named, too (`roots=[…]`). Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import urlparse
 
-from tablestore.errors import Corrupt, InvalidOption, Unsupported
+from tablestore.errors import Corrupt, InvalidOption, InvalidRequest, Unsupported
 from tablestore.io.paths import inside, join
 from tablestore.options import TableOptions
 
@@ -49,6 +49,13 @@ class ExternalPaths:
             roots = _weighted(roots, options.external_weights)
         return cls(roots)
 
+    def require(self, allowed: Iterable[str]) -> None:
+        """Raise InvalidRequest unless each root lies in one of the places that the caller named."""
+        places = _normals(allowed)
+        for root in dict.fromkeys(self.roots):
+            if not any(_below(_normal(root), place) for place in places):
+                raise InvalidRequest(f"the table keeps its data files outside its directory: {_remedy(root)}")
+
     def place(self, number: int, tail: str, name: str) -> str:
         """The whole path of the new file `name` of the bucket `tail`; `number` chooses the root."""
         return join(_normal(self.roots[number % len(self.roots)]), tail, inside(name))
@@ -71,21 +78,36 @@ def roots_of(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def allowed_roots(options: Iterable[Mapping[str, str]]) -> frozenset[str]:
-    """Normal forms of every root that some schema's options name."""
-    return frozenset(_normal(root) for some in options for root in roots_of(some.get(OPTION, "")))
+def checked(path: str, name: str, *, allowed: Iterable[str], option: str | None) -> str:
+    """Where the file of a manifest's external path is: `name` below a place of `allowed`.
 
-
-def checked(path: str, name: str, roots: Iterable[str]) -> str:
-    """Where the file of a manifest's external path is; raises Corrupt unless it is `name` below a root."""
+    Raises InvalidRequest where the caller named no such place but the table's `option` does, else Corrupt.
+    """
     normal = _normal(path)
     parts = normal.split("/")
-    below = any(normal.startswith(f"{root.rstrip('/')}/") for root in roots)
-    if not below or ".." in parts or parts[-1] != inside(name):
-        raise Corrupt(
-            path, f"the external path of {name} points outside the table: no root that '{OPTION}' names"
-        )
+    if {".", ".."}.intersection(parts) or parts[-1] != inside(name):
+        raise Corrupt(path, f"the external path of {name} points outside the table")
+    if not any(_below(normal, place) for place in _normals(allowed)):
+        for root in roots_of(option or ""):
+            if _below(normal, _normal(root)):
+                raise InvalidRequest(f"{name} lies outside the table's directory: {_remedy(root)}")
+        remedy = _remedy(normal.rpartition("/")[0])
+        raise Corrupt(path, f"the external path of {name} points outside the table: {remedy}")
     return local(normal)
+
+
+def _remedy(root: str) -> str:
+    place = local(_normal(root))
+    ways = f"in tablestore.open or connect, --roots {place} for ./workbench open"
+    return f"if you trust {place}, name it: roots=[{place!r}] {ways}"
+
+
+def _normals(places: Iterable[str]) -> list[str]:
+    return [_normal(place) for place in places]
+
+
+def _below(normal: str, root: str) -> bool:
+    return normal.startswith(f"{root.rstrip('/')}/") or normal == root
 
 
 def local(path: str) -> str:

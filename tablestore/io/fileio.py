@@ -21,7 +21,9 @@ from typing import Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from tablestore.env import SYSTEM, Env
-from tablestore.errors import Unavailable, Unsupported
+from tablestore.errors import Corrupt, Unavailable, Unsupported
+
+_DIRECTORY = os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)  # by O_PATH also what may not be listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class FileIO(Protocol):
     def write(self, path: str, data: bytes) -> None: ...
     def write_new(self, path: str, data: bytes) -> bool: ...
     def replace(self, path: str, data: bytes) -> None: ...
-    def delete(self, path: str) -> None: ...
+    def delete(self, path: str, *, below: str | None = None) -> None: ...
     def delete_tree(self, path: str) -> None: ...
     def delete_empty(self, path: str) -> bool: ...
     def list(self, path: str, *, hidden: bool = False) -> list[FileStatus]: ...
@@ -110,15 +112,21 @@ class LocalFileIO:
             self.write(temp, data)
             os.replace(temp, path)
 
-    def delete(self, path: str) -> None:
-        """Remove a file; absent is fine."""
+    def delete(self, path: str, *, below: str | None = None) -> None:
+        """Remove a file; absent is fine. Raises Corrupt for a link on the way from the directory `below`."""
         with _trouble(path), contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
+            if below is None:
+                os.unlink(path)
+            else:
+                _unlink_below(below, path)
 
     def delete_tree(self, path: str) -> None:
-        """Remove a directory with all it holds; absent is fine."""
+        """Remove a directory with all it holds; absent is fine. Of a link only the link goes."""
         with _trouble(path), contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(path)
+            if os.path.islink(path):
+                os.unlink(path)
+            else:
+                shutil.rmtree(path)
 
     def delete_empty(self, path: str) -> bool:
         """Remove a directory that holds nothing; False if it holds something or is not there."""
@@ -180,6 +188,25 @@ class LocalFileIO:
     def _temp(self, path: str) -> str:
         folder, name = os.path.split(path)
         return os.path.join(folder, f".{name}.{self._env.uuid()}.tmp")
+
+
+def _unlink_below(base: str, path: str) -> None:
+    """Unlink `path` by descriptors of its directories, opened one from the other: none of them is a link."""
+    *folders, name = path[len(base) :].strip("/").split("/")
+    at = os.open(base, _DIRECTORY)
+    try:
+        for folder in folders:
+            try:
+                below = os.open(folder, _DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+            except OSError as e:
+                if e.errno in (errno.ELOOP, errno.ENOTDIR):
+                    raise Corrupt(path, f"{folder} on its way is a link or a file, not a directory") from e
+                raise
+            os.close(at)
+            at = below
+        os.unlink(name, dir_fd=at)
+    finally:
+        os.close(at)
 
 
 @contextlib.contextmanager

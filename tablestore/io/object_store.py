@@ -195,7 +195,7 @@ class ObjectStoreFileIO:
             return False
         return True
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, *, below: str | None = None) -> None:
         """Remove an object; absent is fine."""
         store, key = self._at(path)
         with self._trouble(path), contextlib.suppress(FileNotFoundError):

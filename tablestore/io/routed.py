@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tablestore.env import SYSTEM, Env
+from tablestore.io.confined import roots_of
 from tablestore.io.fileio import FileIO, LocalFileIO
 from tablestore.io.object_store import ObjectStoreFileIO
 from tablestore.io.paths import is_object_location
@@ -26,8 +27,9 @@ def file_io_for(path: str, options: Mapping[str, Any] | None = None, env: Env = 
 
 
 def reach_of(io: FileIO) -> dict[str, str]:
-    """The options that reach a FileIO's store from another process; none for local files."""
-    return {} if isinstance(io, LocalFileIO) or not hasattr(io, "reach") else io.reach()
+    """The options that reach a FileIO's store from another process, and the roots that its table may use."""
+    roots = {"roots": ",".join(roots_of(io))} if roots_of(io) else {}
+    return roots | io.reach() if hasattr(io, "reach") else roots
 
 
 class RoutedFileIO:

@@ -23,6 +23,7 @@ from tablestore.format.file_spec import FileSpec
 from tablestore.format.manifests.manifest import APPEND_SOURCE, DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.io import external_paths
+from tablestore.io.confined import roots_of
 from tablestore.io.external_paths import ExternalPaths
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import inside, join
@@ -54,19 +55,17 @@ class BucketFiles:
             return external_paths.local(self._placed[file]) if file in self._placed else self._inside(file)
         if file.external_path is None:
             return self._inside(file.file_name)
-        return external_paths.checked(file.external_path, file.file_name, self._roots)
+        allowed, option = roots_of(self.io), self.options.external_paths
+        return external_paths.checked(file.external_path, file.file_name, allowed=allowed, option=option)
 
     def _inside(self, name: str) -> str:
         return join(self.directory, inside(name))
 
     @cached_property
-    def _roots(self) -> frozenset[str]:
-        ids = range(self.schema.id + 1)
-        return external_paths.allowed_roots([self.schema.options, *(self.schema_of(i).options for i in ids)])
-
-    @cached_property
     def _external(self) -> ExternalPaths:
-        return ExternalPaths.of(self.options)
+        found = ExternalPaths.of(self.options)
+        found.require(roots_of(self.io))
+        return found
 
     @cached_property
     def _first_root(self) -> int:

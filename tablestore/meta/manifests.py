@@ -32,7 +32,8 @@ from tablestore.format.manifests.manifest import (
 from tablestore.format.manifests.partition_stats import partition_stats
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.types.arrow_types import DataType
-from tablestore.io.fileio import FileIO, LocalFileIO
+from tablestore.io.confined import is_local
+from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, join
 from tablestore.meta.entries import EMPTY, BucketFilter, Entries, PartitionFilter, concatenated
 from tablestore.meta.manifest_cache import LOCAL, CachedManifest, ManifestCache
@@ -48,7 +49,7 @@ class ManifestStore:
 
     def __init__(self, io: FileIO, paths: TablePaths) -> None:
         self._io, self._paths = io, paths
-        self._cache = LOCAL if type(io) is LocalFileIO else ManifestCache()
+        self._cache = LOCAL if is_local(io) else ManifestCache()
 
     def read_list(self, name: str) -> list[ManifestFileMeta]:
         """The manifests of a list, oldest first; raises Corrupt naming a damaged or missing file."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,6 +17,7 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.text import cast_text, legacy_text
 from tablestore.format.types.arrow_types import DataType
 from tablestore.io import external_paths
+from tablestore.io.confined import ConfinedFileIO, confined, roots_of
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, inside, join
 from tablestore.io.routed import file_io_for
@@ -32,7 +34,7 @@ class Store:
     """A table's files and its newest schema as seen when this was opened. Picklable: workers open their
     own."""
 
-    io: FileIO
+    io: ConfinedFileIO
     env: Env
     paths: TablePaths
     schema: TableSchema
@@ -41,9 +43,18 @@ class Store:
     manifests: ManifestStore
 
     @classmethod
-    def open(cls, root: str, *, io: FileIO | None = None, env: Env = SYSTEM, branch: str = "main") -> Store:
-        """The table at `root`; raises NotFound where there is none."""
-        io = io or file_io_for(root, env=env)
+    def open(
+        cls,
+        root: str,
+        *,
+        io: FileIO | None = None,
+        env: Env = SYSTEM,
+        branch: str = "main",
+        roots: Iterable[str] | None = None,
+    ) -> Store:
+        """The table at `root`; raises NotFound where there is none. Its files may lie below `root` and
+        `roots`; None: those that `io` is confined to already."""
+        io = confined(io or file_io_for(root, env=env), root, roots)
         paths = TablePaths(root, branch)
         schemas = SchemaStore(io, paths)
         schema = schemas.latest()
@@ -169,33 +180,36 @@ class Store:
         points outside the table."""
         if isinstance(file, IndexFileMeta):
             if file.external_path is not None:
-                return external_paths.checked(file.external_path, file.file_name, self.external_roots)
+                return self._outside(file.external_path, file.file_name)
             file = file.file_name
         if self.options.indexes_beside_data:
             return join(self.bucket_dir(partition, bucket), inside(file))
         return self.paths.index(file)
 
-    @cached_property
-    def external_roots(self) -> frozenset[str]:
-        """Where data files outside the table may lie: what this and earlier schemas' options name."""
-        older = (self.schemas.get(i).options for i in self.schemas.ids())
-        return external_paths.allowed_roots([self.schema.options, *older])
+    def _outside(self, path: str, name: str) -> str:
+        allowed, option = roots_of(self.io), self.options.external_paths
+        return external_paths.checked(path, name, allowed=allowed, option=option)
 
     def file_path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
-        """Where a data or changelog file is; raises Corrupt for names that leave the bucket."""
+        """Where a data or changelog file is; raises Corrupt for names that leave the bucket, InvalidRequest
+        for a place outside the table that its options name and the caller does not."""
         if file.external_path is not None:
             try:
-                return external_paths.checked(file.external_path, file.file_name, self.external_roots)
+                return self._outside(file.external_path, file.file_name)
             except Corrupt as e:
                 raise Corrupt(self.manifests.holder(file.external_path), e.problem) from None
         return join(self.bucket_dir(partition, bucket), inside(file.file_name))
+
+    def readable_path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
+        """Where a data file is, for a reader other than `io`; raises Corrupt for a link on the way there."""
+        return self.io.checked(self.file_path(partition, bucket, file))
 
 
 def _placed(paths: TablePaths, schema: TableSchema) -> TablePaths:
     return replace(paths, data_directory=TableOptions.parse(schema.options).data_directory)
 
 
-def _reopen(io: FileIO, paths: TablePaths, schema: TableSchema) -> Store:
+def _reopen(io: ConfinedFileIO, paths: TablePaths, schema: TableSchema) -> Store:
     return Store(
         io, SYSTEM, paths, schema, SchemaStore(io, paths), SnapshotStore(io, paths), ManifestStore(io, paths)
     )

@@ -31,7 +31,7 @@ def origin_of(checkpoint: str, table: Table, user: str) -> Origin:
 
     Raises InvalidRequest for a checkpoint of some other query, and for one that the table has left behind.
     """
-    io, folder = table.store.io, location(checkpoint)
+    io, folder = table.store.io.inner, location(checkpoint)  # the caller's own place
     path = join(folder, "tablestore-origin.json")
     planned = [int(s.name) for s in io.list(join(folder, "offsets")) if s.name.isdigit()]
     if not planned:
@@ -61,7 +61,7 @@ def planned_end(checkpoint: str, table: Table, number: int) -> str | None:
     """Where batch `number` ends, as Spark recorded it before it began; None if there is no such record."""
     path = join(location(checkpoint), "offsets", str(number))
     try:
-        lines = table.store.io.read(path).decode().splitlines()
+        lines = table.store.io.inner.read(path).decode().splitlines()
     except FileNotFoundError:
         return None
     return lines[2] if len(lines) == 3 else None  # version, metadata, the offset of the one source

@@ -5,6 +5,7 @@ pipeline, or as a job of its own.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -43,18 +44,20 @@ def compact(
     partition: PartitionChoice = None,
     bucket: Buckets = None,
     where: Predicate | str | None = None,
+    roots: Sequence[str] = (),
 ) -> Compacted:
     """Compact every bucket of the table at `path` whose pick says so (all that hold more than one run with
-    `full`), in one COMPACT snapshot. `partition`, `bucket` and `where` choose as for `Table.compact`.
+    `full`), in one COMPACT snapshot. `partition`, `bucket` and `where` choose as for `Table.compact`; `roots`
+    as in `open`.
 
     Raises CommitConflict if somebody else compacted a bucket meanwhile: nothing is changed then.
     """
     started = time.monotonic()
-    table = open_table(path)
+    table = open_table(path, roots=roots)
     tasks = table.buckets_to_compact(full=full, partition=partition, bucket=bucket, where=where)
     if not tasks:
         return Compacted(None, 0, 0, 0, 0, time.monotonic() - started)
-    job = CompactTask(path, full)
+    job = CompactTask(path, full, tuple(roots))
     found = spark.sparkContext.parallelize(tasks, _slices(table, len(tasks))).map(job).collect()
     messages = [m for m in found if m is not None]
     with refused_leaves_nothing(table.store, [commit_message.decode(m) for m in messages]):
@@ -89,7 +92,8 @@ class CompactTask:
 
     path: str
     full: bool
+    roots: tuple[str, ...] = ()
 
     def __call__(self, task: bytes) -> bytes | None:
         pa.set_cpu_count(1)
-        return compact_bucket(self.path, task, full=self.full)
+        return compact_bucket(self.path, task, full=self.full, roots=self.roots)

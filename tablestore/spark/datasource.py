@@ -5,10 +5,11 @@ has them (batch), columns (comma-separated), start (streaming: latest-full, late
 (name of a column that holds "+I" "-U" "+U" "-D": filled when reading a stream, obeyed when writing),
 normalize (streaming: true looks up what was before a change, false gives rows as they were written; by
 default true where the table tells upserts only and rowkind is asked for), consumer-id (streaming: snapshots
-that are still to be read do not expire), user (streaming sink), s3.endpoint and its like (streams read from
-S3 take them from the environment). Planning happens in Spark's helper process, reading and writing in Python
-workers; each opens the table anew, so nothing but paths is pickled. For reads that need no merge
-`reading.to_spark` gives Spark's own Parquet scan instead, which prunes columns.
+that are still to be read do not expire), user (streaming sink), roots (comma-separated: directories outside
+the table's own that its data files may lie in), s3.endpoint and its like (streams read from S3 take them from
+the environment). Planning happens in Spark's helper process, reading and writing in Python workers; each
+opens the table anew, so nothing but paths is pickled. For reads that need no merge `reading.to_spark` gives
+Spark's own Parquet scan instead, which prunes columns.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from pyspark.sql.types import StringType, StructType
 from tablestore.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format import rowkind
 from tablestore.format.predicates.predicate import Predicate
+from tablestore.io.confined import roots_in
 from tablestore.io.s3_options import is_s3_key
 from tablestore.read.planning.split import DataSplit, apart
 from tablestore.spark.exchange import arrow_schema, for_spark, predicate_of, spark_schema
@@ -91,8 +93,9 @@ def _path(options: dict[str, str]) -> str:
 
 
 def _table(options: dict[str, str]) -> Table:
-    """The table of the options, which may say how its object store is reached."""
-    return open_table(_path(options), options={k: v for k, v in options.items() if is_s3_key(k)})
+    """The table of the options, which may say how its object store is reached and where else files lie."""
+    reach = {k: v for k, v in options.items() if is_s3_key(k)}
+    return open_table(_path(options), options=reach, roots=roots_in(options.get("roots")))
 
 
 def _at(options: dict[str, str]) -> Table:
@@ -166,6 +169,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             start=options.get("start", "latest-full"),
             normalize=_SWITCH[normalize],
             consumer=options.get("consumer-id"),
+            roots=roots_in(options.get("roots")) or (),
         )
         self._target: int | None = None
 
@@ -190,7 +194,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: PiecePartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         wanted = arrow_schema(self._schema)
         columns = [n for n in wanted.names if n != self._kinds]
-        for batch, kinds in partition.piece.read(self._feed.path, columns):
+        for batch, kinds in partition.piece.read(self._feed.path, columns, roots=self._feed.roots):
             if self._kinds:
                 yield for_spark(batch.append_column(self._kinds, rowkind.texts(kinds)), wanted)
             else:

@@ -18,6 +18,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from pyspark.sql.types import StructType
 
 from tablestore.errors import InvalidRequest
+from tablestore.io.confined import roots_in
 from tablestore.spark.offsets import ChangeFeed, Piece
 
 SCHEMA = "ordinal int, piece binary, position string"
@@ -52,7 +53,8 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: dict[str, str]) -> None:
         if not options.get("path"):
             raise InvalidRequest('format("tablestore-feed") needs the option path')
-        self._feed = ChangeFeed(options["path"], start=options.get("start", "latest-full"))
+        start, roots = options.get("start", "latest-full"), roots_in(options.get("roots")) or ()
+        self._feed = ChangeFeed(options["path"], start=start, roots=roots)
         self._target: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def _native_scan(
 ) -> DataFrame:
     """Files as they are. At level 0 the row kinds are looked at: some writers never count their deletes."""
     files = [(s, f) for s in splits for f in s.files]
-    paths = [table.store.file_path(s.partition, s.bucket, f) for s, f in files]
+    paths = [table.store.readable_path(s.partition, s.bucket, f) for s, f in files]
     if not table.primary_key or all(f.level > 0 for _, f in files):
         return spark.read.schema(schema).parquet(*paths)
     with_kind = StructType([*schema.fields]).add(KIND, "byte", True)

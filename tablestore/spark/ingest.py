@@ -28,7 +28,6 @@ from tablestore.errors import CommitConflict, SchemaMismatch
 from tablestore.spark.checkpoint import origin_of, planned_end
 from tablestore.spark.compaction import compact
 from tablestore.spark.directory_source import decode_work
-from tablestore.table.catalog import open_table
 from tablestore.table.table import Table
 from tablestore.write import full_compaction
 from tablestore.write.support import require_parallel_writers
@@ -122,7 +121,7 @@ def start(
     of the query: it goes on when they return.
     """
     directory = ingest.load.directory()
-    table = open_table(ingest.load.table)
+    table = ingest.load.opened()
     require_parallel_writers(table.store.schema, table.store.options)
     wanted = sink.source_schema(table.schema, ingest.load.computed)
     missing = [f.name for f in wanted if directory.chunks and f.name not in directory.schema.names]
@@ -169,7 +168,7 @@ class _Batches:
 
     def __call__(self, works: DataFrame, number: int) -> None:
         load, identifier = self._ingest.load, self._first + number
-        table = open_table(load.table)
+        table = load.opened()
         known = table.position(load.user)
         if known is not None and known[0] >= identifier:
             log.info("batch %d of %s was committed before: not written again", number, load.user)
@@ -203,7 +202,7 @@ class _Batches:
         due, full = compactions(table, number, every=self._ingest.compact_every)
         if due:
             try:
-                compact(self._spark, load.table, full=full)
+                compact(self._spark, load.table, full=full, roots=load.roots)
             except CommitConflict as e:  # somebody else compacts too: the batch is committed all the same
                 log.warning("compaction after batch %d of %s lost: %s", number, load.user, e)
 

@@ -61,10 +61,15 @@ class Piece:
     places: tuple[Place, ...] | None = None
 
     def read(
-        self, path: str, columns: Sequence[str], where: Predicate | None = None
+        self,
+        path: str,
+        columns: Sequence[str],
+        where: Predicate | None = None,
+        *,
+        roots: Sequence[str] = (),
     ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
         """Batches of `columns` with their row kinds (int8)."""
-        table = open_table(path)
+        table = open_table(path, roots=roots)
         if self.splits:
             store = first_store(table.store) if self.places is None else with_level_0(table.store)
             for split in self.splits:
@@ -95,6 +100,7 @@ class ChangeFeed:
     start: str = "latest-full"
     normalize: bool | None = None
     consumer: str | None = None
+    roots: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", location(self.path))
@@ -109,7 +115,7 @@ class ChangeFeed:
         """The newest snapshot that streams are told of, 0 if there is none: as old as
         `streaming.read.snapshot.delay`, none from the first on that passes `scan.bounded.watermark`. Raises
         Unsupported for a table that tells no changes."""
-        store = open_table(self.path).store
+        store = open_table(self.path, roots=self.roots).store
         if not self._normalizes(store):
             require_streamable(store)
         return last_to_tell(store)
@@ -134,7 +140,7 @@ class ChangeFeed:
         up, it is what was before the next one."""
         if snapshot <= 0:
             return
-        store = open_table(self.path).store
+        store = open_table(self.path, roots=self.roots).store
         consumer = self.consumer or store.options.consumer_id
         if consumer is not None:
             consumers.record(store, consumer, snapshot)
@@ -162,7 +168,7 @@ class ChangeFeed:
         self._keep(here if here >= 0 else there)  # Spark plans from where the batch before is done
         if here == LATEST or there <= here:
             return []
-        table = open_table(self.path)
+        table = open_table(self.path, roots=self.roots)
         store = table.store
         if here == FULL:
             look_up = self._normalizes(store)

@@ -115,18 +115,21 @@ def maintain(
     checkpoint: str,
     interval_seconds: float | None = 0.2,
     on_batch: Listener | None = None,
+    roots: Sequence[str] = (),
 ) -> StreamingQuery:
     """Start keeping `target` in step with `source`, both table paths: a full read first, then the changelog.
+    `roots` as in `open`, for both.
 
     `interval_seconds` None: catch up once, then stop. The target's primary key must be the summary's keys.
     """
-    table = open_table(target)
+    table = open_table(target, roots=roots)
     if set(table.primary_key) != set(summary.keys):
         raise InvalidRequest(f"the primary key of {target} must be ({', '.join(summary.keys)})")
     origin = origin_of(checkpoint, table, user)
     begin = "latest-full" if origin.position is None else str(int(origin.position) + 1)
-    stream = spark.readStream.format("tablestore-feed").option("path", source).option("start", begin).load()
-    batches = _Batches(source, target, summary, user, origin.identifier, on_batch)
+    stream = spark.readStream.format("tablestore-feed").option("path", source).option("start", begin)
+    stream = stream.option("roots", ",".join(roots)).load()
+    batches = _Batches(source, target, summary, user, origin.identifier, on_batch, tuple(roots))
     writer = stream.writeStream.foreachBatch(batches).option("checkpointLocation", checkpoint).queryName(user)
     if interval_seconds is None:
         return writer.trigger(availableNow=True).start()
@@ -139,19 +142,26 @@ class _Batches:
     """
 
     def __init__(
-        self, source: str, target: str, summary: Summary, user: str, first: int, on_batch: Listener | None
+        self,
+        source: str,
+        target: str,
+        summary: Summary,
+        user: str,
+        first: int,
+        on_batch: Listener | None,
+        roots: tuple[str, ...],
     ) -> None:
         self._source, self._target, self._summary = source, target, summary
-        self._user, self._first, self._on_batch = user, first, on_batch
+        self._user, self._first, self._on_batch, self._roots = user, first, on_batch, roots
 
     def __call__(self, pieces: DataFrame, number: int) -> None:
-        target, identifier = open_table(self._target), self._first + number
+        target, identifier = open_table(self._target, roots=self._roots), self._first + number
         known = target.position(self._user)
         if known is not None and known[0] >= identifier:
             log.info("batch %d of %s was committed before: not added again", number, self._user)
             target.commit([], user=self._user, identifier=identifier)  # compacts what a kill left
             return
-        done = pieces.mapInArrow(AddTask(self._source, self._summary), _RESULT).collect()
+        done = pieces.mapInArrow(AddTask(self._source, self._summary, self._roots), _RESULT).collect()
         if not done:
             return
         parts = [pa.ipc.open_stream(row.part).read_all() for row in done if row.part is not None]
@@ -218,6 +228,7 @@ class AddTask:
 
     source: str
     summary: Summary
+    roots: tuple[str, ...] = ()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pa.set_cpu_count(1)  # Spark runs as many tasks at once as there are cores
@@ -228,7 +239,7 @@ class AddTask:
     def _do(self, text: bytes, position: str) -> pa.RecordBatch:
         started, piece, summary = time.time(), decode_piece(text), self.summary
         parts: list[pa.Table] = []
-        for rows, kinds in piece.read(self.source, summary.columns, summary.where):
+        for rows, kinds in piece.read(self.source, summary.columns, summary.where, roots=self.roots):
             parts.append(summary.partial(rows, kinds))
             if len(parts) == 64:
                 parts = [summary.merge(parts)]

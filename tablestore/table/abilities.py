@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tablestore.errors import TablestoreError
+from tablestore.io.confined import roots_of
+from tablestore.io.external_paths import ExternalPaths
 from tablestore.lsm.merge import validate
 from tablestore.meta.store import Store
 from tablestore.read.stream import require_streamable
@@ -42,6 +44,7 @@ def _asked(verb: str, check: Callable[[Store], None], store: Store) -> Ability:
 
 def _read(store: Store) -> None:
     require_readable(store.schema, store.options)
+    ExternalPaths.of(store.options).require(roots_of(store.io))
 
 
 def _stream(store: Store) -> None:
@@ -50,7 +53,7 @@ def _stream(store: Store) -> None:
 
 
 def _write(store: Store) -> None:
-    require_writable(store.schema, store.options)
+    require_writable(store.schema, store.options, roots=roots_of(store.io))
 
 
 def _delete(store: Store) -> None:

@@ -27,6 +27,7 @@ from tablestore.errors import (
 from tablestore.format.option_columns import require_columns_exist
 from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.types.arrow_types import DataField, DataType, as_type, from_arrow
+from tablestore.io.confined import named_roots
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import checked_name, location
 from tablestore.io.routed import file_io_for
@@ -62,13 +63,14 @@ class Lake:
         io: FileIO | None = None,
         env: Env = SYSTEM,
         options: Mapping[str, Any] | None = None,
+        roots: Sequence[str | os.PathLike[str]] = (),
     ) -> None:
         given = dict(options or {})
         if warehouse is not None:
             given["warehouse"] = location(warehouse)
         self._options = CatalogOptions.parse(given)
         self._catalog = open_catalog(self._options, io=io, env=env)
-        self._env = env
+        self._env, self._roots = env, named_roots(roots)
 
     @property
     def warehouse(self) -> str:
@@ -151,7 +153,7 @@ class Lake:
         for key in (FALLBACK, PRIMARY):
             if given.get(key):
                 raise InvalidOption(f"option {key!r} names a branch, and a table that is made has none yet")
-        require_writable(made, TableOptions.parse(given))
+        require_writable(made, TableOptions.parse(given), roots=self._roots)
         PartitionPolicy.of(TableOptions.parse(given))
         warning = warning_of(made, TableOptions.parse(given))
         if warning is not None:
@@ -179,12 +181,11 @@ class Lake:
         identifier = Identifier.parse(name)
         if identifier.database == SYSTEM_DATABASE:
             return global_table(identifier.table, self._opened)  # type: ignore[return-value]
-        root, io = self._place(identifier)
         try:
-            store = Store.open(root, io=io, env=self._env, branch=identifier.branch)
+            store = self._store(identifier, branch=identifier.branch)
         except NotFound:
             if identifier.branch != MAIN and identifier.table in self.tables(identifier.database):
-                require_branch(Store.open(root, io=io, env=self._env), identifier.branch)
+                require_branch(self._store(identifier), identifier.branch)
             raise NotFound.among("table", str(identifier), self.tables()) from None
         table = Table(store, str(replace(identifier, system=None)))
         if identifier.system is None:
@@ -195,8 +196,11 @@ class Lake:
         """Every table of the lake with its store."""
         for database in self.databases():
             for table in self.tables(database):
-                root, io = self._place(Identifier(database, table))
-                yield database, table, Store.open(root, io=io, env=self._env)
+                yield database, table, self._store(Identifier(database, table))
+
+    def _store(self, identifier: Identifier, *, branch: str = MAIN) -> Store:
+        root, io = self._place(identifier)
+        return Store.open(root, io=io, env=self._env, branch=branch, roots=self._roots)
 
     def _place(self, identifier: Identifier) -> tuple[str, FileIO]:
         """Where a table is, and how it is reached; raises NotFound for one the catalog does not know."""
@@ -263,6 +267,7 @@ def connect(
     *,
     io: FileIO | None = None,
     env: Env = SYSTEM,
+    roots: Sequence[str | os.PathLike[str]] = (),
     **options: Any,
 ) -> Lake:
     """The lake in a directory, or the one that catalog options name.
@@ -271,10 +276,12 @@ def connect(
     `connect(metastore="jdbc", uri="postgresql://…", warehouse=…)`,
     `connect({"metastore": "hive", "uri": "thrift://…", "warehouse": …, "lock.enabled": True})`.
     The directory is made when the first table is. Raises InvalidRequest for a file or a table's directory.
+    `roots`: directories outside the tables' own in which they may keep data files
+    (`data-file.external-paths`).
     """
     if isinstance(warehouse, Mapping):
-        return Lake(io=io, env=env, options={**warehouse, **options})
-    return Lake(warehouse, io=io, env=env, options=options)
+        return Lake(io=io, env=env, options={**warehouse, **options}, roots=roots)
+    return Lake(warehouse, io=io, env=env, options=options, roots=roots)
 
 
 def open_table(
@@ -283,17 +290,21 @@ def open_table(
     io: FileIO | None = None,
     env: Env = SYSTEM,
     options: Mapping[str, Any] | None = None,
+    roots: Sequence[str | os.PathLike[str]] | None = None,
 ) -> Table:
     """The table in a directory, anyone's: the last two components name it (`…/shop.db/orders`).
 
     `options` say how to reach an object store (`s3.endpoint`, …). Commits made so know no catalog's locks.
+    `roots`: directories outside the table's own that its files may lie in: what its metadata name elsewhere
+    is neither read nor removed.
     """
     root = location(path)
     head, _, name = root.rpartition("/")
     database = head.rpartition("/")[2].removesuffix(".db") or DEFAULT_DATABASE
     files = io or file_io_for(root, CatalogOptions.parse(options or {}).given, env)
     try:
-        return Table(Store.open(root, io=files, env=env), f"{database}.{name}")
+        allowed = None if roots is None else named_roots(roots)
+        return Table(Store.open(root, io=files, env=env, roots=allowed), f"{database}.{name}")
     except NotFound:
         raise NotFound(f"no table at {root}{_hint(files, root)}") from None
 

@@ -23,6 +23,7 @@ from tablestore.format.manifests.index_manifest import IndexFileMeta
 from tablestore.format.manifests.manifest import ADD, DataFileMeta
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import COMPACT, Snapshot
+from tablestore.io.confined import roots_of
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm import compact_task
 from tablestore.lsm.bucket_pick import Pick
@@ -176,7 +177,7 @@ def compact(
 
 def _require_compactable(store: Store) -> None:
     """Raise Unsupported for what this version does not compact."""
-    require_writable(store.schema, store.options)
+    require_writable(store.schema, store.options, roots=roots_of(store.io))
 
 
 def _bytes(bucket: CommitMessage) -> int:

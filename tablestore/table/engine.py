@@ -8,9 +8,10 @@ which lies above this layer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from tablestore.io.confined import named_roots
 from tablestore.io.paths import location
 from tablestore.meta.store import Store
 from tablestore.table import compaction
@@ -31,7 +32,7 @@ class EngineDoor:
 spark_engine = EngineDoor()
 
 
-def compact_bucket(path: str, task: bytes, *, full: bool = False) -> bytes | None:
+def compact_bucket(path: str, task: bytes, *, full: bool = False, roots: Sequence[str] = ()) -> bytes | None:
     """Run one task of `Table.buckets_to_compact`; the message for `Table.commit`, None if nothing was to be
-    done."""
-    return compaction.run_task(Store.open(location(path)), task, full=full)
+    done. `roots` as in `open`."""
+    return compaction.run_task(Store.open(location(path), roots=named_roots(roots)), task, full=full)

@@ -7,12 +7,13 @@ old ones through `format/evolution.py`. Called by `Table.alter`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tablestore.errors import CommitConflict, Unsupported
 from tablestore.format.schema import TableSchema
 from tablestore.format.schema_change import Change, apply
+from tablestore.io.confined import roots_of
 from tablestore.meta import refs
 from tablestore.meta.store import Store
 from tablestore.options import TableOptions, with_levels
@@ -47,13 +48,13 @@ def altered(store: Store, latest: TableSchema, changes: Sequence[Change]) -> Tab
     made = replace(made, options=with_levels(made.options))
     if replace(made, id=latest.id, time_millis=latest.time_millis) == latest:
         return latest
-    _require_consistent(made)
+    _require_consistent(made, roots_of(store.io))
     if any(made.options.get(key) != latest.options.get(key) for key in (refs.FALLBACK, refs.PRIMARY)):
         refs.require_branch_beside(store.with_schema(made))
     return made
 
 
-def _require_consistent(schema: TableSchema) -> None:
+def _require_consistent(schema: TableSchema, roots: Iterable[str]) -> None:
     """Raise InvalidOption or SchemaMismatch for options that the columns do not allow.
 
     A table that this version cannot write may be altered all the same.
@@ -61,6 +62,6 @@ def _require_consistent(schema: TableSchema) -> None:
     options = TableOptions.parse(schema.options)
     PartitionPolicy.of(options)
     try:
-        require_writable(schema, options)
+        require_writable(schema, options, roots=roots)
     except Unsupported as e:
         log.debug("altered, though it cannot be written: %s", e)

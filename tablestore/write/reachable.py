@@ -64,7 +64,12 @@ class Files:
         return Files(data, {p: n for p, n in found.metadata.items() if store.io.exists(p)}, self.told)
 
     def measured(self, store: Store) -> Files:
-        """The same, with the sizes that metadata do not tell asked of the store; what is gone counts 0."""
+        """The same, with the sizes that metadata do not tell asked of the store; what is gone counts 0.
+
+        Raises Corrupt for a file behind a link, before any is removed.
+        """
+        for path in self.paths:
+            store.io.checked(path, last=False)
         return Files(_measured(store, self.data), _measured(store, self.metadata), self.told)
 
 

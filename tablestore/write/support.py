@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tablestore.errors import InvalidOption, Unsupported
 from tablestore.format.datafile import require_storable
 from tablestore.format.option_columns import require_plain_map
@@ -17,8 +19,9 @@ from tablestore.options import TableOptions, require_levels
 from tablestore.write.bucket_mode import DYNAMIC_BUCKET, BucketMode, key_is_global
 
 
-def require_writable(schema: TableSchema, options: TableOptions) -> None:
-    """Raise Unsupported naming the first feature of the table that this version does not write."""
+def require_writable(schema: TableSchema, options: TableOptions, *, roots: Iterable[str] = ()) -> None:
+    """Raise Unsupported naming the first feature of the table that this version does not write, and
+    InvalidRequest where its data files go to none of the `roots` that the caller named."""
     refusal = refusal_of_stored(schema.options, keyed=bool(schema.primary_keys), writing=True)
     if refusal is not None:
         raise refusal
@@ -26,7 +29,7 @@ def require_writable(schema: TableSchema, options: TableOptions) -> None:
         require_plain_map(schema, f.name)
         to_arrow(f.type)
     require_storable(schema, options)
-    ExternalPaths.of(options)
+    ExternalPaths.of(options).require(roots)
     _require_keys(schema, options)
 
 

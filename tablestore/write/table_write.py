@@ -29,6 +29,7 @@ from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.index_manifest import IndexFileMeta
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
+from tablestore.io.confined import roots_of
 from tablestore.io.paths import POSTPONE_BUCKET, inside, join
 from tablestore.lsm.append_writer import AppendWriter, require_inserts
 from tablestore.lsm.bucket_files import BucketFiles
@@ -94,7 +95,7 @@ class TableWrite:
         user: str | None = None,
         located: LocatedKeys | None = None,
     ) -> None:
-        require_writable(store.schema, store.options)
+        require_writable(store.schema, store.options, roots=roots_of(store.io))
         self._store, self._pool, self._compact = store, pool, compact
         self._workers = Workers(_threads(store.options) if sequence_base is None else 0)
         self._changelog = changelog and store.options.changelog_producer is ChangelogProducer.INPUT

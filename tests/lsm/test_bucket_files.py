@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -12,12 +13,13 @@ import pyarrow as pa
 import pytest
 
 from tablestore.env import Env
-from tablestore.errors import Corrupt, InvalidOption, TablestoreError, Unsupported
+from tablestore.errors import Corrupt, InvalidOption, InvalidRequest, TablestoreError, Unsupported
 from tablestore.format.manifests.manifest import COMPACT_SOURCE
 from tablestore.format.schema import create_schema
 from tablestore.format.types.arrow_types import BIGINT, STRING, DataField
 from tablestore.io import external_paths
-from tablestore.io.external_paths import ExternalPaths
+from tablestore.io.confined import ConfinedFileIO, named_roots
+from tablestore.io.external_paths import ExternalPaths, roots_of
 from tablestore.io.fileio import LocalFileIO
 from tablestore.lsm.bucket_files import BucketFiles, FileNames, RollingWriter, write_all
 from tablestore.options import TableOptions
@@ -35,9 +37,11 @@ def bucket(
     )
     parts = [options["data-file.path-directory"]] if "data-file.path-directory" in options else []
     parts += [f"{p}=a%2Fb" for p in partitions]
-    directory = "/".join([str(folder / "t"), *parts, "bucket-0"])
-    chosen = TableOptions.parse(options)
-    return BucketFiles(Env(), io or LocalFileIO(), directory, schema, chosen, lambda i: schema)
+    table, chosen = str(folder / "t"), TableOptions.parse(options)
+    directory = "/".join([table, *parts, "bucket-0"])
+    named = [place.removeprefix("file:") for place in roots_of(options.get(external_paths.OPTION, ""))]
+    own = ConfinedFileIO(io or LocalFileIO(), table, named_roots(named))
+    return BucketFiles(Env(), own, directory, schema, chosen, lambda i: schema)
 
 
 def batches(rows: int, step: int = 1000) -> Iterator[pa.RecordBatch]:
@@ -131,10 +135,28 @@ def test_external_paths_that_leave_the_named_roots_are_refused(tmp_path: Path) -
         with pytest.raises(Corrupt, match="points outside the table"):
             list(files.read(replace(file, external_path=path), system=False))
     later = replace(files.schema, id=1, options={})
-    now = BucketFiles(
-        Env(), LocalFileIO(), files.directory, later, TableOptions(), [files.schema, later].__getitem__
-    )
+    schemas = [files.schema, later].__getitem__
+    now = BucketFiles(Env(), files.io, files.directory, later, TableOptions(), schemas)
     assert sum(b.num_rows for b in now.read(file, system=False)) == 5
+
+
+def test_roots_that_only_the_table_names_are_refused_with_the_remedy(tmp_path: Path) -> None:
+    options = {
+        "data-file.external-paths": f"file:{tmp_path}/x",
+        "data-file.external-paths.strategy": "round-robin",
+    }
+    files = bucket(tmp_path, options)
+    (file,) = write_all(append(files), batches(5))
+    alone = replace(files, io=ConfinedFileIO(LocalFileIO(), str(tmp_path / "t")))
+    remedy = re.escape(f"roots=['{tmp_path}/x']")
+    with pytest.raises(InvalidRequest, match=remedy):
+        list(alone.read(file, system=False))
+    with pytest.raises(InvalidRequest, match=remedy):
+        write_all(append(alone), batches(5))
+    linked = tmp_path / "link"
+    linked.symlink_to(tmp_path / "x")
+    by_link = replace(files, io=ConfinedFileIO(LocalFileIO(), str(tmp_path / "t"), named_roots([linked])))
+    assert sum(b.num_rows for b in by_link.read(file, system=False)) == 5
 
 
 def test_choices_of_external_roots() -> None:
@@ -160,8 +182,10 @@ def test_choices_of_external_roots() -> None:
 
 def test_one_spelling_of_a_place() -> None:
     for spelling in ("file:/a/b", "file:///a/b/", "/a//b", "file:////a/b"):
-        assert external_paths.allowed_roots([{external_paths.OPTION: spelling}]) == {"file:/a/b"}
-    assert external_paths.allowed_roots([{external_paths.OPTION: "s3://host//a/"}]) == {"s3://host/a"}
+        path = external_paths.checked("file:///a/b/f", "f", allowed=[spelling], option=None)
+        assert path == "/a/b/f"
+    path = external_paths.checked("s3://host/a//f", "f", allowed=["s3://host//a/"], option=None)
+    assert path == "s3://host/a/f"
 
 
 def test_files_roll_at_a_number_of_rows_when_written_but_not_when_compacted(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import random
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,8 @@ def columns_of(form: str) -> dict[str, Any]:
     return {name: text for group in HELD[form] for name, text in group.items()}
 
 
-def our_rows(path: str) -> list[list[Any]]:
-    t = ts.open(path)
+def our_rows(path: str, roots: Sequence[Path] = ()) -> list[list[Any]]:
+    t = ts.open(path, roots=roots)
     types = {f.name: f.type for f in t.store.schema.fields}
     return in_order(cells(t.scan().to_arrow(), types))
 
@@ -304,7 +305,7 @@ def test_data_files_outside_the_table_are_found_by_both(java: JavaPaimon, tmp_pa
     roots = f"file:{tmp_path}/one,file://{tmp_path}/two"
     options = {"data-file.external-paths": roots, "data-file.external-paths.strategy": "round-robin"}
     columns = {"s": "STRING", "p": "STRING NOT NULL"}
-    path = str(tmp_path / "d.db" / "t")
+    path, places = str(tmp_path / "d.db" / "t"), [tmp_path / "one", tmp_path / "two"]
     java.create(
         path,
         {"k": "INT NOT NULL", **columns},
@@ -319,14 +320,14 @@ def test_data_files_outside_the_table_are_found_by_both(java: JavaPaimon, tmp_pa
     )
     for turn in range(3):
         rows = pa.table({"k": pa.array([turn, 9], pa.int32()), "s": ["ours", "x"], "p": ["a/b", "c"]})
-        ts.open(path).write(rows)
+        ts.open(path, roots=places).write(rows)
         java.write(path, [[turn, "java", "a/b"], [turn + 5, "y", "c"]], identifier=turn)
-        assert our_rows(path) == java.rows(path)
+        assert our_rows(path, roots=places) == java.rows(path)
     assert {str(p.relative_to(tmp_path)).split("/")[0] for p in tmp_path.rglob("data-*")} == {"one", "two"}
-    ts.open(path).compact(full=True)
+    ts.open(path, roots=places).compact(full=True)
     java.compact(path, identifier=9)
-    assert our_rows(path) == java.rows(path)
-    assert ts.open(path).check() == []
+    assert our_rows(path, roots=places) == java.rows(path)
+    assert ts.open(path, roots=places).check() == []
 
 
 def test_int96_of_java_is_read_or_refused_and_never_wrapped(java: JavaPaimon, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def grown(path: Path, kind: str, seed: int) -> ts.Table:
     if kind == "external":
         options |= {"data-file.external-paths": f"file:{path}/far"}
     schema = {"k": ts.BIGINT, "p": ts.INT, "v": ts.STRING}
-    t = ts.connect(str(path / "lake"), env=life.env).create_table(
+    t = ts.connect(str(path / "lake"), env=life.env, roots=[path / "far"]).create_table(
         "d.t", schema=schema, **given | {"options": options}
     )
     for _ in range(10):

@@ -302,9 +302,8 @@ def test_tables_of_other_kinds_are_attributed_too(tmp_path: Path, kind: str) -> 
 def test_files_at_other_roots_are_shown_beside(tmp_path: Path) -> None:
     options = {"bucket": 1, "data-file.external-paths": f"file:{tmp_path}/far"}
     options |= {"data-file.external-paths.strategy": "round-robin"}
-    t = ts.connect(str(tmp_path / "lake")).create_table(
-        "d.t", schema={"k": ts.BIGINT}, primary_key=["k"], options=options
-    )
+    lake = ts.connect(str(tmp_path / "lake"), roots=[tmp_path / "far"])
+    t = lake.create_table("d.t", schema={"k": ts.BIGINT}, primary_key=["k"], options=options)
     t.write(pa.table({"k": pa.array([1, 2], pa.int64())}))
     found = t.inspect.storage()
     assert found.bytes == sum(on_disk(t).values())

@@ -1,0 +1,195 @@
+"""ConfinedFileIO: the FileIO of one table. It goes nowhere but below the table and roots of the caller's.
+
+What a table's metadata say (options of its schemas, names in snapshots and manifests, external paths) may
+have been written by anyone, so no path made of them leaves the table's directory or a root that the *caller*
+named. The directory itself, a root and what is above them may be symbolic links; below them a link is
+refused, and so is what is no plain file. Directories are looked at once for reads and writes, anew for
+listings; local deletes go by directory descriptors, so that no link is followed that is put there meanwhile.
+A read may still follow a link that somebody who may write to the directory puts there between the look and
+the open.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from typing import Any
+
+from tablestore.errors import Corrupt, InvalidRequest
+from tablestore.io.fileio import FileIO, FileStatus, LocalFileIO
+from tablestore.io.paths import is_object_location, location
+
+_MOST_DIRECTORIES = 50_000
+_LINK = (
+    "a symbolic link below the table's directory, which is not followed; put what it points to in its place"
+)
+
+
+class ConfinedFileIO:
+    """`inner`, below `root` and `roots` only. Safe to share between threads; picklable, roots included."""
+
+    def __init__(self, inner: FileIO, root: str, roots: Iterable[str] = ()) -> None:
+        self.inner, self.root, self.roots = inner, root, tuple(roots)
+        self._bases = tuple(base.rstrip("/") for base in (root, *self.roots))
+        self._known: set[str] = set()  # directories that were looked at
+
+    def checked(self, path: str, *, anew: bool = False, last: bool = True) -> str:
+        """`path` itself; raises Corrupt unless it lies where this table may go, with no link on its way.
+        `anew`: looks at each directory again; `last`: also at what the path itself names."""
+        base = self._base(path)
+        if is_object_location(path):
+            return path
+        folder = path.rpartition("/")[0]
+        try:
+            if len(path) > len(base) and (anew or folder not in self._known):
+                self._look(base, folder)
+            if last and len(path) > len(base):
+                _require_plain(path)
+        except ValueError as e:  # no name of a file system: NUL, a lone surrogate
+            raise Corrupt(repr(path), f"a path that no file can have: {e}") from None
+        return path
+
+    def _base(self, path: str) -> str:
+        """The directory below which `path` lies by its text."""
+        for base in self._bases:
+            if path == base or (path.startswith(base) and path[len(base)] == "/"):
+                rest = path[len(base) + 1 :].split("/")
+                if path == base or not {"", ".", ".."}.intersection(rest):
+                    return base
+                break
+        raise Corrupt(path, "a path in the table's metadata points outside its directory")
+
+    def _look(self, base: str, folder: str) -> None:
+        """Raise Corrupt if a directory from `base` down to `folder` is a link or no directory."""
+        at = base
+        for part in folder[len(base) + 1 :].split("/") if len(folder) > len(base) else ():
+            at = f"{at}/{part}"
+            try:
+                mode = os.lstat(at).st_mode
+            except OSError:
+                return  # what is asked of it says what is wrong
+            if stat.S_ISLNK(mode):
+                raise Corrupt(at, _LINK)
+        if len(self._known) >= _MOST_DIRECTORIES:
+            self._known.clear()
+        self._known.add(folder)
+
+    def read(self, path: str) -> bytes:
+        """All bytes of a file."""
+        return self.inner.read(self.checked(path))
+
+    def open_input(self, path: str) -> Any:
+        """A random-access Arrow file for reading."""
+        return self.inner.open_input(self.checked(path))
+
+    def open_output(self, path: str) -> Any:
+        """A new file for writing."""
+        return self.inner.open_output(self.checked(path))
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a whole new file under a fresh name."""
+        self.inner.write(self.checked(path), data)
+
+    def write_new(self, path: str, data: bytes) -> bool:
+        """Put if absent."""
+        return self.inner.write_new(self.checked(path), data)
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Set the content of a hint file."""
+        self.inner.replace(self.checked(path), data)
+
+    def delete(self, path: str) -> None:
+        """Remove a file, or a link that lies in its place; absent is fine."""
+        self.inner.delete(self.checked(path, last=False), below=self._base(path))
+
+    def delete_tree(self, path: str) -> None:
+        """Remove a directory with all it holds; a link in its place is removed, not followed."""
+        self.inner.delete_tree(self.checked(path, anew=True, last=False))
+
+    def delete_empty(self, path: str) -> bool:
+        """Remove a directory that holds nothing."""
+        return self.inner.delete_empty(self.checked(path, anew=True))
+
+    def list(self, path: str, *, hidden: bool = False) -> list[FileStatus]:
+        """Entries of a directory by name."""
+        return self.inner.list(self.checked(path, anew=True), hidden=hidden)
+
+    def exists(self, path: str) -> bool:
+        """Whether a file of that name is there."""
+        return self.inner.exists(self.checked(path))
+
+    def is_dir(self, path: str) -> bool:
+        """Whether a directory of that name is there."""
+        return self.inner.is_dir(self.checked(path))
+
+    def size(self, path: str) -> int:
+        """Bytes of a file."""
+        return self.inner.size(self.checked(path))
+
+    def make_dir(self, path: str) -> None:
+        """Make a directory and its parents."""
+        self.inner.make_dir(self.checked(path))
+
+    def move(self, path: str, target: str) -> None:
+        """Give a directory another name at once."""
+        self.inner.move(self.checked(path, anew=True), self.checked(target, anew=True))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "inner":
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    def __reduce__(self) -> Any:
+        return ConfinedFileIO, (self.inner, self.root, self.roots)
+
+    def __repr__(self) -> str:
+        return f"ConfinedFileIO({self.inner!r}, {self.root!r}, roots={list(self.roots)})"
+
+
+def _require_plain(path: str) -> None:
+    """Raise Corrupt for a link, and for pipes, sockets and devices, which would make a reader wait."""
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return
+    if stat.S_ISLNK(mode):
+        raise Corrupt(path, _LINK)
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise Corrupt(path, "neither a file nor a directory")
+
+
+def confined(io: FileIO, root: str, roots: Iterable[str] | None = None) -> ConfinedFileIO:
+    """`io` for the table at `root`; `roots` None: those that `io` has already."""
+    if isinstance(io, ConfinedFileIO):
+        roots, io = io.roots if roots is None else roots, io.inner
+    return ConfinedFileIO(io, root, roots or ())
+
+
+def is_local(io: FileIO) -> bool:
+    """Whether `io` is the local file system itself, nothing in between."""
+    return type(io.inner if isinstance(io, ConfinedFileIO) else io) is LocalFileIO
+
+
+def roots_of(io: FileIO) -> tuple[str, ...]:
+    """The roots outside the table that the caller named."""
+    return io.roots if isinstance(io, ConfinedFileIO) else ()
+
+
+def roots_in(text: str | None) -> tuple[str, ...] | None:
+    """The roots of an option's text, `/data/a, /data/b`; None for none."""
+    return named_roots(part.strip() for part in text.split(",") if part.strip()) if text else None
+
+
+def named_roots(roots: Any) -> tuple[str, ...]:
+    """The places of `roots=[…]` as whole paths, links at their end also by where they point; raises
+    InvalidRequest for what is no list of places."""
+    if isinstance(roots, str | bytes | os.PathLike) or not isinstance(roots, Iterable):
+        raise InvalidRequest(f"roots is a list of directories outside the table, not {roots!r}")
+    found: dict[str, None] = {}
+    for root in roots:
+        place = location(root)
+        found[place] = None
+        if not is_object_location(place):
+            found[os.path.realpath(place)] = None
+    return tuple(found)
