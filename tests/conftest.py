@@ -39,12 +39,18 @@ LONGEST += ("notebooks", "table", "test_layers.py")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("workbench")
-    group.addoption("--rounds", type=int, default=5, help="seeds a run for the seeded tests (default 5)")
+    rounds = "seeds a run for the seeded tests (default 5, with --quick 1)"
+    group.addoption("--rounds", type=int, default=None, help=rounds)
+    group.addoption(
+        "--quick", action="store_true", help="each test once, by its first parameters; no slow ones"
+    )
     group.addoption("--seed", type=int, default=None, help="first seed; repeats the run that printed it")
     group.addoption("--rewrite", action="store_true", help="write what text cases give below their ----")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.option.rounds is None:
+        config.option.rounds = 1 if config.option.quick else 5
     if config.option.seed is None:  # in CI the same for all, so that what fails there is the change's doing
         config.option.seed = CI_SEED if IN_CI else random.SystemRandom().randrange(1_000_000)
     if not hasattr(config, "workerinput"):  # not a second process of ours, which inherits all this
@@ -76,11 +82,26 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The longest files first; otherwise as collected."""
+    """The longest files first, otherwise as collected; with `--quick` each test once, without slow ones."""
+    if config.option.quick:
+        kept, left_out = quickest(items)
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
     rank = {config.rootpath / "tests" / folder: at for at, folder in enumerate(LONGEST)}
     places = [(item.path, *item.path.parents) for item in items]
     ranks = [min((rank[up] for up in each if up in rank), default=len(rank)) for each in places]
     items[:] = [items[at] for at in sorted(range(len(items)), key=ranks.__getitem__)]
+
+
+def quickest(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """(what `--quick` runs, the rest): the first of each parametrized test, none that is marked slow."""
+    known, kept, left_out = set[tuple[object, str]](), list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        test = item.parent, getattr(item, "originalname", item.name)
+        runs = test not in known and item.get_closest_marker("slow") is None
+        known.add(test)
+        (kept if runs else left_out).append(item)
+    return kept, left_out
 
 
 @pytest.fixture

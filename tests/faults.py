@@ -107,10 +107,17 @@ def failures(log: Sequence[str]) -> list[tuple[int, str]]:
     """Every failure of the operations in `log` that leaves something else behind, as (number, mode).
 
     An error after a read is the error before it, and a death beside a read is the one before the next
-    change; a death after a change is the one before the next, but for the last.
+    change; a death after a change is the one before the next, but for the last. Of the appends to a file the
+    first and the last count: between them it is a file that nothing names yet.
     """
-    changes = [n for n, line in enumerate(log) if not line.startswith(READS)]
-    errors = [(n, "error before") for n in range(len(log))] + [(n, "error after") for n in changes]
+    between = {
+        n
+        for n in range(1, len(log) - 1)
+        if log[n].startswith("append ") and log[n - 1] == log[n] == log[n + 1]
+    }
+    places = [n for n in range(len(log)) if n not in between]
+    changes = [n for n in places if not log[n].startswith(READS)]
+    errors = [(n, "error before") for n in places] + [(n, "error after") for n in changes]
     return sorted(errors + [(n, "kill before") for n in changes] + [(n, "kill after") for n in changes[-1:]])
 
 

@@ -74,3 +74,29 @@ def test_require_skips_by_a_reason_that_begins_with_needs():
         require(None, "needs a peer")
     with pytest.raises(AssertionError):
         require(None, "no peer")
+
+
+QUICK = """
+import pytest
+
+@pytest.mark.parametrize("n", range(3))
+def test_parameters(n, seeds):
+    assert (n, len(seeds)) == (0, 1)
+
+@pytest.mark.slow
+def test_slow():
+    raise AssertionError
+
+class TestA:
+    def test_same_name(self): pass
+
+class TestB:
+    def test_same_name(self): pass
+"""
+
+
+def test_quick_runs_each_test_once_and_no_slow_one(suite: pytest.Pytester):
+    suite.makeini("[pytest]\nmarkers =\n    slow: x\n")
+    suite.makepyfile(QUICK)
+    suite.runpytest_subprocess("--quick").assert_outcomes(passed=3, deselected=3)
+    assert suite.runpytest_subprocess("--quick", "--rounds", "2").parseoutcomes()["failed"] == 1
