@@ -7,6 +7,7 @@ snapshot ·
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -85,6 +86,11 @@ class CommitUnknown(TablestoreError):
 
 class Unavailable(TablestoreError, OSError):
     """The store did not answer as it should; the same call may succeed later."""
+
+    @property
+    def no_space(self) -> bool:
+        """Whether the disk, or what its owner may use of it, is full."""
+        return self.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 class CannotMerge(TablestoreError):

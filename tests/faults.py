@@ -96,6 +96,9 @@ class FaultyIO:
     def size(self, path: str) -> int:
         return self._run("size", path, lambda: self._inner.size(path), writes=False)
 
+    def move(self, path: str, target: str) -> None:
+        self._run("move", path, lambda: self._inner.move(path, target), writes=False)
+
     def make_dir(self, path: str) -> None:
         self._run("mkdir", path, lambda: self._inner.make_dir(path), writes=True)
 

@@ -95,8 +95,8 @@ class LocalFileIO:
         """Put if absent: True iff this call made the file; False iff the name existed (I1)."""
         temp = self._temp(path)
         with _trouble(path):
-            self.write(temp, data)
             try:
+                self.write(temp, data)
                 os.link(temp, path)
             except FileExistsError:
                 return False
@@ -109,8 +109,13 @@ class LocalFileIO:
         """Set the content of a hint file: readers see the old or the new bytes, never a mixture."""
         temp = self._temp(path)
         with _trouble(path):
-            self.write(temp, data)
-            os.replace(temp, path)
+            try:
+                self.write(temp, data)
+                os.replace(temp, path)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.unlink(temp)
+                raise
 
     def delete(self, path: str, *, below: str | None = None) -> None:
         """Remove a file; absent is fine. Raises Corrupt for a link on the way from the directory `below`."""

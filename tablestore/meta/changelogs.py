@@ -7,14 +7,16 @@ changelogs and by rollback.
 
 from __future__ import annotations
 
+import logging
 import re
 
-from tablestore.errors import Corrupt, NotFound
+from tablestore.errors import Corrupt, NotFound, Unavailable
 from tablestore.format import snapshot as snapshot_format
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import join
 from tablestore.meta.store import Store
 
+log = logging.getLogger(__name__)
 _FILE = re.compile(r"changelog-(\d+)")
 
 
@@ -75,13 +77,33 @@ def keep(store: Store, snapshot_id: int) -> None:
     store.io.replace(store.paths.changelog(snapshot_id), store.io.read(store.paths.snapshot(snapshot_id)))
 
 
+def become(store: Store, snapshot_id: int) -> bool:
+    """Let a snapshot file itself become the long-lived changelog, which takes no space; False if even that
+    needs some."""
+    try:
+        store.io.move(store.paths.snapshot(snapshot_id), store.paths.changelog(snapshot_id))
+    except FileNotFoundError:  # another process expired it
+        return True
+    except FileExistsError:
+        store.snapshots.delete(snapshot_id)
+    except Unavailable as e:
+        if not e.no_space:
+            raise
+        return False
+    return True
+
+
 def delete(store: Store, snapshot_id: int) -> None:
     """Remove one long-lived changelog's file."""
     store.io.delete(store.paths.changelog(snapshot_id))
 
 
 def hint(store: Store, *, earliest: int | None = None, latest: int | None = None) -> None:
-    """Write the hints, as Paimon reads them; −1 means: look at the directory."""
+    """Write the hints, as Paimon reads them; −1 means: look at the directory. Trouble is logged, a hint is
+    never needed."""
     for name, value in (("EARLIEST", earliest), ("LATEST", latest)):
-        if value is not None:
-            store.io.replace(join(store.paths.changelog_dir, name), str(value).encode())
+        try:
+            if value is not None:
+                store.io.replace(join(store.paths.changelog_dir, name), str(value).encode())
+        except Unavailable as e:
+            log.warning("hint %s of changelogs not written: %s", name, e)

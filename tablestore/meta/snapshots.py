@@ -67,9 +67,14 @@ class SnapshotStore:
         return found
 
     def latest(self) -> Snapshot | None:
-        """The newest snapshot."""
-        found = self.latest_id()
-        return None if found is None else self.get(found)
+        """The newest snapshot; where that is gone by the time it is read, the one that is newest then."""
+        while (found := self.latest_id()) is not None:
+            try:
+                return self.get(found)
+            except NotFound:
+                if self.exists(found):
+                    raise
+        return None
 
     def all(self) -> list[Snapshot]:
         """Every snapshot, ascending; one that expires meanwhile is left out."""

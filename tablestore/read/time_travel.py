@@ -81,23 +81,27 @@ def expiring(store: Store, snapshot_id: int) -> Iterator[None]:
 
 
 def at_or_before(store: Store, millis: int) -> Snapshot:
-    """The newest snapshot committed at that time or earlier."""
-    ids = store.snapshots.ids()
-    low, high = 0, len(ids)
-    while low < high:  # commit times ascend with ids
-        middle = (low + high) // 2
-        if store.snapshots.get(ids[middle]).time_millis <= millis:
-            low = middle + 1
-        else:
-            high = middle
-    if low == 0:
-        first = (
-            f"; the oldest is of {_iso(store.snapshots.get(ids[0]).time_millis)}"
-            if ids
-            else "; the table has none yet"
-        )
-        raise NotFound(f"no snapshot at or before {_iso(millis)}{first}")
-    return store.snapshots.get(ids[low - 1])
+    """The newest snapshot such that it and all before it were committed at that time or earlier.
+
+    Where a clock went back, a later snapshot may have an earlier time than one before it: what is given is
+    the state of the table as it was known at that moment. Where times ascend this is Paimon's answer. Reads
+    the snapshots up to that moment.
+    """
+    found: Snapshot | None = None
+    for snapshot_id in store.snapshots.ids():
+        try:
+            snapshot = store.snapshots.get(snapshot_id)
+        except NotFound:  # expired meanwhile
+            continue
+        if snapshot.time_millis > millis:
+            if found is None:
+                oldest = _iso(snapshot.time_millis)
+                raise NotFound(f"no snapshot at or before {_iso(millis)}; the oldest is of {oldest}")
+            break
+        found = snapshot
+    if found is None:
+        raise NotFound(f"no snapshot at or before {_iso(millis)}; the table has none yet")
+    return found
 
 
 def first_after(store: Store, millis: int) -> int:

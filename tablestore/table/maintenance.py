@@ -43,12 +43,7 @@ def after_commit(store: Store, name: str, made: Sequence[int]) -> Expiry | None:
     steps: list[Callable[[Expiry], Expiry]] = [
         lambda done: replace(done, partitions=_outdated_partitions(store, made)),
         lambda done: replace(done, forgotten=tuple(forget_consumers(store))),
-        lambda done: replace(
-            expire(store, ExpirePolicy.of(store)),
-            forgotten=done.forgotten,
-            partitions=done.partitions,
-            problems=done.problems,
-        ),
+        lambda done: _after(done, expire(store, ExpirePolicy.of(store))),
     ]
     if store.options.changelog_decoupled:
         policy = ExpirePolicy.of_changelogs(store)
@@ -83,6 +78,11 @@ def old_partitions(store: Store, given: Mapping[str, Any], *, dry_run: bool) -> 
             "option partition.expiration-time"
         )
     return expire_partitions(store, policy, dry_run=dry_run)
+
+
+def _after(done: Expiry, more: Expiry) -> Expiry:
+    kept = {"forgotten": done.forgotten, "partitions": done.partitions}
+    return replace(more, **kept, problems=(*done.problems, *more.problems))
 
 
 def _outdone_by_new_tags(store: Store) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ Expired is a prefix of the snapshots. A file goes when a delta of (first, end] d
 branch reads it. With changelogs that live longer, each snapshot leaves a copy of itself in `changelog/` and
 keeps what its changes are read from, until the changelog expires in its turn. Snapshot files are removed
 before the files they name, so a kill in the middle leaves orphans, never a snapshot with holes (I2).
-Consumers, tags, branches and stream positions protect.
+Consumers, tags, branches and stream positions protect. A full disk can be freed: what has no room is left out
+and said.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tablestore.errors import NotFound, Unavailable
+from tablestore.errors import Corrupt, NotFound, Unavailable
 from tablestore.format.manifests.manifest import APPEND_SOURCE
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import join
@@ -63,19 +64,24 @@ def expire(
         breaks, keeps = _readers(store, policy, ids, found.end) if explain else ((), ())
     except NotFound:  # another process expired the same range meanwhile
         return stays
+    except Corrupt:
+        if all(store.snapshots.exists(i) for i in (*ids, found.end)):
+            raise
+        return stays
+    problems: tuple[str, ...] = ()
     if not dry_run:
-        if policy.decoupled:
-            _keep_changelogs(store, ids)
-        compaction_history.keep(store, ids, foreign.explained)
-        for snapshot_id in ids:
+        copied = _keep_changelogs(store, ids) if policy.decoupled else len(ids)
+        problems = _keep_history(store, ids)
+        for snapshot_id in ids[:copied]:
             store.snapshots.delete(snapshot_id)
+        problems += _become_changelogs(store, ids[copied:])
         store.snapshots.hint_earliest(
             found.end
         )  # last: a stale hint is probed, a hasty one would hide what is left
         remove(store, gone, tell)
         _log(store, "snapshots", ids, gone)
     done = _told(replace(stays, snapshots=tuple(ids), left=(found.end, latest)), gone, own)
-    return replace(done, breaks=breaks, keeps=keeps)
+    return replace(done, breaks=breaks, keeps=keeps, problems=problems)
 
 
 def expire_changelogs(
@@ -247,12 +253,55 @@ def _not_needed(store: Store, gone: Files, first: Snapshot | None, kept: Iterabl
     return gone.without(needed)
 
 
-def _keep_changelogs(store: Store, ids: Sequence[int]) -> None:
-    for snapshot_id in ids:
-        changelogs.keep(store, snapshot_id)
+def _keep_changelogs(store: Store, ids: Sequence[int]) -> int:
+    """Copy the snapshots to the long-lived changelogs; how many there was room for."""
+    copied = 0
+    try:
+        for snapshot_id in ids:
+            changelogs.keep(store, snapshot_id)
+            copied += 1
+    except Unavailable as e:
+        if not e.no_space:
+            raise
+        log.warning("no space to copy %s to its changelogs: %s", store.paths.root, e)
+    _hint_changelogs(store)
+    return copied
+
+
+def _hint_changelogs(store: Store) -> None:
     known = changelogs.ids(store)
     if known:
         changelogs.hint(store, earliest=known[0], latest=known[-1])
+
+
+def _become_changelogs(store: Store, ids: Sequence[int]) -> tuple[str, ...]:
+    """Let the files of snapshots become changelogs where no copy had room; says what is lost where even that
+    fails, since an expiry must free space."""
+    lost = []
+    for snapshot_id in ids:
+        if not changelogs.become(store, snapshot_id):
+            store.snapshots.delete(snapshot_id)
+            lost.append(snapshot_id)
+    if ids:
+        _hint_changelogs(store)
+    if not lost:
+        return ()
+    text = f"no space left to keep the changelogs of snapshots {ranged(lost)}: streams cannot read them"
+    log.warning("%s: %s", store.paths.root, text)
+    return (text,)
+
+
+def _keep_history(store: Store, ids: Sequence[int]) -> tuple[str, ...]:
+    """Write down what the snapshots did; without space they go all the same, and that is said."""
+    try:
+        compaction_history.keep(store, ids, foreign.explained)
+    except Unavailable as e:
+        if not e.no_space:
+            raise
+        text = f"no space left to keep what snapshots {ranged(ids)} did (tablestore/history)"
+        log.warning("%s: %s: %s", store.paths.root, text, e)
+        return (text,)
+    return ()
 
 
 def remove(store: Store, gone: Files, tell: Tell | None = None) -> None:

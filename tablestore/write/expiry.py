@@ -65,6 +65,7 @@ class Expiry:
             breaks=(*self.breaks, *more.breaks),
             keeps=(*self.keeps, *more.keeps),
             protected_by=tuple(dict.fromkeys((*self.protected_by, *more.protected_by))),
+            problems=(*self.problems, *more.problems),
         )
 
     @property
@@ -77,7 +78,6 @@ class Expiry:
         for title, some in (("breaks", self.breaks), ("keeps", self.keeps)):
             lines += [f"  {title:7} {text}" for text in some]
         lines += [f"  stays   {_bound(b)}" for b in self.bounds]
-        lines += [f"  not done {text}" for text in self.problems]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -91,7 +91,8 @@ class Expiry:
         more += f", consumers {', '.join(self.forgotten)}" if self.forgotten else ""
         would = " would go: call again with dry_run=False" if self.dry_run else ""
         size = f"{quantities.many(len(self.files), 'file')}, {quantities.size(self.bytes)}{would}"
-        return f"Expiry(snapshots {ranged(self.snapshots)}{more}, {size}{kept})"
+        failed = f"; not done: {'; '.join(self.problems)}" if self.problems else ""
+        return f"Expiry(snapshots {ranged(self.snapshots)}{more}, {size}{kept}{failed})"
 
 
 def ranged(ids: Sequence[int]) -> str:

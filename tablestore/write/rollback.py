@@ -4,14 +4,19 @@ Removed, newest first: later snapshots, later long-lived changelogs, tags of lat
 nothing else needs. A kill in between leaves the table at some snapshot on the way, and the same call ends
 what was begun. Rolling back to a tag whose snapshot has expired puts that snapshot back first. Ids are used
 again afterwards. Writers should be still: a commit that races with this one is lost.
+
+Later snapshots, tags and changelogs that are damaged go, too, unread. Where damage hides what others need,
+files are left to `remove_orphans`; so is what only damaged ones named.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
-from tablestore.errors import NotFound
+from tablestore.errors import Corrupt, NotFound
 from tablestore.format.snapshot import Snapshot, to_json
 from tablestore.lsm import quantities
 from tablestore.meta import changelogs, refs
@@ -21,6 +26,7 @@ from tablestore.write.expire import remove
 from tablestore.write.reachable import Files
 
 log = logging.getLogger(__name__)
+T, N = TypeVar("T"), TypeVar("N")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,35 +38,81 @@ class Rollback:
     tags: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     bytes: int = 0
+    problems: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         tags = f", tags {', '.join(self.tags)}" if self.tags else ""
         files = f"{quantities.many(len(self.files), 'file')}, {quantities.size(self.bytes)}"
         gone = f"{quantities.many(len(self.snapshots), 'snapshot')}{tags}, {files}"
-        return f"Rollback(to snapshot {self.snapshot}: removed {gone})"
+        failed = f"; {'; '.join(self.problems)}" if self.problems else ""
+        return f"Rollback(to snapshot {self.snapshot}: removed {gone}{failed})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Late:
+    """What came after the target, ascending: names of all, and the snapshots of those that can be read."""
+
+    ids: tuple[int, ...]
+    changelog_ids: tuple[int, ...]
+    tags: tuple[str, ...]
+    snapshots: tuple[Snapshot, ...]
+    changelogs: tuple[Snapshot, ...]
+    tagged: tuple[Snapshot, ...]
+    damaged: tuple[str, ...]
 
 
 def rollback(store: Store, target: Snapshot) -> Rollback:
-    """Make `target`, a snapshot of this branch or what one of its tags keeps, the newest."""
-    late = [s for s in store.snapshots.all() if s.id > target.id]
-    late_tags = [t for t in refs.all_tags(store) if t.snapshot.id > target.id]
-    late_changelogs = [c for c in changelogs.all_of(store) if c.id > target.id]
-    gone = _unneeded(store, target, late, late_tags, late_changelogs)
+    """Make `target`, a snapshot of this branch or what one of its tags keeps, the newest.
+
+    Raises Corrupt, before anything is removed, for a target that cannot be read itself.
+    """
+    needed = reachable.used(store, [[target]])
+    late = _late(store, target.id)
+    gone, problems = _unneeded(store, target, late, needed)
     if not store.snapshots.exists(target.id):
         store.io.write_new(store.paths.snapshot(target.id), to_json(target))
         store.snapshots.hint_earliest(target.id)
     remove_later(store, target.id)
-    for changelog in reversed(late_changelogs):
-        changelogs.delete(store, changelog.id)
-    if late_changelogs:
+    for snapshot_id in reversed(late.changelog_ids):
+        changelogs.delete(store, snapshot_id)
+    if late.changelog_ids:
         known = changelogs.ids(store)
         changelogs.hint(store, earliest=known[0] if known else -1, latest=known[-1] if known else -1)
-    for tag in late_tags:
-        store.io.delete(store.paths.tag(tag.name))
+    for name in late.tags:
+        store.io.delete(store.paths.tag(name))
     remove(store, gone)
-    log.info("rolled back %s to snapshot %d: %d snapshots gone", store.paths.root, target.id, len(late))
-    names = tuple(t.name for t in late_tags)
-    return Rollback(target.id, tuple(s.id for s in late), names, gone.paths, gone.bytes)
+    log.info("rolled back %s to snapshot %d: %d snapshots gone", store.paths.root, target.id, len(late.ids))
+    for text in problems:
+        log.warning("%s: %s", store.paths.root, text)
+    return Rollback(target.id, late.ids, late.tags, gone.paths, gone.bytes, problems)
+
+
+def _late(store: Store, target: int) -> _Late:
+    """What came after snapshot `target`; a damaged tag stays, for nobody knows what it keeps."""
+    damaged: list[str] = []
+    ids = tuple(i for i in store.snapshots.ids() if i > target)
+    changelog_ids = tuple(i for i in changelogs.ids(store) if i > target)
+    snapshots = _readable(damaged, ids, store.snapshots.get)
+    kept = _readable(damaged, changelog_ids, lambda i: changelogs.get(store, i))
+    names = refs.tag_names(store)
+    tags = [t for t in _readable(damaged, names, lambda n: refs.tag(store, n)) if t.snapshot.id > target]
+    late_tags = tuple(t.name for t in tags)
+    return _Late(
+        ids, changelog_ids, late_tags, snapshots, kept, tuple(t.snapshot for t in tags), tuple(damaged)
+    )
+
+
+def _readable(damaged: list[str], names: Iterable[N], read: Callable[[N], T]) -> tuple[T, ...]:
+    """What can be read of the names; those that are damaged are noted, those that are gone are not."""
+    found = []
+    for name in names:
+        try:
+            found.append(read(name))
+        except NotFound:
+            continue
+        except Corrupt as e:
+            damaged.append(e.path)
+    return tuple(found)
 
 
 def remove_later(store: Store, target: int) -> None:
@@ -75,45 +127,50 @@ def remove_later(store: Store, target: int) -> None:
     store.snapshots.hint_rolled_back(target)
 
 
-def _unneeded(
-    store: Store,
-    target: Snapshot,
-    late: list[Snapshot],
-    late_tags: list[refs.Tag],
-    late_changelogs: list[Snapshot],
-) -> Files:
-    """Files of what is removed that `target`, older snapshots, tags, changelogs and branches do not need.
+def _unneeded(store: Store, target: Snapshot, late: _Late, needed: Files) -> tuple[Files, tuple[str, ...]]:
+    """Files of what is removed that `target`, older snapshots, tags, changelogs and branches do not need, and
+    what damage left undone.
 
-    Of older snapshots none needs a data file added later, but those that `target` reads too.
+    Of older snapshots none needs a data file added later, but those that `target` reads too. Where it is not
+    known what they need, nothing is to be deleted.
     """
-    gone = reachable.candidates(store, [*late, *late_changelogs])
-    there = {s.id for s in late}
-    expired = [t.snapshot for t in late_tags if t.snapshot.id not in there]
-    gone.add(reachable.candidates(store, expired, states=True))
+    gone, damaged = Files(), list(late.damaged)
+    there = {s.id for s in late.snapshots}
+    added = [([s], False) for s in (*late.snapshots, *late.changelogs)]
+    for some, states in [*added, *(([s], True) for s in late.tagged if s.id not in there)]:
+        try:
+            gone.add(reachable.candidates(store, some, states=states))
+        except Corrupt as e:
+            damaged.append(e.path)
+    try:
+        gone = gone.without(needed).without(_needed_besides(store, target, gone))
+    except Corrupt as e:
+        text = f"{e.path} is damaged, so it is not known what else is needed and no file was deleted"
+        return Files(), (f"{text}: mend() the table, then remove_orphans()",)
+    if not damaged:
+        return gone, ()
+    names = ", ".join(path.rpartition("/")[2] for path in dict.fromkeys(damaged))
+    return gone, (f"files that only damaged ones named ({names}) are left to remove_orphans()",)
+
+
+def _needed_besides(store: Store, target: Snapshot, gone: Files) -> Files:
     early_tags = [[t.snapshot] for t in refs.all_tags(store) if t.snapshot.id <= target.id]
     outlived = [c for c in changelogs.all_of(store) if c.id <= target.id]
     outlived += refs.changelogs_elsewhere(store)
     earlier = [s for s in store.snapshots.all() if s.id < target.id]
-    histories = [earlier, [target], *early_tags, *refs.histories_elsewhere(store)]
-    return gone.without(reachable.used(store, [h for h in histories if h], among=gone, changelogs=outlived))
+    histories = [earlier, *early_tags, *refs.histories_elsewhere(store)]
+    return reachable.used(store, [h for h in histories if h], among=gone, changelogs=outlived)
 
 
-def target_of(
-    store: Store, *, snapshot: int | None = None, tag: str | None = None, timestamp: int | None = None
-) -> Snapshot:
+def target_of(store: Store, *, snapshot: int | None = None, tag: str | None = None) -> Snapshot:
     """The snapshot meant; one that has expired is looked for among the tags, as Paimon does."""
     if tag is not None:
         return refs.tagged(store, tag)
-    if snapshot is not None:
-        try:
-            return store.snapshots.get(snapshot)
-        except NotFound:
-            for found in refs.tags(store).values():
-                if found.id == snapshot:
-                    return found
-            raise
-    assert timestamp is not None
-    earlier = [s for s in store.snapshots.all() if s.time_millis <= timestamp]
-    if not earlier:
-        raise NotFound(f"no snapshot at or before {timestamp} ms; there are {store.snapshots.ids()}")
-    return earlier[-1]
+    assert snapshot is not None
+    try:
+        return store.snapshots.get(snapshot)
+    except NotFound:
+        for found in refs.tags(store).values():
+            if found.id == snapshot:
+                return found
+        raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import InvalidOption, InvalidRequest, NotFound, Unsupported
+from tablestore.read import time_travel
 from tests.faults import SimEnv
 
 
@@ -260,3 +262,18 @@ def test_a_consumer_s_progress_can_be_ignored(tmp_path: Path) -> None:
     assert list(t.stream(follow=False)) == []
     again = t.with_options({"consumer.ignore-progress": True})
     assert [c.snapshot for c in again.stream(follow=False)] == [1, 2, 3]
+
+
+def test_a_moment_shows_what_was_known_then_though_a_clock_went_back(tmp_path: Path) -> None:
+    table = ts.connect(tmp_path).create_table("d.t", schema={"k": ts.BIGINT})
+    times = [1000, 2000, 5000, 3000, 3000, 6000]
+    for snapshot_id, millis in enumerate(times, 1):
+        table.write([{"k": snapshot_id}])
+        file = Path(table.store.paths.snapshot(snapshot_id))
+        made = json.loads(file.read_text())
+        file.write_text(json.dumps({**made, "timeMillis": millis}))
+    asked = (1000, 1999, 2000, 2999, 3000, 4999, 5000, 5999, 6000, 9000)
+    found = [time_travel.at_or_before(table.store, at).id for at in asked]
+    assert found == [1, 1, 2, 2, 2, 2, 5, 5, 6, 6]
+    with pytest.raises(NotFound, match=r"the oldest is of 1970-01-01 00:00:01"):
+        time_travel.at_or_before(table.store, 999)

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidRequest, NotFound, TablestoreError
+from tablestore.errors import Corrupt, InvalidRequest, NotFound, TablestoreError
 from tablestore.format.snapshot import Snapshot
+from tablestore.meta import manifest_cache
 from tablestore.meta.snapshots import SnapshotStore
 from tests.faults import FaultyIO, Killed
 
@@ -112,11 +113,17 @@ def test_a_moment_means_the_snapshot_before_it(tmp_path: Path) -> None:
 
 
 def survive(
-    start: Path, tmp_path: Path, act: Callable[[ts.Table], object], *, passing: tuple[str, ...] = ()
+    start: Path,
+    tmp_path: Path,
+    act: Callable[[ts.Table], object],
+    *,
+    passing: tuple[str, ...] = (),
+    ended: tuple[type[Exception], ...] = (),
 ) -> int:
     """`act` with each operation failing in each mode: sound after it, right after another try.
 
-    `passing` names findings that may be there until that try.
+    `passing` names findings that may be there until that try, which may raise `ended` where nothing is left
+    to do.
     """
     counting = FaultyIO()
     shutil.copytree(start, tmp_path / "count")
@@ -136,7 +143,7 @@ def survive(
             fresh = ts.connect(str(tmp_path / "try")).table("d.t")
             assert [v for v in fresh.check() if v.text not in passing] == [], place
             assert keys(fresh), place
-            with contextlib.suppress(NotFound):
+            with contextlib.suppress(*ended):
                 act(fresh)
             assert keys(fresh) == wanted, place
             assert fresh.check() == [], place
@@ -157,17 +164,59 @@ def test_a_rollback_to_an_expired_tag_survives_any_failure(tmp_path: Path) -> No
     t = make(tmp_path / "lake")
     for k in range(4):
         t.write(row(k))
-    t.tags.create("kept", 2)
-    t.expire_snapshots(keep=1)
-    assert (
-        survive(
-            tmp_path / "lake",
-            tmp_path,
-            lambda t: t.rollback(tag="kept"),
-            passing=("snapshots 3..3 are missing",),
-        )
-        > 8
-    )
+    t.tags.create("kept", 1)
+    t.expire_snapshots(keep=2)
+    gap = ("snapshots 2..2 are missing",)
+    assert survive(tmp_path / "lake", tmp_path, lambda t: t.rollback(tag="kept"), passing=gap) > 8
+
+
+@pytest.mark.parametrize("what", ["snapshot", "manifest list", "manifest", "missing"])
+def test_damaged_later_snapshots_are_passed_over(tmp_path: Path, what: str) -> None:
+    t = make(tmp_path)
+    for k in range(4):
+        t.write(row(k))
+    third = t.store.snapshots.get(3)
+    (manifest,) = t.store.manifests.read_list(third.delta_manifest_list)
+    paths = {"snapshot": t.store.paths.snapshot(3), "manifest": t.store.paths.manifest(manifest.file_name)}
+    path = Path(paths.get(what, t.store.paths.manifest(third.delta_manifest_list)))
+    path.unlink() if what == "missing" else path.write_bytes(b"")
+    manifest_cache.LOCAL.clear()
+    found = ts.open(t.location).rollback(snapshot=2)
+    assert (found.snapshot, found.snapshots) == (2, (3, 4))
+    assert keys(t) == [0, 1]
+    assert t.check() == []
+    if what != "missing":
+        assert path.name in found.problems[0]
+        assert "remove_orphans" in repr(found)
+    t.write(row(8))
+    t.remove_orphans("1 ms", force=True, dry_run=False)
+    assert keys(t) == [0, 1, 8]
+    assert data_files(t) == named_files(t)
+    assert t.refresh().check() == []
+
+
+def test_a_damaged_target_is_refused_and_nothing_goes(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    for k in range(3):
+        t.write(row(k))
+    Path(t.store.paths.manifest(t.store.snapshots.get(2).base_manifest_list)).write_bytes(b"")
+    manifest_cache.LOCAL.clear()
+    with pytest.raises(Corrupt):
+        ts.open(t.location).rollback(snapshot=2)
+    assert t.store.snapshots.ids() == [1, 2, 3]
+    assert keys(t) == [0, 1, 2]
+
+
+def test_an_older_damaged_snapshot_keeps_its_files_and_that_is_said(tmp_path: Path) -> None:
+    t = make(tmp_path)
+    for k in range(4):
+        t.write(row(k))
+    Path(t.store.paths.snapshot(1)).write_bytes(b"{")
+    before = data_files(t)
+    found = ts.open(t.location).rollback(snapshot=3)
+    assert (found.files, data_files(t)) == ((), before)
+    assert "snapshot-1 is damaged" in found.problems[0]
+    assert keys(t) == [0, 1, 2]
 
 
 def test_fast_forward_survives_any_failure(tmp_path: Path) -> None:
@@ -200,7 +249,7 @@ def test_removing_a_branch_survives_any_failure(tmp_path: Path) -> None:
     t.tags.create("base")
     t.branches.create("b", "base")
     t.branch("b").write(row(2))
-    assert survive(tmp_path / "lake", tmp_path, lambda t: t.branches.delete("b")) > 5
+    assert survive(tmp_path / "lake", tmp_path, lambda t: t.branches.delete("b"), ended=(NotFound,)) > 5
 
 
 def test_a_commit_that_stood_still_through_a_rollback_lands_on_what_is_left(
