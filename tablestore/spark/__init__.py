@@ -4,7 +4,7 @@ Spark plans, schedules and retries; the rows stay in Python workers.
 """
 
 from tablestore.spark.compaction import Compacted, compact
-from tablestore.spark.frames import to_spark, write_df
+from tablestore.spark.frames import arrow_schema, to_spark, write_df
 from tablestore.spark.ingest import BatchDone, BatchStarted, Ingest
 from tablestore.spark.ingest import start as start_ingest
 from tablestore.spark.sessions import register, session
@@ -17,6 +17,7 @@ __all__ = [
     "Ingest",
     "Summary",
     "SummaryDone",
+    "arrow_schema",
     "compact",
     "maintain",
     "register",

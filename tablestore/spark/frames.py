@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from tablestore.errors import NotFound
@@ -33,6 +34,11 @@ from tablestore.table.table import Table
 from tablestore.write.commit import Committed
 
 _RESULT = "message binary"
+
+
+def arrow_schema(frame: DataFrame) -> pa.Schema:
+    """The Arrow schema of a frame's columns."""
+    return to_arrow_schema(frame.schema)
 
 
 def to_spark(

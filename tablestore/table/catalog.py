@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
-
 from tablestore.catalog.opening import open_catalog
 from tablestore.catalog.options import CatalogOptions
 from tablestore.env import SYSTEM, Env
@@ -26,7 +24,6 @@ from tablestore.errors import (
 )
 from tablestore.format.option_columns import require_columns_exist
 from tablestore.format.schema import TableSchema, create_schema
-from tablestore.format.types.arrow_types import DataField, DataType, as_type, from_arrow
 from tablestore.io.confined import named_roots
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import checked_name, location
@@ -42,6 +39,7 @@ from tablestore.options import (
     keys_of,
     with_levels,
 )
+from tablestore.table.columns import Columns, declared
 from tablestore.table.identifier import DEFAULT_DATABASE, Identifier
 from tablestore.table.refs import require_branch
 from tablestore.table.system import SYSTEM_DATABASE, global_table
@@ -50,7 +48,8 @@ from tablestore.write.expire_partitions import PartitionPolicy
 from tablestore.write.support import require_writable, warning_of
 
 log = logging.getLogger(__name__)
-Columns = pa.Schema | Mapping[str, DataType | str | pa.DataType] | Sequence[Any]
+_OWN = {"tablestore.uuid", "path", FALLBACK, PRIMARY}
+_OWN |= {f"data-file.external-paths{end}" for end in ("", ".strategy", ".specific-fs", ".weights")}
 
 
 class Lake:
@@ -114,30 +113,46 @@ class Lake:
         self,
         name: str,
         *,
-        schema: Columns,
-        primary_key: Sequence[str] = (),
-        partition_by: Sequence[str] = (),
+        schema: Columns | Any = None,
+        like: Table | str | None = None,
+        primary_key: Sequence[str] | None = None,
+        partition_by: Sequence[str] | None = None,
         options: Mapping[str, Any] | None = None,
         comment: str | None = None,
+        comments: Mapping[str, str] | None = None,
         if_not_exists: bool = False,
     ) -> Table:
-        """Create a table (and its database). `schema`: an Arrow schema, {name: type}, or [(name, type)…] or
-        fields.
+        """Create a table (and its database).
+
+        `schema`: {name: type}, [(name, type)…], an Arrow schema, or what has one (rows, a pandas, Polars or
+        Spark frame); `comments` are those of columns, by name. `like` another table takes its columns, keys,
+        partitions, options and comments, but for what is given here (an option given as None is left out),
+        for its uuid, its branches and places outside of it.
 
         Without a primary key, `write-mode` = change-log makes a change-log table: equal rows are counted,
         changes of any kind are taken, the columns become NOT NULL. Raises AlreadyExists, SchemaMismatch,
         InvalidOption, Unsupported; nothing is made then.
         """
         identifier = _plain(name)
-        chosen = {**self._options.table_defaults, **as_text(options)}
-        primary_key = keys_of(chosen, "primary-key", _names(primary_key, "primary_key"))
-        partition_by = keys_of(chosen, "partition", _names(partition_by, "partition_by"))
+        model = None if like is None else self._model(like)
+        if model is not None:
+            schema = model.fields if schema is None else schema
+            primary_key = model.primary_keys if primary_key is None else primary_key
+            partition_by = model.partition_keys if partition_by is None else partition_by
+            comment = model.comment if comment is None else comment
+        elif schema is None:
+            raise SchemaMismatch("a table needs columns: schema={column: type}, or like=another_table")
+        copied = {} if model is None else {k: v for k, v in model.options.items() if k not in _OWN}
+        chosen = {**self._options.table_defaults, **copied, **as_text(options)}
+        chosen = {k: v for k, v in chosen.items() if (options or {}).get(k, v) is not None}
+        primary_key = keys_of(chosen, "primary-key", _names(primary_key or (), "primary_key"))
+        partition_by = keys_of(chosen, "partition", _names(partition_by or (), "partition_by"))
         given = current_names(chosen, keyed=bool(primary_key))
-        fields = _fields(schema)
+        fields = declared(schema, comments)
         if counted.is_asked_for(given, primary_key):
             fields, primary_key, given = counted.declared(fields, partition_by, given)
         require_storable(given, keyed=bool(primary_key))
-        if primary_key:
+        if primary_key and model is None:  # of a model an absent one means what it means there
             given.setdefault("bucket", "1")
         given.setdefault("tablestore.uuid", self._env.uuid())
         given = with_levels(given)
@@ -161,9 +176,16 @@ class Lake:
         try:
             self._create(identifier, made)
         except AlreadyExists:
-            if not if_not_exists:
+            if not if_not_exists or name not in self:  # the catalog may not know what is in its place
                 raise
         return self.table(name)
+
+    def _model(self, like: Table | str) -> TableSchema:
+        """What a table that is made like another one takes over."""
+        table = self.table(like) if isinstance(like, str) else like
+        if not isinstance(table, Table):
+            raise InvalidRequest(f"like={like!r} is no table: give one, or its name")
+        return table.store.schema.shown
 
     def _create(self, identifier: Identifier, schema: TableSchema) -> None:
         database, table = identifier.database, identifier.table
@@ -325,36 +347,3 @@ def _names(names: Sequence[str], what: str) -> tuple[str, ...]:
     if not isinstance(names, Iterable):
         raise InvalidRequest(f"{what} is a list of column names, not {names!r}")
     return tuple(names)
-
-
-def _pair(f: Any) -> tuple[Any, ...]:
-    if isinstance(f, pa.Field):
-        return f.name, from_arrow(f.type, nullable=f.nullable)
-    if isinstance(f, DataField):
-        return f.name, f.type
-    if not isinstance(f, Sequence) or isinstance(f, str) or len(f) != 2:
-        raise SchemaMismatch(f"column {f!r} must be a pair of name and type, ('id', ts.BIGINT)")
-    return tuple(f)
-
-
-def _fields(schema: Columns) -> tuple[DataField, ...]:
-    """Fields with ids 0, 1, … of any form of schema; a DataField keeps its comment and default."""
-    if isinstance(schema, pa.Table | pa.RecordBatch):
-        raise SchemaMismatch("schema is a table of rows; pass its schema: schema=rows.schema")
-    if isinstance(schema, str) or not isinstance(schema, Mapping | Iterable):
-        raise SchemaMismatch(f"schema {schema!r} must be an Arrow schema or {{column: type}}")
-    told = {f.name: f for f in schema if isinstance(f, DataField)} if not isinstance(schema, Mapping) else {}
-    if isinstance(schema, pa.Schema):
-        pairs: list[tuple[str, Any]] = [(f.name, from_arrow(f.type, nullable=f.nullable)) for f in schema]
-    elif isinstance(schema, Mapping):
-        pairs = list(schema.items())
-    else:
-        pairs = [_pair(f) for f in schema]
-    fields = []
-    for i, (name, t) in enumerate(pairs):
-        if not isinstance(name, str):
-            raise SchemaMismatch(f"column {name!r}: a name is text")
-        field = DataField(i, name, as_type(t, f"column {name!r}"))
-        like = told.get(name)
-        fields.append(replace(field, description=like.description, default=like.default) if like else field)
-    return tuple(fields)

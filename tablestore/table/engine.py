@@ -20,6 +20,7 @@ from tablestore.table import compaction
 class Engine(Protocol):
     """What a table asks of an engine."""
 
+    def arrow_schema(self, frame: Any) -> Any: ...
     def to_spark(self, table: Any, spark: Any, *, columns: Any = None, where: Any = None) -> Any: ...
 
 

@@ -57,6 +57,7 @@ from tablestore.table import (
 )
 from tablestore.table.abilities import Ability, abilities
 from tablestore.table.bucket_choice import partition_filter
+from tablestore.table.columns import shown
 from tablestore.table.compaction import Compaction
 from tablestore.table.engine import spark_engine
 from tablestore.table.located_keys import located_keys
@@ -103,8 +104,13 @@ class Table:
 
     @property
     def schema(self) -> pa.Schema:
-        """Columns as an Arrow schema."""
-        return self.store.schema.shown.arrow
+        """Columns as an Arrow schema; metadata of fields has comments and types that Arrow does not know."""
+        return shown(self.store.schema.shown.fields)
+
+    @property
+    def comment(self) -> str | None:
+        """What the table is for."""
+        return self.store.schema.comment or None
 
     @property
     def primary_key(self) -> tuple[str, ...]:

@@ -37,8 +37,8 @@ def as_batches(data: Any, schema: TableSchema | None = None) -> Iterator[pa.Reco
     unless it has a name. Raises SchemaMismatch for what is none of these.
     """
     for batch in _batches(data, schema):
-        index = [n for n in batch.schema.names if _INDEX.fullmatch(n)]
-        if index and b"pandas" in (batch.schema.metadata or {}):
+        index = unnamed_index(batch.schema)
+        if index:
             kept = () if schema is None else schema.names
             batch = batch.drop_columns([n for n in index if n not in kept]).replace_schema_metadata(None)
         yield batch
@@ -46,6 +46,12 @@ def as_batches(data: Any, schema: TableSchema | None = None) -> Iterator[pa.Reco
 
 _INDEX = re.compile(r"__index_level_\d+__")
 """What Arrow calls an index without a name, which pandas has after every filter."""
+
+
+def unnamed_index(schema: pa.Schema) -> list[str]:
+    """The columns of Arrow data out of pandas that are an index without a name."""
+    index = [n for n in schema.names if _INDEX.fullmatch(n)]
+    return index if b"pandas" in (schema.metadata or {}) else []
 
 
 def _batches(data: Any, schema: TableSchema | None) -> Iterator[pa.RecordBatch]:

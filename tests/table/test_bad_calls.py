@@ -99,8 +99,7 @@ def test_a_misspelt_partition_of_a_table_without_partitions(lake: ts.Lake) -> No
 @pytest.mark.parametrize(
     ("schema", "text"),
     [
-        (pa.table({"a": [1]}), "schema is a table of rows; pass its schema"),
-        (None, "schema None must be an Arrow schema or {column: type}"),
+        (None, "a table needs columns: schema={column: type}"),
         ("a INT", "schema 'a INT' must be"),
         ([5], "column 5 must be a pair of name and type"),
         ([("a",)], "must be a pair of name and type"),
