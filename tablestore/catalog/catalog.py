@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from tablestore.errors import AlreadyExists, Corrupt, NotFound
+from tablestore.errors import AlreadyExists, Corrupt, InvalidRequest, NotFound
 from tablestore.format import schema as schema_format
 from tablestore.format.schema import TableSchema
 from tablestore.io.confined import confined
@@ -135,10 +135,29 @@ def is_table(io: FileIO, root: str) -> bool:
 
 
 def make_first_schema(io: FileIO, root: str, schema: TableSchema, name: str) -> None:
-    """Put schema-0 if the place is free; raises AlreadyExists."""
+    """Put schema-0 if the place is free; raises AlreadyExists, InvalidRequest where something else lies."""
+    left = _left_over(confined(io, root), root)  # looked for first: what a faster creator puts there is none
     schemas = schemas_at(io, root)
-    if schemas.ids() or not schemas.commit(schema):
+    if schemas.ids():
         raise AlreadyExists(f"table {name} exists")
+    if left:
+        named = ", ".join(left[:5]) + (", …" if len(left) > 5 else "")
+        text = f"{root} is no table but holds {named}: what is left of a table, or something else"
+        raise InvalidRequest(f"{text}; move or remove it, or choose another name")
+    if not schemas.commit(schema):
+        raise AlreadyExists(f"table {name} exists")
+
+
+def _left_over(io: FileIO, root: str) -> list[str]:
+    """Names of what a directory holds; directories with nothing in them are nothing."""
+
+    def holds_something(directory: str) -> bool:
+        try:
+            return bool(io.list(directory))
+        except Corrupt:  # a link
+            return True
+
+    return [s.name for s in io.list(root) if not s.is_dir or holds_something(join(root, s.name))]
 
 
 def delete_table_files(io: FileIO, root: str) -> None:

@@ -46,6 +46,7 @@ def all_next(store: Store) -> dict[str, int]:
 def record(store: Store, consumer: str, snapshot: int) -> None:
     """Let the consumer go on at `snapshot`; what lies before may expire."""
     path = _path(store, existing_name(consumer, "consumer"))
+    store.require_same()
     if not store.io.exists(path):
         checked_name(consumer, "consumer")
     store.io.replace(path, json.dumps({"nextSnapshot": snapshot}).encode())

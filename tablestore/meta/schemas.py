@@ -29,10 +29,14 @@ class SchemaStore:
 
     def latest(self) -> TableSchema:
         """The newest schema; raises NotFound where there is no table."""
+        return self.ends()[1]
+
+    def ends(self) -> tuple[TableSchema, TableSchema]:
+        """The oldest and the newest schema; raises NotFound where there is no table."""
         ids = self.ids()
         if not ids:
             raise NotFound(f"no table at {self._paths.root}")
-        return self.get(ids[-1])
+        return self.get(ids[0]), self.get(ids[-1])
 
     def get(self, schema_id: int) -> TableSchema:
         """One schema; raises NotFound, or Corrupt for a damaged file (I9)."""

@@ -95,6 +95,13 @@ class SnapshotStore:
         path, data = self._paths.snapshot(snapshot.id), snapshot_format.to_json(snapshot)
         return outcomes.put_new(self._io, path, data, unique=True)  # its manifest lists are its own
 
+    def holds(self, snapshot: Snapshot) -> bool:
+        """Whether this very snapshot, as it is written here, holds its id."""
+        try:
+            return self._io.read(self._paths.snapshot(snapshot.id)) == snapshot_format.to_json(snapshot)
+        except FileNotFoundError:
+            return False
+
     def hint_latest(self, snapshot_id: int) -> None:
         """Write the LATEST hint, never lower it; trouble is logged, a hint is never needed."""
         known = self._hint("LATEST")

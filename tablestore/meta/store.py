@@ -21,6 +21,7 @@ from tablestore.io.confined import ConfinedFileIO, confined, roots_of
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, inside, join
 from tablestore.io.routed import file_io_for
+from tablestore.meta.identity import Identity
 from tablestore.meta.manifests import ManifestStore
 from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.snapshots import SnapshotStore
@@ -41,6 +42,7 @@ class Store:
     schemas: SchemaStore
     snapshots: SnapshotStore
     manifests: ManifestStore
+    identity: Identity
 
     @classmethod
     def open(
@@ -57,12 +59,19 @@ class Store:
         io = confined(io or file_io_for(root, env=env), root, roots)
         paths = TablePaths(root, branch)
         schemas = SchemaStore(io, paths)
-        schema = schemas.latest()
+        oldest, schema = schemas.ends()
+        identity = Identity.of(oldest, io, paths)
         paths = _placed(paths, schema)
-        return cls(io, env, paths, schema, schemas, SnapshotStore(io, paths), ManifestStore(io, paths))
+        stores = schemas, SnapshotStore(io, paths), ManifestStore(io, paths)
+        return cls(io, env, paths, schema, *stores, identity)
 
     def __reduce__(self) -> Any:
-        return _reopen, (self.io, self.paths, self.schema)
+        return _reopen, (self.io, self.paths, self.schema, self.identity)
+
+    def require_same(self) -> None:
+        """Raise NotFound, saying what happened, if the directory does not hold the table any more that was
+        opened."""
+        self.identity.require(self.io, self.paths)
 
     def with_schema(self, schema: TableSchema) -> Store:
         """The same table under another schema (time travel, dynamic options)."""
@@ -209,7 +218,6 @@ def _placed(paths: TablePaths, schema: TableSchema) -> TablePaths:
     return replace(paths, data_directory=TableOptions.parse(schema.options).data_directory)
 
 
-def _reopen(io: ConfinedFileIO, paths: TablePaths, schema: TableSchema) -> Store:
-    return Store(
-        io, SYSTEM, paths, schema, SchemaStore(io, paths), SnapshotStore(io, paths), ManifestStore(io, paths)
-    )
+def _reopen(io: ConfinedFileIO, paths: TablePaths, schema: TableSchema, identity: Identity) -> Store:
+    stores = SchemaStore(io, paths), SnapshotStore(io, paths), ManifestStore(io, paths)
+    return Store(io, SYSTEM, paths, schema, *stores, identity)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from tablestore.errors import InvalidRequest
 from tablestore.io.paths import join, location
+from tablestore.meta.identity import UUID
 from tablestore.table.table import Table
 
 
@@ -69,4 +70,4 @@ def planned_end(checkpoint: str, table: Table, number: int) -> str | None:
 
 def _identity(table: Table) -> str:
     """What tells a table from one that was dropped and made again in its place."""
-    return table.options.get("tablestore.uuid", table.location)
+    return table.options.get(UUID, table.location)

@@ -29,6 +29,7 @@ from tablestore.io.fileio import FileIO
 from tablestore.io.paths import checked_name, location
 from tablestore.io.routed import file_io_for
 from tablestore.lsm import counted
+from tablestore.meta.identity import UUID
 from tablestore.meta.refs import FALLBACK, MAIN, PRIMARY
 from tablestore.meta.store import Store
 from tablestore.option_rules import require_storable
@@ -154,7 +155,7 @@ class Lake:
         require_storable(given, keyed=bool(primary_key))
         if primary_key and model is None:  # of a model an absent one means what it means there
             given.setdefault("bucket", "1")
-        given.setdefault("tablestore.uuid", self._env.uuid())
+        given[UUID] = self._env.uuid()  # also where the options are those of another table
         given = with_levels(given)
         made = create_schema(
             fields,
@@ -246,7 +247,7 @@ class Lake:
     def rename_table(self, name: str, new_name: str) -> None:
         """Give a table another name; its files move along, so nobody may be writing to it.
 
-        Raises NotFound, AlreadyExists. A `Table` opened under the old name is of no use afterwards.
+        Raises NotFound, AlreadyExists. A `Table` opened under the old name refuses to write afterwards.
         """
         old, new = _plain(name), _plain(new_name)
         if not self._catalog.holds(old.database, old.table):

@@ -91,6 +91,7 @@ class Tags(_View):
 
         Raises AlreadyExists unless `replace`, NotFound for a snapshot that nothing keeps.
         """
+        self._store.require_same()
         retained = self._store.options.tag_time_retained_ms
         if retain is not None:
             retained = milliseconds(retain, "retain")
@@ -98,14 +99,17 @@ class Tags(_View):
 
     def rename(self, name: str, to: str) -> Tag:
         """Give a tag another name."""
+        self._store.require_same()
         return tags.rename(self._store, name, to)
 
     def delete(self, name: str) -> Removed:
         """Remove a tag, and the files that only it kept."""
+        self._store.require_same()
         return tags.delete(self._store, name)
 
     def expire(self) -> list[str]:
         """Remove the tags whose time is over, as each commit does; their names."""
+        self._store.require_same()
         return tags.expire(self._store)
 
 
@@ -116,10 +120,12 @@ class Branches(_View):
 
     def create(self, name: str, tag: str | None = None) -> None:
         """Make a branch: with the rows of a tag, or empty with the table's columns."""
+        self._store.require_same()
         branches.create(self._store, name, tag=tag)
 
     def delete(self, name: str) -> Removed:
         """Remove a branch, and the files that only it needed."""
+        self._store.require_same()
         return branches.delete(self._store, name)
 
     def fast_forward(self, name: str) -> Removed:
@@ -127,6 +133,7 @@ class Branches(_View):
 
         Open the table again (`refresh`) afterwards: its columns may be others.
         """
+        self._store.require_same()
         return branches.fast_forward(self._store, name)
 
 

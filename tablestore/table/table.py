@@ -562,6 +562,7 @@ class Table:
 
     def _require_current(self) -> None:
         """Rows that are read to be written again need every column that the table has by now."""
+        self.store.require_same()
         newest = self.store.schemas.ids()[-1]
         if newest > self.store.schema.id:
             raise CommitConflict(
@@ -572,6 +573,7 @@ class Table:
     def _require_present(self) -> None:
         if self._at is not None:
             raise InvalidRequest(f"this is {self.name} at snapshot {self._at.id}: the past is read-only")
+        self.store.require_same()
 
     # engines
 

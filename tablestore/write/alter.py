@@ -31,6 +31,7 @@ def alter(store: Store, changes: Sequence[Change]) -> TableSchema:
     CommitConflict when other changes were faster every time.
     """
     for _ in range(_TRIES):
+        store.require_same()
         latest = store.schemas.latest()
         made = altered(store, latest, changes)
         if made is latest:

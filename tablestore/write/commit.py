@@ -23,6 +23,7 @@ from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm import stalls
 from tablestore.lsm.stalls import Stall
 from tablestore.meta import positions
+from tablestore.meta.identity import remove_made_anew
 from tablestore.meta.manifests import ManifestWriter
 from tablestore.meta.store import Store
 from tablestore.options import MergeEngine
@@ -193,7 +194,9 @@ class Committer:
                     self._require_seen(latest, request.compacted_from, changes)
                 self._require_alone(kind, latest, changes, request.user)
                 snapshot = self._attempt(kind, latest, changes, following)
+                self._store.require_same()
                 if snapshot is not None and self._store.snapshots.publish(snapshot):
+                    self._require_still_there(snapshot)
                     if not retaken(self._store, snapshot, latest, following.delta):
                         break
                     self._withdraw(snapshot)
@@ -216,10 +219,22 @@ class Committer:
         _log(self._store, snapshot, changes.entries, tries, self._millis_since(started))
         return snapshot.id
 
+    def _require_still_there(self, snapshot: Snapshot) -> None:
+        """Raise NotFound if the table was dropped, renamed or made anew just before `snapshot` was published:
+        then it is taken back."""
+        try:
+            self._store.require_same()
+        except NotFound:
+            self._withdraw(snapshot)
+            raise
+        except (TablestoreError, OSError) as e:
+            log.warning("could not look whether %s is still the same table: %s", self._store.paths.root, e)
+
     def _withdraw(self, snapshot: Snapshot) -> None:
         """Take back a snapshot that is none of the table's; raises CommitUnknown if it may still be there."""
         try:
-            self._store.snapshots.delete(snapshot.id)
+            if self._store.snapshots.holds(snapshot):
+                self._store.snapshots.delete(snapshot.id)
         except (TablestoreError, OSError) as e:
             text = f"snapshot {snapshot.id} was published behind a rollback and could not be taken back: {e}"
             raise CommitUnknown(text) from e
@@ -289,6 +304,7 @@ class Committer:
             self._check(kind, latest, changes)
             return following.on(latest, changes)
         except (Corrupt, NotFound):
+            self._store.require_same()
             if latest is not None and not self._store.snapshots.exists(latest.id):
                 return None
             raise
@@ -335,6 +351,7 @@ class Committer:
             self._writer.discard()
         except TablestoreError as e:
             log.warning("left some manifests of a failed commit behind: %s", e)
+        remove_made_anew(self._store.io, self._store.paths.root)
 
 
 def _rows(changes: Changes) -> int:

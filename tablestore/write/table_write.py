@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.errors import CommitConflict, SchemaMismatch, TablestoreError, Unavailable
+from tablestore.errors import CommitConflict, Corrupt, NotFound, SchemaMismatch, TablestoreError, Unavailable
 from tablestore.format import rowkind
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.index_manifest import IndexFileMeta
@@ -43,6 +43,7 @@ from tablestore.lsm.sorted_run import Levels
 from tablestore.lsm.workers import Workers
 from tablestore.lsm.writer import MergeTreeWriter
 from tablestore.meta.deletion_files import deletion_files
+from tablestore.meta.identity import remove_made_anew
 from tablestore.meta.store import Store
 from tablestore.options import ChangelogProducer, TableOptions
 from tablestore.write import bucketing, full_compaction
@@ -185,6 +186,8 @@ class TableWrite:
                     self._append(partition, bucket, rows)
         except BaseException as e:
             self._failure = e  # some of the batch's rows may be written, others not
+            if isinstance(e, Corrupt):  # files are missing where the table has gone
+                self._store.require_same()
             raise
 
     def _routed(self, batch: pa.RecordBatch) -> Iterator[Slice]:
@@ -291,12 +294,14 @@ class TableWrite:
         done: dict[Place, CommitMessage] = {}
         try:
             self._require_whole()
+            self._store.require_same()
             with in_table(self._store.paths.root):
                 self._prepare_writers(done)
             indexes = self._routing.prepare()
         except BaseException:
             self.abort()
             discard(self._store, done.values())
+            remove_made_anew(self._store.io, self._store.paths.root)
             raise
         found = []
         for m in (done[place] for place in self._writers):
@@ -340,6 +345,7 @@ class TableWrite:
         self.close()  # what threads still finish goes, too
         writers, self._writers = list(self._writers.values()), {}
         with ExitStack() as each:  # an interrupt of one keeps none of the others open
+            each.callback(remove_made_anew, self._store.io, self._store.paths.root)
             for writer in writers:
                 each.callback(writer.abort)
 
@@ -382,8 +388,9 @@ def refused_leaves_nothing(store: Store, messages: Sequence[CommitMessage]) -> I
     """Around a commit of messages that nobody will commit again: if it is refused, their files go."""
     try:
         yield
-    except CommitConflict:
+    except (CommitConflict, NotFound):
         discard(store, messages)
+        remove_made_anew(store.io, store.paths.root)
         raise
 
 

@@ -28,6 +28,7 @@ from tablestore.format.snapshot import ANALYZE, APPEND, BATCH_IDENTIFIER, COMPAC
 from tablestore.io.paths import POSTPONE_BUCKET, join
 from tablestore.meta import changelogs, refs, statistics
 from tablestore.meta.deletion_files import Place
+from tablestore.meta.identity import UUID
 from tablestore.meta.store import Store
 from tablestore.option_rules import notes_on
 from tablestore.read.check.data import DataCheck
@@ -39,7 +40,7 @@ __all__ = ["Findings", "Violation", "check", "examine"]
 T = TypeVar("T")
 Live = dict[tuple[Any, ...], ManifestEntry]
 _PYTHON_WRITER = "python"  # start of the writerVersion of one that never counts deletes
-_OURS = "tablestore.uuid"  # an option of every table made here
+_OURS = UUID  # an option of every table made here
 _TRIES = 5  # where every snapshot expires while it is looked at
 CHANGES, STATISTICS = (
     "changes of ",
