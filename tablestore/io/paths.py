@@ -126,6 +126,11 @@ class TablePaths:
         return self._refs("tablestore", "history")
 
     @property
+    def positions_dir(self) -> str:
+        """Stream positions that outlive their snapshots: files of this engine alone."""
+        return self._refs("tablestore", "positions")
+
+    @property
     def branch_dir(self) -> str:
         """Directory of all branches."""
         return join(self.root, "branch")

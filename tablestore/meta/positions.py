@@ -2,20 +2,29 @@
 
 Snapshot properties `tablestore.position.<commit user>` = {"identifier": n, "position": any text or null}.
 Every commit of ours carries all of them forward, so the newest snapshot of ours knows every stream; a reader
-walks back over snapshots of foreign writers.
+walks back over snapshots of foreign writers. Those may expire the one it looks for: so after publication the
+positions also go to `tablestore/positions/positions-<snapshot id>`, with the snapshot's uuid. That file is
+read only where the snapshot is gone. Where another one with its id is there, the table was rolled back and
+the file says nothing.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import re
 from collections.abc import Mapping
 
-from tablestore.errors import NotFound
+from tablestore.errors import Corrupt, NotFound, TablestoreError
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
+from tablestore.io.paths import join
 from tablestore.meta.snapshots import SnapshotStore
+from tablestore.meta.store import Store
 
+log = logging.getLogger(__name__)
 PREFIX = "tablestore.position."
 WRITER = "tablestore-1"
+_FILE = re.compile(r"positions-(\d+)")
 
 Position = tuple[int, str | None]
 
@@ -40,20 +49,100 @@ def is_ours(snapshot: Snapshot) -> bool:
     return (snapshot.writer_version or "").startswith("tablestore")
 
 
-def known(snapshots: SnapshotStore, latest: Snapshot | None) -> dict[str, Position]:
-    """Positions of all streams at `latest`: the newest snapshot of ours, and identifiers of foreign commits
-    after it."""
+def known(store: Store, latest: Snapshot | None) -> dict[str, Position]:
+    """Positions of all streams at `latest`: those of the newest snapshot of ours, also if it has expired, and
+    identifiers of foreign commits after it."""
     found: dict[str, Position] = {}
     at = latest
-    while at is not None:
-        if is_ours(at):
-            for user, position in of(at).items():
-                found.setdefault(user, position)
-            return found
+    while at is not None and not is_ours(at):
         if at.commit_identifier != BATCH_IDENTIFIER:
             found.setdefault(at.commit_user, (at.commit_identifier, None))
-        at = _before(snapshots, at)
-    return found
+        before = _before(store.snapshots, at)
+        if before is None:
+            return _kept(store, at.id - 1) | found
+        at = before
+    return (of(at) if at is not None else {}) | found
+
+
+def keep(store: Store, snapshot: Snapshot) -> None:
+    """Put the positions of a snapshot of ours, just published, where they outlive it. Trouble is logged: the
+    next commit does it."""
+    held = of(snapshot)
+    if not held:
+        return
+    values = {u: {"identifier": i, "position": p} for u, (i, p) in held.items()}
+    text = json.dumps({"snapshot": snapshot.id, "uuid": snapshot.uuid, "positions": values})
+    try:
+        store.io.replace(_path(store, snapshot.id), text.encode())
+        for other in _ids(store):
+            if other < snapshot.id or (other > snapshot.id and not _live(store, other)):
+                store.io.delete(_path(store, other))
+    except (TablestoreError, OSError) as e:
+        log.warning(
+            "%s: stream positions are kept in snapshot %d alone: %s", store.paths.root, snapshot.id, e
+        )
+
+
+def keep_again(store: Store, latest: Snapshot | None) -> None:
+    """The same for the newest snapshot of ours, unless that was done."""
+    at = latest
+    try:
+        while at is not None and not is_ours(at):
+            at = _before(store.snapshots, at)
+        if at is not None and of(at) and not store.io.exists(_path(store, at.id)):
+            keep(store, at)
+    except (TablestoreError, OSError) as e:
+        log.warning("%s: stream positions are not kept anew: %s", store.paths.root, e)
+
+
+def forget_after(store: Store, snapshot_id: int) -> None:
+    """Remove what is kept of later snapshots, which a rollback is about to remove."""
+    for later in _ids(store):
+        if later > snapshot_id:
+            store.io.delete(_path(store, later))
+
+
+def _kept(store: Store, newest: int) -> dict[str, Position]:
+    """The positions that outlived their snapshot, of the newest one up to that id; none where no file is."""
+    for snapshot_id in sorted((i for i in _ids(store) if i <= newest), reverse=True):
+        path = _path(store, snapshot_id)
+        try:
+            read = json.loads(store.io.read(path))
+            held = {u: (int(p["identifier"]), p["position"]) for u, p in read["positions"].items()}
+            same = _uuid(store, snapshot_id) in (None, read["uuid"])
+        except FileNotFoundError:  # another commit has written a newer one
+            continue
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+            raise Corrupt(path, f"no stream positions: {e!r}; delete it if no stream writes here") from e
+        if same:
+            return held
+    return {}
+
+
+def _live(store: Store, snapshot_id: int) -> bool:
+    """Whether the snapshot of that file is the one that is there."""
+    try:
+        read = json.loads(store.io.read(_path(store, snapshot_id)))
+        return isinstance(read, dict) and read.get("uuid") == _uuid(store, snapshot_id) is not None
+    except (FileNotFoundError, ValueError, RecursionError):
+        return False
+
+
+def _uuid(store: Store, snapshot_id: int) -> str | None:
+    """The uuid of a snapshot ("" where another engine gave none), None if it is gone."""
+    try:
+        return store.snapshots.get(snapshot_id).uuid or ""
+    except NotFound:
+        return None
+
+
+def _ids(store: Store) -> list[int]:
+    names = (_FILE.fullmatch(s.name) for s in store.io.list(store.paths.positions_dir))
+    return [int(m[1]) for m in names if m]
+
+
+def _path(store: Store, snapshot_id: int) -> str:
+    return join(store.paths.positions_dir, f"positions-{snapshot_id}")
 
 
 def _before(snapshots: SnapshotStore, snapshot: Snapshot) -> Snapshot | None:

@@ -44,7 +44,7 @@ class SnapshotStore:
     def earliest_id(self) -> int | None:
         """Id of the oldest snapshot, None for a table without any."""
         hint = self._hint("EARLIEST")
-        if hint is not None and self.exists(hint):
+        if hint is not None and self.exists(hint) and not (hint > 1 and self.exists(hint - 1)):
             return hint
         ids = self.ids()
         return ids[0] if ids else None
@@ -109,8 +109,9 @@ class SnapshotStore:
             self._write_hint("LATEST", snapshot_id)
 
     def hint_earliest(self, snapshot_id: int) -> None:
-        """Write the EARLIEST hint."""
-        self._write_hint("EARLIEST", snapshot_id)
+        """Write the EARLIEST hint, unless it says so already."""
+        if self._hint("EARLIEST") != snapshot_id:
+            self._write_hint("EARLIEST", snapshot_id)
 
     def hint_rolled_back(self, snapshot_id: int) -> None:
         """Write the LATEST hint, also a lower one (rollback only)."""

@@ -579,7 +579,7 @@ class Table:
 
     def position(self, user: str) -> tuple[int, str | None] | None:
         """(last identifier, source position) of a stream's commits, None before the first."""
-        return positions.known(self.store.snapshots, self.store.snapshots.latest()).get(user)
+        return positions.known(self.store, self.store.snapshots.latest()).get(user)
 
     def max_sequence(self) -> int:
         """The largest sequence number of any live file, −1 if there is none."""

@@ -157,13 +157,18 @@ class Committer:
         return Committed((self._publish(COMPACT, lambda _: Changes(), request),))
 
     def _replayed(self, request: CommitRequest) -> bool:
-        return self._overtaken(self._store.snapshots.latest(), request)
+        """Whether this is a replay; then what a kill after the first attempt left undone is done."""
+        latest = self._store.snapshots.latest()
+        if not self._overtaken(latest, request):
+            return False
+        positions.keep_again(self._store, latest)
+        return True
 
     def _overtaken(self, latest: Snapshot | None, request: CommitRequest) -> bool:
         """Whether this identifier, or a later one, of the same user is committed at `latest`."""
         if not request.streaming:
             return False
-        last = positions.known(self._store.snapshots, latest).get(request.user)
+        last = positions.known(self._store, latest).get(request.user)
         return last is not None and request.identifier <= last[0]
 
     def _publish(
@@ -216,6 +221,7 @@ class Committer:
             raise
         self._writer.written.clear()
         self._store.snapshots.hint_latest(snapshot.id)
+        positions.keep(self._store, snapshot)
         _log(self._store, snapshot, changes.entries, tries, self._millis_since(started))
         return snapshot.id
 

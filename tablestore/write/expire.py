@@ -17,7 +17,6 @@ from dataclasses import replace
 from tablestore.errors import Corrupt, NotFound, Unavailable
 from tablestore.format.manifests.manifest import APPEND_SOURCE
 from tablestore.format.snapshot import Snapshot
-from tablestore.io.paths import join
 from tablestore.lsm import foreign
 from tablestore.meta import changelogs, compaction_history, consumers, refs, retention
 from tablestore.meta.retention import ExpirePolicy, Extent, moment
@@ -49,13 +48,13 @@ def expire(
     if latest is None or earliest is None:
         return Expiry(dry_run=dry_run)
     if not dry_run and latest - earliest + 1 <= policy.keep_min:  # the common case after a commit
-        _hint(store, earliest)
+        store.snapshots.hint_earliest(earliest)
         return Expiry(left=(earliest, latest))
     found = _extent(store, policy, earliest, latest, ignoring)
     stays = Expiry(protected_by=found.protected_by, bounds=found.bounds, dry_run=dry_run)
     if found.end <= earliest:
         if not dry_run:
-            _hint(store, earliest)
+            store.snapshots.hint_earliest(earliest)
         return replace(stays, left=(earliest, latest))
     ids = [i for i in range(earliest, found.end) if store.snapshots.exists(i)]
     try:
@@ -150,11 +149,6 @@ def _size(store: Store, path: str) -> int:
         return store.io.size(path)
     except FileNotFoundError as e:
         raise NotFound(f"{path} is gone: another process expired it") from e
-
-
-def _hint(store: Store, earliest: int) -> None:
-    if not store.io.exists(join(store.paths.snapshot_dir, "EARLIEST")):
-        store.snapshots.hint_earliest(earliest)
 
 
 def _extent(

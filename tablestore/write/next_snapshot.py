@@ -107,7 +107,7 @@ class NextSnapshot:
 
     def _properties(self, latest: Snapshot | None) -> dict[str, str]:
         request = self._request
-        known = positions.known(self._store.snapshots, latest)
+        known = positions.known(self._store, latest)
         if request.streaming:
             old = known.get(request.user)
             kept = request.position if request.position is not None else (old[1] if old else None)

@@ -19,7 +19,7 @@ from typing import TypeVar
 from tablestore.errors import Corrupt, NotFound
 from tablestore.format.snapshot import Snapshot, to_json
 from tablestore.lsm import quantities
-from tablestore.meta import changelogs, refs
+from tablestore.meta import changelogs, positions, refs
 from tablestore.meta.store import Store
 from tablestore.write import reachable
 from tablestore.write.expire import remove
@@ -117,6 +117,7 @@ def _readable(damaged: list[str], names: Iterable[N], read: Callable[[N], T]) ->
 
 def remove_later(store: Store, target: int) -> None:
     """Remove snapshots above `target`, newest first, until none is left; commits meanwhile included."""
+    positions.forget_after(store, target)
     store.snapshots.hint_rolled_back(target)
     while True:
         later = [i for i in store.snapshots.ids() if i > target]
