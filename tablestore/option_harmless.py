@@ -82,7 +82,6 @@ HARMLESS: dict[str, Harmless] = {
     **_of(_THREADS, "cross-partition-upsert.bootstrap-parallelism", integer),
     **_of(_THREADS, "file-reader-async-threshold", memory_size),
     **_of("dictionaries are chosen column by column, by a sample", "parquet.enable.dictionary"),
-    **_of("DELETE always writes what it deleted, row by row", "delete.force-produce-changelog", boolean),
     **_of("expiry is part of the commit that follows it", "snapshot.expire.execution-mode"),
     **_of(_MANIFESTS, "manifest-sort.enabled manifest.merge-optimize.enabled", boolean),
     **_of(_MANIFESTS, "manifest-sort.max-rewrite-size", memory_size),

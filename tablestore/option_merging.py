@@ -27,6 +27,9 @@ from tablestore.option_values import (
 class MergingOptions:
     """How rows of one key become one: merge engine, sequence, changelog, deletion vectors, lookups."""
 
+    delete_makes_changelog: bool = opt(
+        "delete.force-produce-changelog", boolean, False, "deletes of whole partitions write -D rows, too"
+    )
     merge_engine: MergeEngine = opt(
         "merge-engine", enum(MergeEngine), MergeEngine.DEDUPLICATE, "how rows of one key become one"
     )

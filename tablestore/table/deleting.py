@@ -24,6 +24,7 @@ from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.meta.store import Store
+from tablestore.options import ChangelogProducer
 from tablestore.read.file_read import read_file
 from tablestore.read.planning.plan import Plan, plan
 from tablestore.read.planning.pruning import TRUE, Filters
@@ -41,11 +42,33 @@ _TRIES = 5
 def delete(store: Store, where: Predicate, request: CommitRequest) -> Committed:
     """Delete the rows that `where` selects, in one OVERWRITE snapshot; none if there are no such rows."""
     bound = predicate.bind(where, store.schema)
-    if Filters.of(bound, store.schema).rows == TRUE:
-        chosen = partition_filter(store, bound)
-        return Committer(store).overwrite([], request, chosen, "DELETE")
+    if selects_partitions(store, bound):
+        return drop_partitions(store, bound, request)
     require_deletable(store)
     return again(lambda: _commit(store, *_messages(store, bound), request))
+
+
+def selects_partitions(store: Store, where: Predicate) -> bool:
+    """Whether a condition selects all rows of a partition or none, whatever they are."""
+    return Filters.of(predicate.bind(where, store.schema), store.schema).rows == TRUE
+
+
+def needs_no_rows(store: Store, where: Predicate) -> bool:
+    """Whether a delete on a table with a primary key may take whole partitions out of the manifests: nobody
+    is told of its rows, where the table keeps no changelog and does not want one of deletes."""
+    options = store.options
+    if options.changelog_producer is not ChangelogProducer.NONE or options.delete_makes_changelog:
+        return False
+    return selects_partitions(store, where)
+
+
+def drop_partitions(store: Store, where: Predicate, request: CommitRequest) -> Committed:
+    """Take the partitions that a condition selects out of the manifests, in one OVERWRITE snapshot; none if
+    there are none."""
+    chosen = partition_filter(store, where)
+    if not len(store.manifests.live_entries(store.snapshots.latest(), partition=chosen)):
+        return Committed(replaced_partitions=0)
+    return Committer(store).overwrite([], request, chosen, "DELETE")
 
 
 def update(

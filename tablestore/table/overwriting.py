@@ -6,14 +6,19 @@ that get rows. Rows are written first as if the table were empty; a refusal dele
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
 
 from tablestore.errors import SchemaMismatch, Unsupported
 from tablestore.format.commit_message import CommitMessage
+from tablestore.format.predicates import literal, predicate
 from tablestore.meta.store import Store
 from tablestore.options import MergeEngine, TableOptions
 from tablestore.write.bucket_mode import BucketMode
 from tablestore.write.commit import CommitRequest, Committed, Committer
+from tablestore.write.conform import as_batches
 from tablestore.write.overwrite import folded, lifted
 from tablestore.write.table_write import TableWrite, discard, refused_leaves_nothing
 
@@ -33,14 +38,18 @@ def overwrite(
     *,
     named: Chooser | None,
     dynamic: bool,
+    spares: bool = False,
 ) -> Committed:
     """Replace the `named` partitions (None: all), or with `dynamic` those of them that get rows, by what
-    `fill` writes. Rows of partitions that are not named are refused."""
+    `fill` writes; with `spares` nothing where it writes nothing. Rows of partitions that are not named are
+    refused."""
     mode = BucketMode.of(store.schema, store.options)
     if mode is BucketMode.CROSS_PARTITION and (dynamic or named is not None):
         why = "its keys may lie in others: overwrite the whole table, or delete and write"
         raise Unsupported("overwriting some partitions of a table whose key lacks partition columns", why)
     messages = _written(store, write(), fill)
+    if spares and not messages:
+        return Committed(replaced_partitions=0)
     outside = [m for m in messages if named is not None and not named(m.partition)]
     if outside:
         discard(store, messages)
@@ -52,6 +61,21 @@ def overwrite(
     replaced = touched.__contains__ if dynamic else named or (lambda _: True)
     with refused_leaves_nothing(store, messages):
         return Committer(store).overwrite(messages, request, replaced)
+
+
+def write_filled(store: Store, data: Any, partition: Mapping[str, Any], target: TableWrite) -> None:
+    """Write anything Arrow-like, with the columns that `partition` names where the data lack them."""
+    named = predicate.bind(
+        predicate.all_of(*(predicate.col(k) == v for k, v in partition.items())), store.schema
+    )
+    values = {p.column: p.value for p in predicate.conjuncts(named) if isinstance(p, predicate.Compare)}
+    fields = store.schema.columns(tuple(partition))
+    for batch in as_batches(data, target.schema):
+        for f in fields:
+            if f.name not in batch.schema.names:
+                one = literal.array([values.get(f.name)], f.type)
+                batch = batch.append_column(f.name, pa.repeat(one[0], batch.num_rows))
+        target.write(batch)
 
 
 def _written(store: Store, target: TableWrite, fill: Callable[[TableWrite], None]) -> Sequence[CommitMessage]:

@@ -70,7 +70,7 @@ from tablestore.table.scan import Scan, column_names, read_any
 from tablestore.table.stored_options import StoredOptions
 from tablestore.table.system import SystemTable, system_table
 from tablestore.table.what_if import what_if
-from tablestore.table.writer import EngineWriter, Writer, shared_pool, write_all
+from tablestore.table.writer import EngineWriter, Writer, shared_pool
 from tablestore.write.alter import alter
 from tablestore.write.commit import CommitRequest, Committed, Committer
 from tablestore.write.conform import as_batches
@@ -405,22 +405,26 @@ class Table:
         self, data: Any, *, partition: Mapping[str, Any] | None = None, dynamic: bool | None = None
     ) -> Committed:
         """Replace the partitions the data touch (or the one named, or an unpartitioned table) by `data`, in
-        one OVERWRITE snapshot.
+        one OVERWRITE snapshot; `replaced_partitions` of the answer says how many had rows before.
 
-        `partition` may name some of the partition columns only. `dynamic` true replaces only what the data
-        touch, of the named one too; it defaults to `dynamic-partition-overwrite` where none is named.
+        `partition` may name some of the partition columns only; the data may lack the columns it names.
+        `dynamic` true replaces only what the data touch, of the named one too; it defaults to
+        `dynamic-partition-overwrite` where none is named. Without rows the partitions stay as they are,
+        unless `dynamic` or that option is false; `truncate` empties them.
         """
         self._require_present()
-        store = self.store
+        store, named = self.store, self._partition_filter(partition) if partition else None
+        spares = store.options.dynamic_partition_overwrite if dynamic is None else dynamic
         if dynamic is None:
-            dynamic = store.options.dynamic_partition_overwrite and partition is None
+            dynamic = spares and partition is None
         committed = overwriting.overwrite(
             store,
             self._overwriting,
-            lambda target: write_all(target, data, None),
+            partial(overwriting.write_filled, store, data, partition or {}),
             self._request(None, BATCH_IDENTIFIER),
-            named=self._partition_filter(partition) if partition else None,
+            named=named,
             dynamic=dynamic and bool(self.partition_by),
+            spares=spares and bool(self.partition_by),
         )
         return self._expire_after(committed)
 
@@ -469,8 +473,10 @@ class Table:
         that holds the key columns).
 
         The −D rows carry the old values, so a changelog consumer can retract; absent keys are passed over.
-        Without a primary key rows are marked as deleted, which takes deletion vectors; whole partitions go
-        without.
+        Without a primary key rows are marked as deleted, which takes deletion vectors. A condition that
+        selects whole partitions reads and writes no rows: they leave the table in one OVERWRITE snapshot, of
+        which streams tell nothing unless `streaming-read-overwrite` asks for it. Tables with a primary key
+        that keep a changelog (or want one: `delete.force-produce-changelog`) write the −D rows all the same.
         """
         if isinstance(what, str):
             what = chosen(what, self.store.schema)
@@ -483,6 +489,10 @@ class Table:
             committed = deleting.delete(self.store, what, self._request(None, BATCH_IDENTIFIER))
             return self._expire_after(committed)
         require_deletable(self.store.options)
+        self._require_present()
+        if isinstance(what, Predicate) and deleting.needs_no_rows(self.store, what):
+            request = self._request(None, BATCH_IDENTIFIER)
+            return self._expire_after(deleting.drop_partitions(self.store, what, request))
         postpone.require_none_waiting(self.store)
         before = self._looked_up()
         scan = self._rewritten()

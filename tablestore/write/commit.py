@@ -138,14 +138,19 @@ class Committer:
         store, new = self._store, appended(messages)
         postponed = store.options.bucket == POSTPONE_BUCKET
 
+        gone: set[bytes] = set()
+
         def delta(latest: Snapshot | None) -> Changes:
-            return overwriting(new, latest, store.manifests, replaced, postponed=postponed)
+            found = overwriting(new, latest, store.manifests, replaced, postponed=postponed)
+            gone.clear()
+            gone.update(e.partition for e in found.entries if e.kind == DELETE)
+            return found
 
         try:
             made = self._publish(OVERWRITE, delta, request, operation=operation, anew=True)
         except _PublishedElsewhere:
             return Committed(replayed=True)
-        return Committed((made,), _rows(new), stalls=self._stalls(messages))
+        return Committed((made,), _rows(new), stalls=self._stalls(messages), replaced_partitions=len(gone))
 
     def commit_statistics(self, name: str, request: CommitRequest) -> Committed:
         """An ANALYZE snapshot that names a file of statistics; rows and files stay as they are."""

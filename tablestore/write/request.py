@@ -34,7 +34,8 @@ class Committed:
     A replay that compacts what an interrupted commit left, or a compaction that is done again, adds its
     snapshot. `lost_compaction`: the rows are in the table, the compaction that came with them is not.
     `expired`: what the table's options let go afterwards, None if nothing. `stalls`: buckets whose writer
-    had to wait for compaction.
+    had to wait for compaction. `replaced_partitions`: how many partitions an overwrite took rows away from,
+    None for other writes.
     """
 
     snapshots: tuple[int, ...] = ()
@@ -43,6 +44,7 @@ class Committed:
     expired: Expiry | None = field(default=None, compare=False)
     stalls: tuple[Stall, ...] = field(default=(), compare=False)
     lost_compaction: LostCompaction | None = None
+    replaced_partitions: int | None = field(default=None, compare=False)
 
     @property
     def snapshot(self) -> int | None:
@@ -51,6 +53,8 @@ class Committed:
 
     def __repr__(self) -> str:
         also = "" if self.expired is None else f", expired={self.expired!r}"
+        count = self.replaced_partitions
+        also += f", replaced_partitions={count}" if count is not None else ""
         also += f", stalls={self.stalls!r}" if self.stalls else ""
         also += f", lost_compaction={str(self.lost_compaction)!r}" if self.lost_compaction else ""
         return f"Committed(snapshots={self.snapshots}, rows={self.rows}, replayed={self.replayed}{also})"

@@ -75,7 +75,7 @@ def test_without_deletion_vectors_the_remedy_is_named_and_nothing_happens(tmp_pa
         t.delete(col("k") == 1)
     with pytest.raises(InvalidRequest, match=r"deletion-vectors\.enabled"):
         t.update({"v": 1}, where=col("k") == 1)
-    with pytest.raises(InvalidRequest, match="delete by a predicate"):
+    with pytest.raises(InvalidRequest, match="delete by a condition"):
         t.delete(pa.table({"k": [1]}))
     assert on_disk(t) == before
     t = t.alter(ts.set_options({"deletion-vectors.modifiable": True, "deletion-vectors.enabled": True}))
