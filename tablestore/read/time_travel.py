@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tablestore.errors import Corrupt, InvalidRequest, NotFound
+from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import changelogs, refs
 from tablestore.meta.store import Store
@@ -40,7 +41,7 @@ def resolve(
     if snapshot is not None:
         return _by_id(store, _whole(snapshot, "snapshot"))
     if tag is not None:
-        return refs.tagged(store, tag)
+        return refs.tagged(store, unwrapped(tag))
     if timestamp is not None:
         return at_or_before(store, millis_of(timestamp))
     if watermark is not None:
@@ -158,6 +159,7 @@ def _iso(millis: int) -> str:
 
 
 def _whole(value: Any, what: str) -> int:
+    value = unwrapped(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidRequest(f"{what} {value!r} must be a whole number")
     return value

@@ -15,12 +15,14 @@ import numpy as np
 
 from tablestore.errors import InvalidRequest
 from tablestore.format.predicates import predicate
+from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import condition
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
+from tablestore.read.inspect.partitions import partition_named
 from tablestore.read.planning import sections
 from tablestore.read.planning.pruning import Filters, Pruner, selected_partitions
 from tablestore.write.expire_partitions import expired_by_values
@@ -95,7 +97,8 @@ def _partitions(store: Store, partition: PartitionChoice) -> Callable[[bytes], b
     if partition is None or partition == "":
         return lambda _: True
     if isinstance(partition, str):
-        return lambda p: store.partition_text(p) == partition
+        wanted = partition_named(store, partition)
+        return lambda p: store.partition_text(p) == wanted
     if not isinstance(partition, Mapping):
         raise InvalidRequest(f"partition {partition!r} must be text such as 'p=1' or {{column: value}}")
     for name in partition:
@@ -109,9 +112,10 @@ def _partitions(store: Store, partition: PartitionChoice) -> Callable[[bytes], b
 def _numbers(store: Store, bucket: Buckets) -> frozenset[int] | None:
     if bucket is None:
         return None
-    some = list(bucket) if isinstance(bucket, Iterable) and not isinstance(bucket, str | bytes) else [bucket]
+    several = isinstance(bucket, Iterable) and not isinstance(bucket, str | bytes)
+    some = [unwrapped(b) for b in (bucket if several else [bucket])]
     for b in some:
-        if isinstance(b, bool) or not isinstance(b, int | np.integer) or b < 0:
+        if isinstance(b, bool) or not isinstance(b, int) or b < 0:
             raise InvalidRequest(f"bucket {b!r} must be a bucket's number, from 0 on")
     if some and max(some) >= store.options.bucket > 0:
         live = store.manifests.live_entries(store.snapshots.latest())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from tablestore.errors import InvalidRequest, NotFound
+from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import refs
 from tablestore.meta.store import Store
@@ -19,6 +20,7 @@ def between(store: Store, since: End, until: End | None, *, mode: str) -> pa.Tab
     """Changes after `since` up to `until`, or the difference of the two states. Snapshot ids or tag names."""
     if mode not in MODES:
         raise InvalidRequest(f"mode {mode!r} must be one of {', '.join(MODES)}")
+    since, until = unwrapped(since), unwrapped(until)
     for name, value in (("since", since), ("until", until)):
         known = value is None and name == "until"
         if not known and (isinstance(value, bool) or not isinstance(value, int | str)):

@@ -38,6 +38,7 @@ from tablestore.lsm.merge.expire import expired_files
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.read import parallel
+from tablestore.read.inspect.partitions import partition_named
 from tablestore.table import append_compaction, postpone
 from tablestore.table.bucket_choice import BucketChoice, Buckets, PartitionChoice
 from tablestore.write.bucket_mode import BucketMode
@@ -261,7 +262,7 @@ def _require_partition(store: Store, partition: str, snapshot: Snapshot | None) 
         raise InvalidRequest(f"partition {partition!r}: the table has no partitions")
     live, _ = store.manifests.live_entries(snapshot).partitions()
     there = {store.partition_text(p) for p in live}
-    if partition not in there:
+    if partition_named(store, partition) not in there:
         raise NotFound.among("partition", partition, there)
 
 

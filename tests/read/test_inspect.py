@@ -222,3 +222,45 @@ def test_a_single_key_is_in_the_middle_and_infinities_at_the_ends() -> None:
     ends = [binary_row.encode([v], [DOUBLE]) for v in (float("-inf"), 0.0, 10.0, float("inf"), float("nan"))]
     place = key_axis(ends, [DOUBLE])
     assert [place(k) for k in ends] == [0.0, 0.0, 1.0, 1.0, 1.0]
+
+
+def test_every_view_takes_what_another_gives(tmp_path: Path) -> None:
+    lake = ts.connect(str(tmp_path))
+    t = lake.create_table(
+        "d.t",
+        schema={"k": ts.INT, "p": ts.INT, "q": ts.STRING},
+        primary_key=["k", "p", "q"],
+        partition_by=["p", "q"],
+        options={"bucket": 2},
+    )
+    for _ in range(2):
+        t.write([{"k": k, "p": k % 2, "q": "a /="} for k in range(8)])
+    t.tags.create("v1", snapshot=1)
+    see = t.inspect
+    name = see.levels()["file_name"][0]
+    path = next(p for p in see.files()["file_path"] if p.as_py().endswith(name.as_py()))
+    stored = next(p for p in see.storage().files["path"] if p.as_py().endswith(name.as_py()))
+    for file in (name, name.as_py(), path, path.as_py(), stored):
+        assert see.row_groups(file) == see.row_groups(name.as_py())
+    with pytest.raises(ts.NotFound):
+        see.row_groups(f"elsewhere/{name}")
+    for files, view in ((see.manifest_lists(), see.list_manifests), (see.manifests(), see.entries)):
+        found = files["file_name"][0].as_py()
+        stored = next(p for p in see.storage().files["path"].to_pylist() if p.endswith(found))
+        assert view(found) == view(files["file_name"][0]) == view(stored) == view(f"{t.location}/{stored}")
+    views = (see.files(), see.buckets(), see.levels(), see.partitions())
+    partitions = [v["partition"][0] for v in views]
+    assert {str(p) for p in partitions} == {"{0, a /=}", "p=0/q=a /="}
+    for partition in partitions:
+        assert see.levels(partition=partition, bucket=see.buckets()["bucket"][0]).num_rows == 2
+        assert see.amplification("bucket", partition=partition).num_rows == 2
+        assert see.merging(partition=partition).place.partition == "p=0/q=a /="
+        chosen = {"partition": partition.as_py(), "bucket": see.buckets()["bucket"][:2]}
+        report = t.compact(full=True, dry_run=True, **chosen)
+        assert len(report.picks) == 2
+    first = see.snapshots()["snapshot_id"][0]
+    for snapshot in (first, np.int64(1), "v1", see.tags()["snapshot_id"][0]):
+        assert see.files(snapshot) == see.files(1)
+        assert see.diff(snapshot, 2) == see.diff(1, 2)
+    assert t.at(snapshot=first).scan().count() == t.at(tag=see.tags()["tag_name"][0]).scan().count() == 8
+    assert t.changes(since=first).num_rows == 8

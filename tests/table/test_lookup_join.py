@@ -514,3 +514,33 @@ def test_a_join_that_was_closed_loads_anew(tmp_path: Path, cache: str, follow: b
             assert join.join([{"k": 1}])["v"].to_pylist() == [7]
         assert join.state.rows == 0
         assert join.join([{"k": 1}])["v"].to_pylist() == [7]
+
+
+@pytest.mark.parametrize("threads", [None, 3])
+def test_steps_of_a_stream_are_facts_that_keep_their_kinds(tmp_path: Path, threads: int | None) -> None:
+    lake = ts.connect(str(tmp_path))
+    options = {} if threads is None else {"lookup.async": True, "lookup.async-thread-number": threads}
+    names = lake.create_table("d.names", schema={"id": ts.INT, "name": ts.STRING}, primary_key=["id"])
+    names.write({"id": [1, 2], "name": ["one", "two"]})
+    facts = lake.create_table(
+        "d.facts",
+        schema={"k": ts.INT, "ref": ts.INT},
+        primary_key=["k"],
+        options={"changelog-producer": "input"},
+    )
+    facts.write({"k": [1, 2], "ref": [1, 9]})
+    facts.write({"k": [1, 1], "ref": [1, 2], "kind": ["-U", "+U"]}, row_kind_column="kind")
+    facts.delete("k = 2")
+    join = names.with_options(options).lookup({"id": "ref"})
+    joined, places = [], []
+    for table in join.join_each(facts.stream(start="earliest", follow=False, consumer="c")):
+        joined.append([tuple(row.values()) for row in table.to_pylist()])
+        places.append(facts.inspect.consumers()["next_snapshot_id"].to_pylist())
+    assert joined == [
+        [("+I", 1, 1, "one"), ("+I", 2, 9, None)],
+        [("-U", 1, 1, "one"), ("+U", 1, 2, "two")],
+        [("-D", 2, 9, None)],
+    ]
+    assert places == [[1], [2], [3]]  # a consumer moves on when the next step is asked for
+    nothing = next(iter(names.stream(follow=False, where="id = 7")))
+    assert join.join(nothing.to_arrow().rename_columns(["rowkind", "ref", "n"])).num_rows == 0

@@ -48,12 +48,18 @@ class Found:
     above: bool = False
 
 
-def plain(value: Any) -> Any:
-    """A literal without its Arrow or numpy wrapping; raises InvalidRequest for what is none."""
+def unwrapped(value: Any) -> Any:
+    """A value out of an Arrow column or a numpy array as Python has it; others as they are."""
     if isinstance(value, pa.Scalar):
         value = value.as_py()
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
         value = value.item()
+    return value
+
+
+def plain(value: Any) -> Any:
+    """A literal without its Arrow or numpy wrapping; raises InvalidRequest for what is none."""
+    value = unwrapped(value)
     if isinstance(value, (bytearray, memoryview)):
         value = bytes(value)
     if not isinstance(value, _PLAIN):

@@ -10,13 +10,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from numbers import Integral
 from typing import Any
 
 import pyarrow as pa
 
 from tablestore.errors import InvalidRequest, NotFound
 from tablestore.format.manifests.manifest import ManifestEntry
+from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm import lookup_cache
@@ -38,6 +38,7 @@ from tablestore.read.inspect import tree as inspect_tree
 from tablestore.read.inspect.amplification import Amplifications
 from tablestore.read.inspect.commits import CommitSums
 from tablestore.read.inspect.origins import Origins
+from tablestore.read.inspect.partitions import partition_named
 from tablestore.read.inspect.storage import Storage, stored
 from tablestore.read.merging import Window, merging
 from tablestore.read.time_travel import local_ms
@@ -54,12 +55,12 @@ def _naming_rows(view: Callable[..., pa.Table]) -> Callable[..., pa.Table]:
     return named
 
 
-def _require_place(partition: str | None, bucket: int | None) -> None:
-    """Raise InvalidRequest for what can name no partition or bucket, instead of finding nothing there."""
-    if partition is not None and not isinstance(partition, str):
-        raise InvalidRequest(f"partition {partition!r} must be text such as 'p=1'")
-    if bucket is not None and (isinstance(bucket, bool) or not isinstance(bucket, Integral) or bucket < 0):
-        raise InvalidRequest(f"bucket {bucket!r} must be a bucket's number, from 0 on")
+def _text(value: Any, what: str) -> str:
+    """Text, out of a column too; raises InvalidRequest."""
+    value = unwrapped(value)
+    if not isinstance(value, str):
+        raise InvalidRequest(f"{what} {value!r} must be text, as inspection gives it")
+    return value
 
 
 class Inspect:
@@ -96,7 +97,7 @@ class Inspect:
         return made(metadata.OPTIONS, sorted(self._store.schema.options.items()))
 
     @_naming_rows
-    def manifests(self, snapshot: int | Snapshot | None = None) -> pa.Table:
+    def manifests(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
         """Manifests of a snapshot's state (None: the newest), oldest first, then those of its changelog."""
         found, manifests = self._snapshot(snapshot), self._store.manifests
         some = manifests.manifests(found) if found is not None else []
@@ -110,12 +111,12 @@ class Inspect:
         return self._commits.table()
 
     @_naming_rows
-    def files(self, snapshot: int | Snapshot | None = None) -> pa.Table:
+    def files(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
         """Live data files of a snapshot (None: the newest), with their statistics as text."""
         return inspect_files.files(self._store, self._live(snapshot))
 
     @_naming_rows
-    def manifest_lists(self, snapshot: int | Snapshot | None = None) -> pa.Table:
+    def manifest_lists(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
         """The lists a snapshot names: base, delta, changelog, index; sizes, and how many files they are
         about."""
         return inspect_tree.manifest_lists(self._store, self._snapshot(snapshot))
@@ -123,42 +124,42 @@ class Inspect:
     @_naming_rows
     def list_manifests(self, manifest_list: str) -> pa.Table:
         """The manifests of one list, with the partitions, buckets and levels each is about."""
-        return inspect_tree.listed(self._store, manifest_list)
+        return inspect_tree.listed(self._store, _text(manifest_list, "manifest list"))
 
     @_naming_rows
     def entries(self, manifest: str) -> pa.Table:
         """What one manifest adds and removes, in order; columns as those of `diff`."""
-        return inspect_tree.entries(self._store, manifest)
+        return inspect_tree.entries(self._store, _text(manifest, "manifest"))
 
     @_naming_rows
-    def state(self, snapshot: int | Snapshot | None = None) -> pa.Table:
+    def state(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
         """Live data files of a snapshot with the rows their deletion vectors mask; columns as `diff`."""
         return inspect_tree.state(self._store, self._snapshot(snapshot))
 
     @_naming_rows
-    def diff(self, before: int | Snapshot, after: int | Snapshot | None = None) -> pa.Table:
+    def diff(self, before: int | str | Snapshot, after: int | str | Snapshot | None = None) -> pa.Table:
         """Files of two snapshots side by side: removed, added, moved (to another level), masked (another
         deletion vector only), kept. `min_key_pos`, `max_key_pos` lie on one 0..1 axis over all of them."""
         return inspect_tree.difference(self._store, self._snapshot(before), self._snapshot(after))
 
     @_naming_rows
-    def row_groups(self, file: str, snapshot: int | Snapshot | None = None) -> pa.Table:
+    def row_groups(self, file: str, snapshot: int | str | Snapshot | None = None) -> pa.Table:
         """The column chunks of one data or changelog file, row group by row group: sizes, encodings, nulls,
         bounds. Stripes of ORC, blocks of Avro, as far as these tell. Opens the file's footer."""
-        return inspect_tree.row_groups(self._store, self._snapshot(snapshot), file)
+        return inspect_tree.row_groups(self._store, self._snapshot(snapshot), _text(file, "file"))
 
     @_naming_rows
-    def file_key_ranges(self, snapshot: int | Snapshot | None = None) -> pa.Table:
+    def file_key_ranges(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
         """Live data files of a snapshot with the keys they span."""
         return self.files(snapshot).select(inspect_files.KEY_RANGES)
 
     @_naming_rows
-    def table_indexes(self, snapshot: int | Snapshot | None = None) -> pa.Table:
+    def table_indexes(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
         """Index files of a snapshot: hash indexes of dynamic buckets, deletion vectors."""
         entries = self._store.manifests.index_entries(self._snapshot(snapshot))
         return inspect_files.table_indexes(self._store, entries)
 
-    def statistics(self, snapshot: int | Snapshot | None = None) -> pa.Table:
+    def statistics(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
         """What ANALYZE found, if the snapshot's columns are those it was made of; one row or none."""
         return metadata.statistics_of(self._store, self._snapshot(snapshot))
 
@@ -169,7 +170,7 @@ class Inspect:
     @_naming_rows
     def levels(
         self,
-        snapshot: int | Snapshot | None = None,
+        snapshot: int | str | Snapshot | None = None,
         *,
         partition: str | None = None,
         bucket: int | None = None,
@@ -181,7 +182,7 @@ class Inspect:
         `snapshot_id` is the snapshot that added a level-0 file, null above and when it has expired;
         `masked_rows` how many rows the file's deletion vector takes away, null if it has none.
         """
-        _require_place(partition, bucket)
+        partition, bucket = self._place(partition, bucket)
         found = self._snapshot(snapshot)
         live = self._chosen(found, partition, bucket)
         origins = self._origins.of(found, {e.file.file_name for e in live if e.file.level == 0})
@@ -198,7 +199,7 @@ class Inspect:
         return live
 
     @_naming_rows
-    def partitions(self, snapshot: int | Snapshot | None = None) -> pa.Table:
+    def partitions(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
         """Partitions of a snapshot with their files added up; those that scans find in the branch beside it
         (`scan.fallback-branch`) among them."""
         found = self._snapshot(snapshot)
@@ -215,7 +216,7 @@ class Inspect:
         )
 
     @_naming_rows
-    def buckets(self, snapshot: int | Snapshot | None = None) -> pa.Table:
+    def buckets(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
         """Buckets of a snapshot with their files added up."""
         return inspect_partitions.buckets(self._store, self._all(snapshot))
 
@@ -247,7 +248,7 @@ class Inspect:
         `explanation` tells of every rule that was tried; `partition` is a text such as "l_year=1995". What
         expired snapshots did was kept, unless another engine expired them.
         """
-        _require_place(partition, bucket)
+        partition, bucket = self._place(partition, bucket)
         return inspect_compactions.compactions(self._store, partition=partition, bucket=bucket)
 
     @_naming_rows
@@ -256,12 +257,12 @@ class Inspect:
         state = lookup_cache.LOCAL.state
         return pa.table({name: pa.array([n], pa.int64()) for name, n in asdict(state).items()})
 
-    def pressure(self, snapshot: int | Snapshot | None = None) -> pa.Table:
+    def pressure(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
         """Buckets by how many flushes are left before a compaction and a write stall, the nearest first."""
         return inspect_pressure.pressure(self._store, self._snapshot(snapshot))
 
     def doctor(
-        self, snapshot: int | Snapshot | None = None, *, listing: bool = False, **limits: float
+        self, snapshot: int | str | Snapshot | None = None, *, listing: bool = False, **limits: float
     ) -> Diagnosis:
         """Why the table is slow or at risk: findings with evidence and the call that mends each, and what was
         looked at.
@@ -284,12 +285,12 @@ class Inspect:
         and the state after it. What moves rows out of postponed buckets counts with bucket -2. `partition` is
         a text such as "l_year=1995/l_month=6".
         """
-        _require_place(partition, bucket)
+        partition, bucket = self._place(partition, bucket)
         return self._amplified.view(per, partition=partition, bucket=bucket)
 
     def merging(
         self,
-        snapshot: int | Snapshot | None = None,
+        snapshot: int | str | Snapshot | None = None,
         *,
         partition: str | None = None,
         bucket: int | None = None,
@@ -306,7 +307,7 @@ class Inspect:
         many of the newest are merged: deletes are kept then, for the older ones. `options`: as if the table
         had these, such as another merge engine; nothing is stored.
         """
-        _require_place(partition, bucket)
+        partition, bucket = self._place(partition, bucket)
         found, store = self._snapshot(snapshot), self._store
         if options:
             store = store.with_schema(store.schema.with_options(options))
@@ -330,13 +331,28 @@ class Inspect:
         with self._store.manifests.naming_rows():
             return stored(self._store)
 
-    def _snapshot(self, snapshot: int | Snapshot | None) -> Snapshot | None:
-        """The snapshot meant: without one that of `Table.at`, else the newest. One that expired is still
-        found where a tag keeps it."""
+    def _place(self, partition: str | None, bucket: int | None) -> tuple[str | None, int | None]:
+        """A partition as "p=1" and a bucket, given in any form that views have.
+
+        Raises InvalidRequest for what can name none, instead of finding nothing there.
+        """
+        partition, bucket = unwrapped(partition), unwrapped(bucket)
+        if partition is not None and not isinstance(partition, str):
+            raise InvalidRequest(f"partition {partition!r} must be text such as 'p=1'")
+        if bucket is not None and (isinstance(bucket, bool) or not isinstance(bucket, int) or bucket < 0):
+            raise InvalidRequest(f"bucket {bucket!r} must be a bucket's number, from 0 on")
+        return None if partition is None else partition_named(self._store, partition, self._at), bucket
+
+    def _snapshot(self, snapshot: int | str | Snapshot | None) -> Snapshot | None:
+        """The snapshot meant, by its id or a tag's name: without one that of `Table.at`, else the newest. One
+        that expired is still found where a tag keeps it."""
         if isinstance(snapshot, Snapshot):
             return snapshot
         if snapshot is None and self._at is not None:
             return self._at
+        snapshot = unwrapped(snapshot)
+        if isinstance(snapshot, str):
+            return refs.tagged(self._store, snapshot)
         try:
             return time_travel.resolve(self._store, snapshot=snapshot)
         except NotFound:
@@ -345,10 +361,10 @@ class Inspect:
                 raise
             return found
 
-    def _all(self, snapshot: int | Snapshot | None) -> Sequence[ManifestEntry]:
+    def _all(self, snapshot: int | str | Snapshot | None) -> Sequence[ManifestEntry]:
         """Entries as they are stored, deletions included."""
         found, manifests = self._snapshot(snapshot), self._store.manifests
         return [] if found is None else manifests.read_manifests(manifests.manifests(found))
 
-    def _live(self, snapshot: int | Snapshot | None) -> list[ManifestEntry]:
+    def _live(self, snapshot: int | str | Snapshot | None) -> list[ManifestEntry]:
         return self._store.manifests.live_entries(self._snapshot(snapshot))

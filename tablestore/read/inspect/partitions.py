@@ -123,3 +123,11 @@ def _added_up(entries: Sequence[ManifestEntry]) -> tuple[Any, ...]:
     signs = [(1 if e.kind == ADD else -1, e.file) for e in entries]
     rows, size = sum(n * f.row_count for n, f in signs), sum(n * f.file_size for n, f in signs)
     return rows, size, sum(n for n, _ in signs), max(made, default=None)
+
+
+def partition_named(store: Store, text: str, snapshot: Snapshot | None = None) -> str:
+    """A partition as "p=1/q=2", given so or as "{1, 2}", the form of Paimon's tables of files and buckets."""
+    if not text.startswith("{"):
+        return text
+    live, _ = store.manifests.live_entries(snapshot or store.snapshots.latest()).partitions()
+    return next((store.partition_text(p) for p in live if partition_text(store, p) == text), text)

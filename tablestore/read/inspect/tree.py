@@ -100,7 +100,7 @@ def listed(store: Store, name: str) -> pa.Table:
     """The manifests of a list, oldest first, with the partitions, buckets and levels they are about."""
     rows = []
     types = [t.as_nullable() for t in store.partition_types]
-    for m in store.manifests.read_list(_checked(name)):
+    for m in store.manifests.read_list(_checked(store, name)):
         known = stats.decode(m.partition_stats, types, 0) if types else []
         ends = (
             ", ".join("null" if v is None else cast_text(v, t) for v, t in zip(some, types, strict=True))
@@ -113,7 +113,7 @@ def listed(store: Store, name: str) -> pa.Table:
 
 def entries(store: Store, name: str) -> pa.Table:
     """What a manifest adds and deletes, in order, as `state` has it."""
-    found = store.manifests.read_manifest(_checked(name))
+    found = store.manifests.read_manifest(_checked(store, name))
     rows = [("added" if e.kind == ADD else "removed", None, e, None, None) for e in found]
     return _table(store, rows)
 
@@ -147,16 +147,19 @@ def difference(store: Store, before: Snapshot | None, after: Snapshot | None) ->
 
 
 def row_groups(store: Store, snapshot: Snapshot | None, file: str) -> pa.Table:
-    """The chunks of one data or changelog file that `snapshot` names, live or taken away by it."""
-    manifests = store.manifests
+    """The chunks of one data or changelog file that `snapshot` names, live or taken away by it; `file` is its
+    name, its path, or its path below the table."""
+    manifests, name = store.manifests, file.rpartition("/")[2]
     if snapshot is not None:
         parts = (manifests.live_entries, manifests.delta_entries, manifests.changelog_entries)
         for part in parts:
             for e in part(snapshot):
-                if e.file.file_name == file:
+                if e.file.file_name == name:
                     path = store.file_path(e.partition, e.bucket, e.file)
+                    if name != file and not f"/{path}".endswith(f"/{file.lstrip('/')}"):
+                        continue
                     found = chunks(store.io, path, store.schema_of(e.file.schema_id))
-                    names = pa.array([file] * found.num_rows, pa.string())
+                    names = pa.array([name] * found.num_rows, pa.string())
                     return pa.table([names, *found.columns], schema=FILE_CHUNKS)
     at = "the table has no snapshot" if snapshot is None else f"snapshot {snapshot.id} names none such"
     raise NotFound(f"no data file {file!r}: {at}")
@@ -195,7 +198,11 @@ def _table(store: Store, rows: Sequence[_Row]) -> pa.Table:
     return made(STATE, made_rows)
 
 
-def _checked(name: str) -> str:
+def _checked(store: Store, name: str) -> str:
+    """The name of a manifest or list, given so, by its path, or by its path below the table."""
+    last = name.rpartition("/")[2]
+    if is_plain(last) and name in (f"manifest/{last}", store.paths.manifest(last)):
+        name = last
     if not is_plain(name):
         raise InvalidRequest(f"{name!r} is no name of a manifest or a list: take one that inspection gives")
     return name

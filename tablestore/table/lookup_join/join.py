@@ -25,6 +25,7 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
 from tablestore.options import ENDLESS, LookupCacheMode
+from tablestore.read.stream import Change
 from tablestore.table.lookup import Lookups
 from tablestore.table.lookup_join.full import FullCache
 from tablestore.table.lookup_join.index import comparable
@@ -91,15 +92,18 @@ class LookupJoin:
         """The facts, in their order, with the columns of the rows that match; a fact that several match comes
         as often. Of facts that none matches, `left` keeps one with NULLs, or what `fill` says, `inner` none.
 
-        `facts` are anything Arrow-like. A NULL in a joined column matches nothing. Raises InvalidRequest for
-        columns that both sides have, and for joined columns of different types.
+        `facts` are anything Arrow-like, or a step of a stream: its rows keep their `rowkind`. Rows that take
+        back (−U, −D) are joined with the table as it is now, as all facts are, which may be another row than
+        the one that was given with the row they take back: who applies them goes by the key. A NULL in a
+        joined column matches nothing. Raises InvalidRequest for columns that both sides have, and for joined
+        columns of different types.
         """
         if how not in HOW:
             raise InvalidRequest(f"how {how!r} must be one of {', '.join(HOW)}")
         self._look()
         found: list[pa.RecordBatch] = []
         schema = None
-        for batch in as_batches(facts):
+        for batch in as_batches(facts.batches if isinstance(facts, Change) else facts):
             schema = schema or self._joined_schema(batch.schema)
             for piece in pieces(batch):
                 found.append(self._joined(piece, schema, how))
@@ -109,8 +113,11 @@ class LookupJoin:
         return pa.Table.from_batches(found, schema)
 
     def join_each(self, batches: Iterable[Any], *, how: str = "left") -> Iterator[pa.Table]:
-        """`join` of one after another, in their order. With `lookup.async` the next ones are joined meanwhile
-        on `lookup.async-thread-number` threads."""
+        """`join` of one after another, in their order: of batches, or of the steps of `table.stream()`.
+
+        With `lookup.async` the next batches are joined meanwhile on `lookup.async-thread-number` threads;
+        steps are not, since a consumer moves on when the next one is asked for.
+        """
         options = self._source.store.options
         if not options.lookup_async:
             for batch in batches:
@@ -121,6 +128,9 @@ class LookupJoin:
         with ThreadPoolExecutor(threads, "tablestore-lookup") as pool:
             try:
                 for batch in batches:
+                    if isinstance(batch, Change):
+                        yield self.join(batch, how=how)
+                        continue
                     waiting.append(pool.submit(self.join, batch, how=how))
                     if len(waiting) > threads:
                         yield waiting.popleft().result()
