@@ -14,7 +14,7 @@ from tablestore.errors import AlreadyExists, InvalidRequest, NotFound, Unavailab
 from tablestore.format.snapshot import to_json
 from tablestore.io import outcomes
 from tablestore.io.paths import TablePaths
-from tablestore.meta import changelogs, compaction_history, refs
+from tablestore.meta import changelogs, compaction_history, positions, refs
 from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.store import Store
 from tablestore.write import reachable
@@ -108,6 +108,7 @@ def fast_forward(store: Store, name: str) -> Removed:
     compaction_history.adopt(store, branch)
     store.snapshots.hint_latest(ids[-1])
     store.snapshots.hint_earliest(store.snapshots.ids()[0])
+    positions.keep_again(store, store.snapshots.latest())
     _copy_tags(store, branch, ids[0])
     remove(store, gone)
     log.info("fast-forwarded %s to branch %s, snapshot %d", store.paths.root, name, ids[-1])

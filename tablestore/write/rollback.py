@@ -73,6 +73,7 @@ def rollback(store: Store, target: Snapshot) -> Rollback:
         store.io.write_new(store.paths.snapshot(target.id), to_json(target))
         store.snapshots.hint_earliest(target.id)
     remove_later(store, target.id)
+    positions.keep_again(store, target)
     for snapshot_id in reversed(late.changelog_ids):
         changelogs.delete(store, snapshot_id)
     if late.changelog_ids:

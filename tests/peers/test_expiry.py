@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
+
 import tablestore as ts
 from tablestore.meta import refs
 from tablestore.write import reachable
@@ -44,3 +46,37 @@ def changes_of_tags(t: ts.Table) -> set[str]:
         files = reachable.changelog_files(t.store, snapshot)
         found |= {p.removeprefix(f"{t.location}/") for p in files.paths}
     return found
+
+
+def test_a_position_of_ours_outlives_its_snapshot_that_java_expires(java: JavaPaimon, tmp_path: Path) -> None:
+    t = ts.connect(str(tmp_path)).create_table("d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"])
+    t.write([{"k": 1, "v": 1}], user="stream", identifier=7, position="p7")
+    for i in range(4):
+        java.write(t.location, pa.table({"k": pa.array([1], pa.int32()), "v": pa.array([i], pa.int32())}))
+    java.expire(t.location, max=1, min=1)
+    ours = [s for s in t.store.snapshots.all() if s.writer_version == "tablestore-1"]
+    assert ours == []
+    assert java.clean_orphans(t.location, older_than_ms=0, dry_run=False) == 0, "Java leaves our files alone"
+    assert t.position("stream") == (7, "p7")
+    assert t.write([{"k": 1, "v": 1}], user="stream", identifier=7).replayed
+    assert t.scan().to_arrow().to_pylist() == [{"k": 1, "v": 3}], "newer rows are not overwritten"
+    assert not t.write([{"k": 1, "v": 8}], user="stream", identifier=8).replayed
+    assert t.check() == []
+
+
+def test_expiry_goes_by_the_snapshots_where_java_leaves_earliest_too_high(
+    java: JavaPaimon, tmp_path: Path
+) -> None:
+    t = ts.connect(str(tmp_path)).create_table("d.t", schema={"k": ts.INT}, primary_key=["k"])
+    java.create_branch(t.location, "b")
+    for k in range(6):
+        t.write([{"k": k}])
+        t.branch("b").write([{"k": 10 + k}])
+    t.expire_snapshots(keep=3)
+    java.fast_forward(t.location, "b")
+    t = t.refresh()
+    assert t.store.snapshots.ids()[0] == t.store.snapshots.earliest_id() == 1
+    t.expire_snapshots(keep=2)
+    assert len(t.store.snapshots.ids()) == 2
+    assert t.check() == []
+    assert sorted(t.scan().to_arrow()["k"].to_pylist()) == [*range(10, 16)]
