@@ -81,6 +81,13 @@ class CompactionStrategy(StrEnum):
     LEVELED = "leveled"
 
 
+class Durability(StrEnum):
+    """What a commit that was answered survives."""
+
+    PROCESS = "process"
+    COMMIT = "commit"
+
+
 def memory_size(text: str) -> int:
     """Bytes of `128 mb`, `64kb`, `1024`."""
     if text.strip().lower() == "infinite":

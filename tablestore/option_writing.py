@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tablestore.option_values import (
     ENDLESS,
     CompactionStrategy,
+    Durability,
     boolean,
     duration_ms,
     enum,
@@ -98,6 +99,13 @@ class WritingOptions:
         integer,
         5,
         "leveled: how many times as many bytes the next level takes",
+    )
+    durability: Durability = opt(
+        "tablestore.durability",
+        enum(Durability),
+        Durability.PROCESS,
+        "what an answered commit survives on local disks: the end of its process, or (commit) a loss of"
+        " power, too, for the time the disk takes; object stores need neither: they keep what they answered",
     )
     keeps_history: bool = opt(
         "tablestore.history.enabled",

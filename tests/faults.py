@@ -11,6 +11,7 @@ import pyarrow as pa
 from tablestore.env import Env
 from tablestore.errors import Unavailable
 from tablestore.io.fileio import FileStatus, LocalFileIO
+from tablestore.io.syncing import Sync
 
 
 class Killed(BaseException):
@@ -69,11 +70,14 @@ class FaultyIO:
     def write(self, path: str, data: bytes) -> None:
         self._run("write", path, lambda: self._inner.write(path, data), writes=True)
 
-    def write_new(self, path: str, data: bytes) -> bool:
-        return self._run("put", path, lambda: self._inner.write_new(path, data), writes=True)
+    def write_new(self, path: str, data: bytes, *, after: Sync | None = None) -> bool:
+        return self._run("put", path, lambda: self._inner.write_new(path, data, after=after), writes=True)
 
-    def replace(self, path: str, data: bytes) -> None:
-        self._run("replace", path, lambda: self._inner.replace(path, data), writes=True)
+    def replace(self, path: str, data: bytes, *, after: Sync | None = None) -> None:
+        self._run("replace", path, lambda: self._inner.replace(path, data, after=after), writes=True)
+
+    def sync(self, what: Sync) -> list[str]:
+        return self._run("sync", what.root, lambda: self._inner.sync(what), writes=False)
 
     def delete(self, path: str, *, below: str | None = None) -> None:
         self._run("delete", path, lambda: self._inner.delete(path, below=below), writes=False)
@@ -103,7 +107,7 @@ class FaultyIO:
         self._run("mkdir", path, lambda: self._inner.make_dir(path), writes=True)
 
 
-READS = ("read ", "open ", "list ", "is_dir ", "exists ", "size ")
+READS = ("sync ", "read ", "open ", "list ", "is_dir ", "exists ", "size ")
 
 
 def failures(log: Sequence[str]) -> list[tuple[int, str]]:

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.io.fileio import FileIO, FileStatus, LocalFileIO
+from tablestore.io.syncing import Sync
 
 READ, DATA, MANIFEST, PUBLISH, HINT, CLEAN = "read", "data", "manifest", "publish", "hint", "clean"
 KINDS = (READ, DATA, MANIFEST, PUBLISH, HINT, CLEAN)
@@ -94,11 +95,14 @@ class WatchedIO:
     def write(self, path: str, data: bytes) -> None:
         self.do("write", path, lambda: self._inner.write(path, data))
 
-    def write_new(self, path: str, data: bytes) -> bool:
-        return self.do("put", path, lambda: self._inner.write_new(path, data))
+    def write_new(self, path: str, data: bytes, *, after: Sync | None = None) -> bool:
+        return self.do("put", path, lambda: self._inner.write_new(path, data, after=after))
 
-    def replace(self, path: str, data: bytes) -> None:
-        self.do("replace", path, lambda: self._inner.replace(path, data))
+    def replace(self, path: str, data: bytes, *, after: Sync | None = None) -> None:
+        self.do("replace", path, lambda: self._inner.replace(path, data, after=after))
+
+    def sync(self, what: Sync) -> list[str]:
+        return self.do("sync", what.root, lambda: self._inner.sync(what))
 
     def delete(self, path: str, *, below: str | None = None) -> None:
         self.do("delete", path, lambda: self._inner.delete(path, below=below))

@@ -19,6 +19,7 @@ from typing import Any
 from tablestore.errors import Corrupt, InvalidRequest
 from tablestore.io.fileio import FileIO, FileStatus, LocalFileIO
 from tablestore.io.paths import is_object_location, location
+from tablestore.io.syncing import Sync
 
 _MOST_DIRECTORIES = 50_000
 _LINK = (
@@ -91,13 +92,17 @@ class ConfinedFileIO:
         """Write a whole new file under a fresh name."""
         self.inner.write(self.checked(path), data)
 
-    def write_new(self, path: str, data: bytes) -> bool:
+    def write_new(self, path: str, data: bytes, *, after: Sync | None = None) -> bool:
         """Put if absent."""
-        return self.inner.write_new(self.checked(path), data)
+        return self.inner.write_new(self.checked(path), data, after=after)
 
-    def replace(self, path: str, data: bytes) -> None:
-        """Set the content of a hint file."""
-        self.inner.replace(self.checked(path), data)
+    def replace(self, path: str, data: bytes, *, after: Sync | None = None) -> None:
+        """Set the content of a file."""
+        self.inner.replace(self.checked(path), data, after=after)
+
+    def sync(self, what: Sync) -> list[str]:
+        """Put files on the disk: nothing of them is read or changed. Folders above the table may be, too."""
+        return self.inner.sync(what)
 
     def delete(self, path: str) -> None:
         """Remove a file, or a link that lies in its place; absent is fine."""

@@ -6,7 +6,7 @@ put-if-absent across processes. Locally that is a hard link from a hidden tempor
 a rename
 overwrites on POSIX. Locations are plain strings; `file:` URIs are accepted and joined in `paths`.
 A killed process leaves at most hidden `.…tmp` files and unnamed data files behind, never a half-written
-named one.
+named one. A loss of power may empty every file that was not synced: `sync`, and `after` of what is put.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ import pyarrow as pa
 
 from tablestore.env import SYSTEM, Env
 from tablestore.errors import Corrupt, Unavailable, Unsupported
+from tablestore.io import syncing
+from tablestore.io.syncing import Sync
 
 _DIRECTORY = os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)  # by O_PATH also what may not be listed
 
@@ -45,8 +47,9 @@ class FileIO(Protocol):
     def open_input(self, path: str) -> pa.NativeFile: ...
     def open_output(self, path: str) -> Any: ...
     def write(self, path: str, data: bytes) -> None: ...
-    def write_new(self, path: str, data: bytes) -> bool: ...
-    def replace(self, path: str, data: bytes) -> None: ...
+    def write_new(self, path: str, data: bytes, *, after: Sync | None = None) -> bool: ...
+    def replace(self, path: str, data: bytes, *, after: Sync | None = None) -> None: ...
+    def sync(self, what: Sync) -> list[str]: ...
     def delete(self, path: str, *, below: str | None = None) -> None: ...
     def delete_tree(self, path: str) -> None: ...
     def delete_empty(self, path: str) -> bool: ...
@@ -91,31 +94,50 @@ class LocalFileIO:
             with open(path, "wb") as f:
                 f.write(data)
 
-    def write_new(self, path: str, data: bytes) -> bool:
-        """Put if absent: True iff this call made the file; False iff the name existed (I1)."""
+    def write_new(self, path: str, data: bytes, *, after: Sync | None = None) -> bool:
+        """Put if absent: True iff this call made the file; False iff the name existed (I1).
+
+        With `after` it outlasts a loss of power: what `after` names and the file's bytes are on the disk
+        before the name appears, the name before this returns.
+        """
         temp = self._temp(path)
         with _trouble(path):
             try:
                 self.write(temp, data)
+                if after is not None:
+                    syncing.sync(Sync(after.root, (*after.paths, temp)))
                 os.link(temp, path)
             except FileExistsError:
                 return False
             finally:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(temp)
+            if after is not None:
+                syncing.sync(Sync(os.path.dirname(path), (path,)))
         return True
 
-    def replace(self, path: str, data: bytes) -> None:
-        """Set the content of a hint file: readers see the old or the new bytes, never a mixture."""
+    def replace(self, path: str, data: bytes, *, after: Sync | None = None) -> None:
+        """Set the content of a file: readers see the old or the new bytes, never a mixture. `after` as for
+        `write_new`; without it a loss of power may leave the file empty: fit for hints."""
         temp = self._temp(path)
         with _trouble(path):
             try:
                 self.write(temp, data)
+                if after is not None:
+                    syncing.sync(Sync(after.root, (*after.paths, temp)))
                 os.replace(temp, path)
             except OSError:
                 with contextlib.suppress(OSError):
                     os.unlink(temp)
                 raise
+            if after is not None:
+                syncing.sync(Sync(os.path.dirname(path), (path,)))
+
+    def sync(self, what: Sync) -> list[str]:
+        """Return when these files, and the folders that name them, are on the disk: they outlast a loss of
+        power then. Gives those that are not there."""
+        with _trouble(what.root):
+            return syncing.sync(what)
 
     def delete(self, path: str, *, below: str | None = None) -> None:
         """Remove a file; absent is fine. Raises Corrupt for a link on the way from the directory `below`."""

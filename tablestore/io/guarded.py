@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from tablestore.io.fileio import FileIO
+from tablestore.io.syncing import Sync
 
 
 class Guard(Protocol):
@@ -27,12 +28,18 @@ class GuardedFileIO:
     def __init__(self, inner: FileIO, root: str, guard: Guard) -> None:
         self._inner, self._root, self._guard = inner, root, guard
 
-    def write_new(self, path: str, data: bytes) -> bool:
-        """Put if absent, under the lock; the catalog's refusal takes the new file back."""
+    def write_new(self, path: str, data: bytes, *, after: Sync | None = None) -> bool:
+        """Put if absent, under the lock; the catalog's refusal takes the new file back.
+
+        What must be on the disk before is synced first, so that others do not wait for it at the lock.
+        """
         if not path.startswith(self._root + "/"):
-            return self._inner.write_new(path, data)
+            return self._inner.write_new(path, data, after=after)
+        if after is not None and after.paths:
+            self._inner.sync(after)
+            after = Sync(after.root)
         with self._guard.hold(path):
-            made = self._inner.write_new(path, data)
+            made = self._inner.write_new(path, data, after=after)
         if made:
             self._guard.created(self._inner, path, data)
         return made

@@ -27,6 +27,7 @@ from tablestore.errors import NotFound, Unavailable, Unsupported
 from tablestore.io.fileio import FileStatus
 from tablestore.io.ranges import ObjectWriter, RangeReader
 from tablestore.io.s3_options import S3Options
+from tablestore.io.syncing import Sync
 
 _LOCATION = re.compile(r"([a-z][a-z0-9+.-]*)://([^/]+)/*(.*)")
 _MARKER = ".directory"
@@ -138,12 +139,16 @@ class ObjectStoreFileIO:
         with self._trouble(path):
             self._put(store, key, data, "overwrite")
 
-    def replace(self, path: str, data: bytes) -> None:
+    def replace(self, path: str, data: bytes, *, after: Sync | None = None) -> None:
         """Set the content of a hint: an object changes as a whole."""
         self.write(path, data)
 
-    def write_new(self, path: str, data: bytes) -> bool:
-        """Put if absent: True iff this call made the object (I1).
+    def sync(self, what: Sync) -> list[str]:
+        """Nothing to do: a store that has answered a write keeps the object."""
+        return []
+
+    def write_new(self, path: str, data: bytes, *, after: Sync | None = None) -> bool:
+        """Put if absent: True iff this call made the object (I1). `after` asks nothing: objects are kept.
 
         A retry inside the client may find its own bytes: they count as made, so data that is not unique
         may be "made" twice. Raises Unsupported where the store overwrites and no lock is held.

@@ -2,7 +2,8 @@
 
 An error of a store does not say whether what was asked for happened: a connection may break after it did.
 Each function here reads back after trouble, so it raises `Unavailable` only where nothing changed, and
-`CommitUnknown` where that cannot be found out. Called for the one file that makes a change visible.
+`CommitUnknown` where that cannot be found out. Called for the one file that makes a change visible. With
+`after` the change outlasts a loss of power, as `FileIO.write_new` says.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import logging
 
 from tablestore.errors import CommitUnknown, Unavailable
 from tablestore.io.fileio import FileIO
+from tablestore.io.syncing import Sync
 
 log = logging.getLogger(__name__)
 
 
-def put_new(io: FileIO, path: str, data: bytes, *, unique: bool) -> bool:
+def put_new(io: FileIO, path: str, data: bytes, *, unique: bool, after: Sync | None = None) -> bool:
     """True iff the file now holds `data` by this call; False iff the name is taken.
 
     `unique`: nobody else writes these bytes, so a name that is taken by them was taken by this call (a store
@@ -23,7 +25,7 @@ def put_new(io: FileIO, path: str, data: bytes, *, unique: bool) -> bool:
     """
     failure: Unavailable | None = None
     try:
-        if io.write_new(path, data):
+        if io.write_new(path, data, **_given(after)):
             return True
         if not unique:
             return False
@@ -31,7 +33,11 @@ def put_new(io: FileIO, path: str, data: bytes, *, unique: bool) -> bool:
         log.warning("writing %s failed, reading back: %s", path, e)
         failure = e
     try:
-        return io.read(path) == data
+        if io.read(path) != data:
+            return False
+        if after is not None and failure is not None:
+            io.sync(Sync(after.root, (path,)))
+        return True
     except FileNotFoundError:
         if failure is not None:
             raise failure from None  # nothing is there: the write did not happen
@@ -40,14 +46,16 @@ def put_new(io: FileIO, path: str, data: bytes, *, unique: bool) -> bool:
         raise CommitUnknown(f"cannot tell whether {path} was written: {e}") from e
 
 
-def put(io: FileIO, path: str, data: bytes) -> None:
+def put(io: FileIO, path: str, data: bytes, *, after: Sync | None = None) -> None:
     """Let the file hold `data`, whatever it held."""
     try:
-        io.replace(path, data)
+        io.replace(path, data, **_given(after))
     except Unavailable as failure:
         log.warning("writing %s failed, reading back: %s", path, failure)
         try:
             written = io.read(path) == data
+            if written and after is not None:
+                io.sync(Sync(after.root, (path,)))
         except FileNotFoundError:
             written = False
         except Unavailable as e:
@@ -56,7 +64,7 @@ def put(io: FileIO, path: str, data: bytes) -> None:
             raise
 
 
-def remove(io: FileIO, path: str) -> None:
+def remove(io: FileIO, path: str, *, after: Sync | None = None) -> None:
     """Remove a file; absent is fine."""
     try:
         io.delete(path)
@@ -68,3 +76,10 @@ def remove(io: FileIO, path: str) -> None:
             raise CommitUnknown(f"cannot tell whether {path} was deleted: {e}") from e
         if there:
             raise
+    if after is not None:
+        io.sync(Sync(after.root, (path.rpartition("/")[0],)))
+
+
+def _given(after: Sync | None) -> dict[str, Sync]:
+    """`after` as an argument, if it asks for anything."""
+    return {} if after is None else {"after": after}

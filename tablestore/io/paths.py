@@ -131,6 +131,11 @@ class TablePaths:
         return self._refs("tablestore", "positions")
 
     @property
+    def synced(self) -> str:
+        """Which snapshot is on the disk with all that it reads (`write/synced.py`)."""
+        return self._refs("tablestore", "synced")
+
+    @property
     def branch_dir(self) -> str:
         """Directory of all branches."""
         return join(self.root, "branch")

@@ -16,6 +16,7 @@ from tablestore.io.fileio import FileIO, LocalFileIO
 from tablestore.io.object_store import ObjectStoreFileIO
 from tablestore.io.paths import is_object_location
 from tablestore.io.s3_options import PACKED, S3Options, is_s3_key, pack
+from tablestore.io.syncing import Sync
 
 
 def file_io_for(path: str, options: Mapping[str, Any] | None = None, env: Env = SYSTEM) -> FileIO:
@@ -46,13 +47,35 @@ class RoutedFileIO:
         """The option that makes `file_io_for` give the same in another process; no secret is legible."""
         return {PACKED: pack(asdict(self._objects.options)).decode()}
 
+    def write_new(self, path: str, data: bytes, *, after: Sync | None = None) -> bool:
+        """Put if absent, after the local files that `after` names."""
+        return self._at(path).write_new(path, data, after=self._after(path, after))
+
+    def replace(self, path: str, data: bytes, *, after: Sync | None = None) -> None:
+        """Set the content of a file, after the local files that `after` names."""
+        self._at(path).replace(path, data, after=self._after(path, after))
+
+    def sync(self, what: Sync) -> list[str]:
+        """Sync the files that are local; objects are kept once they are written."""
+        local = tuple(p for p in what.paths if not is_object_location(p))
+        return self._local.sync(Sync(what.root, local)) if local else []
+
+    def _after(self, path: str, after: Sync | None) -> Sync | None:
+        """What is left to do before `path` is written by its own store."""
+        if after is None or not is_object_location(path):
+            return after and Sync(after.root, tuple(p for p in after.paths if not is_object_location(p)))
+        self.sync(after)
+        return None
+
+    def _at(self, path: str) -> Any:
+        return self._objects if is_object_location(path) else self._local
+
     def __getattr__(self, verb: str) -> Any:
         if verb.startswith("_"):
             raise AttributeError(verb)
 
         def routed(path: str, *rest: Any, **named: Any) -> Any:
-            there = self._objects if is_object_location(path) else self._local
-            return getattr(there, verb)(path, *rest, **named)
+            return getattr(self._at(path), verb)(path, *rest, **named)
 
         return routed
 

@@ -15,6 +15,8 @@ import weakref
 import pyarrow as pa
 
 from tablestore.errors import Unavailable
+from tablestore.io.fileio import LocalFileIO
+from tablestore.io.syncing import Sync
 
 
 def scratch_folder(owner: object) -> str:
@@ -22,6 +24,19 @@ def scratch_folder(owner: object) -> str:
     folder = tempfile.mkdtemp(prefix="tablestore-")
     weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+class ScratchFileIO(LocalFileIO):
+    """Local files of tables that end with their process: nothing of them is synced."""
+
+    def write_new(self, path: str, data: bytes, *, after: Sync | None = None) -> bool:
+        return super().write_new(path, data)
+
+    def replace(self, path: str, data: bytes, *, after: Sync | None = None) -> None:
+        super().replace(path, data)
+
+    def sync(self, what: Sync) -> list[str]:
+        return []
 
 
 class Scratch:

@@ -166,7 +166,9 @@ def adopt(store: Store, branch: Store) -> None:
     """Take over what a branch kept, when its snapshots become the table's."""
     for name, _ in _files(branch):
         store.io.write_new(
-            join(store.paths.history_dir, name), branch.io.read(join(branch.paths.history_dir, name))
+            join(store.paths.history_dir, name),
+            branch.io.read(join(branch.paths.history_dir, name)),
+            after=store.after,
         )
 
 
@@ -192,7 +194,8 @@ def _lines(store: Store, path: str) -> list[str]:
 def _write(store: Store, lines: Sequence[str], first: int, last: int) -> str:
     data = "".join(f"{line}\n" for line in lines).encode()
     name = f"history-{first}-{last}-{zlib.crc32(data):08x}.jsonl"
-    store.io.write_new(join(store.paths.history_dir, name), data)  # there already: of the same content
+    path = join(store.paths.history_dir, name)
+    store.io.write_new(path, data, after=store.after)  # there already: of the same content
     return name
 
 

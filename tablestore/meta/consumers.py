@@ -49,12 +49,13 @@ def record(store: Store, consumer: str, snapshot: int) -> None:
     store.require_same()
     if not store.io.exists(path):
         checked_name(consumer, "consumer")
-    store.io.replace(path, json.dumps({"nextSnapshot": snapshot}).encode())
+    store.io.replace(path, json.dumps({"nextSnapshot": snapshot}).encode(), after=store.after)
 
 
 def delete(store: Store, consumer: str) -> None:
     """Forget a consumer; one that is not there is fine."""
     store.io.delete(_path(store, existing_name(consumer, "consumer")))
+    store.sync(store.paths.consumer_dir)
 
 
 def expired(store: Store, *, age_ms: int) -> list[str]:

@@ -89,7 +89,7 @@ def keep_again(store: Store, latest: Snapshot | None) -> None:
     try:
         while at is not None and not is_ours(at):
             at = _before(store.snapshots, at)
-        if at is not None and of(at) and not store.io.exists(_path(store, at.id)):
+        if at is not None and of(at) and not _live(store, at.id):  # not there, or emptied by a loss of power
             keep(store, at)
     except (TablestoreError, OSError) as e:
         log.warning("%s: stream positions are not kept anew: %s", store.paths.root, e)

@@ -11,6 +11,8 @@ from tablestore.format.schema import TableSchema
 from tablestore.io import outcomes
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths
+from tablestore.io.syncing import Sync
+from tablestore.options import Durability, TableOptions
 
 _FILE = re.compile(r"schema-(\d+)")
 
@@ -51,7 +53,11 @@ class SchemaStore:
     def commit(self, schema: TableSchema) -> bool:
         """Put `schema` under its id if that is free; False if another writer was first.
 
-        Raises CommitUnknown when the store failed and reading back told nothing.
+        Raises CommitUnknown when the store failed and reading back told nothing. A table whose newest schema
+        a loss of power emptied could not be opened at all, so all but the first are synced whatever the
+        table's durability.
         """
+        kept = TableOptions.parse(schema.options).durability is Durability.COMMIT
+        after = Sync(self._paths.root) if schema.id else Sync("/") if kept else None
         path, data = self._paths.schema(schema.id), schema_format.to_json(schema)
-        return outcomes.put_new(self._io, path, data, unique=True)
+        return outcomes.put_new(self._io, path, data, unique=True, after=after)

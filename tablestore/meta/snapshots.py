@@ -15,6 +15,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.io import outcomes
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, join
+from tablestore.io.syncing import Sync
 
 log = logging.getLogger(__name__)
 _FILE = re.compile(r"snapshot-(\d+)")
@@ -86,14 +87,15 @@ class SnapshotStore:
                 continue
         return found
 
-    def publish(self, snapshot: Snapshot) -> bool:
+    def publish(self, snapshot: Snapshot, *, after: Sync | None = None) -> bool:
         """True iff this snapshot now holds its id, whoever's write got through; False iff another one holds
-        it.
+        it. With `after` what that names is on the disk before, and the snapshot when this returns.
 
         Raises CommitUnknown when the store failed and reading back told nothing: then nothing may be deleted.
         """
         path, data = self._paths.snapshot(snapshot.id), snapshot_format.to_json(snapshot)
-        return outcomes.put_new(self._io, path, data, unique=True)  # its manifest lists are its own
+        # unique: its manifest lists are its own
+        return outcomes.put_new(self._io, path, data, unique=True, after=after)
 
     def holds(self, snapshot: Snapshot) -> bool:
         """Whether this very snapshot, as it is written here, holds its id."""

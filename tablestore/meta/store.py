@@ -21,11 +21,12 @@ from tablestore.io.confined import ConfinedFileIO, confined, roots_of
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, inside, join
 from tablestore.io.routed import file_io_for
+from tablestore.io.syncing import Sync
 from tablestore.meta.identity import Identity
 from tablestore.meta.manifests import ManifestStore
 from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.snapshots import SnapshotStore
-from tablestore.options import TableOptions
+from tablestore.options import Durability, TableOptions
 
 _MOST_TEXTS = 50_000
 
@@ -90,6 +91,21 @@ class Store:
         """A commit user that nobody has, as `commit.user-prefix` wants it."""
         prefix, name = self.options.commit_user_prefix, self.env.uuid()
         return name if prefix is None else f"{prefix}_{name}"
+
+    @property
+    def durable(self) -> bool:
+        """Whether what was answered must outlast a loss of power: then it is synced first."""
+        return self.options.durability is Durability.COMMIT
+
+    @property
+    def after(self) -> Sync | None:
+        """What small files that are answered for (tags, consumers, …) are put with: `FileIO.write_new`."""
+        return Sync(self.paths.root) if self.durable else None
+
+    def sync(self, *paths: str) -> None:
+        """Put files, or what went from folders, on the disk, if answers must outlast a loss of power."""
+        if self.durable:
+            self.io.sync(Sync(self.paths.root, paths))
 
     @cached_property
     def partition_types(self) -> tuple[DataType, ...]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from tablestore.errors import InvalidRequest
 from tablestore.io.paths import join, location
+from tablestore.io.syncing import Sync
 from tablestore.meta.identity import UUID
 from tablestore.table.table import Table
 
@@ -38,7 +39,8 @@ def origin_of(checkpoint: str, table: Table, user: str) -> Origin:
     if not planned:
         identifier, position = table.position(user) or (-1, None)
         mine = {"v": 1, "user": user, "table": _identity(table)}
-        io.replace(path, json.dumps({**mine, "identifier": identifier + 1, "position": position}).encode())
+        made = json.dumps({**mine, "identifier": identifier + 1, "position": position}).encode()
+        io.replace(path, made, after=Sync(folder) if table.store.durable else None)
     try:
         found = json.loads(io.read(path))
     except FileNotFoundError:

@@ -41,6 +41,7 @@ from tablestore.read import parallel
 from tablestore.read.inspect.partitions import partition_named
 from tablestore.table import append_compaction, postpone
 from tablestore.table.bucket_choice import BucketChoice, Buckets, PartitionChoice
+from tablestore.write import synced
 from tablestore.write.bucket_mode import BucketMode
 from tablestore.write.commit import CommitRequest, Committed, Committer
 from tablestore.write.progress import Part, Progress, Tell
@@ -396,4 +397,7 @@ def run_task(store: Store, task: bytes, *, full: bool) -> bytes | None:
         _, message = _run(store, wanted, full)
     else:
         message = append_compaction.run(store, wanted)
-    return None if message is None else commit_message.encode(replace(message, seen=wanted.seen))
+    if message is None:
+        return None
+    synced.sync_messages(store, [message])
+    return commit_message.encode(replace(message, seen=wanted.seen))

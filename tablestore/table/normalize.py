@@ -33,9 +33,8 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import condition
 from tablestore.format.schema import create_schema
 from tablestore.format.snapshot import APPEND
-from tablestore.io.fileio import LocalFileIO
 from tablestore.io.paths import TablePaths
-from tablestore.io.scratch import scratch_folder
+from tablestore.io.scratch import ScratchFileIO, scratch_folder
 from tablestore.lsm.equality import equal_rows
 from tablestore.lsm.memory import MemoryPool
 from tablestore.lsm.merge_function import joined
@@ -326,7 +325,7 @@ class _LastRows:
 
     def __init__(self, source: Store, names: Sequence[str], asked: Iterable[str]) -> None:
         folder = scratch_folder(self)
-        io, paths = LocalFileIO(), TablePaths(f"{folder}/state")
+        io, paths = ScratchFileIO(), TablePaths(f"{folder}/state")
         SchemaStore(io, paths).commit(_schema_of(source, names, asked))
         self.store, self.moves = Store.open(paths.root, io=io), moves(source)
         self._pool = MemoryPool(min(_BUFFER_BYTES, source.options.write_buffer_bytes))

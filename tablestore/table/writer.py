@@ -14,6 +14,7 @@ from tablestore.errors import InvalidRequest
 from tablestore.format import commit_message
 from tablestore.lsm.memory import MemoryPool
 from tablestore.meta.store import Store
+from tablestore.write import synced
 from tablestore.write.commit import Committed
 from tablestore.write.conform import as_batches
 from tablestore.write.seen import Seen
@@ -76,7 +77,8 @@ class EngineWriter:
     `Table.commit`."""
 
     def __init__(self, target: TableWrite, store: Store) -> None:
-        self._target, self._seen = target, Seen(store, target.compacted_from)
+        self._target, self._store = target, store
+        self._seen = Seen(store, target.compacted_from)
 
     @property
     def rows(self) -> int:
@@ -88,8 +90,11 @@ class EngineWriter:
         self._target.write(batch, kinds)
 
     def prepare(self) -> list[bytes]:
-        """Flush; one message a bucket. The writer is empty then and may go on."""
-        return [commit_message.encode(m) for m in self._seen.told(self._target.prepare())]
+        """Flush; one message a bucket. The writer is empty then and may go on. Where commits must outlast a
+        loss of power, the files are on this machine's disk before they are named."""
+        messages = self._seen.told(self._target.prepare())
+        synced.sync_messages(self._store, messages)
+        return [commit_message.encode(m) for m in messages]
 
     def close(self) -> None:
         """Drop what was not prepared."""

@@ -17,7 +17,7 @@ from tablestore.io.paths import TablePaths
 from tablestore.meta import changelogs, compaction_history, positions, refs
 from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.store import Store
-from tablestore.write import reachable
+from tablestore.write import reachable, synced
 from tablestore.write.expire import remove
 from tablestore.write.reachable import Files
 from tablestore.write.rollback import remove_later
@@ -36,10 +36,10 @@ def create(store: Store, name: str, *, tag: str | None = None) -> None:
     if name in refs.branch_directories(store):  # left by a kill, and not a branch yet
         store.io.delete_tree(paths.refs_dir)
     if kept is not None and tag is not None:
-        store.io.replace(paths.tag(tag), store.io.read(store.paths.tag(tag)))
-        store.io.replace(paths.snapshot(kept.id), _snapshot_file(store, kept.id) or to_json(kept))
+        _put(store, paths.tag(tag), store.io.read(store.paths.tag(tag)))
+        _put(store, paths.snapshot(kept.id), _snapshot_file(store, kept.id) or to_json(kept))
     for schema_id in reversed([i for i in store.schemas.ids() if i <= last]):
-        outcomes.put(store.io, paths.schema(schema_id), store.io.read(store.paths.schema(schema_id)))
+        _put(store, paths.schema(schema_id), store.io.read(store.paths.schema(schema_id)))
     log.info("made branch %s of %s%s", name, store.paths.root, f" at tag {tag}" if tag else "")
 
 
@@ -67,7 +67,8 @@ def delete(store: Store, name: str) -> Removed:
         gone.add(reachable.candidates(store, history[1:]))
     gone.add(reachable.candidates(store, changelogs.all_of(branch)))
     gone = gone.without(_needed_without(store, name, gone))
-    outcomes.remove(store.io, branch.paths.schema(0))  # from here on it is no branch
+    synced.keep_one(store, 0)
+    outcomes.remove(store.io, branch.paths.schema(0), after=store.after)  # from here on it is no branch
     try:
         store.io.delete_tree(branch.paths.refs_dir)
     except Unavailable as e:
@@ -101,6 +102,7 @@ def fast_forward(store: Store, name: str) -> Removed:
         raise InvalidRequest(f"branch {name!r} has no snapshot to go to: write to it first")
     gone = _replaced(store, branch, ids[0])
     _put(store, store.paths.snapshot(ids[0]), branch.io.read(branch.paths.snapshot(ids[0])), keep=True)
+    synced.put(store, store.snapshots.get(ids[0]))
     remove_later(store, ids[0])
     _copy_schemas(store, branch.paths)
     for snapshot_id in ids:  # in order: each moment shows a snapshot of the branch
@@ -110,6 +112,8 @@ def fast_forward(store: Store, name: str) -> Removed:
     store.snapshots.hint_earliest(store.snapshots.ids()[0])
     positions.keep_again(store, store.snapshots.latest())
     _copy_tags(store, branch, ids[0])
+    synced.put(store, store.snapshots.get(ids[-1]))
+    store.sync(store.paths.snapshot_dir, store.paths.schema_dir, store.paths.tag_dir)
     remove(store, gone)
     log.info("fast-forwarded %s to branch %s, snapshot %d", store.paths.root, name, ids[-1])
     return Removed(name, gone.paths, gone.bytes)
@@ -161,4 +165,4 @@ def _put(store: Store, path: str, data: bytes, *, keep: bool = False) -> None:
     except FileNotFoundError:
         before = None
     if before is None or (before != data and not keep):
-        store.io.replace(path, data)
+        outcomes.put(store.io, path, data, after=store.after)

@@ -27,7 +27,7 @@ from tablestore.meta.identity import remove_made_anew
 from tablestore.meta.manifests import ManifestWriter
 from tablestore.meta.store import Store
 from tablestore.options import MergeEngine
-from tablestore.write import conflicts, strict_mode
+from tablestore.write import conflicts, strict_mode, synced
 from tablestore.write.changes import Changes, appended, compacted, overwriting, without_duplicates
 from tablestore.write.next_snapshot import NextSnapshot
 from tablestore.write.request import Basis, CommitRequest, Committed, LostCompaction
@@ -205,7 +205,7 @@ class Committer:
                 self._require_alone(kind, latest, changes, request.user)
                 snapshot = self._attempt(kind, latest, changes, following)
                 self._store.require_same()
-                if snapshot is not None and self._store.snapshots.publish(snapshot):
+                if snapshot is not None and self._put(snapshot, latest, changes):
                     self._require_still_there(snapshot)
                     if not retaken(self._store, snapshot, latest, following.delta):
                         break
@@ -225,6 +225,7 @@ class Committer:
             self._forget()
             raise
         self._writer.written.clear()
+        synced.published(self._store, snapshot)
         self._store.snapshots.hint_latest(snapshot.id)
         positions.keep(self._store, snapshot)
         _log(self._store, snapshot, changes.entries, tries, self._millis_since(started))
@@ -249,6 +250,12 @@ class Committer:
         except (TablestoreError, OSError) as e:
             text = f"snapshot {snapshot.id} was published behind a rollback and could not be taken back: {e}"
             raise CommitUnknown(text) from e
+
+    def _put(self, snapshot: Snapshot, latest: Snapshot | None, changes: Changes) -> bool:
+        """Publish a snapshot, on the disk first if its table wants that; False if its id was taken."""
+        after = synced.before_publishing(self._store, latest, changes, self._writer.written)
+        publish = self._store.snapshots.publish
+        return publish(snapshot) if after is None else publish(snapshot, after=after)
 
     def _millis_since(self, started: float) -> int:
         return int((self._store.env.monotonic() - started) * 1000)

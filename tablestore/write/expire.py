@@ -3,7 +3,8 @@
 Expired is a prefix of the snapshots. A file goes when a delta of (first, end] deleted it and no tag or
 branch reads it. With changelogs that live longer, each snapshot leaves a copy of itself in `changelog/` and
 keeps what its changes are read from, until the changelog expires in its turn. Snapshot files are removed
-before the files they name, so a kill in the middle leaves orphans, never a snapshot with holes (I2).
+before the files they name, so a kill in the middle leaves orphans, never a snapshot with holes (I2). Before
+the first of them one of those that stay is on the disk, whatever the table's durability (`synced`).
 Consumers, tags, branches and stream positions protect. A full disk can be freed: what has no room is left out
 and said.
 """
@@ -21,7 +22,7 @@ from tablestore.lsm import foreign
 from tablestore.meta import changelogs, compaction_history, consumers, refs, retention
 from tablestore.meta.retention import ExpirePolicy, Extent, moment
 from tablestore.meta.store import Store
-from tablestore.write import reachable
+from tablestore.write import reachable, synced
 from tablestore.write.expiry import Expiry, counted, ranged
 from tablestore.write.progress import Progress, Tell
 from tablestore.write.reachable import Files
@@ -69,6 +70,7 @@ def expire(
         return stays
     problems: tuple[str, ...] = ()
     if not dry_run:
+        synced.keep_one(store, found.end)
         copied = _keep_changelogs(store, ids) if policy.decoupled else len(ids)
         problems = _keep_history(store, ids)
         for snapshot_id in ids[:copied]:
@@ -77,6 +79,7 @@ def expire(
         store.snapshots.hint_earliest(
             found.end
         )  # last: a stale hint is probed, a hasty one would hide what is left
+        store.sync(store.paths.snapshot_dir)  # gone for good, before what they need goes
         remove(store, gone, tell)
         _log(store, "snapshots", ids, gone)
     done = _told(replace(stays, snapshots=tuple(ids), left=(found.end, latest)), gone, own)
@@ -123,9 +126,11 @@ def expire_changelogs(
     lasted = set(gone_ids) - set(after.snapshots if after is not None else ())
     own = _sizes(store, (store.paths.changelog(i) for i in sorted(lasted)))
     if not dry_run:
+        synced.keep_one(store, 0)
         for snapshot_id in gone_ids:
             changelogs.delete(store, snapshot_id)
         changelogs.hint(store, earliest=ids[len(gone_ids)])
+        store.sync(store.paths.changelog_dir)
         remove(store, gone, tell)
         _log(store, "changelogs", gone_ids, gone)
     breaks = (f"changes(since=…) and streams below snapshot {ids[len(gone_ids)]}",)
@@ -258,6 +263,7 @@ def _keep_changelogs(store: Store, ids: Sequence[int]) -> int:
         if not e.no_space:
             raise
         log.warning("no space to copy %s to its changelogs: %s", store.paths.root, e)
+    store.sync(*(store.paths.changelog(snapshot_id) for snapshot_id in ids[:copied]))
     _hint_changelogs(store)
     return copied
 

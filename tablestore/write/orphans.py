@@ -22,7 +22,7 @@ from tablestore.io.paths import join
 from tablestore.lsm import quantities
 from tablestore.meta import changelogs, refs
 from tablestore.meta.store import Store
-from tablestore.write import reachable
+from tablestore.write import reachable, synced
 
 log = logging.getLogger(__name__)
 LEAST_AGE_MS = 60_000
@@ -67,6 +67,8 @@ def remove_orphans(store: Store, *, older_than_ms: int, dry_run: bool = True, fo
             found.pop(path, None)
     orphans = tuple(sorted(found.items()))
     if not dry_run:
+        if orphans:
+            synced.keep_one(store, 0)
         for path, _ in orphans:
             store.io.delete(path)
         log.info("removed %d orphan files of %s", len(orphans), store.paths.root)

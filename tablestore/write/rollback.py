@@ -21,7 +21,7 @@ from tablestore.format.snapshot import Snapshot, to_json
 from tablestore.lsm import quantities
 from tablestore.meta import changelogs, positions, refs
 from tablestore.meta.store import Store
-from tablestore.write import reachable
+from tablestore.write import reachable, synced
 from tablestore.write.expire import remove
 from tablestore.write.reachable import Files
 
@@ -72,6 +72,7 @@ def rollback(store: Store, target: Snapshot) -> Rollback:
     if not store.snapshots.exists(target.id):
         store.io.write_new(store.paths.snapshot(target.id), to_json(target))
         store.snapshots.hint_earliest(target.id)
+    synced.put(store, target)
     remove_later(store, target.id)
     positions.keep_again(store, target)
     for snapshot_id in reversed(late.changelog_ids):
@@ -81,6 +82,7 @@ def rollback(store: Store, target: Snapshot) -> Rollback:
         changelogs.hint(store, earliest=known[0] if known else -1, latest=known[-1] if known else -1)
     for name in late.tags:
         store.io.delete(store.paths.tag(name))
+    store.sync(store.paths.snapshot_dir, store.paths.changelog_dir, store.paths.tag_dir)
     remove(store, gone)
     log.info("rolled back %s to snapshot %d: %d snapshots gone", store.paths.root, target.id, len(late.ids))
     for text in problems:

@@ -19,7 +19,7 @@ from tablestore.lsm import quantities
 from tablestore.meta import changelogs, refs
 from tablestore.meta.refs import Tag
 from tablestore.meta.store import Store
-from tablestore.write import reachable
+from tablestore.write import reachable, synced
 from tablestore.write.expire import remove
 from tablestore.write.reachable import Files
 
@@ -39,8 +39,8 @@ def create(
     path, data = store.paths.tag(name), _snapshot_bytes(store, snapshot)
     made = refs.tag_bytes(data, created_ms=store.env.local_now_ms(), retained_ms=retained_ms)
     if replace:
-        outcomes.put(store.io, path, made)
-    elif not outcomes.put_new(store.io, path, made, unique=False):
+        outcomes.put(store.io, path, made, after=store.after)
+    elif not outcomes.put_new(store.io, path, made, unique=False, after=store.after):
         raise AlreadyExists(f"tag {name!r} exists, of snapshot {refs.tagged(store, name).id}")
     _succeed(store, name)
     found = refs.tag_of(made, path, name)
@@ -68,7 +68,7 @@ def rename(store: Store, name: str, target: str) -> Tag:
     checked_name(target, "tag")
     refs.tag(store, name)
     data = store.io.read(store.paths.tag(name))
-    if not outcomes.put_new(store.io, store.paths.tag(target), data, unique=False):
+    if not outcomes.put_new(store.io, store.paths.tag(target), data, unique=False, after=store.after):
         raise AlreadyExists(f"tag {target!r} exists")
     _succeed(store, target)
     _remove_file(store, name)
@@ -94,7 +94,7 @@ def _remove_file(store: Store, name: str) -> None:
     """Remove the success file of a tag, then its own."""
     if store.options.tag_success_file:
         store.io.delete(store.paths.tag_success(name))
-    outcomes.remove(store.io, store.paths.tag(name))
+    outcomes.remove(store.io, store.paths.tag(name), after=store.after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +117,7 @@ def delete(store: Store, name: str) -> Removed:
     gone = Files()
     if not store.snapshots.exists(tag.snapshot.id):
         gone = only_needed_by(store, [tag.snapshot], without_tag=name)
+        synced.keep_one(store, 0)
     _remove_file(store, name)
     remove(store, gone)
     log.info("deleted tag %s of %s: %d files", name, store.paths.root, len(gone.paths))

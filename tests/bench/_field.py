@@ -6,7 +6,7 @@ import functools
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.bench._contender import Contender
@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 OURS = "tablestore"
 TWO = "tablestore ×2"
+SYNCED = "tablestore, synced"
 PEERS = ("pypaimon-rust", "java", "pypaimon")
 LAKES = ("pypaimon-rust", "java", "delta", "duckdb")  # what `bench lsm` compares with
 JAVA_HEAP = "4g"
@@ -45,6 +46,11 @@ def ours() -> Entry:
 def ours_twice() -> Entry:
     """This engine in two processes that share the work."""
     return Entry(TWO, python(sys.executable, "tests.bench._ours", "2"))
+
+
+def ours_synced() -> Entry:
+    """This engine in one process, on tables whose commits outlast a loss of power."""
+    return replace(ours(), name=SYNCED)
 
 
 def peers(names: Sequence[str]) -> tuple[list[Entry], list[str]]:

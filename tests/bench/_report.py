@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 
+from tablestore.options import TableOptions
 from tests.bench._contender import Measured
 
 Row = Sequence[str]
@@ -24,7 +25,9 @@ def machine() -> str:
     """One line that a reader needs beside every figure."""
     cores, memory = os.cpu_count(), psutil.virtual_memory().total / 2**30
     load = os.getloadavg()[0]
-    return f"{cores} cores, {memory:.0f} GiB, {platform.machine()}, load {load:.1f} at the start"
+    mode = TableOptions().durability
+    text = f"{cores} cores, {memory:.0f} GiB, {platform.machine()}, load {load:.1f} at the start"
+    return f"{text}, tablestore.durability {mode}"
 
 
 def command(name: str, arguments: Sequence[str]) -> str:

@@ -58,7 +58,7 @@ Found = dict[tuple[str, str], list[Measured]]
 def main(arguments: list[str]) -> int:
     chosen = _parser().parse_args(arguments)
     others, missing = _field.peers(chosen.peers)
-    entries = [_field.ours(), *others]
+    entries = [_field.ours(), _field.ours_synced(), *others]
     called = _report.command("lsm", arguments)
     print(f"{called}\n{_report.machine()}; medians of {chosen.rounds}")
     with tempfile.TemporaryDirectory(prefix="bench-lsm-", dir=chosen.directory) as name:
@@ -77,8 +77,10 @@ def main(arguments: list[str]) -> int:
 NOTES = """\
 time, CPU: how many times what ours takes; more than 1 is slower than ours. ms each: median of the commits
 or calls of a step. new MB: bytes of the files that appeared. peak MB: resident memory of all processes.
-Loading includes reading the source, which is also shown alone. pypaimon has no compaction; a delta table has
-no key, so nothing checks its load; duckdb keeps one file, for one process at a time, without history."""
+tablestore, synced: tables with tablestore.durability = commit, which wait for the disk, as the others of ours
+do not. Loading includes reading the source, which is also shown alone. pypaimon has no compaction; a delta
+table has no key, so nothing checks its load; duckdb keeps one file, for one process at a time, without
+history."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -96,9 +98,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def create(folder: Path, *, by_kind: bool) -> ts.Table:
-    """The table of line items; `by_kind`: with the column that says what a row does."""
+def create(folder: Path, *, by_kind: bool, synced: bool = False) -> ts.Table:
+    """The table of line items; `by_kind`: with the column that says what a row does; `synced`: its commits
+    outlast a loss of power."""
     options = {"bucket": BUCKETS, "write-only": True}
+    options |= {"tablestore.durability": "commit"} if synced else {}
     fields = list(LINEITEM)
     if by_kind:
         fields.append(pa.field(KIND, pa.string(), nullable=False))
@@ -139,7 +143,8 @@ def _steps(
     if entry.name in ("delta", "duckdb"):
         table = warehouse / "lineitem"
     else:
-        table = Path(create(warehouse, by_kind=entry.name.startswith("pypaimon")).location)
+        synced, by_kind = entry.name == _field.SYNCED, entry.name.startswith("pypaimon")
+        table = Path(create(warehouse, by_kind=by_kind, synced=synced).location)
     requests: dict[str, tuple[object, ...]] = {
         "read": ("read", files, "false"),
         "load": ("load", table, files),

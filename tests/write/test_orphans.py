@@ -13,6 +13,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import Corrupt, InvalidRequest
+from tablestore.meta import manifest_cache
 from tests.faults import FaultyIO, Killed
 
 OLD = time.time() - 7200
@@ -120,6 +121,7 @@ def test_half_the_knowledge_removes_nothing(tmp_path: Path) -> None:
     assert newest is not None
     damaged = next(p for p in lists if p.name == newest.delta_manifest_list)
     damaged.write_bytes(b"Obj\x01 damaged")
+    manifest_cache.LOCAL.clear()
     with pytest.raises(Corrupt, match=damaged.name):
         ts.open(t.location).remove_orphans("1 h", dry_run=False)
     assert os.path.exists(laid)
