@@ -63,6 +63,7 @@ from tablestore.lsm.compaction.settings import CompactionSettings, compaction_se
 from tablestore.lsm.simulator import compare as what_if
 from tablestore.table.advise import advise_buckets
 from tablestore.table.catalog import Lake, connect
+from tablestore.table.catalog import mend_table as mend
 from tablestore.table.catalog import open_table as open
 from tablestore.table.engine import compact_bucket, spark_engine
 from tablestore.table.merging import merging, merging_events
@@ -131,6 +132,7 @@ __all__ = [
     "connect",
     "default",
     "drop",
+    "mend",
     "merging",
     "merging_events",
     "move",

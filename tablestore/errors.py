@@ -117,8 +117,11 @@ class CannotMerge(TablestoreError):
 
 
 class Corrupt(TablestoreError):
-    """A file of the table does not hold what the format says."""
+    """A file of the table does not hold what the format says.
 
-    def __init__(self, path: str, problem: Any) -> None:
-        self.path, self.problem = path, str(problem)
-        super().__init__(f"{path}: {problem}")
+    `remedy` says what can still be read; `sound` is the id of the newest snapshot that can, if that is known.
+    """
+
+    def __init__(self, path: str, problem: Any, *, remedy: str = "", sound: int | None = None) -> None:
+        self.path, self.problem, self.remedy, self.sound = path, str(problem), remedy, sound
+        super().__init__(f"{path}: {problem}" + (f"; {remedy}" if remedy else ""))

@@ -129,6 +129,10 @@ class TablePaths:
         """What expired snapshots did: files of this engine alone."""
         return self._refs("tablestore", "history")
 
+    def damaged(self, moment: str, path: str) -> str:
+        """Where a damaged file is put aside, by its place in the table: no engine looks there."""
+        return join(self.root, "tablestore", "damaged", moment, path.removeprefix(self.root))
+
     @property
     def positions_dir(self) -> str:
         """Stream positions that outlive their snapshots: files of this engine alone."""

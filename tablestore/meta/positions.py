@@ -97,9 +97,13 @@ def keep_again(store: Store, latest: Snapshot | None) -> None:
 
 def forget_after(store: Store, snapshot_id: int) -> None:
     """Remove what is kept of later snapshots, which a rollback is about to remove."""
-    for later in _ids(store):
-        if later > snapshot_id:
-            store.io.delete(_path(store, later))
+    for path in paths_after(store, snapshot_id):
+        store.io.delete(path)
+
+
+def paths_after(store: Store, snapshot_id: int) -> list[str]:
+    """Files that keep the positions of later snapshots."""
+    return [_path(store, later) for later in _ids(store) if later > snapshot_id]
 
 
 def _kept(store: Store, newest: int) -> dict[str, Position]:

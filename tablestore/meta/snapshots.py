@@ -16,6 +16,7 @@ from tablestore.io import outcomes
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, join
 from tablestore.io.syncing import Sync
+from tablestore.meta import soundness
 
 log = logging.getLogger(__name__)
 _FILE = re.compile(r"snapshot-(\d+)")
@@ -55,7 +56,7 @@ class SnapshotStore:
         return self._io.exists(self._paths.snapshot(snapshot_id))
 
     def get(self, snapshot_id: int) -> Snapshot:
-        """One snapshot; raises NotFound naming the range there is, Corrupt for a damaged file."""
+        """One snapshot; raises NotFound naming the range there is, Corrupt with the newest that is sound."""
         path = self._paths.snapshot(snapshot_id)
         try:
             found = snapshot_format.from_json(self._io.read(path), path)
@@ -63,8 +64,10 @@ class SnapshotStore:
             ids = self.ids()
             there = f"have {ids[0]}..{ids[-1]}" if ids else "the table has none yet"
             raise NotFound(f"no snapshot {snapshot_id}; {there}") from None
+        except Corrupt as e:
+            raise soundness.advised(self._io, self._paths, e) from None
         if found.id != snapshot_id:
-            raise Corrupt(path, f"holds id {found.id}")
+            raise soundness.advised(self._io, self._paths, Corrupt(path, f"holds id {found.id}"))
         return found
 
     def latest(self) -> Snapshot | None:

@@ -60,11 +60,47 @@ class Store:
         io = confined(io or file_io_for(root, env=env), root, roots)
         paths = TablePaths(root, branch)
         schemas = SchemaStore(io, paths)
-        oldest, schema = schemas.ends()
+        try:
+            oldest, schema = schemas.ends()
+        except Corrupt as e:
+            text = f"tablestore.mend({root!r}) tells what can be saved"
+            raise Corrupt(e.path, e.problem, remedy=text) from None
         identity = Identity.of(oldest, io, paths)
         paths = _placed(paths, schema)
         stores = schemas, SnapshotStore(io, paths), ManifestStore(io, paths)
         return cls(io, env, paths, schema, *stores, identity)
+
+    @classmethod
+    def salvaged(
+        cls,
+        root: str,
+        *,
+        io: FileIO | None = None,
+        env: Env = SYSTEM,
+        branch: str = "main",
+        roots: Iterable[str] | None = None,
+    ) -> Store:
+        """The table at `root` under the newest schema that can be read, for who mends it.
+
+        Raises NotFound where there is none, Corrupt where none can be read.
+        """
+        io = confined(io or file_io_for(root, env=env), root, roots)
+        paths = TablePaths(root, branch)
+        schemas = SchemaStore(io, paths)
+        ids, failure = schemas.ids(), None
+        for schema_id in reversed(ids):
+            try:
+                schema = schemas.get(schema_id)
+            except (Corrupt, NotFound) as e:
+                failure = failure or e
+                continue
+            paths = _placed(paths, schema)
+            stores = schemas, SnapshotStore(io, paths), ManifestStore(io, paths)
+            return cls(io, env, paths, schema, *stores, Identity.of(schema, io, paths))
+        if isinstance(failure, Corrupt):
+            text = "no schema can be read, and none can be made of other files: put back a copy of it"
+            raise Corrupt(failure.path, failure.problem, remedy=text)
+        raise NotFound(f"no table at {root}")
 
     def __reduce__(self) -> Any:
         return _reopen, (self.io, self.paths, self.schema, self.identity)

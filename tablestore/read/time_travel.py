@@ -15,7 +15,7 @@ from typing import Any
 from tablestore.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.snapshot import Snapshot
-from tablestore.meta import changelogs, refs
+from tablestore.meta import changelogs, refs, soundness
 from tablestore.meta.store import Store
 
 Moment = int | datetime | str
@@ -69,15 +69,18 @@ def at(store: Store, snapshot: Snapshot | None) -> Store:
 
 @contextmanager
 def expiring(store: Store, snapshot_id: int) -> Iterator[None]:
-    """Turn the loss of a file, where it is lost because its snapshot expired meanwhile, into NotFound."""
+    """Turn the loss of a file, where it is lost because its snapshot expired meanwhile, into NotFound.
+
+    Other damage is told with the newest snapshot that is sound.
+    """
     try:
         with store.manifests.naming_rows():
             yield
     except Corrupt as e:
         if store.io.exists(e.path) or changelogs.exists(store, snapshot_id):
-            raise
+            raise soundness.advised(store.io, store.paths, e) from e
         if any(kept.id == snapshot_id for kept in refs.tags(store).values()):
-            raise
+            raise soundness.advised(store.io, store.paths, e) from e
         raise NotFound(f"snapshot {snapshot_id} expired while it was read; plan the read again") from e
 
 

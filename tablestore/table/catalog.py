@@ -42,6 +42,7 @@ from tablestore.options import (
 )
 from tablestore.table.columns import Columns, declared
 from tablestore.table.identifier import DEFAULT_DATABASE, Identifier
+from tablestore.table.recovery import Repair, repair
 from tablestore.table.refs import require_branch
 from tablestore.table.system import SYSTEM_DATABASE, global_table
 from tablestore.table.table import Table
@@ -330,6 +331,32 @@ def open_table(
         return Table(Store.open(root, io=files, env=env, roots=allowed), f"{database}.{name}")
     except NotFound:
         raise NotFound(f"no table at {root}{_hint(files, root)}") from None
+
+
+def mend_table(
+    path: str | os.PathLike[str],
+    *,
+    dry_run: bool = True,
+    io: FileIO | None = None,
+    env: Env = SYSTEM,
+    options: Mapping[str, Any] | None = None,
+    roots: Sequence[str | os.PathLike[str]] | None = None,
+) -> Repair:
+    """Bring a damaged table, also one that cannot be opened, back to what of it is sound; a preview unless
+    `dry_run=False`.
+
+    What is broken is put aside in `tablestore/damaged` of the table, nothing is deleted; the answer says what
+    is lost. The same call ends what was cut short. No writer should be at work meanwhile. Raises NotFound
+    where there is no table, Corrupt, naming the file, where nothing sound is left.
+    """
+    root = location(path)
+    files = io or file_io_for(root, CatalogOptions.parse(options or {}).given, env)
+    allowed = None if roots is None else named_roots(roots)
+    try:
+        store = Store.salvaged(root, io=files, env=env, roots=allowed)
+    except NotFound:
+        raise NotFound(f"no table at {root}{_hint(files, root)}") from None
+    return repair(store, root, dry_run=dry_run)
 
 
 def _hint(io: FileIO, root: str) -> str:

@@ -1,4 +1,4 @@
-"""Mending what the doctor found: its calls carried out one by one, or foretold.
+"""Mending: damage first (`recovery`), then what the doctor found: its calls carried out, or foretold.
 
 The calls are data of the engine's own rules (`read/doctor/calls.py`); nothing is evaluated. A preview changes
 nothing: compaction, expiry and orphans by their dry runs, an ALTER against the schema. What gives something
@@ -8,7 +8,7 @@ up is carried out only when the caller has decided, what no call mends never. Ca
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from textwrap import indent
 from typing import Any, Protocol, Self
 
@@ -19,6 +19,7 @@ from tablestore.lsm import quantities
 from tablestore.meta.store import Store
 from tablestore.read.doctor import Diagnosis, Finding
 from tablestore.read.doctor.calls import Call
+from tablestore.table.recovery import Repair, repair
 from tablestore.write.alter import altered
 
 
@@ -43,17 +44,22 @@ class Mendable(Protocol):
 @dataclass(frozen=True, slots=True)
 class Mended:
     """What was done (`dry_run`: would be) about findings: each with what its calls told; `left` those that
-    ask for a decision or that no call mends; `after` what the doctor says then."""
+    ask for a decision or that no call mends; `after` what the doctor says then. `repair`: what was broken;
+    where something was put aside the doctor looks at the next call."""
 
     done: tuple[tuple[Finding, tuple[str, ...]], ...]
     left: tuple[Finding, ...] = ()
     after: Diagnosis | None = None
     dry_run: bool = False
+    repair: Repair | None = None
 
     @property
     def text(self) -> str:
         """Finding by finding."""
+        if self.repair is not None and self.repair.changes:
+            return self.repair.text
         lines = [] if self.done else ["nothing to mend by itself"]
+        lines = [self.repair.text, *lines] if self.repair else lines
         for found, told in self.done:
             lines.append(f"{found.kind}{f' · {found.where}' if found.where else ''}: {found.remedy}")
             lines += [f"    decide: {found.asks}"] if found.asks and self.dry_run else []
@@ -75,15 +81,22 @@ def mend(table: Mendable, what: Finding | Diagnosis | None, *, dry_run: bool, de
     """Carry out, or foretell, what mends one finding or all of a diagnosis (None: of one made now).
 
     Of a diagnosis each finding is mended at most once, and only if it is still there: one compaction often
-    takes several away. Raises InvalidRequest for a single one that asks, unless `decided`, or that no call
-    mends.
+    takes several away. Without either damage is looked for first and, if something is put aside for it,
+    alone. Raises InvalidRequest for a single one that asks, unless `decided`, or that no call mends; Corrupt
+    for damage that leaves nothing to go back to.
     """
     if isinstance(what, Finding):
         _require_mendable(what, decided=decided or dry_run)
         told = _carried_out(table, what, dry_run=dry_run)
         after = None if dry_run else table.refresh().inspect.doctor()
         return Mended(((what, told),), after=after, dry_run=dry_run)
-    now = table.inspect.doctor() if what is None else what
+    if what is None:
+        found = repair(table.store, table.name, dry_run=dry_run)
+        if found.changes:
+            return Mended((), dry_run=dry_run, repair=found)
+        done = mend(table, table.inspect.doctor(), dry_run=dry_run, decided=decided)
+        return replace(done, repair=found) if found else done
+    now = what
     if not isinstance(now, Diagnosis):
         raise InvalidRequest(f"mend() takes what inspect.doctor() gives, or one of its findings, not {now!r}")
     if dry_run:

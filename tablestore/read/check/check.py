@@ -42,10 +42,8 @@ Live = dict[tuple[Any, ...], ManifestEntry]
 _PYTHON_WRITER = "python"  # start of the writerVersion of one that never counts deletes
 _OURS = UUID  # an option of every table made here
 _TRIES = 5  # where every snapshot expires while it is looked at
-CHANGES, STATISTICS = (
-    "changes of ",
-    "statistics of ",
-)  # before a snapshot's name, of what its rows do not need
+CHANGES = "changes of "  # before a snapshot's name: what its rows do not need
+STATISTICS = "statistics of "
 
 
 @dataclass(slots=True)
@@ -74,13 +72,13 @@ def check(store: Store, *, data: bool = True) -> list[Violation]:
     return examine(store, data=data).violations
 
 
-def examine(store: Store, *, data: bool = True) -> Findings:
+def examine(store: Store, *, data: bool = True, branches: bool = True) -> Findings:
     """Violations, and notes on what could not be looked at or is a known quirk of its writer."""
     found = Findings()
     try:
         for _ in range(_TRIES):
             found = Findings()
-            if _Check(store, found, data).run():
+            if _Check(store, found, data, branches).run():
                 break
     except (TablestoreError, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as e:
         found.violate("I2", store.paths.root, f"the check stopped: {e!r}")
@@ -97,6 +95,7 @@ class _Check:
     whole: bool = True  # branches included
     entries: dict[str, list[ManifestEntry]] = field(default_factory=dict)
     files: dict[str, _Needed] = field(default_factory=dict)
+    readable: set[int] = field(default_factory=set)  # ids of the schemas that can be read
     lenient: set[str] = field(default_factory=set)  # files whose delete counts their writer never sets
     at_once: set[Place] = field(default_factory=set)  # buckets that two writers wrote at once
     followed: dict[tuple[Any, ...], int] = field(
@@ -200,6 +199,7 @@ class _Check:
             schema = self.read(path, lambda data, path=path: schema_format.from_json(data, path))
             if schema is None:
                 continue
+            self.readable.add(schema_id)
             self.schema(path, schema_id, schema, gone, last)
             gone |= (set(last.by_id) if last is not None else set()) - set(schema.by_id)
             last = schema
@@ -525,6 +525,9 @@ class _Check:
             if folder not in folders:
                 folders[folder] = {s.name: s.size for s in self.store.io.list(folder)}
             with self.found.about(needed):
+                if needed.entry.file.schema_id not in self.readable:
+                    schema = self.store.paths.schema(needed.entry.file.schema_id)
+                    self.found.violate("I9", schema, "data files need it, and it cannot be read")
                 for wanted in (name, *needed.entry.file.extra_files):
                     if wanted not in folders[folder]:
                         self.found.violate("I2", f"{folder}/{wanted}", f"is missing; {needed.text} needs it")

@@ -1,0 +1,266 @@
+"""Damaged tables: reads name what is sound, `mend` goes back to it and loses nothing in silence."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.errors import Corrupt, NotFound, TablestoreError
+from tablestore.io.fileio import FileIO
+from tablestore.meta import manifest_cache
+from tests.faults import FaultyIO, Killed
+
+SNAPSHOTS = 5
+
+
+def make(root: Path) -> ts.Table:
+    """Snapshot n holds the keys 1 to n, committed by a stream as identifier n."""
+    table = ts.connect(root).create_table(
+        "d.t",
+        schema={"k": ts.BIGINT, "v": ts.STRING},
+        primary_key=["k"],
+        options={"write-only": True, "changelog-producer": "input"},
+    )
+    for k in range(1, SNAPSHOTS + 1):
+        table.write(row(k), user="loader", identifier=k)
+    return table
+
+
+def row(k: int) -> pa.Table:
+    return pa.table({"k": pa.array([k], pa.int64()), "v": ["x"]})
+
+
+def opened(table: ts.Table) -> ts.Table:
+    """The table as another process opens it."""
+    manifest_cache.LOCAL.clear()
+    return ts.open(table.location)
+
+
+def keys(table: ts.Table) -> list[int]:
+    return sorted(opened(table).scan().to_arrow()["k"].to_pylist())
+
+
+def file_of(table: ts.Table, what: str, snapshot_id: int) -> Path:
+    """The file of a snapshot that is to be damaged."""
+    store = table.store
+    snapshot = store.snapshots.get(snapshot_id)
+    (manifest,) = store.manifests.read_list(snapshot.delta_manifest_list)
+    (entry,) = store.manifests.delta_entries(snapshot)
+    return Path(
+        {
+            "snapshot": store.paths.snapshot(snapshot_id),
+            "manifest list": store.paths.manifest(snapshot.delta_manifest_list),
+            "manifest": store.paths.manifest(manifest.file_name),
+            "data file": store.file_path(entry.partition, entry.bucket, entry.file),
+        }[what]
+    )
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def all_files(root: Path) -> list[str]:
+    return sorted(p.name for p in root.rglob("*") if p.is_file())
+
+
+KINDS = ["snapshot", "manifest list", "manifest", "data file"]
+
+
+@pytest.mark.parametrize("damage", [empty, Path.unlink], ids=["empty", "missing"])
+@pytest.mark.parametrize("what", KINDS)
+def test_reads_name_the_newest_sound_snapshot_and_mend_goes_back_to_it(
+    tmp_path: Path, what: str, damage: Callable[[Path], None]
+) -> None:
+    made = make(tmp_path)
+    broken = file_of(made, what, 4)
+    damage(broken)
+    if (what, damage) == ("snapshot", empty):  # the newest one is damaged, too
+        empty(file_of(made, what, 5))
+    table = opened(made)
+    if what != "snapshot":
+        for read in (
+            lambda: table.scan().to_arrow(),
+            lambda: table.get({"k": 4}),
+            lambda: table.scan().count(),
+        ):
+            with pytest.raises(Corrupt, match=r"table\.at\(snapshot=3\) reads it, table\.mend\(\)") as caught:
+                read()
+            assert caught.value.sound == 3
+        assert table.at(snapshot=3).scan().count() == 3
+    before = all_files(tmp_path)
+    preview = opened(made).mend()
+    assert "a preview: nothing was changed" in repr(preview)
+    assert all_files(tmp_path) == before
+    done = opened(made).mend(dry_run=False).repair
+    assert done is not None
+    lost_history = (what, damage) == ("snapshot", Path.unlink)  # snapshot 5 is sound, and 4 part of it
+    assert done.newest == (5 if lost_history else 3)
+    assert opened(made).check() == []
+    assert keys(made) == list(range(1, 6 if lost_history else 4))
+    assert all_files(tmp_path) == before, "nothing is deleted"
+    if not lost_history:
+        assert any("stream 'loader'" in text or "streams of commits" in text for text in done.lost)
+        again = opened(made).write(row(4), user="loader", identifier=4)
+        assert (again.replayed, again.snapshots) == (False, (4,))
+        assert opened(made).check() == []
+    aside = Path(made.location, "tablestore", "damaged")
+    opened(made).remove_orphans("1 ms", dry_run=False, force=True)
+    assert {Path(b).name for _, b in done.moved} >= set(all_files(aside))
+    assert not opened(made).mend(dry_run=False).repair
+
+
+def test_streams_and_writers_meet_the_same_words(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    empty(file_of(made, "snapshot", 5))
+    for verb in (
+        lambda t: list(t.stream(follow=False)),
+        lambda t: t.write(row(9)),
+        lambda t: t.expire_snapshots(keep=1),
+        lambda t: t.inspect.doctor(),
+    ):
+        with pytest.raises(Corrupt, match=r"at\(snapshot=4\)"):
+            verb(opened(made))
+
+
+def test_a_stream_ends_where_its_snapshot_was_put_aside(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    cursor = [c.cursor for c in made.stream(follow=False, start="earliest")][-1]
+    empty(file_of(made, "manifest list", 5))
+    opened(made).mend(dry_run=False)
+    opened(made).write(row(5))
+    opened(made).write(row(6))
+    with pytest.raises(NotFound, match="rolled back"):
+        next(iter(opened(made).stream(start=cursor, follow=False)))
+
+
+def test_an_older_damaged_snapshot_costs_history_alone(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    empty(file_of(made, "manifest list", 2))
+    done = opened(made).mend(dry_run=False).repair
+    assert done is not None
+    assert done.lost == ("time travel to snapshots 1..2; rows of the present are not concerned",)
+    assert opened(made).store.snapshots.ids() == [3, 4, 5]
+    assert Path(made.location, "snapshot", "EARLIEST").read_text() == "3"
+    assert keys(made) == [1, 2, 3, 4, 5]
+    assert opened(made).check() == []
+
+
+def test_a_snapshot_is_made_again_from_its_tag(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    made.tags.create("kept", 5, keep="1 d")
+    whole = file_of(made, "snapshot", 5).read_bytes()
+    empty(file_of(made, "snapshot", 5))
+    done = opened(made).mend(dry_run=False).repair
+    assert done is not None
+    assert (done.newest, done.restored, done.lost) == (5, ("snapshot 5 from tag kept",), ())
+    assert Path(made.store.paths.snapshot(5)).read_bytes() == whole
+    assert opened(made).check() == []
+
+
+def test_damaged_tags_consumers_and_branches_are_told(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    made.tags.create("bad", 2)
+    made.tags.create("base", 3)
+    made.branches.create("b", "base")
+    made.branch("b").write(row(9))
+    empty(Path(made.location, "tag", "tag-bad"))
+    empty(Path(made.location, "branch", "branch-b", "snapshot", "snapshot-4"))
+    Path(made.location, "consumer").mkdir()
+    Path(made.location, "consumer", "consumer-c").write_text("{")
+    done = opened(made).mend(dry_run=False).repair
+    assert done is not None
+    assert done.lost[:2] == (
+        "tag bad, which cannot be read",
+        "the place of consumer c: its stream starts again",
+    )
+    assert any(text.startswith("branch b: snapshot 4") for text in done.lost)
+    assert keys(made) == [1, 2, 3, 4, 5]
+    assert sorted(opened(made).branch("b").scan().to_arrow()["k"].to_pylist()) == [1, 2, 3]
+    assert opened(made).tags.names() == ["base"]
+    assert opened(made).check() == []
+
+
+def test_a_table_that_cannot_be_opened_loses_the_alter_that_nothing_used(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    made.alter(ts.add("w", ts.INT))
+    empty(Path(made.location, "schema", "schema-1"))
+    with pytest.raises(Corrupt, match=r"tablestore\.mend\('.*d\.db/t'\)"):
+        opened(made)
+    assert ts.mend(made.location).lost == (
+        "ALTERs of schema 1: the columns and options are those of schema 0",
+    )
+    with pytest.raises(Corrupt):
+        opened(made)
+    ts.mend(made.location, dry_run=False)
+    assert opened(made).schema.names == ["k", "v"]
+    assert opened(made).check() == []
+
+
+def test_a_used_schema_takes_its_snapshots_along(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    made.alter(ts.add("w", ts.INT)).write([{"k": 9, "v": "y", "w": 1}])
+    empty(Path(made.location, "schema", "schema-1"))
+    done = ts.mend(made.location, dry_run=False)
+    assert done.newest == 5
+    assert [text.split(":")[0] for text in done.lost[:1]] == ["snapshot 6 with what it changed"]
+    assert keys(made) == [1, 2, 3, 4, 5]
+    assert opened(made).check() == []
+
+
+def test_what_cannot_be_mended_is_refused_by_name_and_nothing_changes(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    made.alter(ts.add("w", ts.INT))
+    empty(Path(made.location, "schema", "schema-0"))
+    before = all_files(tmp_path)
+    with pytest.raises(Corrupt, match=r"schema-0.*no older snapshot and no tag is sound: put back a copy"):
+        ts.mend(made.location, dry_run=False)
+    Path(made.location, "schema", "schema-1").unlink()
+    with pytest.raises(Corrupt, match=r"schema-0.*put back a copy"):
+        ts.mend(made.location, dry_run=False)
+    assert all_files(tmp_path) == [name for name in before if name != "schema-1"]
+    with pytest.raises(NotFound, match="no table at"):
+        ts.mend(tmp_path)
+
+
+def test_wrong_hints_are_put_right(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    for hint in ("LATEST", "EARLIEST"):
+        Path(made.location, "snapshot", hint).write_text("99")
+    opened(made).mend(dry_run=False)
+    hints = [Path(made.location, "snapshot", hint).read_text() for hint in ("EARLIEST", "LATEST")]
+    assert hints == ["1", "5"]
+
+
+def test_mending_survives_any_kill(tmp_path: Path) -> None:
+    made = make(tmp_path / "lake")
+    made.tags.create("kept", 4)
+    for n, what in ((5, "manifest list"), (4, "snapshot"), (1, "manifest")):
+        empty(file_of(made, what, n))
+    counting = FaultyIO()
+
+    def mend(name: str, io: FileIO) -> None:
+        manifest_cache.LOCAL.clear()
+        ts.mend(tmp_path / name / "d.db" / "t", dry_run=False, io=io)
+
+    shutil.copytree(tmp_path / "lake", tmp_path / "count")
+    mend("count", counting)
+    changing = ("put", "write", "replace", "delete", "move", "mkdir")
+    steps = [i for i, line in enumerate(counting.log) if line.startswith(changing)]
+    assert len(steps) > 5
+    for step in steps:
+        for mode in ("kill before", "kill after", "error before"):
+            shutil.copytree(tmp_path / "lake", tmp_path / "try")
+            with contextlib.suppress(Killed, TablestoreError):
+                mend("try", FaultyIO(step, mode))
+            mend("try", FaultyIO())
+            table = ts.connect(tmp_path / "try").table("d.t")
+            assert keys(table) == [1, 2, 3, 4], (step, mode)
+            assert opened(table).check() == [], (step, mode)
+            shutil.rmtree(tmp_path / "try")
