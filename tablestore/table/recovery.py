@@ -206,7 +206,7 @@ def _hopeless(store: Store, damage: _Damage) -> Corrupt:
     text = (
         f"snapshot {newest} needs it, and no older snapshot and no tag is sound: put back a copy of the file"
     )
-    return Corrupt(damage.snapshots[newest], "is damaged or missing", remedy=text)
+    return Corrupt(next(iter(damage.schemas), damage.snapshots[newest]), "is damaged or missing", remedy=text)
 
 
 def _set_refs_aside(plan: _Plan, damage: _Damage) -> None:
@@ -408,14 +408,16 @@ def _told(name: str, store: Store, plans: list[_Plan], moment: str) -> Repair:
 
 
 def _carry_out(plan: _Plan, moment: str) -> None:
+    """Made again first, so that the call after a kill knows what tags stand for; then everything else."""
     store = plan.store
     again = {store.paths.snapshot(i): tag for i, tag in plan.restored.items()}
-    for path in plan.aside:
-        _put_aside(store, path, store.paths.damaged(moment, path))
-        if path in again:
-            store.io.write_new(path, to_json(again.pop(path).snapshot))
     for path, tag in again.items():
-        store.io.write_new(path, to_json(tag.snapshot))
+        if store.io.exists(path):
+            store.io.write(store.paths.damaged(moment, path), store.io.read(path))
+        store.io.replace(path, to_json(tag.snapshot))
+    for path in plan.aside:
+        if path not in again:
+            _put_aside(store, path, store.paths.damaged(moment, path))
     for path, value in plan.hints.items():
         store.io.replace(path, str(value).encode())
     known = changelogs.ids(store)
