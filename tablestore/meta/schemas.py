@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from tablestore.errors import NotFound
+from tablestore.errors import Corrupt, NotFound
 from tablestore.format import schema as schema_format
 from tablestore.format.schema import TableSchema
 from tablestore.io import outcomes
@@ -45,9 +45,12 @@ class SchemaStore:
         if schema_id not in self._known:
             path = self._paths.schema(schema_id)
             try:
-                self._known[schema_id] = schema_format.from_json(self._io.read(path), path)
+                found = schema_format.from_json(self._io.read(path), path)
             except FileNotFoundError:
                 raise NotFound(f"no schema {schema_id} at {self._paths.root}; have {self.ids()}") from None
+            if found.id != schema_id:
+                raise Corrupt(path, f"holds id {found.id}")
+            self._known[schema_id] = found
         return self._known[schema_id]
 
     def commit(self, schema: TableSchema) -> bool:
