@@ -44,6 +44,7 @@ from tablestore.table.bucket_choice import BucketChoice, Buckets, PartitionChoic
 from tablestore.write import synced
 from tablestore.write.bucket_mode import BucketMode
 from tablestore.write.commit import CommitRequest, Committed, Committer
+from tablestore.write.expired import conflict_if_expired
 from tablestore.write.progress import Part, Progress, Tell
 from tablestore.write.support import require_writable
 from tablestore.write.table_write import discard, refused_leaves_nothing
@@ -153,10 +154,14 @@ def compact(
         return Compaction(tuple(picks))
     picks, messages, seen = [], [], store.snapshots.latest_id() or 0
     made: list[CommitMessage] = []
-    buckets = _buckets(store, choice, store.snapshots.latest())
+    with conflict_if_expired(store, seen):
+        buckets = _buckets(store, choice, store.snapshots.latest())
     progress = Progress(store.env, "compaction", sum(map(_bytes, buckets)), tell)
     try:
-        with closing(_all_done(store, buckets, full, made, progress)) as done_so_far:
+        with (
+            conflict_if_expired(store, seen),
+            closing(_all_done(store, buckets, full, made, progress)) as done_so_far,
+        ):
             for task, decision, message, part in done_so_far:
                 records = () if message is None else message.compactions
                 record = records[0] if records else None
@@ -227,26 +232,24 @@ def look_up(store: Store, places: frozenset[Place] | None) -> tuple[int, ...]:
     the snapshots made. Raises CommitConflict if another compaction was faster."""
     made: list[int] = []
     while True:
-        seen = store.snapshots.latest()
+        latest = store.snapshots.latest()
+        seen = latest.id if latest is not None else 0
         choice = BucketChoice(lambda p: places is None or any(p == partition for partition, _ in places))
-        waiting = [
-            t
-            for t in _buckets(store, choice, seen)
-            if (places is None or (t.partition, t.bucket) in places)
-            and any(f.level == 0 for f in t.new_files)
-        ]
         messages: list[CommitMessage] = []
         try:
-            for task in waiting:
-                _, message = _run(store, task, False)
-                messages += [message] if message is not None else []
+            with conflict_if_expired(store, seen):
+                for task in _buckets(store, choice, latest):
+                    chosen = places is None or (task.partition, task.bucket) in places
+                    if chosen and any(f.level == 0 for f in task.new_files):
+                        _, message = _run(store, task, False)
+                        messages += [message] if message is not None else []
         except BaseException:
             discard(store, messages)
             raise
         if not messages:
             return tuple(made)
         with refused_leaves_nothing(store, messages):
-            request = CommitRequest(store.env.uuid(), compacted_from=seen.id if seen is not None else 0)
+            request = CommitRequest(store.env.uuid(), compacted_from=seen)
             made += Committer(store).commit(messages, request).snapshots
 
 
@@ -378,13 +381,15 @@ def tasks(
     if BucketMode.of(store.schema, store.options) is BucketMode.POSTPONE:
         raise Unsupported("compaction of postponed buckets by an engine's tasks", "use Table.compact")
     found, seen = [], store.snapshots.latest_id() or 0
-    for task in _buckets(store, BucketChoice.of(store, partition, bucket, where), store.snapshots.latest()):
-        if store.schema.primary_keys:
-            decision = _decide(store, task, full, _deletions(store, task), _expired(store, task))
-            found += [task] if decision.unit is not None else []
-        else:
-            units = append_compaction.decide(store, task, task.new_index, full=full)
-            found += [unit for _, unit in units if unit is not None]
+    choice = BucketChoice.of(store, partition, bucket, where)
+    with conflict_if_expired(store, seen):
+        for task in _buckets(store, choice, store.snapshots.latest()):
+            if store.schema.primary_keys:
+                decision = _decide(store, task, full, _deletions(store, task), _expired(store, task))
+                found += [task] if decision.unit is not None else []
+            else:
+                units = append_compaction.decide(store, task, task.new_index, full=full)
+                found += [unit for _, unit in units if unit is not None]
     found.sort(key=_bytes, reverse=True)
     return [commit_message.encode(replace(t, seen=seen)) for t in found]
 
@@ -393,10 +398,11 @@ def run_task(store: Store, task: bytes, *, full: bool) -> bytes | None:
     """Compact one bucket; the commit message as bytes, None if nothing was to be done. Nothing is committed
     here."""
     wanted = commit_message.decode(task)
-    if store.schema.primary_keys:
-        _, message = _run(store, wanted, full)
-    else:
-        message = append_compaction.run(store, wanted)
+    with conflict_if_expired(store, wanted.seen):
+        if store.schema.primary_keys:
+            _, message = _run(store, wanted, full)
+        else:
+            message = append_compaction.run(store, wanted)
     if message is None:
         return None
     synced.sync_messages(store, [message])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from tablestore.format.predicates.predicate import Predicate
@@ -20,6 +21,7 @@ from tablestore.table import finishing
 from tablestore.table.deleting import again
 from tablestore.write.commit import CommitRequest, Committed
 from tablestore.write.delete import with_values
+from tablestore.write.expired import read_for_commit
 from tablestore.write.request import Basis
 from tablestore.write.table_write import TableWrite
 
@@ -47,12 +49,12 @@ def _once(
     snapshot = store.snapshots.latest()
     found, target = plan(store, snapshot, where), write()
     try:
-        for split in found.splits:
-            for batch in read_split(store, split, store.schema.names, found.where):
-                old = counted.there(batch, count)
-                target.write_stored(counted.negated(old, count))
-                if values is not None:
-                    target.write_stored(with_values(old, values))
+        splits = (read_split(store, s, store.schema.names, found.where) for s in found.splits)
+        for batch in read_for_commit(store, chain.from_iterable(splits)):
+            old = counted.there(batch, count)
+            target.write_stored(counted.negated(old, count))
+            if values is not None:
+                target.write_stored(with_values(old, values))
         messages = target.prepare()
     except BaseException:
         target.abort()

@@ -32,6 +32,7 @@ from tablestore.read.planning.split import DataSplit
 from tablestore.table.bucket_choice import partition_filter
 from tablestore.write.commit import Committed, Committer
 from tablestore.write.delete import DeletionMarks, require_deletable, with_values
+from tablestore.write.expired import conflict_if_expired
 from tablestore.write.request import CommitRequest
 from tablestore.write.table_write import TableWrite, discard, refused_leaves_nothing, tidied
 
@@ -101,7 +102,8 @@ def update(
 
 
 def again(once: Callable[[], Committed]) -> Committed:
-    """What `once` gives; tried anew, from the newer snapshot, when another commit came first."""
+    """What `once` gives; tried anew, from the newer snapshot, when another commit came first or the snapshot
+    expired meanwhile."""
     for _ in range(_TRIES - 1):
         try:
             return once()
@@ -138,17 +140,18 @@ def _messages(
 ) -> tuple[list[CommitMessage], int]:
     """(messages, rows) that mark the rows of a bound filter; with `values` those rows, changed, go to
     `target`."""
-    found = plan(store, store.snapshots.latest(), where)
-    marks = DeletionMarks(store, store.manifests.index_entries(found.snapshot))
-    rows = 0
-    try:
-        for split in found.splits:
-            for number, file in enumerate(split.files):
-                rows += _mark(marks, found, split, number, file, target, values)
-        return marks.messages(), rows
-    except BaseException:
-        marks.discard()
-        raise
+    snapshot, rows = store.snapshots.latest(), 0
+    with conflict_if_expired(store, snapshot.id if snapshot is not None else None):
+        found = plan(store, snapshot, where)
+        marks = DeletionMarks(store, store.manifests.index_entries(snapshot))
+        try:
+            for split in found.splits:
+                for number, file in enumerate(split.files):
+                    rows += _mark(marks, found, split, number, file, target, values)
+            return marks.messages(), rows
+        except BaseException:
+            marks.discard()
+            raise
 
 
 def _mark(

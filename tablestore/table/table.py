@@ -35,7 +35,6 @@ from tablestore.meta import positions, refs
 from tablestore.meta.refs import MAIN
 from tablestore.meta.store import Store
 from tablestore.option_rules import require_usable
-from tablestore.option_secrets import hidden
 from tablestore.options import as_text, current_names
 from tablestore.read import fallback, scan_mode, time_travel
 from tablestore.read.check.check import Violation, check
@@ -78,6 +77,7 @@ from tablestore.write.conform import as_batches
 from tablestore.write.delete import with_values
 from tablestore.write.expire import Expiry
 from tablestore.write.expire_partitions import PartitionExpiry
+from tablestore.write.expired import read_for_commit
 from tablestore.write.orphans import Orphans
 from tablestore.write.progress import Tell
 from tablestore.write.rollback import Rollback
@@ -125,9 +125,8 @@ class Table:
 
     @property
     def options(self) -> StoredOptions:
-        """Options as stored, but for secrets that another engine put there (`***`); `options.describe()` says
-        what each of all options does."""
-        return StoredOptions(hidden(self.store.schema.options))
+        """Options as stored; `options.describe()` says what each of all options does."""
+        return StoredOptions(self.store.schema.options)
 
     @cached_property
     def inspect(self) -> Inspect:
@@ -499,7 +498,7 @@ class Table:
         before = self._looked_up()
         scan = self._rewritten()
         rows = scan.filter(what).to_batches() if isinstance(what, Predicate) else self._rows(scan, what)
-        return before(self._write_kinds(rows, rowkind.DELETE))
+        return before(self._write_kinds(read_for_commit(self.store, rows), rowkind.DELETE))
 
     def _looked_up(self) -> Callable[[Committed], Committed]:
         """Compact what an interrupted delete or update left unseen; gives what adds that to an answer."""
@@ -542,7 +541,7 @@ class Table:
         before = self._looked_up()
         found = self._rewritten(where)  # chosen before the writer numbers its rows, which must be newer
         with self.writer() as w:
-            for batch in found.to_batches():
+            for batch in read_for_commit(self.store, found.to_batches()):
                 w.write(_updated(batch, values, kinds), row_kind_column="_kind")
         return before(w.committed or Committed())
 

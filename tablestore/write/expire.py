@@ -29,6 +29,7 @@ from tablestore.write.reachable import Files
 
 log = logging.getLogger(__name__)
 _MOST_FAILURES = 3
+_TRIES = 4
 __all__ = ["ExpirePolicy", "Expiry", "expire", "expire_changelogs", "remove"]
 
 
@@ -45,6 +46,24 @@ def expire(
 
     `ignoring`: consumers that protect nothing, as if they were forgotten. `tell` hears of the files that go.
     """
+    given = {"dry_run": dry_run, "explain": explain, "ignoring": ignoring, "tell": tell}
+    for _ in range(_TRIES - 1):
+        try:
+            return _expire(store, policy, **given)
+        except (Corrupt, NotFound) as e:  # what others expire or delete meanwhile; damage is there again
+            log.debug("expiry of %s looks again: %s", store.paths.root, e)
+    return _expire(store, policy, **given)
+
+
+def _expire(
+    store: Store,
+    policy: ExpirePolicy,
+    *,
+    dry_run: bool,
+    explain: bool,
+    ignoring: Sequence[str],
+    tell: Tell | None,
+) -> Expiry:
     latest, earliest = store.snapshots.latest_id(), store.snapshots.earliest_id()
     if latest is None or earliest is None:
         return Expiry(dry_run=dry_run)
@@ -58,16 +77,9 @@ def expire(
             store.snapshots.hint_earliest(earliest)
         return replace(stays, left=(earliest, latest))
     ids = [i for i in range(earliest, found.end) if store.snapshots.exists(i)]
-    try:
-        gone = _unneeded(store, ids, found.end, decoupled=policy.decoupled).measured(store)
-        own = _sizes(store, (store.paths.snapshot(i) for i in ids))
-        breaks, keeps = _readers(store, policy, ids, found.end) if explain else ((), ())
-    except NotFound:  # another process expired the same range meanwhile
-        return stays
-    except Corrupt:
-        if all(store.snapshots.exists(i) for i in (*ids, found.end)):
-            raise
-        return stays
+    gone = _unneeded(store, ids, found.end, decoupled=policy.decoupled).measured(store)
+    own = _sizes(store, (store.paths.snapshot(i) for i in ids))
+    breaks, keeps = _readers(store, policy, ids, found.end) if explain else ((), ())
     problems: tuple[str, ...] = ()
     if not dry_run:
         synced.keep_one(store, found.end)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Protocol
@@ -52,6 +52,7 @@ from tablestore.write.bucketing import ARRIVAL, Slice
 from tablestore.write.conform import as_batches, conform
 from tablestore.write.cross_partition import CrossPartitionRouting, LocatedKeys
 from tablestore.write.dynamic_bucket import DynamicRouting
+from tablestore.write.expired import conflict_if_expired
 from tablestore.write.live_files import LiveFiles
 from tablestore.write.request import Basis, Committed
 from tablestore.write.routing import Place, Routing, by_rows_alone
@@ -181,7 +182,7 @@ class TableWrite:
             self._sequence += batch.num_rows
             batch = batch.append_column(SEQUENCE, pa.array(numbers))
         try:
-            with in_table(self._store.paths.root):
+            with in_table(self._store.paths.root), self._expiring():
                 for partition, bucket, rows in self._routed(batch):
                     self._append(partition, bucket, rows)
         except BaseException as e:
@@ -295,9 +296,9 @@ class TableWrite:
         try:
             self._require_whole()
             self._store.require_same()
-            with in_table(self._store.paths.root):
+            with in_table(self._store.paths.root), self._expiring():
                 self._prepare_writers(done)
-            indexes = self._routing.prepare()
+                indexes = self._routing.prepare()
         except BaseException:
             self.abort()
             discard(self._store, done.values())
@@ -310,6 +311,10 @@ class TableWrite:
                 m = replace(m, new_index=(*m.new_index, *change.new), deleted_index=change.deleted)
             found.append(m)
         return [m for m in found if not m.empty]
+
+    def _expiring(self) -> AbstractContextManager[None]:
+        """Of what is read here only the snapshot may expire: CommitConflict then."""
+        return conflict_if_expired(self._store, self.compacted_from)
 
     def _prepare_writers(self, done: dict[Place, CommitMessage]) -> None:
         """Put each writer's message into `done`; side by side if there is enough to do."""

@@ -19,7 +19,6 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.inspect_tables import SNAPSHOTS, made, required
 from tablestore.meta import refs, statistics
 from tablestore.meta.store import Store
-from tablestore.option_secrets import hidden
 from tablestore.read.inspect.files import braced
 from tablestore.read.time_travel import local_ms
 
@@ -132,9 +131,7 @@ def schemas(store: Store) -> pa.Table:
 def _schema_row(store: Store, schema_id: int) -> tuple[Any, ...]:
     path = store.paths.schema(schema_id)
     body = _json(store.io.read(path), path)
-    options = body.get("options")
-    options = hidden(options) if isinstance(options, dict) else options
-    parts = (body.get("fields"), body.get("partitionKeys"), body.get("primaryKeys"), options)
+    parts = (body.get("fields"), body.get("partitionKeys"), body.get("primaryKeys"), body.get("options"))
     texts = (json.dumps(p, ensure_ascii=False, separators=(",", ":")) for p in parts)
     return schema_id, *texts, body.get("comment"), local_ms(int(body.get("timeMillis") or 0))
 
