@@ -57,13 +57,13 @@ class RoutedFileIO:
 
     def sync(self, what: Sync) -> list[str]:
         """Sync the files that are local; objects are kept once they are written."""
-        local = tuple(p for p in what.paths if not is_object_location(p))
-        return self._local.sync(Sync(what.root, local)) if local else []
+        local = _local(what)
+        return self._local.sync(local) if local.paths else []
 
     def _after(self, path: str, after: Sync | None) -> Sync | None:
         """What is left to do before `path` is written by its own store."""
         if after is None or not is_object_location(path):
-            return after and Sync(after.root, tuple(p for p in after.paths if not is_object_location(p)))
+            return after and _local(after)
         self.sync(after)
         return None
 
@@ -84,3 +84,9 @@ class RoutedFileIO:
 
     def __repr__(self) -> str:
         return f"RoutedFileIO({self._objects!r})"
+
+
+def _local(what: Sync) -> Sync:
+    """The local files of it; those of a table in an object store with all folders above them."""
+    root = "/" if is_object_location(what.root) else what.root
+    return Sync(root, tuple(p for p in what.paths if not is_object_location(p)))

@@ -49,8 +49,8 @@ def ours_twice() -> Entry:
 
 
 def ours_synced() -> Entry:
-    """This engine in one process, on tables whose commits outlast a loss of power."""
-    return replace(ours(), name=SYNCED)
+    """This engine in one process, on tables whose commits outlast a loss of power. Reads are the same."""
+    return replace(ours(), name=SYNCED, lacks=frozenset({"read", "gets", "get_many", "rescan"}))
 
 
 def peers(names: Sequence[str]) -> tuple[list[Entry], list[str]]:

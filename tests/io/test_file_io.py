@@ -13,9 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tablestore.io import syncing
 from tablestore.io.fileio import FileIO, LocalFileIO
 from tablestore.io.object_store import ObjectStoreFileIO
 from tablestore.io.routed import RoutedFileIO
+from tablestore.io.syncing import Sync
 
 
 @dataclass(frozen=True)
@@ -178,3 +180,18 @@ def test_each_path_goes_to_its_own_store(tmp_path: Path) -> None:
     io.write(str(tmp_path / "a"), b"3")
     assert [io.read("s3://one/a"), io.read("s3://two/a"), (tmp_path / "a").read_bytes()] == [b"1", b"2", b"3"]
     assert objects.read("s3://two/a") == b"2"
+
+
+def test_local_files_are_synced_before_an_object_that_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(syncing, "sync", lambda what: done.extend(what.paths) or [])
+    io, local = RoutedFileIO(LocalFileIO(), memory_io()), f"{tmp_path}/data"
+    io.write(local, b"1")
+    assert io.write_new("s3://bucket/name", b"2", after=Sync("s3://bucket", ("s3://bucket/other", local)))
+    io.replace("s3://bucket/name", b"3", after=Sync("s3://bucket", (local,)))
+    assert (done, io.sync(Sync("s3://bucket", ("s3://bucket/name",)))) == ([local, local], [])
+    assert io.write_new(f"{tmp_path}/new", b"4", after=Sync(str(tmp_path), ("s3://bucket/other", local)))
+    assert done[2] == local
+    assert "s3://bucket/other" not in done
