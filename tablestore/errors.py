@@ -48,7 +48,8 @@ class NotFound(TablestoreError, LookupError):
     def among(cls, what: str, name: str, existing: Iterable[str]) -> NotFound:
         """The error with the nearest existing names in its text."""
         names = sorted(existing)
-        near = get_close_matches(str(name), names, n=3, cutoff=0.5)
+        near = [n for n in names if n.casefold() == str(name).casefold()]
+        near = near or get_close_matches(str(name), names, n=3, cutoff=0.5)
         if near:
             return cls(f"no {what} {name!r}; did you mean {' or '.join(near)}?")
         shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.errors import InvalidRequest, NotFound
+from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import chosen, condition
 from tablestore.format.snapshot import Snapshot
@@ -38,6 +39,12 @@ def column_names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise InvalidRequest(f"columns are a list of names, not {columns!r}")
     return tuple(columns)
+
+
+def selected(columns: tuple[Any, ...]) -> tuple[str, ...] | None:
+    """The arguments of `select`: names one by one, or one list of them."""
+    listed = len(columns) == 1 and not isinstance(columns[0], str)
+    return column_names(columns[0] if listed else columns)
 
 
 @dataclass(frozen=True)
@@ -85,8 +92,8 @@ class Scan(LazyRead):
         return self._planner is not planning.plan
 
     def select(self, *columns: str) -> Scan:
-        """Only these columns, in this order."""
-        return replace(self, columns=tuple(columns))
+        """Only these columns, in this order; a list of them will do."""
+        return replace(self, columns=selected(columns))
 
     def filter(self, where: Predicate | str) -> Scan:
         """Also this condition, a predicate or its SQL text."""
@@ -95,6 +102,7 @@ class Scan(LazyRead):
 
     def head(self, rows: int) -> Scan:
         """At most that many rows; raises InvalidRequest for anything but a count."""
+        rows = unwrapped(rows)
         if isinstance(rows, bool) or not isinstance(rows, int) or rows < 0:
             raise InvalidRequest(f"head({rows!r}): use a whole number of rows, at least 0")
         return replace(self, limit=rows)

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidRequest, NotFound
 from tablestore.format.predicates import predicate
+from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import chosen
 from tablestore.format.schema import TableSchema
@@ -26,7 +27,7 @@ from tablestore.read.inspect.files import made
 from tablestore.read.inspect.partitions import PARTITIONS, partitions
 from tablestore.read.system import Source
 from tablestore.table.lazy_read import LazyRead
-from tablestore.table.scan import column_names
+from tablestore.table.scan import column_names, selected
 
 SYSTEM_DATABASE = "sys"
 
@@ -42,8 +43,8 @@ class SystemScan(LazyRead):
     limit: int | None = None
 
     def select(self, *columns: str) -> SystemScan:
-        """Only these columns, in this order."""
-        return replace(self, columns=column_names(columns))
+        """Only these columns, in this order; a list of them will do."""
+        return replace(self, columns=selected(columns))
 
     def filter(self, where: Predicate | str) -> SystemScan:
         """Also this condition, a predicate or its SQL text."""
@@ -52,6 +53,7 @@ class SystemScan(LazyRead):
 
     def head(self, rows: int) -> SystemScan:
         """At most that many rows; raises InvalidRequest for anything but a count."""
+        rows = unwrapped(rows)
         if isinstance(rows, bool) or not isinstance(rows, int) or rows < 0:
             raise InvalidRequest(f"head({rows!r}): use a whole number of rows, at least 0")
         return replace(self, limit=rows)

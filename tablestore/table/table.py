@@ -73,7 +73,7 @@ from tablestore.table.what_if import what_if
 from tablestore.table.writer import EngineWriter, Writer, shared_pool
 from tablestore.write.alter import alter
 from tablestore.write.commit import CommitRequest, Committed, Committer
-from tablestore.write.conform import as_batches
+from tablestore.write.conform import as_batches, fitted_values
 from tablestore.write.delete import with_values
 from tablestore.write.expire import Expiry
 from tablestore.write.expire_partitions import PartitionExpiry
@@ -528,6 +528,7 @@ class Table:
                 raise InvalidRequest(
                     f"{name!r} is part of the primary key; delete the rows and write new ones"
                 )
+        values = fitted_values(values, self.store.schema)
         if not self.primary_key:
             self._require_present()
             if self.store.schema.row_count_field is not None:

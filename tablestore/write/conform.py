@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.schema import TableSchema
 from tablestore.format.types import casts
 from tablestore.format.types.arrow_types import MAX_LENGTH, STRING, DataField, DataType, to_arrow
@@ -65,7 +66,15 @@ def _batches(data: Any, schema: TableSchema | None) -> Iterator[pa.RecordBatch]:
     elif isinstance(data, pa.Array | pa.ChunkedArray) and not pa.types.is_struct(data.type):
         raise SchemaMismatch(f"an array of {data.type} has no column names: pass {{column: array}}")
     elif hasattr(data, "__arrow_c_stream__"):
-        yield from _stream(data)
+        maps = () if kind != "pandas DataFrame" or schema is None else _maps(data, schema)
+        rest = _stream(data.drop(columns=list(maps)) if maps else data)
+        if not maps:
+            yield from rest
+            return
+        made, rows = _from_columns({n: [_missing(v) for v in data[n]] for n in maps}, schema), rest.read_all()
+        for name in maps:
+            rows = rows.append_column(name, made.column(name))
+        yield from rows.to_batches()
     elif hasattr(data, "__arrow_c_array__"):
         yield pa.record_batch(data)
     elif isinstance(data, dict):
@@ -92,7 +101,22 @@ _ADVICE = {
     "pandas Series": "is one column: pass a frame, series.to_frame() or (with its index) .reset_index()",
     "polars Series": "is one column: pass a frame, series.to_frame()",
     "polars LazyFrame": "has no rows yet: pass frame.collect()",
+    "tablestore Table": "is read by a scan: pass table.scan()",
 }
+
+
+def _maps(frame: Any, schema: TableSchema) -> tuple[str, ...]:
+    """Columns of a pandas frame that are maps in the table: lists of pairs there, of no Arrow type."""
+    known = schema.by_name
+    if not frame.columns.is_unique:
+        return ()
+    there = [n for n in frame.columns if n in known and frame[n].dtype == object]
+    return tuple(n for n in there if known[n].type.root in ("MAP", "MULTISET"))
+
+
+def _missing(value: Any) -> Any:
+    """None for what pandas has in place of a map that is missing."""
+    return value if isinstance(value, Iterable) else None
 
 
 def _stream(data: Any) -> pa.RecordBatchReader:
@@ -128,14 +152,35 @@ def _from_columns(columns: Mapping[str, Any], schema: TableSchema | None) -> pa.
             arrays.append(values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
             continue
         try:
-            t = to_arrow(nested[name]) if name in nested else None
-            arrays.append(pa.array(_entries(values, nested.get(name)), t))
+            t = nested.get(name)
+            values = _entries(values, t)
+            arrays.append(pa.array(values, None if t is None else to_arrow(t)))
+            if t is not None:
+                _require_exact(values, t, f"column {name!r}")
         except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as e:
             raise SchemaMismatch(f"column {name!r}: {e}{_NOTHING}") from None
     if len(set(map(len, arrays))) > 1:
         lengths = ", ".join(f"{n!r} has {len(a)}" for n, a in zip(columns, arrays, strict=True))
         raise SchemaMismatch(f"columns are of different lengths: {lengths}{_NOTHING}")
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def _require_exact(values: Any, t: DataType, what: str) -> None:
+    """Refuse values within nested ones that Arrow, given their type, cuts: 2.5 to 2, a moment to its day."""
+    there = [v for v in values if v is not None]
+    if t.root == "ARRAY":
+        _require_exact([x for v in there for x in v], t.element, f"{what}, element,")
+    elif t.root in ("MAP", "MULTISET"):
+        pairs = [p for v in there for p in (v.items() if isinstance(v, Mapping) else v)]
+        _require_exact([k for k, _ in pairs], t.children[0].type, f"{what}, key,")
+        counted = DataType("INT") if t.root == "MULTISET" else t.children[1].type
+        _require_exact([x for _, x in pairs], counted, f"{what}, value,")
+    elif t.root == "ROW":
+        for i, f in enumerate(t.children):
+            inner = [v.get(f.name) if isinstance(v, Mapping) else v[i] for v in there]
+            _require_exact(inner, f.type, f"{what}, field {f.name!r},")
+    elif t.root not in ("VARIANT", "BOOLEAN") and not (t.is_string or t.is_binary):
+        _fitted(pa.array(there), t.as_nullable(), what)
 
 
 def _entries(values: Any, t: DataType | None) -> Any:
@@ -161,6 +206,18 @@ def conform(batch: pa.RecordBatch, schema: TableSchema) -> pa.RecordBatch:
         if f.name in schema.primary_keys:
             arrays[i] = one_nan(arrays[i])
     return pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)
+
+
+def fitted_values(values: Mapping[str, Any], schema: TableSchema) -> dict[str, pa.Scalar]:
+    """One value a column, in its type, as a write of a row with it has it; raises SchemaMismatch."""
+    row = _from_columns({name: [unwrapped(value)] for name, value in values.items()}, schema)
+    fitted = {}
+    for name, array in zip(row.schema.names, row.columns, strict=True):
+        field = schema.by_name[name]
+        found = _fitted(array, field.type, f"column {name!r}")
+        _require_present(found, field.type, f"column {name!r}")
+        fitted[name] = found[0]
+    return fitted
 
 
 def conform_keys(batch: pa.RecordBatch, fields: Sequence[DataField]) -> pa.RecordBatch:
@@ -191,7 +248,8 @@ def one_nan(key: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 def _require_names(given: Sequence[str], known: Sequence[str], what: str) -> None:
     for name in given:
         if name not in known:
-            near = get_close_matches(name, known, n=1)
+            near = [n for n in known if n.casefold() == name.casefold()]
+            near = near or get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else f"; columns: {', '.join(known)}"
             raise SchemaMismatch(f"{what} {name!r} is not in the table{hint}")
         if given.count(name) > 1:

@@ -13,11 +13,10 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import InvalidRequest, SchemaMismatch, TablestoreError
+from tablestore.errors import InvalidRequest, TablestoreError
 from tablestore.format import deletion_vector
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.deletion_vector import DeletionFile, DeletionVector
@@ -38,17 +37,12 @@ def require_deletable(store: Store) -> None:
         )
 
 
-def with_values(batch: pa.RecordBatch, values: Mapping[str, Any]) -> pa.RecordBatch:
-    """The rows with these columns set; raises SchemaMismatch for values that do not fit."""
-    columns = []
-    for f in batch.schema:
-        column = batch.column(f.name)
-        if f.name in values:
-            try:
-                column = pa.repeat(pa.scalar(values[f.name], f.type), batch.num_rows)
-            except (pa.ArrowInvalid, pa.ArrowTypeError) as e:
-                raise SchemaMismatch(f"column {f.name!r}: {e}") from None
-        columns.append(column)
+def with_values(batch: pa.RecordBatch, values: Mapping[str, pa.Scalar]) -> pa.RecordBatch:
+    """The rows with these columns set to values of their types (see `conform.fitted_values`)."""
+    columns = [
+        pa.repeat(values[f.name], batch.num_rows) if f.name in values else batch.column(f.name)
+        for f in batch.schema
+    ]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 

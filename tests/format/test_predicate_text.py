@@ -49,6 +49,7 @@ def schema() -> TableSchema:
         ),
         ("\"k\" = 1 AND `s` = 'x' -- as typed", (col("k") == 1) & (col("s") == "x")),
         ("b = TRUE", col("b") == True),  # noqa: E712
+        ("NOT b AND (b OR k = 1)", (col("b") != True) & ((col("b") == True) | (col("k") == 1))),  # noqa: E712
         ("", Always(True)),
         ("TRUE", Always(True)),
     ],
@@ -153,6 +154,10 @@ def test_an_error_shows_the_text_and_points_at_its_place() -> None:
     )
     with pytest.raises(NotFound, match=r"(?s)no column 'kk'; did you mean k\?\n  k > 1 AND kk < 2\n {12}\^$"):
         condition("k > 1 AND kk < 2", schema())
+    with pytest.raises(SchemaMismatch, match="'k' is BIGINT: it cannot be compared with TRUE"):
+        condition("k", schema())
+    with pytest.raises(InvalidRequest, match="write each one in parentheses"):
+        _ = col("k") > 0 & col("k") < 3  # type: ignore[operator]
     with pytest.raises(SchemaMismatch, match=r"(?s)'k' is BIGINT: .*\n  NOT \(k = 'x'\)\n {7}\^$"):
         condition("NOT (k = 'x')", schema())
     long = "k > 1 AND " * 40

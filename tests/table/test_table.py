@@ -144,6 +144,50 @@ def test_updates_write_what_a_changelog_consumer_needs(orders: ts.Table) -> None
     assert orders.check() == []
 
 
+@pytest.mark.parametrize(
+    ("value", "stored", "said"),
+    [
+        (2.0, 2, None),
+        (float("nan"), None, None),
+        (pa.scalar(7, pa.int8()), 7, None),
+        (2.5, None, "row 0 of the batch holds 2.5"),
+        (2.0**70, None, "up to"),
+        ("2", None, "'n' is string and the table has INT"),
+        (True, None, "'n' is bool"),
+        (col("n"), None, "column 'n'"),
+    ],
+)
+def test_updates_take_what_a_write_would(
+    lake: ts.Lake, value: object, stored: object, said: str | None
+) -> None:
+    for keys in (["k"], []):
+        options = {} if keys else {"deletion-vectors.enabled": True}
+        table = lake.create_table(
+            f"d.t{len(keys)}", schema={"k": ts.INT, "n": ts.INT}, primary_key=keys, options=options
+        )
+        table.write([{"k": 1, "n": 1}])
+        if said is None:
+            table.update({"n": value}, where="k = 1")
+            assert table.scan().to_arrow().to_pylist() == [{"k": 1, "n": stored}]
+        else:
+            with pytest.raises(ts.SchemaMismatch, match=said):
+                table.update({"n": value}, where="k = 1")
+            assert table.store.snapshots.latest_id() == 1
+
+
+def test_names_are_near_whatever_their_case_and_lists_select(orders: ts.Table) -> None:
+    with pytest.raises(NotFound, match="did you mean amount"):
+        orders.scan(where="AMOUNT > 1")
+    with pytest.raises(ts.SchemaMismatch, match="did you mean 'amount'"):
+        orders.write([{"id": 1, "dt": date(2026, 1, 1), "AMOUNT": 1}])
+    with pytest.raises(ts.InvalidRequest, match="text goes in 'single' ones"):
+        orders.scan(where='status = "open"')
+    with pytest.raises(ts.SchemaMismatch, match=r"pass table\.scan\(\)"):
+        orders.write(orders)
+    assert orders.scan().select(["id", "dt"]).names == orders.scan().select("id", "dt").names == ("id", "dt")
+    assert orders.system("snapshots").scan().select(["snapshot_id"]).schema.names == ["snapshot_id"]
+
+
 def test_rows_go_by_predicate_and_by_keys(orders: ts.Table) -> None:
     orders.delete(col("id") < 2)
     orders.delete(pd.DataFrame({"id": [2, 77], "dt": [date(2026, 1, 1), date(2026, 1, 1)]}))

@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -54,6 +55,7 @@ ROW = "ROW<`x` INT NOT NULL, `y` VARCHAR(3)>"
         ("TINYINT", [127.0, -128.0, float("nan"), None, -0.0], [127, -128, None, None, 0]),
         ("BIGINT", [2.0**53, -(2.0**53)], [2**53, -(2**53)]),
         ("ARRAY<INT>", pa.array([[1.0, float("nan")]]), [[1, None]]),
+        ("ARRAY<INT>", [[1, 2.0], np.array([3]), (4,)], [[1, 2], [3], [4]]),
     ],
 )
 def test_python_values_fit(t: str, values: list[Any], expected: list[Any]) -> None:
@@ -94,6 +96,11 @@ def test_other_arrow_types_of_the_same_shape_fit(t: str, kind: pa.DataType) -> N
     ("t", "values", "said"),
     [
         ("ARRAY<INT NOT NULL>", [[1, None]], r"'v', element, is NOT NULL"),
+        ("ARRAY<INT>", [[1], [2.5]], r"'v', element, is double and the table has INT: .*holds 2\.5"),
+        ("ARRAY<ROW<`x` TINYINT>>", [[{"x": 1}, {"x": 0.5}]], r"'v', element,, field 'x', .*holds 0\.5"),
+        ("MAP<STRING, INT>", [{"a": 1}, None, {"a": 2.5}], r"'v', value, .*holds 2\.5"),
+        ("ARRAY<DATE>", [[datetime(2026, 1, 1, 5)]], "only midnights are dates"),
+        ("ARRAY<TIMESTAMP(3)>", [[datetime(2026, 1, 1, 0, 0, 0, 1)]], "would lose data"),
         ("MAP<STRING, INT NOT NULL>", [[("a", None)]], r"'v', value, is NOT NULL"),
         ("MULTISET<STRING>", [[("a", 0)]], "counts start at 1"),
         (ROW, [{"y": "a"}], r"field 'x', is NOT NULL"),
@@ -214,3 +221,16 @@ def test_an_index_without_a_name_is_no_column() -> None:
 def test_frames_that_are_no_rows_are_refused_with_what_to_pass(data: Any, said: str) -> None:
     with pytest.raises(SchemaMismatch, match=said):
         list(as_batches(data))
+
+
+@pytest.mark.parametrize("t", ["MAP<STRING, INT>", "MULTISET<STRING>"])
+def test_frames_hold_maps_as_lists_of_pairs(t: str) -> None:
+    maps = pa.array([[("a", 1)], None, []], to_arrow(parse_type(t)))
+    rows = pa.record_batch([pa.array([1, 2, 3], pa.int32()), maps], schema=schema(t).arrow)
+    frame = rows.to_pandas()
+    for some, expected in ((frame, rows), (frame[["v", "k"]], rows), (frame[frame.k > 1], rows[1:])):
+        (made,) = as_batches(some, schema(t))
+        assert conform(made, schema(t)).to_pylist() == expected.to_pylist()
+    (made,) = as_batches(frame[["v"]], schema(t))
+    assert made.to_pylist() == rows.select(["v"]).to_pylist()
+    assert sum(b.num_rows for b in as_batches(frame[:0], schema(t))) == 0

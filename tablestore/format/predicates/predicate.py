@@ -283,6 +283,14 @@ class Column:
     def __repr__(self) -> str:
         return f"col({self.name!r})"
 
+    def __and__(self, other: Any) -> Predicate:
+        raise InvalidRequest(
+            f"{self!r} and {other!r} are no conditions: write each one in parentheses, "
+            "(col('a') > 1) & (col('b') < 2)"
+        )
+
+    __rand__ = __or__ = __ror__ = __and__
+
     def __bool__(self) -> bool:
         raise InvalidRequest(
             f"col({self.name!r}) alone is no condition; compare it: col({self.name!r}) == True"

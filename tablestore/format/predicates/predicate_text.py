@@ -4,7 +4,7 @@
     test       := column (= | <> | != | < | <= | > | >=) literal      (or the literal first)
                 | column [NOT] IN (literal, …) | column [NOT] BETWEEN literal AND literal
                 | column [NOT] LIKE 'pattern' [ESCAPE 'c'] | column IS [NOT] NULL
-                | starts_with(column, 'prefix')
+                | starts_with(column, 'prefix') | column (of BOOLEAN)
     literal    := 12 | 1.5 | 1e3 | 'text' | TRUE | FALSE | DATE '…' | TIMESTAMP '…' | TIME '…' | X'00ff'
 
 Names go bare, in "double quotes" or in `backticks`; keywords in any case. Literals get their columns' types
@@ -234,6 +234,8 @@ class _Parser:
             return self._like(column)
         if inverse:
             raise self._problem("IN, BETWEEN or LIKE is expected after NOT")
+        if self._next.kind == "end" or self._next.text == ")" or self._next.keyword in ("AND", "OR"):
+            return column == True  # noqa: E712
         return _compared(column, self._sign(), self._literal())
 
     def _sign(self) -> str:
@@ -303,6 +305,8 @@ class _Parser:
     def _literal(self) -> Any:
         token = self._next
         if not self._is_literal():
+            if token.text.startswith('"'):
+                raise self._problem("a column's name stands in double quotes; text goes in 'single' ones")
             if token.kind in ("word", "name") and token.keyword not in _KEYWORDS:
                 raise self._problem(
                     "a literal is expected: a column is compared with values, not with another"

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.errors import InvalidRequest, NotFound
+from tablestore.errors import InvalidRequest, NotFound, SchemaMismatch
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
@@ -33,7 +33,7 @@ from tablestore.table.lookup_join.partial import KeyBounds, PartialCache
 from tablestore.table.lookup_join.rows import RowBounds
 from tablestore.table.lookup_join.source import Columns, On, Refreshed, joinable, mode_of, pairs_of, source_of
 from tablestore.write.bucketing import pieces
-from tablestore.write.conform import as_batches
+from tablestore.write.conform import as_batches, fitted_values
 
 HOW = ("left", "inner")
 
@@ -288,11 +288,11 @@ class LookupJoin:
         for name, value in (fill or {}).items():
             if name not in ours:
                 raise NotFound.among("column", name, ours)
-            kind = self._type(ours[name])
             try:
-                found[name] = pa.scalar(value, kind)
-            except (pa.ArrowException, ValueError, TypeError):
-                raise InvalidRequest(f"fill {value!r} is no value of {name}, which is {kind}") from None
+                found[name] = fitted_values({ours[name]: value}, self._source.store.schema)[ours[name]]
+            except SchemaMismatch as e:
+                kind = self._type(ours[name])
+                raise InvalidRequest(f"fill {value!r} is no value of {name}, which is {kind}: {e}") from None
         return found
 
     def _filled(self, column: pa.Array, name: str) -> pa.Array:
