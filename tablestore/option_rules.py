@@ -19,6 +19,7 @@ from tablestore.errors import InvalidOption, Unsupported
 from tablestore.option_harmless import HARMLESS, HARMLESS_FAMILIES, Harmless
 from tablestore.option_names import ALIASES, OF_COLUMNS, READ_AS_TEXT
 from tablestore.option_refused import REFUSED, REFUSED_FAMILIES, Refused, Stored
+from tablestore.option_secrets import require_no_secrets
 from tablestore.option_values import as_people_write
 from tablestore.options import TableOptions, parsed
 
@@ -105,7 +106,8 @@ def require_storable(options: Mapping[str, str], *, keyed: bool) -> None:
 
 def require_taken(options: Mapping[str, str]) -> None:
     """Raise InvalidOption for a misspelt name and for a value that Paimon would not read, Unsupported for an
-    option whose effect there is not."""
+    option whose effect there is not, InvalidOption for a secret."""
+    require_no_secrets(options)
     require_known(options)
     for key, value in options.items():
         found = fate(key)

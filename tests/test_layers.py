@@ -17,13 +17,14 @@ ROOT = Path(__file__).resolve().parents[1]
 OURS = ("tablestore", "widgets", "datasets", "notebooks", "tests", "pyspark_tablestore")
 
 # A layer may import itself and every layer named here.
-OPTIONS = {"option_names", "option_values"}
+OPTIONS = {"option_names", "option_secrets", "option_values"}
 OPTION_TABLES = {"option_harmless", "option_refused"}
 OPTION_GROUPS = {"option_storage", "option_merging", "option_writing", "option_reading", "option_lookup"}
 BASE = {"errors", "options", "option_rules", "env"} | OPTIONS
 MAY_IMPORT = {
     "errors": set(),
     "option_names": set(),  # the names only, beside options
+    "option_secrets": {"errors"},
     "option_values": set(),
     **{group: {"option_values"} for group in OPTION_GROUPS},
     "option_harmless": {"option_values"},

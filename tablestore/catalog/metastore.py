@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tablestore.errors import AlreadyExists, InvalidOption, InvalidRequest, NotFound, Unavailable, Unsupported
+from tablestore.option_secrets import scrubbed
 
 _TIMEOUT_MS = 60_000
 
@@ -29,10 +30,17 @@ class Metastore:
         """`thrift://host:9083[,thrift://…]`. Raises InvalidOption."""
         found = []
         for one in uri.split(","):
-            parts = urlsplit(one.strip())
-            if parts.scheme != "thrift" or not parts.hostname:
-                raise InvalidOption(f"option 'uri' of a hive metastore is {uri!r}; write thrift://host:9083")
-            found.append((parts.hostname, parts.port or 9083))
+            try:
+                parts = urlsplit(one.strip())
+                host, port = parts.hostname, parts.port or 9083
+            except ValueError:
+                host, port = None, 0
+            if host is None or parts.scheme != "thrift":
+                shown = scrubbed(uri)
+                raise InvalidOption(
+                    f"option 'uri' of a hive metastore is {shown!r}; write thrift://host:9083"
+                )
+            found.append((host, port))
         return cls(tuple(found))
 
     @contextlib.contextmanager

@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tablestore.errors import InvalidOption, TablestoreError, Unavailable, Unsupported
 from tablestore.io.s3_options import pack, unpacked
+from tablestore.option_secrets import is_secret
 
 _SQLITE = re.compile(r"(?:jdbc:)?sqlite:(?://)?(.+)")
 _BUSY_SECONDS = 30.0
@@ -93,8 +94,16 @@ class Postgres:
     @classmethod
     def parse(cls, url: str, user: str | None, password: str | None) -> Postgres:
         """Take user and password out of the URL, where they may stand in front or behind."""
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            raise InvalidOption("option 'uri' is no address; write postgresql://host:5432/database") from None
         query = dict(parse_qsl(parts.query))
+        for key in query:
+            if key != "password" and is_secret(key):
+                raise InvalidOption(
+                    f"option 'uri' holds the secret {key!r}: give it in psycopg's environment"
+                )
         user = user or query.pop("user", None) or (unquote(parts.username) if parts.username else None)
         password = password or query.pop("password", None) or _unquoted(parts.password)
         host = parts.netloc.rpartition("@")[2]

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import Corrupt, InvalidRequest, SchemaMismatch, TablestoreError
+from tablestore.errors import Corrupt, InvalidRequest, NotFound, SchemaMismatch, TablestoreError
 from tablestore.format.types.arrow_types import arrow_schema
 from tablestore.format.types.data_type import DataField, highest_id, renumbered
 from tablestore.format.types.type_text import parse_field
@@ -35,7 +35,7 @@ class TableSchema:
     highest_field_id: int
     partition_keys: tuple[str, ...] = ()
     primary_keys: tuple[str, ...] = ()
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold another's secrets
     comment: str | None = None
     time_millis: int = 0
 
@@ -85,7 +85,10 @@ class TableSchema:
         return named or self.trimmed_primary_keys or self.names
 
     def columns(self, names: tuple[str, ...]) -> tuple[DataField, ...]:
-        """Fields of these names, in their order."""
+        """Fields of these names, in their order; raises NotFound for one that is none."""
+        for name in names:
+            if name not in self.by_name:
+                raise NotFound.among("column", name, self.names)
         return tuple(self.by_name[n] for n in names)
 
     @cached_property

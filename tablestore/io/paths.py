@@ -35,6 +35,10 @@ def location(path: str | os.PathLike[str]) -> str:
         text = unquote(urlparse(text).path)
     elif colon and scheme in OBJECT_SCHEMES:
         bucket, *parts = [p for p in rest.split("/") if p not in ("", ".")] or [""]
+        if "@" in bucket or ":" in bucket:
+            raise InvalidRequest(
+                f"{scheme}://… names a user: keys are options, s3_access_key=…, s3_secret_key=…"
+            )
         if not bucket or rest.startswith("/") or ".." in (bucket, *parts):
             raise InvalidRequest(f"{text!r} names no place in a bucket; write {scheme}://bucket/path")
         return f"{scheme}://{'/'.join([bucket, *parts])}"

@@ -45,7 +45,8 @@ def is_asked_for(options: Mapping[str, str], primary_key: Sequence[str]) -> bool
 def declared(
     fields: Sequence[DataField], partition_by: Sequence[str], options: Mapping[str, str]
 ) -> tuple[tuple[DataField, ...], tuple[str, ...], dict[str, str]]:
-    """(columns, primary key, options) of the table as it is stored. All columns become NOT NULL.
+    """(columns, primary key, options) of the table as it is stored. All columns become NOT NULL; the count is
+    1 by default, since engines that know nothing of it write NULL.
 
     Raises SchemaMismatch naming a column that cannot be part of a key or has the name of the counts.
     """
@@ -66,7 +67,7 @@ def declared(
         raise SchemaMismatch(f"all columns are partition columns: {_WHAT} needs one more to count rows by")
     given.setdefault("merge-engine", MergeEngine.AGGREGATION.value)
     given.setdefault(f"fields.{count}.aggregate-function", "sum")
-    return (*fields, DataField(len(fields), count, BIGINT)), tuple(f.name for f in fields), given
+    return (*fields, DataField(len(fields), count, BIGINT, default="1")), tuple(f.name for f in fields), given
 
 
 def require_sound(schema: TableSchema, options: TableOptions) -> None:
@@ -75,13 +76,23 @@ def require_sound(schema: TableSchema, options: TableOptions) -> None:
     if count is None:
         return
     require_counts(schema)
-    others = [n for n in schema.names if n != count]
     problem = _problem(schema, options, count)
-    outside = [n for n in others if n not in schema.primary_keys]
-    if outside:
-        problem = f"{outside[0]!r} is not in the key: columns cannot be added"
     if problem:
         raise InvalidOption(f"{_WHAT} ({ROW_COUNT_OPTION} = {count}): {problem}")
+
+
+def outside(schema: TableSchema) -> tuple[str, ...]:
+    """Columns that another engine added: rows that differ in them alone are equal, and have the last value
+    that is not NULL."""
+    count = schema.row_count_field
+    return () if count is None else tuple(n for n in schema.names if n not in (*schema.primary_keys, count))
+
+
+def require_whole_rows(schema: TableSchema, before: TableSchema) -> None:
+    """Raise InvalidOption for a change that adds a column: the key, which is every column, cannot grow."""
+    added = [n for n in outside(schema) if n not in outside(before)]
+    if added:
+        raise InvalidOption(f"{_WHAT}: {added[0]!r} would not be in its key: columns cannot be added")
 
 
 def require_counts(schema: TableSchema) -> None:

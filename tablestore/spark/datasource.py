@@ -1,15 +1,16 @@
 """`format("tablestore")`: tables as Spark sources and sinks, batch and streaming.
 
-Options: path (or the argument of `load`), snapshot-id, timestamp, `scan.*` and `incremental-*` as a table
-has them (batch), columns (comma-separated), start (streaming: latest-full, latest or a snapshot id), rowkind
-(name of a column that holds "+I" "-U" "+U" "-D": filled when reading a stream, obeyed when writing),
-normalize (streaming: true looks up what was before a change, false gives rows as they were written; by
-default true where the table tells upserts only and rowkind is asked for), consumer-id (streaming: snapshots
-that are still to be read do not expire), user (streaming sink), roots (comma-separated: directories outside
-the table's own that its data files may lie in), s3.endpoint and its like (streams read from S3 take them from
-the environment). Planning happens in Spark's helper process, reading and writing in Python workers; each
-opens the table anew, so nothing but paths is pickled. For reads that need no merge `reading.to_spark` gives
-Spark's own Parquet scan instead, which prunes columns.
+Options: path (or the argument of `load`), snapshot-id, timestamp (batch), columns (comma-separated), start
+(streaming: latest-full, latest or a snapshot id), rowkind (name of a column that holds "+I" "-U" "+U" "-D":
+filled when reading a stream, obeyed when writing), normalize (streaming: true looks up what was before a
+change, false gives rows as they were written; by default true where the table tells upserts only and rowkind
+is asked for), consumer-id (streaming: snapshots that are still to be read do not expire), user (streaming
+sink), roots (comma-separated: directories outside the table's own that its data files may lie in),
+s3.endpoint and its like (streams read from S3 take them from the environment); and those of a table that
+count for one use: of a batch read also `scan.*` and `incremental-*`, of a stream where it starts. Any other
+is refused (`source_options.py`). Planning happens in Spark's helper process, reading and writing in Python
+workers; each opens the table anew, so nothing but paths is pickled. For reads that need no merge
+`reading.to_spark` gives Spark's own Parquet scan instead, which prunes columns.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ from tablestore.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format import rowkind
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.io.confined import roots_in
-from tablestore.io.s3_options import is_s3_key
 from tablestore.read.planning.split import DataSplit, apart
 from tablestore.spark.exchange import arrow_schema, for_spark, predicate_of, spark_schema
 from tablestore.spark.frames import written
 from tablestore.spark.ingest import SEQUENCE_SPAN
 from tablestore.spark.offsets import ChangeFeed, Piece
-from tablestore.table.catalog import open_table
+from tablestore.spark.source_options import Use, path_of, start_of, used
+from tablestore.table.scan import read_any
 from tablestore.table.table import Table
 
 
@@ -55,8 +56,9 @@ class TablestoreSource(DataSource):
         return "tablestore"
 
     def schema(self) -> StructType:
-        table = _at(dict(self.options))
-        there = table.scan().schema if _scan_options(self.options) else table.schema
+        options = dict(self.options)  # Spark does not say yet what they are for
+        stream = any(key in options for key in set(Use.STREAM.value) - set(Use.READ.value))
+        there = used(options, Use.STREAM).schema if stream else _at(options).scan().schema
         named = self.options.get("columns")
         names = [n.strip() for n in named.split(",")] if named else there.names
         for name in names:
@@ -79,31 +81,9 @@ class TablestoreSource(DataSource):
         return TableStreamWriter(dict(self.options), schema)
 
 
-def _scan_options(options: dict[str, str]) -> dict[str, str]:
-    """What says which state or changes a scan reads."""
-    return {k: v for k, v in options.items() if k.startswith(("scan.", "incremental-"))}
-
-
-def _path(options: dict[str, str]) -> str:
-    if not options.get("path"):
-        raise InvalidRequest(
-            'format("tablestore") needs the path of a table: load(path) or option("path", …)'
-        )
-    return options["path"]
-
-
-def _table(options: dict[str, str]) -> Table:
-    """The table of the options, which may say how its object store is reached and where else files lie."""
-    reach = {k: v for k, v in options.items() if is_s3_key(k)}
-    return open_table(_path(options), options=reach, roots=roots_in(options.get("roots")))
-
-
 def _at(options: dict[str, str]) -> Table:
     """The table, at the snapshot or time the options name, read as its scan options say."""
-    table = _table(options)
-    scan = _scan_options(options)
-    table = table.with_options(scan) if scan else table
-    moment = options.get("timestamp")
+    table, moment = used(options, Use.READ), options.get("timestamp")
     if options.get("snapshot-id"):
         return table.at(snapshot=int(options["snapshot-id"]))
     return table.at(timestamp=int(moment) if moment.isdigit() else moment) if moment else table
@@ -124,22 +104,22 @@ class TableReader(DataSourceReader):
         self._where: Predicate | None = None
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        self._where, left = predicate_of(filters, _at(self._options).store.schema)
+        self._where, left = predicate_of(filters, _at(self._options).scan().store.schema)
         return left
 
     def partitions(self) -> Sequence[InputPartition]:
-        table = _at(self._options)
-        plan = table.scan(self._schema.names, self._where).plan()
+        scan = _at(self._options).scan(self._schema.names, self._where)
+        plan = scan.plan()
         self._where = plan.where
         if self._options.get("splits") != "merged":
             return [SplitPartition(s) for s in plan.splits]
-        parts = [p for s in plan.splits for p in apart(s, table.store.schema, table.store.options)]
+        parts = [p for s in plan.splits for p in apart(s, scan.store.schema, scan.store.options)]
         return [SplitPartition(p) for p in parts if not p.plain]
 
     def read(self, partition: SplitPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         wanted = arrow_schema(self._schema)
-        table = _at(self._options)
-        for batch in table.read_split(partition.split, columns=wanted.names, where=self._where):
+        store = _at(self._options).scan().store
+        for batch in read_any(store, partition.split, wanted.names, self._where):
             yield for_spark(batch, wanted)
 
 
@@ -165,8 +145,8 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if normalize not in _SWITCH:
             raise InvalidRequest(f"option normalize {normalize!r} must be true or false")
         self._feed = ChangeFeed(
-            _path(options),
-            start=options.get("start", "latest-full"),
+            path_of(options),
+            start=start_of(options),
             normalize=_SWITCH[normalize],
             consumer=options.get("consumer-id"),
             roots=roots_in(options.get("roots")) or (),
@@ -216,16 +196,21 @@ class _Writing:
     once, or sort into one partition.
     """
 
+    use = Use.WRITE
+
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         self._options = options
         self._kinds = options.get("rowkind")
-        names = _table(options).schema.names
+        names = self._table().schema.names
         unknown = set(schema.names) - set(names) - {self._kinds}
         if unknown:
             raise NotFound.among("column", sorted(unknown)[0], names)
 
+    def _table(self) -> Table:
+        return used(self._options, self.use)
+
     def _written(self, batches: Iterator[pa.RecordBatch]) -> Messages:
-        table = _table(self._options)
+        table = self._table()
         context = TaskContext.get()
         base = table.max_sequence() + 1 + (context.partitionId() if context else 0) * SEQUENCE_SPAN
         return Messages(tuple(written(table, batches, base, self._kinds)))
@@ -243,7 +228,7 @@ class TableWriter(_Writing, DataSourceArrowWriter):
         return self._written(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        table = _table(self._options)
+        table = self._table()
         table.commit(_all(messages), user=table.store.fresh_user())
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -252,6 +237,8 @@ class TableWriter(_Writing, DataSourceArrowWriter):
 
 class TableStreamWriter(_Writing, DataSourceStreamArrowWriter):
     """A streaming sink, exactly once: the batch id is the commit identifier of `user`."""
+
+    use = Use.STREAM_WRITE
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         super().__init__(options, schema)
@@ -265,7 +252,7 @@ class TableStreamWriter(_Writing, DataSourceStreamArrowWriter):
         return self._written(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        _table(self._options).commit(_all(messages), user=self._user, identifier=batchId)
+        self._table().commit(_all(messages), user=self._user, identifier=batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """See `TableWriter.abort`."""

@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 from tablestore.errors import InvalidRequest
 from tablestore.io.confined import roots_in
 from tablestore.spark.offsets import ChangeFeed, Piece
+from tablestore.spark.source_options import require_only
 
 SCHEMA = "ordinal int, piece binary, position string"
 
@@ -53,6 +54,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: dict[str, str]) -> None:
         if not options.get("path"):
             raise InvalidRequest('format("tablestore-feed") needs the option path')
+        require_only(options, ("path", "start", "roots"))
         start, roots = options.get("start", "latest-full"), roots_in(options.get("roots")) or ()
         self._feed = ChangeFeed(options["path"], start=start, roots=roots)
         self._target: int | None = None

@@ -22,6 +22,7 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.types.arrow_types import DataField, from_arrow
 from tablestore.meta.store import Store
+from tablestore.option_secrets import hidden
 from tablestore.read import system
 from tablestore.read.inspect.files import made
 from tablestore.read.inspect.partitions import PARTITIONS, partitions
@@ -228,5 +229,5 @@ def _partition_rows(tables: Iterable[Opened]) -> Iterator[tuple[Any, ...]]:
 
 def _option_rows(tables: Iterable[Opened]) -> Iterator[tuple[Any, ...]]:
     for database, table, store in tables:
-        options = {**store.schema.options, "path": store.paths.root}
+        options = {**hidden(store.schema.options), "path": store.paths.root}
         yield from ((database, table, key, value) for key, value in sorted(options.items()))

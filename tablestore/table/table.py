@@ -35,6 +35,7 @@ from tablestore.meta import positions, refs
 from tablestore.meta.refs import MAIN
 from tablestore.meta.store import Store
 from tablestore.option_rules import require_usable
+from tablestore.option_secrets import hidden
 from tablestore.options import as_text, current_names
 from tablestore.read import fallback, scan_mode, time_travel
 from tablestore.read.check.check import Violation, check
@@ -125,8 +126,9 @@ class Table:
 
     @property
     def options(self) -> StoredOptions:
-        """Options as stored; `options.describe()` says what each of all options does."""
-        return StoredOptions(self.store.schema.options)
+        """Options as stored, but for secrets that another engine put there (`***`); `options.describe()` says
+        what each of all options does."""
+        return StoredOptions(hidden(self.store.schema.options))
 
     @cached_property
     def inspect(self) -> Inspect:

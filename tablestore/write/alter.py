@@ -14,6 +14,7 @@ from tablestore.errors import CommitConflict, Unsupported
 from tablestore.format.schema import TableSchema
 from tablestore.format.schema_change import Change, apply
 from tablestore.io.confined import roots_of
+from tablestore.lsm import counted
 from tablestore.meta import refs
 from tablestore.meta.store import Store
 from tablestore.options import TableOptions, with_levels
@@ -50,6 +51,7 @@ def altered(store: Store, latest: TableSchema, changes: Sequence[Change]) -> Tab
     if replace(made, id=latest.id, time_millis=latest.time_millis) == latest:
         return latest
     _require_consistent(made, roots_of(store.io))
+    counted.require_whole_rows(made, latest)
     if any(made.options.get(key) != latest.options.get(key) for key in (refs.FALLBACK, refs.PRIMARY)):
         refs.require_branch_beside(store.with_schema(made))
     return made

@@ -202,5 +202,43 @@ def test_scan_options_say_what_is_read(spark, lake: ts.Lake):
     assert [
         tuple(r) for r in read.option("scan.snapshot-id", "1").load(table.location).where("p = 2").collect()
     ] == [(2, "b")]
-    with pytest.raises(PySparkException, match="did you mean"):
-        spark.read.format("tablestore").option("scan.snapshotid", "1").load(table.location).collect()
+
+
+def test_options_that_have_no_effect_are_refused_by_name(spark, lake: ts.Lake):
+    table = goods(lake)
+    table.write([{"id": 1, "name": "a"}])
+    table.tags.create("one")
+    table = table.alter(ts.rename("name", "called"))
+    table.write([{"id": 2, "called": "b"}])
+
+    def read(**options: str) -> list[tuple]:
+        rows = spark.read.format("tablestore").options(**options).load(table.location)
+        return [tuple(r) for r in rows.where("id > 0").select("id").collect()]
+
+    assert (
+        spark.read.format("tablestore").option("scan.tag-name", "one").load(table.location).columns[1]
+        == "name"
+    )
+    assert read(**{"scan.tag-name": "one"}) == read(**{"scan.snapshot-id": "1"}) == [(1,)]
+    assert read(**{"incremental-between": "1,2"}) == [(2,)]
+    wrong = {"scan.snapshotid": "did you mean 'scan.snapshot-id'", "my.own": "unknown option"}
+    wrong["start"] = "of streams"
+    for key, said in wrong.items():
+        with pytest.raises(PySparkException, match=said):
+            read(**{key: "1"})
+    rows = (
+        spark.createDataFrame([(3, "c")], "id long, called string").write.format("tablestore").mode("append")
+    )
+    with pytest.raises(PySparkException, match="no effect in a write"):
+        rows.option("scan.snapshot-id", 1).save(table.location)
+    with pytest.raises(PySparkException, match="of streaming sinks"):
+        rows.option("user", "me").save(table.location)
+    stream = spark.readStream.format("tablestore").option("scan.mode", "from-snapshot")
+    rows = stream.option("scan.snapshot-id", 2).load(table.location).select("id")
+    sink = rows.writeStream.format("memory").queryName("from_two").trigger(availableNow=True).start()
+    sink.awaitTermination()
+    assert [tuple(r) for r in spark.table("from_two").collect()] == [(2,)]
+    with pytest.raises(PySparkException, match="CREATE TEMPORARY VIEW"):
+        spark.sql(f"CREATE TABLE made USING tablestore OPTIONS (path '{table.location}')")
+    spark.sql(f"CREATE TEMPORARY VIEW seen USING tablestore OPTIONS (path '{table.location}')")
+    assert spark.table("seen").count() == 2

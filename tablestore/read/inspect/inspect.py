@@ -26,6 +26,7 @@ from tablestore.lsm.merging import Merging
 from tablestore.meta import consumers, refs
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
+from tablestore.option_secrets import hidden
 from tablestore.read import fallback, time_travel
 from tablestore.read.doctor import Diagnosis, diagnose, limits_of
 from tablestore.read.inspect import compactions as inspect_compactions
@@ -94,7 +95,7 @@ class Inspect:
 
     def options(self) -> pa.Table:
         """The options the table was given."""
-        return made(metadata.OPTIONS, sorted(self._store.schema.options.items()))
+        return made(metadata.OPTIONS, sorted(hidden(self._store.schema.options).items()))
 
     @_naming_rows
     def manifests(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:

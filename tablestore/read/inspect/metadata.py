@@ -19,6 +19,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.inspect_tables import SNAPSHOTS, made, required
 from tablestore.meta import refs, statistics
 from tablestore.meta.store import Store
+from tablestore.option_secrets import hidden
 from tablestore.read.inspect.files import braced
 from tablestore.read.time_travel import local_ms
 
@@ -131,7 +132,9 @@ def schemas(store: Store) -> pa.Table:
 def _schema_row(store: Store, schema_id: int) -> tuple[Any, ...]:
     path = store.paths.schema(schema_id)
     body = _json(store.io.read(path), path)
-    parts = (body.get("fields"), body.get("partitionKeys"), body.get("primaryKeys"), body.get("options"))
+    options = body.get("options")
+    options = hidden(options) if isinstance(options, dict) else options
+    parts = (body.get("fields"), body.get("partitionKeys"), body.get("primaryKeys"), options)
     texts = (json.dumps(p, ensure_ascii=False, separators=(",", ":")) for p in parts)
     return schema_id, *texts, body.get("comment"), local_ms(int(body.get("timeMillis") or 0))
 

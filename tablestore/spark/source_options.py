@@ -1,0 +1,118 @@
+"""Options of `format("tablestore")`: which ones a read, a stream and a sink have, and the table's among them.
+
+Spark hands on every option as it is given, names in lower case. What is neither one of these nor an option of
+the table that has an effect there is refused with the nearest names, so that a misspelt one never gives other
+rows in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from enum import Enum
+
+from tablestore import option_rules
+from tablestore.errors import InvalidOption, InvalidRequest
+from tablestore.io.confined import roots_in
+from tablestore.io.s3_options import is_s3_key, require_s3_key
+from tablestore.option_rules import require_usable
+from tablestore.read import scan_mode
+from tablestore.table.catalog import open_table
+from tablestore.table.table import Table
+
+_SCAN = ("scan.", "incremental-")
+_STARTS = ("scan.mode", "scan.snapshot-id", "scan.timestamp", "scan.timestamp-millis")
+_SPARKS_OWN = ("checkpointlocation",)
+
+
+class Use(Enum):
+    """What a table is used for, with the options of the source that go with it."""
+
+    READ = ("path", "roots", "columns", "snapshot-id", "timestamp", "splits")
+    STREAM = ("path", "roots", "columns", "start", "rowkind", "normalize", "consumer-id")
+    WRITE = ("path", "roots", "rowkind")
+    STREAM_WRITE = ("path", "roots", "rowkind", "user")
+
+
+_CALLED = {
+    Use.READ: "batch reads",
+    Use.STREAM: "streams",
+    Use.WRITE: "batch writes",
+    Use.STREAM_WRITE: "streaming sinks",
+}
+
+
+def path_of(options: Mapping[str, str]) -> str:
+    """Where the table is; raises InvalidRequest that says how to name it."""
+    if "location" in options or not options.get("path"):  # Spark adds a location when it makes a table
+        raise InvalidRequest(
+            'format("tablestore") needs the path of a table: load(path), option("path", …) or, in SQL, '
+            'CREATE TEMPORARY VIEW v USING tablestore OPTIONS (path "…"). CREATE TABLE … USING tablestore '
+            "makes nothing that can be read, as Spark keeps its options to itself"
+        )
+    return options["path"]
+
+
+def used(options: Mapping[str, str], use: Use) -> Table:
+    """The table of the options, as they say it is used; raises InvalidOption for one that has no effect."""
+    path = path_of(options)
+    given = _of_table(options, use)
+    reach = {k: v for k, v in options.items() if is_s3_key(k)}
+    table = open_table(path, options=reach, roots=roots_in(options.get("roots")))
+    return table.with_options(given) if given else table
+
+
+def require_only(options: Mapping[str, str], names: Collection[str]) -> None:
+    """Raise InvalidOption for an option that a source has not; names are compared in lower case."""
+    known = {name.lower() for name in names}
+    for key in options:
+        if key.lower() not in known:
+            near = get_close_matches(key, names, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
+            raise InvalidOption(f"unknown option {key!r}; {hint}")
+
+
+def _of_table(options: Mapping[str, str], use: Use) -> dict[str, str]:
+    """The options that are the table's."""
+    found = {}
+    for key, value in options.items():
+        if is_s3_key(key):
+            require_s3_key(key)
+        elif key not in use.value and key not in _SPARKS_OWN:
+            _require_place(key, use)
+            found[key] = value
+    require_usable(found)
+    return found
+
+
+def _require_place(key: str, use: Use) -> None:
+    """Raise InvalidOption for an option that is unknown, or has no effect in this use."""
+    elsewhere = [other for other in Use if key in other.value]
+    if elsewhere:
+        uses = " and ".join(_CALLED[other] for other in elsewhere)
+        raise InvalidOption(f"option {key!r} is of {uses}, this is one of the {_CALLED[use]}")
+    if option_rules.fate(key) is None:
+        known = {name for other in Use for name in other.value} | option_rules.names()
+        near = get_close_matches(key, known, n=3, cutoff=0.6)
+        hint = (
+            f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(use.value)}"
+        )
+        raise InvalidOption(f"unknown option {key!r}; {hint}")
+    if use is Use.STREAM and key not in _STARTS:
+        raise InvalidOption(f"option {key!r} has no effect in a stream of Spark; set it on the table")
+    if use in (Use.WRITE, Use.STREAM_WRITE) and key.startswith(_SCAN):
+        raise InvalidOption(f"option {key!r} has no effect in a write")
+
+
+def start_of(options: Mapping[str, str]) -> str:
+    """Where a stream starts: latest-full, latest or a snapshot id; `start`, else the table's `scan.*`."""
+    table = used(options, Use.STREAM)
+    if options.get("start"):
+        return options["start"]
+    mode = scan_mode.mode_of(table.store)
+    if mode in ("latest-full", "latest"):
+        return mode
+    upcoming, _, _ = scan_mode.following(table.store)
+    if upcoming is None:
+        raise InvalidOption(f"scan.mode {mode!r} is not of streams of Spark: start them at a snapshot id")
+    return str(upcoming)
