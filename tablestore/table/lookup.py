@@ -11,12 +11,15 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from tablestore.errors import Unsupported
 from tablestore.format.predicates import literal, predicate
 from tablestore.format.predicates.predicate import Compare, Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.types.arrow_types import arrow_schema
 from tablestore.lsm import keys as key_columns
 from tablestore.meta.store import Store
+from tablestore.read.fallback import OtherBranch
+from tablestore.read.planning.plan import visible_partitions
 from tablestore.read.point_read import PointReader
 from tablestore.table.scan import Scan
 from tablestore.write import bucketing
@@ -47,6 +50,28 @@ class Lookups:
         if last is None or last[1] != snapshot or last[0] is not store:
             last = self._last = (store, snapshot, PointReader(store, snapshot), store.rescaled)
         return last[2], last[3]
+
+
+def rows_of_branches(
+    lookups: Lookups, scan: Scan, other: OtherBranch, keys: pa.Table, names: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """As `Lookups.rows`, of a scan that another branch is read beside: each key in the branch that its
+    partition is read from. Raises Unsupported where a key does not tell its partition, or the branches have
+    other keys."""
+    schema = scan.store.schema
+    if schema.primary_keys != other.store.schema.primary_keys or not {*schema.partition_keys} <= {
+        *schema.primary_keys
+    }:
+        why = "both branches need one primary key that has the partition columns: scan with a filter"
+        raise Unsupported("get_many over two branches", why)
+    first = other if other.first else scan
+    known = visible_partitions(first.store, first.snapshot)
+    parts: dict[bool, list[pa.RecordBatch]] = {True: [], False: []}
+    for batch in keys.combine_chunks().to_batches():
+        for partition, _, some in bucketing.route_to(batch, schema, 0):
+            parts[(partition in known) != other.first].append(some)
+    for here, found, kept in ((True, scan, lookups), (False, Scan(other.store, other.snapshot), Lookups())):
+        yield from kept.rows(found, pa.Table.from_batches(parts[here], keys.schema), names)
 
 
 def _placed(

@@ -251,11 +251,12 @@ class Table:
         """The rows of many primary keys, in any order; absent ones are left out."""
         if not self.primary_key:
             raise InvalidRequest(f"{self.name} has no primary key; scan it with a filter")
-        if self._beside() is not None:
-            why = "get one key at a time, or scan with a filter"
-            raise Unsupported("get_many where scan.fallback-branch or scan.primary-branch is set", why)
-        scan = replace(self._present(), columns=column_names(columns))
-        return pa.Table.from_batches(self._rows(scan, keys), scan.schema)
+        scan, other = replace(self._present(), columns=column_names(columns)), self._beside()
+        if other is None:
+            return pa.Table.from_batches(self._rows(scan, keys), scan.schema)
+        wanted = lookup.key_table(scan, as_batches(keys))
+        found = lookup.rows_of_branches(self._lookups, scan, other, wanted, scan.names)
+        return pa.Table.from_batches(found, scan.schema)
 
     def lookup(
         self,

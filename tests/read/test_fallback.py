@@ -10,7 +10,7 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.errors import InvalidOption, InvalidRequest, Unsupported
+from tablestore.errors import InvalidOption, InvalidRequest
 
 FALLBACK, PRIMARY = {"scan.fallback-branch": "b"}, {"scan.primary-branch": "b"}
 
@@ -70,8 +70,12 @@ def test_point_reads_find_what_scans_find(tmp_path: Path) -> None:
     assert t.get({"p": 2, "k": 1}) == row(2, 1, "b")
     assert t.get({"p": 1, "k": 2}) is None
     assert t.get({"p": 3, "k": 1}, ["v"]) == {"v": "main"}
-    with pytest.raises(Unsupported, match="get_many where"):
-        t.get_many([{"p": 2, "k": 1}])
+    keys = [{"p": p, "k": k} for p in (1, 2, 3, 4) for k in (1, 2)]
+    found = t.get_many(keys).to_pylist()
+    assert sorted(found, key=str) == [row(1, 1, "main"), row(2, 1, "b"), row(3, 1, "main")]
+    primary = t.with_options({"scan.fallback-branch": "", **PRIMARY})
+    found = primary.get_many(keys, ["v", "p"]).to_pylist()
+    assert sorted((r["p"], r["v"]) for r in found) == [(1, "b"), (1, "b"), (2, "b"), (3, "main")]
 
 
 def test_the_other_branch_is_read_as_it_was_at_that_time(tmp_path: Path) -> None:
