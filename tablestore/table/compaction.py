@@ -227,10 +227,12 @@ def compact_until_quiet(store: Store, **choice: Any) -> Compaction:
     return done
 
 
-def look_up(store: Store, places: frozenset[Place] | None) -> tuple[int, ...]:
-    """Compact the buckets (None: all) in which rows wait at level 0, until none does or no rule fires; ids of
-    the snapshots made. Raises CommitConflict if another compaction was faster."""
+def look_up(store: Store, places: frozenset[Place] | None, *, full: bool = False) -> tuple[int, ...]:
+    """Compact the buckets (None: all) in which rows wait at level 0 (with `full`: below the top level), until
+    none does or no rule fires; ids of the snapshots made. Raises CommitConflict if another compaction was
+    faster."""
     made: list[int] = []
+    waits_below = store.options.num_levels - 1 if full else 1
     while True:
         latest = store.snapshots.latest()
         seen = latest.id if latest is not None else 0
@@ -240,8 +242,8 @@ def look_up(store: Store, places: frozenset[Place] | None) -> tuple[int, ...]:
             with conflict_if_expired(store, seen):
                 for task in _buckets(store, choice, latest):
                     chosen = places is None or (task.partition, task.bucket) in places
-                    if chosen and any(f.level == 0 for f in task.new_files):
-                        _, message = _run(store, task, False)
+                    if chosen and any(f.level < waits_below for f in task.new_files):
+                        _, message = _run(store, task, full)
                         messages += [message] if message is not None else []
         except BaseException:
             discard(store, messages)

@@ -1,10 +1,10 @@
 """What makes a commit visible where readers wait for its compaction: deletion vectors, first-row, `lookup`.
 
 The rows of such a commit are in the table with its first snapshot, but rows, deletes and changes are seen
-only when its COMPACT has looked them up. If that was lost in a race it is done again from the newest
-snapshot; a replay does it if the first attempt was killed in between; a delete or update does it before it
-looks for rows, so that what an earlier one took away does not stay visible. Tables that leave level 0 to
-others (`write-only`, `lookup-wait` = false) are left alone.
+only when its COMPACT has looked them up (those of the producer full-compaction when it is full). If that was
+lost in a race it is done again from the newest snapshot; a replay does it if the first attempt was killed in
+between; a delete or update does it before it looks for rows, so that what an earlier one took away does not
+stay visible. Tables that leave level 0 to others (`write-only`, `lookup-wait` = false) are left alone.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tablestore.format.compaction_record import FOLLOWED
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
+from tablestore.options import ChangelogProducer
 from tablestore.read.changed_keys import hides_level_0
 from tablestore.table import compaction
 from tablestore.table.compaction import Place
@@ -45,7 +46,7 @@ def finished(
     if not _waited_for(store) or not (committed.replayed or committed.lost_compaction):
         return committed
     try:
-        places = _left_by(store, request) if committed.replayed else frozenset(map(_place, messages))
+        places = _left_by(store, request) if committed.replayed else _lost(store, messages)
         made = _looked_up(store, places)
     except (TablestoreError, OSError) as e:
         text = "%s: committed, but readers wait for a compaction that failed; compact() the table: %s"
@@ -62,19 +63,25 @@ def look_up_waiting(store: Store) -> tuple[int, ...]:
 
 def _waited_for(store: Store) -> bool:
     options = store.options
-    waits = options.needs_lookup and options.lookup_wait and not options.write_only
-    return waits and bool(store.schema.primary_keys)
+    waits = _fully(store) or (options.needs_lookup and options.lookup_wait)
+    return waits and not options.write_only and bool(store.schema.primary_keys)
 
 
-def _place(message: CommitMessage) -> Place:
-    return message.partition, message.bucket
+def _fully(store: Store) -> bool:
+    return store.options.changelog_producer is ChangelogProducer.FULL_COMPACTION
+
+
+def _lost(store: Store, messages: Sequence[CommitMessage]) -> frozenset[Place]:
+    """The buckets whose lost compaction readers wait for."""
+    waited_for = (m for m in messages if store.options.needs_lookup or m.compact_changelog)
+    return frozenset((m.partition, m.bucket) for m in waited_for)
 
 
 def _looked_up(store: Store, places: frozenset[Place] | None) -> tuple[int, ...]:
     """Ids of the snapshots that took these buckets' rows (None: all) from level 0."""
     for attempt in range(_TRIES):
         try:
-            return compaction.look_up(store, places)
+            return compaction.look_up(store, places, full=_fully(store))
         except CommitConflict as e:
             if attempt == _TRIES - 1:
                 raise

@@ -80,8 +80,9 @@ class Committer:
         return Committed(tuple(made), _rows(first), stalls=self._stalls(messages), lost_compaction=lost)
 
     def _waits(self, second: Changes) -> bool:
-        """Whether readers see what a commit adds only with its compaction."""
-        return not second.empty and self._store.options.needs_lookup and bool(self._store.schema.primary_keys)
+        """Whether readers see what a commit adds, or streams its changes, only with its compaction."""
+        waits = bool(second.changelog) or (not second.empty and self._store.options.needs_lookup)
+        return waits and bool(self._store.schema.primary_keys)
 
     def _tells_nothing_happened(self, request: CommitRequest) -> bool:
         """Whether a commit of nothing makes a snapshot: it has a position, or the options want one."""

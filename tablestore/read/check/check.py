@@ -31,6 +31,7 @@ from tablestore.meta.deletion_files import Place
 from tablestore.meta.identity import UUID
 from tablestore.meta.store import Store
 from tablestore.option_rules import notes_on
+from tablestore.options import ChangelogProducer
 from tablestore.read.check.data import DataCheck
 from tablestore.read.check.findings import Findings, Violation
 from tablestore.read.check.index import IndexCheck
@@ -348,11 +349,11 @@ class _Check:
         left = {e.identity for e in newest} & self.followed.keys()
         if left:
             left &= {e.identity for e in self.store.manifests.live_entries(self.store.snapshots.latest())}
+        full = self.store.options.changelog_producer is ChangelogProducer.FULL_COMPACTION
+        remedy = "compact(full=True)" if full else "compact()"
         files = Counter(self.followed[identity] for identity in left)
         for snapshot_id, count in sorted(files.items()):
-            text = (
-                f"its commit was interrupted: {count} files of level 0 are not looked up; compact() the table"
-            )
+            text = f"its commit was interrupted: {count} files wait at level 0; {remedy} the table"
             self.found.violate("I13", f"snapshot-{snapshot_id}", text)
 
     @property
