@@ -34,11 +34,16 @@ class SchemaStore:
         return self.ends()[1]
 
     def ends(self) -> tuple[TableSchema, TableSchema]:
-        """The oldest and the newest schema; raises NotFound where there is no table."""
+        """The oldest schema (the newest where that is damaged) and the newest; raises NotFound where there is
+        no table."""
         ids = self.ids()
         if not ids:
             raise NotFound(f"no table at {self._paths.root}")
-        return self.get(ids[0]), self.get(ids[-1])
+        newest = self.get(ids[-1])
+        try:
+            return self.get(ids[0]), newest
+        except Corrupt:
+            return newest, newest
 
     def get(self, schema_id: int) -> TableSchema:
         """One schema; raises NotFound, or Corrupt for a damaged file (I9)."""

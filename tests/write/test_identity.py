@@ -151,6 +151,17 @@ def test_a_branch_that_was_deleted_is_not_made_anew(tmp_path: Path) -> None:
     t.write(ROW)
 
 
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_table_whose_oldest_schema_is_damaged_is_the_same(tmp_path: Path, ours: bool) -> None:
+    t = made(tmp_path) if ours else foreign(made(tmp_path))
+    t.alter(ts.add("c", ts.INT))
+    (Path(t.location) / "schema" / "schema-0").write_text("")
+    t = ts.open(t.location)
+    t.tags.create("x")
+    with pytest.raises(ts.Corrupt, match="schema-0"):
+        t.write(ROW)
+
+
 def test_a_table_that_was_altered_is_the_same(tmp_path: Path) -> None:
     t = foreign(made(tmp_path))
     t.alter(ts.add("c", ts.INT))
