@@ -18,7 +18,7 @@ from tablestore.format.schema import TableSchema
 from tablestore.io.confined import confined
 from tablestore.io.fileio import FileIO
 from tablestore.io.guarded import GuardedFileIO
-from tablestore.io.paths import TablePaths, checked_name, join
+from tablestore.io.paths import DROPPED, TablePaths, checked_name, join
 from tablestore.meta.schemas import SchemaStore
 
 
@@ -56,7 +56,11 @@ class Catalog(Protocol):
         """
 
     def drop_table(self, database: str, table: str) -> None:
-        """Forget the table and remove its files (an external table keeps them)."""
+        """Forget the table and remove its files (an external table keeps them). A kill leaves it whole, or
+        none."""
+
+    def finish_drop(self, database: str, table: str) -> bool:
+        """End a drop of a table that is not known any more; whether there was one."""
 
     def rename_table(self, database: str, table: str, onto: tuple[str, str]) -> None:
         """Give a table another name, its files included; raises AlreadyExists."""
@@ -140,6 +144,8 @@ def make_first_schema(io: FileIO, root: str, schema: TableSchema, name: str) -> 
     schemas = schemas_at(io, root)
     if schemas.ids():
         raise AlreadyExists(f"table {name} exists")
+    if DROPPED in [s.name for s in io.list(TablePaths(root).schema_dir, hidden=True)]:
+        raise AlreadyExists(f"a drop of {name} was cut short: drop_table({name!r}) ends it")
     if left:
         named = ", ".join(left[:5]) + (", …" if len(left) > 5 else "")
         text = f"{root} is no table but holds {named}: what is left of a table, or something else"
@@ -158,20 +164,6 @@ def _left_over(io: FileIO, root: str) -> list[str]:
             return True
 
     return [s.name for s in io.list(root) if not s.is_dir or holds_something(join(root, s.name))]
-
-
-def delete_table_files(io: FileIO, root: str) -> None:
-    """Remove a table's directory so that a stop half-way leaves an emptier table, never half of its rows.
-
-    First the snapshots, last the schemas: what is left after a kill can be dropped again.
-    """
-    paths = TablePaths(root)
-    io.delete_tree(paths.snapshot_dir)
-    for entry in io.list(root):
-        child = join(root, entry.name)
-        if entry.is_dir and child != paths.schema_dir:
-            io.delete_tree(child)
-    io.delete_tree(root)
 
 
 def table_properties(schema: TableSchema) -> dict[str, str]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tablestore.catalog import dropping
 from tablestore.catalog.catalog import (
     database_dir,
-    delete_table_files,
     is_table,
     known_table,
     make_first_schema,
@@ -35,12 +35,13 @@ class FileSystemCatalog:
 
     def create_database(self, name: str) -> None:
         path = database_dir(self.warehouse, name)
+        dropping.tidy(self.io, self.warehouse)
         if self.io.is_dir(path):
             raise AlreadyExists(f"database {name!r} exists")
         self.io.make_dir(path)
 
     def drop_database(self, name: str) -> None:
-        self.io.delete_tree(database_dir(self.warehouse, name))
+        dropping.drop_directory(self.io, database_dir(self.warehouse, name))
 
     def tables(self, database: str) -> list[str]:
         path = database_dir(self.warehouse, database)
@@ -60,10 +61,14 @@ class FileSystemCatalog:
 
     def create_table(self, database: str, table: str, schema: TableSchema) -> None:
         refuse_own_path(schema, "filesystem")
+        dropping.tidy(self.io, database_dir(self.warehouse, database))
         make_first_schema(self.io, self.location(database, table), schema, f"{database}.{table}")
 
     def drop_table(self, database: str, table: str) -> None:
-        delete_table_files(self.io, self.location(database, table))
+        dropping.drop(self.io, self.location(database, table))
+
+    def finish_drop(self, database: str, table: str) -> bool:
+        return dropping.finish(self.io, self.location(database, table))
 
     def rename_table(self, database: str, table: str, onto: tuple[str, str]) -> None:
         known_table(self, database, table)

@@ -19,10 +19,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from tablestore.catalog import hive_table, waiting
+from tablestore.catalog import dropping, hive_table, waiting
 from tablestore.catalog.catalog import (
     database_dir,
-    delete_table_files,
     guarded,
     is_table,
     make_first_schema,
@@ -72,9 +71,15 @@ class HiveCatalog:
     def drop_database(self, name: str) -> None:
         with self.server.session() as client:
             place = client.get_database(name).locationUri
-            client.drop_database(name, True, False)
+
+        def forget() -> None:
+            with self.server.session() as client:
+                client.drop_database(name, True, False)
+
         if place:
-            self.io.delete_tree(location(place))
+            dropping.drop_directory(self.io, location(place), forget)
+        else:
+            forget()
 
     # tables
 
@@ -118,6 +123,7 @@ class HiveCatalog:
         root = location(schema.options.get("path") or self._default_location(database, table))
         made = schema.with_options({"path": None}) if "path" in schema.options else schema
         entry = self._new_entry(database, table, made, root, external)  # refuses before anything is made
+        dropping.tidy(self.io, root.rpartition("/")[0])
         with self.hold(database, table):
             self._require_free(database, table)
             adopted = external and is_table(self.io, root)
@@ -134,7 +140,7 @@ class HiveCatalog:
                 client.create_table(entry)
         except BaseException:
             if made is not None and not self.holds(entry.dbName, entry.tableName):
-                delete_table_files(self.io, made)
+                dropping.drop(self.io, made)
             raise
 
     def _require_free(self, database: str, table: str) -> None:
@@ -152,11 +158,18 @@ class HiveCatalog:
     def drop_table(self, database: str, table: str) -> None:
         with self.hold(database, table):
             entry = self._entry(database, table)
-            external = entry.tableType == "EXTERNAL_TABLE"
-            with self.server.session() as client:
-                client.drop_table(database, table, False)
-        if not external:
-            delete_table_files(self.io, location(entry.sd.location))
+
+            def forget() -> None:
+                with self.server.session() as client:
+                    client.drop_table(database, table, False)
+
+            if entry.tableType == "EXTERNAL_TABLE":
+                forget()
+            else:
+                dropping.drop(self.io, location(entry.sd.location), forget)
+
+    def finish_drop(self, database: str, table: str) -> bool:
+        return dropping.finish(self.io, self._default_location(database, table))
 
     def rename_table(self, database: str, table: str, onto: tuple[str, str]) -> None:
         for name in onto:
@@ -168,9 +181,13 @@ class HiveCatalog:
             moves = entry.tableType != "EXTERNAL_TABLE" and source != target
             entry.dbName, entry.tableName = onto
             if moves:
-                if self.io.is_dir(target):
+                moved = not is_table(self.io, source) and is_table(
+                    self.io, target
+                )  # by a call that was killed
+                if self.io.is_dir(target) and not moved:
                     raise AlreadyExists(f"something else is at {target}")
-                self.io.move(source, target)
+                if not moved:
+                    self.io.move(source, target)
                 entry.sd.location = _uri(target)
             try:
                 self._alter(database, table, entry)

@@ -19,10 +19,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from tablestore.catalog import waiting
+from tablestore.catalog import dropping, waiting
 from tablestore.catalog.catalog import (
     database_dir,
-    delete_table_files,
     guarded,
     is_table,
     known_table,
@@ -103,6 +102,7 @@ class JdbcCatalog:
 
     def create_database(self, name: str) -> None:
         location = database_dir(self.warehouse, name)
+        dropping.tidy(self.io, self.warehouse)
         if name in self.databases():
             raise AlreadyExists(f"database {name!r} exists")
         insert = "INSERT INTO paimon_database_properties VALUES (?, ?, ?, ?)"
@@ -114,10 +114,12 @@ class JdbcCatalog:
             raise AlreadyExists(f"database {name!r} exists") from None
 
     def drop_database(self, name: str) -> None:
-        with self.server.session() as session:
-            for table in ("tables", "table_properties", "views", "database_properties"):
-                session.run(f"DELETE FROM paimon_{table} WHERE {_OF_DATABASE}", self._key, name)
-        self.io.delete_tree(database_dir(self.warehouse, name))
+        def forget() -> None:
+            with self.server.session() as session:
+                for table in ("tables", "table_properties", "views", "database_properties"):
+                    session.run(f"DELETE FROM paimon_{table} WHERE {_OF_DATABASE}", self._key, name)
+
+        dropping.drop_directory(self.io, database_dir(self.warehouse, name), forget)
 
     # tables
 
@@ -142,6 +144,7 @@ class JdbcCatalog:
     def create_table(self, database: str, table: str, schema: TableSchema) -> None:
         refuse_own_path(schema, "jdbc")
         root, name = self.location(database, table), f"{database}.{table}"
+        dropping.tidy(self.io, database_dir(self.warehouse, database))
         with self.hold(database, table):
             if self.holds(database, table):
                 raise AlreadyExists(f"table {name} exists")
@@ -160,28 +163,36 @@ class JdbcCatalog:
             log.info("%s.%s was registered meanwhile", database, table)
         except BaseException:
             if not self.holds(database, table):
-                delete_table_files(self.io, self.location(database, table))
+                dropping.drop(self.io, self.location(database, table))
             raise
 
     def drop_table(self, database: str, table: str) -> None:
-        with self.hold(database, table):
+        def forget() -> None:
             with self.server.session() as session:
                 for rows in ("tables", "table_properties"):
                     session.run(f"DELETE FROM paimon_{rows} WHERE {_OF_TABLE}", self._key, database, table)
-            delete_table_files(self.io, self.location(database, table))
+
+        with self.hold(database, table):
+            dropping.drop(self.io, self.location(database, table), forget)
+
+    def finish_drop(self, database: str, table: str) -> bool:
+        with self.hold(database, table):
+            return dropping.finish(self.io, self.location(database, table))
 
     def rename_table(self, database: str, table: str, onto: tuple[str, str]) -> None:
         source, target = self.location(database, table), self.location(*onto)
         first, second = sorted({(database, table), onto}) if (database, table) != onto else (onto, None)
         with self.hold(*first), self.hold(*second) if second else no_lock():
             known_table(self, database, table)
-            if self.holds(*onto) or self.io.is_dir(target):
+            moved = not is_table(self.io, source) and is_table(self.io, target)  # a kill came before the rows
+            if self.holds(*onto) or (self.io.is_dir(target) and not moved):
                 raise AlreadyExists(f"table {'.'.join(onto)} exists")
-            self._move_rows((database, table), onto)
-            try:
+            if not moved:
                 self.io.move(source, target)
+            try:
+                self._move_rows((database, table), onto)
             except BaseException:
-                self._move_rows(onto, (database, table))
+                self.io.move(target, source)
                 raise
 
     def repair_table(self, database: str, table: str) -> None:

@@ -19,6 +19,7 @@ from tablestore.errors import Corrupt, InvalidRequest, Unsupported
 _ESCAPED = set(map(chr, range(0x20))) | {"\x7f"} | set("\"#%'*/:=?\\{}[]^")
 _NAME = re.compile(r"[^\x00-\x1f/\\:*?\"<>|$@`]{1,200}")
 POSTPONE_BUCKET = -2
+DROPPED = ".dropped"  # below it lie tables that are being dropped; in object stores: a mark of one
 OBJECT_SCHEMES = ("s3", "s3a")
 
 

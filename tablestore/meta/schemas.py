@@ -10,7 +10,7 @@ from tablestore.format import schema as schema_format
 from tablestore.format.schema import TableSchema
 from tablestore.io import outcomes
 from tablestore.io.fileio import FileIO
-from tablestore.io.paths import TablePaths
+from tablestore.io.paths import DROPPED, TablePaths
 from tablestore.io.syncing import Sync
 from tablestore.options import Durability, TableOptions
 
@@ -25,9 +25,11 @@ class SchemaStore:
         self._known: dict[int, TableSchema] = {}
 
     def ids(self) -> list[int]:
-        """Ids of all schemas, ascending; empty if this is no table."""
-        names = (_FILE.fullmatch(s.name) for s in self._io.list(self._paths.schema_dir))
-        return sorted(int(m[1]) for m in names if m)
+        """Ids of all schemas, ascending; empty if this is no table, or one that is being dropped."""
+        names = [s.name for s in self._io.list(self._paths.schema_dir, hidden=True)]
+        if DROPPED in names:
+            return []
+        return sorted(int(m[1]) for m in map(_FILE.fullmatch, names) if m)
 
     def latest(self) -> TableSchema:
         """The newest schema; raises NotFound where there is no table."""

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tablestore.catalog import dropping
+from tablestore.catalog.catalog import database_dir
 from tablestore.catalog.opening import open_catalog
 from tablestore.catalog.options import CatalogOptions
 from tablestore.env import SYSTEM, Env
@@ -93,7 +95,8 @@ class Lake:
     def drop_database(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
         """Remove a database; raises InvalidRequest if it holds tables and `cascade` is not set."""
         if name not in self.databases():
-            if if_exists:
+            place = database_dir(self._catalog.warehouse, name)
+            if dropping.finish(self._catalog.io, place) or if_exists:
                 return
             raise NotFound.among("database", name, self.databases())
         held = self.tables(name)
@@ -234,13 +237,15 @@ class Lake:
         return self._catalog.location(database, table), self._catalog.file_io(database, table)
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
-        """Remove a table and all its files (an external table keeps them).
+        """Remove a table and all its files (an external table keeps them). Cut short, it leaves the whole
+        table or none, and the same call ends it.
 
         Raises InvalidRequest for names of branches and system tables.
         """
         identifier = _plain(name)
         if not self._catalog.holds(identifier.database, identifier.table):
-            if if_exists:
+            known = identifier.database in self.databases()
+            if (known and self._catalog.finish_drop(identifier.database, identifier.table)) or if_exists:
                 return
             raise NotFound.among("table", str(identifier), self.tables())
         self._catalog.drop_table(identifier.database, identifier.table)

@@ -1,0 +1,130 @@
+"""Dropping tables and databases so that a kill leaves the whole of one, or none: the same call ends it.
+
+On a file system the directory first gets a name below `.dropped` beside it, which no listing shows, at once;
+then it is deleted. An object store cannot do that: there a mark is put beside the schemas, from which on it
+is no table, then the schemas go, then the rest, the mark last. What was left so is removed by the same call,
+and on file systems by any drop or creation in that database. Both take no space but for a name; where even
+that has no room the new name lies beside the table.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from itertools import count
+
+from tablestore.errors import TablestoreError, Unavailable
+from tablestore.io.fileio import FileIO
+from tablestore.io.paths import DROPPED, TablePaths, is_object_location, join
+
+log = logging.getLogger(__name__)
+
+
+def drop(io: FileIO, root: str, forget: Callable[[], None] = lambda: None) -> None:
+    """Remove a table's directory; `forget` takes the table out of the registry once it is none any more."""
+    if is_object_location(root):
+        io.write(_mark(root), b"")
+        forget()
+        _delete_marked(io, root)
+        return
+    _put_aside(io, root)
+    try:
+        forget()
+    except Unavailable:  # a registry on the same full disk takes a word only once there is room
+        _sweep(io, root.rpartition("/")[0])
+        forget()
+    _sweep(io, root.rpartition("/")[0])
+
+
+def drop_directory(io: FileIO, path: str, forget: Callable[[], None] = lambda: None) -> None:
+    """Remove the directory of a database; object stores delete it name by name."""
+    if not is_object_location(path):
+        _put_aside(io, path)
+        forget()
+        _sweep(io, path.rpartition("/")[0])
+        return
+    forget()
+    io.delete_tree(path)
+
+
+def finish(io: FileIO, root: str) -> bool:
+    """End a drop of this table, or database, that was cut short; whether there was one."""
+    if not is_object_location(root):
+        folder, _, name = root.rpartition("/")
+        left = any(
+            path.rpartition("/")[2].rpartition("-")[0].removeprefix(f"{DROPPED}-") == name
+            for path in _aside(io, folder)
+        )
+        _sweep(io, folder)
+        return left
+    if not io.exists(_mark(root)):
+        return False
+    _delete_marked(io, root)
+    return True
+
+
+def tidy(io: FileIO, folder: str) -> None:
+    """Remove what drops that were cut short left in a folder; trouble with it is logged."""
+    try:
+        if not is_object_location(folder):
+            _sweep(io, folder)
+    except (TablestoreError, OSError) as e:
+        log.warning("what is left of dropped tables in %s stays for now: %s", folder, e)
+
+
+def _mark(root: str) -> str:
+    return join(TablePaths(root).schema_dir, DROPPED)
+
+
+def _delete_marked(io: FileIO, root: str) -> None:
+    """Schemas first, the mark last."""
+    schemas = TablePaths(root).schema_dir
+    for entry in io.list(schemas, hidden=True):
+        if entry.name != DROPPED:
+            io.delete(join(schemas, entry.name))
+    for entry in io.list(root, hidden=True):
+        child = join(root, entry.name)
+        if child != schemas:
+            (io.delete_tree if entry.is_dir else io.delete)(child)
+    io.delete_tree(root)
+
+
+def _put_aside(io: FileIO, path: str) -> None:
+    """Give a directory a name that no listing shows; one that is gone is fine."""
+    folder, _, name = path.rpartition("/")
+    if not io.is_dir(path):
+        return
+    try:
+        _move(io, path, f"{folder}/{DROPPED}/{name}")
+    except Unavailable as e:
+        if not e.no_space:
+            raise
+        _move(io, path, f"{folder}/{DROPPED}-{name}")
+
+
+def _move(io: FileIO, path: str, target: str) -> None:
+    for n in count():
+        try:
+            io.move(path, f"{target}-{n}")
+        except FileExistsError:
+            continue
+        except FileNotFoundError:
+            log.info("%s is gone: another process drops it", path)
+        return
+
+
+def _aside(io: FileIO, folder: str) -> Iterator[str]:
+    """What was given another name in a folder."""
+    inner = join(folder, DROPPED)
+    yield from (join(inner, s.name) for s in io.list(inner, hidden=True))
+    hidden = (s.name for s in io.list(folder, hidden=True) if s.name.startswith(f"{DROPPED}-"))
+    yield from (join(folder, name) for name in hidden)
+
+
+def _sweep(io: FileIO, folder: str) -> None:
+    for path in list(_aside(io, folder)):
+        for entry in io.list(path, hidden=True):  # of a directory that is a link what it holds goes, too
+            child = join(path, entry.name)
+            (io.delete_tree if entry.is_dir else io.delete)(child)
+        io.delete_tree(path)
+    io.delete_empty(join(folder, DROPPED))
