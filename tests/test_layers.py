@@ -20,8 +20,9 @@ OURS = ("tablestore", "widgets", "datasets", "notebooks", "tests", "pyspark_tabl
 OPTIONS = {"option_names", "option_secrets", "option_values"}
 OPTION_TABLES = {"option_harmless", "option_refused"}
 OPTION_GROUPS = {"option_storage", "option_merging", "option_writing", "option_reading", "option_lookup"}
-BASE = {"errors", "options", "option_rules", "env"} | OPTIONS
+BASE = {"arguments", "errors", "options", "option_rules", "env"} | OPTIONS
 MAY_IMPORT = {
+    "arguments": {"errors"},
     "errors": set(),
     "option_names": set(),  # the names only, beside options
     "option_secrets": {"errors"},

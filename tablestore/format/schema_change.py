@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tablestore.arguments import eagerly_checked
 from tablestore.errors import (
     AlreadyExists,
     InvalidOption,
@@ -63,6 +64,7 @@ class Change:
         return f"{self.what}({self.name!r})" if self.name else self.what
 
 
+@eagerly_checked
 def add(
     name: Name,
     type: Any,
@@ -80,31 +82,37 @@ def add(
     return Change("add", name, type=t, text=comment, place=place, options=given)
 
 
+@eagerly_checked
 def rename(name: Name, to: str) -> Change:
     """Another name for a column; its data, and the options that name it, follow."""
     return Change("rename", name, text=to)
 
 
+@eagerly_checked
 def drop(name: Name) -> Change:
     """Take a column away; a later column of the same name is a new one."""
     return Change("drop", name)
 
 
+@eagerly_checked
 def retype(name: Name, type: Any) -> Change:
     """Another type, by Paimon's casts; NULL stays allowed or not. Nested ones are compared field by field."""
     return Change("retype", name, type=as_type(type, f"column {name!r}"))
 
 
+@eagerly_checked
 def nullable(name: Name) -> Change:
     """Allow NULL."""
     return Change("nullable", name)
 
 
+@eagerly_checked
 def not_null(name: Name) -> Change:
     """Allow NULL no longer; only with option `alter-column-null-to-not-null.disabled` = false."""
     return Change("not null", name)
 
 
+@eagerly_checked
 def move(
     name: Name,
     *,
@@ -120,21 +128,25 @@ def move(
     return Change("move", name, place=place)
 
 
+@eagerly_checked
 def comment(name: Name | None, text: str | None) -> Change:
     """The comment of a column (None takes it away); `name` None: of the table."""
     return Change("comment", name or "", text=text)
 
 
+@eagerly_checked
 def default(name: Name, value: Any) -> Change:
     """The value of a column that a write leaves out; None: NULL again."""
     return Change("default", name, options={"default": value})
 
 
+@eagerly_checked
 def set_options(options: Mapping[str, Any]) -> Change:
     """Store these options with the table."""
     return Change("set options", options=dict(options))
 
 
+@eagerly_checked
 def reset_options(*keys: str) -> Change:
     """Options that go back to their defaults."""
     return Change("reset options", keys=keys)

@@ -18,6 +18,8 @@ from tablestore.errors import Corrupt, InvalidRequest, Unsupported
 
 _ESCAPED = set(map(chr, range(0x20))) | {"\x7f"} | set("\"#%'*/:=?\\{}[]^")
 _NAME = re.compile(r"[^\x00-\x1f/\\:*?\"<>|$@`]{1,200}")
+_LONGEST_NAME = 200  # bytes; 255 is what file systems take, and temporary files add `.`, a uuid and `.tmp`
+_LONGEST_COMPONENT, _LONGEST_PATH = 255, 4096 - 256  # bytes; room for the names of files
 POSTPONE_BUCKET = -2
 DROPPED = ".dropped"  # below it lie tables that are being dropped; in object stores: a mark of one
 OBJECT_SCHEMES = ("s3", "s3a")
@@ -47,7 +49,21 @@ def location(path: str | os.PathLike[str]) -> str:
         raise Unsupported(
             f"{scheme}:// locations", f"local paths and {', '.join(s + '://' for s in OBJECT_SCHEMES)} only"
         )
-    return os.path.abspath(os.path.expanduser(text))
+    return _possible(os.path.abspath(os.path.expanduser(text)))
+
+
+def _possible(path: str) -> str:
+    """A local path; raises InvalidRequest for one that no file system takes."""
+    try:
+        parts = [len(part) for part in path.encode().split(b"/")]
+    except UnicodeEncodeError:
+        raise InvalidRequest(f"the location {path!r} holds half of a character") from None
+    if "\0" in path or max(parts) > _LONGEST_COMPONENT or sum(parts) + len(parts) > _LONGEST_PATH:
+        raise InvalidRequest(
+            f"the location {path[:200]!r} is none that a file system takes: at most {_LONGEST_COMPONENT} "
+            f"bytes a name and {_LONGEST_PATH} in all, no NUL"
+        )
+    return path
 
 
 def warehouse_location(path: str | os.PathLike[str]) -> str:
@@ -78,13 +94,23 @@ def checked_name(name: str, what: str) -> str:
     if (
         not isinstance(name, str)
         or not _NAME.fullmatch(name)
+        or not fits_a_file(name)
         or name.strip(". ") == ""
         or name.startswith(".")
     ):
         raise InvalidRequest(
-            f"{what} name {name!r} cannot be used: no '/', '\\', ':', '$', quotes or leading dot"
+            f"{what} name {name!r} cannot be used: no '/', '\\', ':', '$', quotes or leading dot, "
+            f"at most {_LONGEST_NAME} bytes"
         )
     return name
+
+
+def fits_a_file(name: str) -> bool:
+    """Whether a name, with what temporary files put around it, is one that a file system takes."""
+    try:
+        return len(name.encode()) <= _LONGEST_NAME and "\0" not in name
+    except UnicodeEncodeError:  # half of a character
+        return False
 
 
 def escape(text: str) -> str:
@@ -181,9 +207,21 @@ class TablePaths:
 
     def bucket_dir(self, partition: Sequence[tuple[str, str]], bucket: int) -> str:
         """Directory of one bucket; `partition` is (key, text of the value) in partition-key order."""
-        dirs = [f"{escape(k)}={escape(v)}" for k, v in partition]
+        dirs = [_partition_directory(k, v, self.root) for k, v in partition]
         name = "bucket-postpone" if bucket == POSTPONE_BUCKET else f"bucket-{bucket}"
         return join(self.root, self.data_directory, *dirs, name)
+
+
+def _partition_directory(key: str, value: str, root: str) -> str:
+    """`key=value`; raises InvalidRequest where the file system takes no name of that length."""
+    name = f"{escape(key)}={escape(value)}"
+    size = len(name.encode())
+    if size > _LONGEST_COMPONENT and not is_object_location(root):
+        raise InvalidRequest(
+            f"the value {value[:40]!r}… of partition column {key!r} takes {size} bytes as the name of a "
+            f"directory; file systems take {_LONGEST_COMPONENT}"
+        )
+    return name
 
 
 def inside(name: str) -> str:

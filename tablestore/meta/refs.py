@@ -17,7 +17,7 @@ from typing import Any
 from tablestore.errors import Corrupt, InvalidOption, InvalidRequest, NotFound
 from tablestore.format import snapshot as snapshot_format
 from tablestore.format.snapshot import Snapshot
-from tablestore.io.paths import TablePaths, checked_name
+from tablestore.io.paths import TablePaths, checked_name, fits_a_file
 from tablestore.meta import changelogs
 from tablestore.meta.snapshots import SnapshotStore
 from tablestore.meta.store import Store
@@ -121,7 +121,7 @@ def _java_time(parts: Any, path: str) -> int | None:
 
 def existing_name(name: str, what: str) -> str:
     """A name somebody else may have chosen, refused only where it would leave its directory."""
-    if not isinstance(name, str) or not name or "/" in name or "\\" in name or "\0" in name:
+    if not isinstance(name, str) or not name or "/" in name or "\\" in name or not fits_a_file(name):
         raise InvalidRequest(f"{what} name {name!r} cannot be the name of a file")
     return name
 

@@ -109,8 +109,14 @@ def _require_limits(window: Window, newest: int | None) -> None:
             continue
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
             raise InvalidRequest(f"{name} {value!r} must be a number from 1 to {most:,}")
-    if window.between is not None and not window.between[0] <= window.between[1]:
+    between = window.between
+    if between is not None and not (_is_span(between) and between[0] <= between[1]):
         raise InvalidRequest(f"between {window.between!r} must be two places of the key axis, 0 to 1, rising")
+
+
+def _is_span(between: object) -> bool:
+    two = isinstance(between, tuple | list) and len(between) == 2
+    return two and all(isinstance(end, int | float) for end in between)
 
 
 def _filters(store: Store, where: Predicate | str | None) -> Filters:

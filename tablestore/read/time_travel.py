@@ -145,7 +145,12 @@ def millis_of(moment: Moment) -> int:
             raise InvalidRequest(
                 f"timestamp {moment!r} is no ISO text such as '2026-01-31 12:00:00'"
             ) from None
-    return (moment.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
+    if hasattr(moment, "to_pydatetime"):  # of pandas: without a zone it does not know astimezone
+        moment = moment.to_pydatetime()
+    try:
+        return (moment.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
+    except (ValueError, OverflowError, TypeError, AttributeError):
+        raise InvalidRequest(f"timestamp {moment!r} is no moment between the years 1 and 9999") from None
 
 
 def local_ms(millis: int) -> int:

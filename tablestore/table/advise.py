@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tablestore.arguments import checked
 from tablestore.errors import InvalidRequest, NotFound
 from tablestore.format.schema import TableSchema
 from tablestore.io.scratch import scratch_folder
@@ -31,6 +32,7 @@ _STRING = pa.string()  # what a column without a value may be
 _OWN = ("bucket", "bucket-key", "write-only")
 
 
+@checked
 def advise_buckets(
     data: Any,
     *,

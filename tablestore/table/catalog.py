@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tablestore.arguments import checked
 from tablestore.catalog import dropping
 from tablestore.catalog.catalog import database_dir
 from tablestore.catalog.opening import open_catalog
@@ -56,6 +57,7 @@ _OWN = {"tablestore.uuid", "path", FALLBACK, PRIMARY}
 _OWN |= {f"data-file.external-paths{end}" for end in ("", ".strategy", ".specific-fs", ".weights")}
 
 
+@checked
 class Lake:
     """Databases and tables. Safe to share: it holds no state but its catalog."""
 
@@ -291,6 +293,7 @@ def _plain(name: str) -> Identifier:
     return identifier
 
 
+@checked
 def connect(
     warehouse: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     *,
@@ -313,6 +316,7 @@ def connect(
     return Lake(warehouse, io=io, env=env, options=options, roots=roots)
 
 
+@checked
 def open_table(
     path: str | os.PathLike[str],
     *,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from tablestore.arguments import checked
 from tablestore.io.confined import named_roots
 from tablestore.io.paths import location
 from tablestore.meta.store import Store
@@ -33,6 +34,7 @@ class EngineDoor:
 spark_engine = EngineDoor()
 
 
+@checked
 def compact_bucket(path: str, task: bytes, *, full: bool = False, roots: Sequence[str] = ()) -> bytes | None:
     """Run one task of `Table.buckets_to_compact`; the message for `Table.commit`, None if nothing was to be
     done. `roots` as in `open`."""

@@ -9,9 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from tablestore.arguments import checked
 from tablestore.errors import Unsupported
 
 
+@checked
 class LazyRead(ABC):
     """Nothing is read before a `to_…`. Subclasses say what the columns are and give the batches."""
 

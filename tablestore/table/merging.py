@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.arguments import checked
 from tablestore.errors import InvalidRequest
 from tablestore.format import rowkind
 from tablestore.format.parquet.schema import KIND, SEQUENCE
@@ -30,6 +31,7 @@ MOST_ROWS, MOST_EVENTS = 100_000, 1_000
 ROW_KIND = "rowkind"
 
 
+@checked
 def merging(
     runs: Sequence[Any],
     engine: str = "deduplicate",
@@ -65,6 +67,7 @@ def merging(
     return merged_steps(named[::-1], schema, parsed, limit=limit, drops_deletes=drops_deletes)
 
 
+@checked
 def merging_events(
     events: Any,
     engine: str = "deduplicate",

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 
+from tablestore.arguments import checked
 from tablestore.errors import InvalidRequest, NotFound
 from tablestore.meta import consumers, refs
 from tablestore.meta.refs import Tag
@@ -74,6 +75,7 @@ def _shown(row: dict[str, object]) -> str:
     return f"  {name[1]}: {details}"
 
 
+@checked
 class Tags(_View):
     """Names that keep snapshots readable after they have expired."""
 
@@ -113,6 +115,7 @@ class Tags(_View):
         return tags.expire(self._store)
 
 
+@checked
 class Branches(_View):
     """Lines of history beside the table's own, from a tag or empty."""
 
@@ -137,6 +140,7 @@ class Branches(_View):
         return branches.fast_forward(self._store, name)
 
 
+@checked
 class Consumers(_View):
     """Stream readers that left their place; it keeps snapshots from expiring."""
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tablestore.arguments import checked
 from tablestore.errors import InvalidRequest, NotFound
 from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.predicates.predicate import Predicate
@@ -47,6 +48,7 @@ def selected(columns: tuple[Any, ...]) -> tuple[str, ...] | None:
     return column_names(columns[0] if listed else columns)
 
 
+@checked
 @dataclass(frozen=True)
 class Scan(LazyRead):
     """A read of one snapshot. `columns` None means all; `limit` rows at most (any rows: a table has no
@@ -105,7 +107,7 @@ class Scan(LazyRead):
         rows = unwrapped(rows)
         if isinstance(rows, bool) or not isinstance(rows, int) or rows < 0:
             raise InvalidRequest(f"head({rows!r}): use a whole number of rows, at least 0")
-        return replace(self, limit=rows)
+        return replace(self, limit=min(rows, 1 << 62))
 
     @cached_property
     def names(self) -> tuple[str, ...]:

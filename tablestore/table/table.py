@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tablestore.arguments import checked, eagerly_checked
 from tablestore.errors import (
     CommitConflict,
     InvalidOption,
@@ -91,6 +92,7 @@ _LAYOUT |= {"partition.default-name", "partition.legacy-name", "sequence.field",
 _ELSEWHERE = {"rename": "a table does not know its catalog: lake.rename_table(name, new_name)"}
 
 
+@checked
 class Table:
     """One table of a lake."""
 
@@ -297,6 +299,7 @@ class Table:
         """
         return follow(self.store, normalize=normalize, **options)
 
+    @eagerly_checked
     def read_split(
         self, split: DataSplit, *, columns: Sequence[str] | None = None, where: Predicate | None = None
     ) -> Iterator[pa.RecordBatch]:
@@ -605,6 +608,8 @@ class Table:
         self, spark: Any, *, columns: Sequence[str] | None = None, where: Predicate | str | None = None
     ) -> Any:
         """The table as a Spark DataFrame: files that need no merge are read by Spark's own Parquet scan."""
+        if not hasattr(spark, "createDataFrame"):
+            raise InvalidRequest(f"spark {spark!r} must be a session: ts.spark.session()")
         if self.scan().changes:
             raise Unsupported("changes and differences in Spark", "use Table.scan, Table.changes or a stream")
         return spark_engine.load().to_spark(self, spark, columns=columns, where=where)

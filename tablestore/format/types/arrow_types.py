@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tablestore.arguments import eagerly_checked
 from tablestore.errors import SchemaMismatch, Unsupported
 from tablestore.format.types.data_type import (
     MAX_LENGTH,
@@ -65,61 +66,73 @@ BYTES = DataType("VARBINARY", precision=MAX_LENGTH)
 TypeLike = DataType | str | pa.DataType
 
 
+@eagerly_checked
 def CHAR(n: int) -> DataType:
     """Text of at most n characters (not padded)."""
     return sized("CHAR", n)
 
 
+@eagerly_checked
 def VARCHAR(n: int) -> DataType:
     """Text of at most n characters."""
     return sized("VARCHAR", n)
 
 
+@eagerly_checked
 def BINARY(n: int) -> DataType:
     """At most n bytes."""
     return sized("BINARY", n)
 
 
+@eagerly_checked
 def VARBINARY(n: int) -> DataType:
     """At most n bytes."""
     return sized("VARBINARY", n)
 
 
+@eagerly_checked
 def DECIMAL(p: int = 10, s: int = 0) -> DataType:
     """Exact number of p digits, s of them after the point; p ≤ 38."""
     return ranged(DataType("DECIMAL", precision=p, scale=s), 1, 38)
 
 
+@eagerly_checked
 def TIME(p: int = 0) -> DataType:
     """Time of day, kept in milliseconds whatever p."""
     return ranged(DataType("TIME", precision=p), 0, 9)
 
 
+@eagerly_checked
 def TIMESTAMP(p: int = 6) -> DataType:
     """Date and time without a zone, p fraction digits."""
     return ranged(DataType("TIMESTAMP", precision=p), 0, 9)
 
 
+@eagerly_checked
 def TIMESTAMP_LTZ(p: int = 6) -> DataType:
     """An instant, p fraction digits."""
     return ranged(DataType("TIMESTAMP_LTZ", precision=p), 0, 9)
 
 
+@eagerly_checked
 def ARRAY(element: TypeLike) -> DataType:
     """Many values of one type, in order."""
     return nested("ARRAY", as_type(element, "ARRAY"))
 
 
+@eagerly_checked
 def MAP(key: TypeLike, value: TypeLike) -> DataType:
     """Values by key; keys are never NULL and each is there once."""
     return nested("MAP", as_type(key, "MAP"), as_type(value, "MAP"))
 
 
+@eagerly_checked
 def MULTISET(element: TypeLike) -> DataType:
     """Values with how often each is there."""
     return nested("MULTISET", as_type(element, "MULTISET"))
 
 
+@eagerly_checked
 def ROW(fields: Mapping[str, TypeLike] | None = None, /, **named: TypeLike) -> DataType:
     """Named fields: `ROW(x=INT, y=STRING)` or `ROW({"a b": INT})`. Ids are given with the column's."""
     pairs = {**(fields or {}), **named}

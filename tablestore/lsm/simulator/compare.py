@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tablestore.arguments import checked
 from tablestore.errors import InvalidRequest
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm import interval, quantities
@@ -86,6 +87,7 @@ class Compared(Comparison):
         return f"both sides take the same {flushes} of {self.workload.text}, seed {setting.seed}; {each}"
 
 
+@checked
 def compare(
     workload: Workload | Run | Simulator | str,
     options: Options,

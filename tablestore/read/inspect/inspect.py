@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tablestore.arguments import checked
 from tablestore.errors import InvalidRequest, NotFound
 from tablestore.format.manifests.manifest import ManifestEntry
 from tablestore.format.predicates.literal import unwrapped
@@ -64,6 +65,7 @@ def _text(value: Any, what: str) -> str:
     return value
 
 
+@checked
 class Inspect:
     """Metadata of one table. Remembers the counts of commits it has added up, where files came from and the
     last views of amplification; not thread-safe."""

@@ -19,7 +19,7 @@ from tablestore.format.file_chunks import CHUNKS, chunks
 from tablestore.format.manifests.manifest import ADD, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.text import cast_text
-from tablestore.io.paths import is_plain
+from tablestore.io.paths import fits_a_file, is_plain
 from tablestore.lsm.inspect_tables import made
 from tablestore.lsm.key_axis import key_axis
 from tablestore.meta.deletion_files import deletion_files
@@ -203,6 +203,8 @@ def _checked(store: Store, name: str) -> str:
     last = name.rpartition("/")[2]
     if is_plain(last) and name in (f"manifest/{last}", store.paths.manifest(last)):
         name = last
-    if not is_plain(name):
+    if not is_plain(name) or not fits_a_file(name):
         raise InvalidRequest(f"{name!r} is no name of a manifest or a list: take one that inspection gives")
+    if not store.io.exists(store.paths.manifest(name)):
+        raise NotFound(f"no manifest or list {name!r}; it is gone, or never was")
     return name
