@@ -116,7 +116,9 @@ class TableReader(DataSourceReader):
         parts = [p for s in plan.splits for p in apart(s, scan.store.schema, scan.store.options)]
         return [SplitPartition(p) for p in parts if not p.plain]
 
-    def read(self, partition: SplitPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if not isinstance(partition, SplitPartition):  # what Spark runs where there is no split
+            return
         wanted = arrow_schema(self._schema)
         store = _at(self._options).scan().store
         for batch in read_any(store, partition.split, wanted.names, self._where):

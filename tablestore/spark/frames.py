@@ -15,7 +15,6 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from tablestore.errors import NotFound
@@ -27,6 +26,7 @@ from tablestore.io.paths import is_object_location
 from tablestore.io.routed import reach_of
 from tablestore.read.file_read import TOLERANT
 from tablestore.read.planning.split import DataSplit, apart
+from tablestore.spark import exchange
 from tablestore.spark.exchange import spark_condition, spark_schema
 from tablestore.spark.ingest import SEQUENCE_SPAN
 from tablestore.table.catalog import open_table
@@ -38,7 +38,7 @@ _RESULT = "message binary"
 
 def arrow_schema(frame: DataFrame) -> pa.Schema:
     """The Arrow schema of a frame's columns."""
-    return to_arrow_schema(frame.schema)
+    return exchange.arrow_schema(frame.schema)
 
 
 def to_spark(

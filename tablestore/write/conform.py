@@ -59,6 +59,8 @@ def _batches(data: Any, schema: TableSchema | None) -> Iterator[pa.RecordBatch]:
     kind = f"{type(data).__module__.partition('.')[0]} {type(data).__name__}"
     if kind in _ADVICE:
         raise SchemaMismatch(f"a {kind} {_ADVICE[kind]}{_NOTHING}")
+    if kind == "pyspark DataFrame":  # comes to this process whole: ts.spark.write_df writes where it is
+        data = data.toArrow()
     if isinstance(data, pa.RecordBatch):
         yield data
     elif isinstance(data, pa.Table):

@@ -242,3 +242,30 @@ def test_options_that_have_no_effect_are_refused_by_name(spark, lake: ts.Lake):
         spark.sql(f"CREATE TABLE made USING tablestore OPTIONS (path '{table.location}')")
     spark.sql(f"CREATE TEMPORARY VIEW seen USING tablestore OPTIONS (path '{table.location}')")
     assert spark.table("seen").count() == 2
+
+
+def test_frames_of_spark_are_schemas_rows_and_keys(spark, lake: ts.Lake):
+    df = spark.sql("select 1 id, timestamp'2026-01-01 00:00:00' at, cast(2 as double) n, map('a', 1) m")
+    made = lake.create_table("d.made", schema=df, primary_key=["id"])
+    types = {f.name: str(f.type.as_nullable()) for f in made.store.schema.fields}
+    assert types == {
+        "id": "INT",
+        "at": "TIMESTAMP(6) WITH LOCAL TIME ZONE",
+        "n": "DOUBLE",
+        "m": "MAP<STRING NOT NULL, INT NOT NULL>",
+    }
+    made.write(df)
+    assert made.get_many(df.select("id"))["m"].to_pylist() == [[("a", 1)]]
+    narrow = lake.create_table("d.narrow", schema={"id": ts.BIGINT, "n": ts.TINYINT}, primary_key=["id"])
+    write_df(df.select("id", "n"), narrow)
+    assert narrow.get({"id": 1}) == {"id": 1, "n": 2}
+    assert made.delete(df.select("id")).rows == 1
+
+
+def test_a_table_without_rows_is_read(spark, lake: ts.Lake):
+    empty = lake.create_table("d.empty", schema={"id": ts.BIGINT}, primary_key=["id"])
+    for _ in range(2):
+        df = spark.read.format("tablestore").load(empty.location)
+        assert (df.count(), df.where("id > 3").collect(), to_spark(empty, spark).collect()) == (0, [], [])
+        empty.write({"id": [1]})
+        empty.delete("id = 1")
