@@ -1,4 +1,5 @@
 """`doctor`: one table of what the workbench stands on, with remedies; exit 1 if something needed is missing.
+With a path it looks at the tables there instead (`tables.py`).
 
 Every check is a function that looks and returns a `Finding`; what it means is decided by the pure
 functions, so tests need no broken machine. Called by `workbench`.
@@ -7,6 +8,7 @@ functions, so tests need no broken machine. Called by `workbench`.
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.metadata
 import json
 import os
@@ -57,14 +59,32 @@ class Java:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="workbench doctor", description=__doc__.partition("\n")[0])
+    parser.add_argument("path", nargs="?", help="a table, database or warehouse to look at, not the machine")
+    parser.add_argument("--mend", action="store_true", help="put aside what is broken in the tables at PATH")
+    parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="s3.endpoint=…")
     parser.add_argument("--json", action="store_true", help="the findings as JSON")
     options = parser.parse_args(arguments)
+    if options.path is not None:
+        return _tables(options)
+    if options.mend or options.option:
+        parser.error("--mend and --option go with a PATH")
     findings = examine()
     if options.json:
         print(json.dumps([asdict(finding) for finding in findings], indent=1))
     else:
         Console().print(as_table(findings))
     return exit_code(findings)
+
+
+def _tables(options: argparse.Namespace) -> int:
+    """The health of tables; the engine is loaded only for it."""
+    tables, opening = (importlib.import_module(f"notebooks.cli.{name}") for name in ("tables", "open"))
+    try:
+        given = dict(opening.pair(text) for text in options.option)
+        return int(tables.main(options.path, given, mend=options.mend, as_json=options.json))
+    except (opening.NotOpened, OSError, ValueError, LookupError) as error:
+        print(f"workbench doctor: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
 
 
 def examine() -> list[Finding]:

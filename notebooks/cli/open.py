@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
     )
     asked = parser.parse_args(arguments)
     try:
-        options = dict(_pair(text) for text in asked.option)
+        options = dict(pair(text) for text in asked.option)
         path = location_of(asked.path)
         table = table_at(path, options, asked.roots)
         if table is None:
@@ -60,7 +60,8 @@ def main(arguments: list[str]) -> int:
         return 1
 
 
-def _pair(text: str) -> tuple[str, str]:
+def pair(text: str) -> tuple[str, str]:
+    """KEY=VALUE of the command line."""
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise NotOpened(f"--option takes KEY=VALUE, not {text!r}")
