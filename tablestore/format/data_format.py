@@ -26,6 +26,10 @@ class Encoder(Protocol):
     def bytes_written(self) -> int:
         """Bytes of the file so far; what is not yet encoded is estimated."""
 
+    @property
+    def share(self) -> float | None:
+        """Encoded bytes for each byte of the rows in memory, as measured so far; None: not yet."""
+
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows of the physical columns; text may come in dictionaries."""
 

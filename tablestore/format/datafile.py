@@ -115,7 +115,8 @@ def _form(
 class DataFileWriter:
     """Writes one file: `write` batches in order, then `close`; or `abort`, which leaves nothing.
 
-    `spec` is by default that of level 0; `extra` are row-tracking columns behind those of an append table.
+    `spec` is by default that of level 0; `extra` are row-tracking columns behind those of an append table;
+    `share` are the encoded bytes to expect for each byte of the rows in memory, as a file before has told.
     """
 
     def __init__(
@@ -128,6 +129,7 @@ class DataFileWriter:
         spec: FileSpec | None = None,
         keyed: bool = True,
         extra: Sequence[str] = (),
+        share: float | None = None,
     ) -> None:
         self._io, self._path, self._schema, self._options = io, path, schema, options
         self._keyed = keyed
@@ -140,7 +142,7 @@ class DataFileWriter:
             thin=options.thin_mode,
             counted=options.stats_first_columns,
         )
-        self._encoder: Encoder = _ENCODERS[spec.format](io, path, self._form.columns, spec)
+        self._encoder: Encoder = _ENCODERS[spec.format](io, path, self._form.columns, spec, share)
         self._indexes = FileIndexes(self._form.indexes) if self._form.indexes else None
         self._seen = _Seen()
 
@@ -153,6 +155,11 @@ class DataFileWriter:
     def bytes_written(self) -> int:
         """Bytes of the file so far; what is not yet encoded is estimated."""
         return self._encoder.bytes_written
+
+    @property
+    def share(self) -> float | None:
+        """Encoded bytes for each byte of the rows in memory, as measured so far; None: not yet."""
+        return self._encoder.share
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Append rows that follow those before. Columns: the system ones first, then the table's."""

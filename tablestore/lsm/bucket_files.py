@@ -31,7 +31,9 @@ from tablestore.lsm.merge_function import joined
 from tablestore.options import TableOptions
 
 log = logging.getLogger(__name__)
-_ROLL_ROWS = 65_536  # rows between two looks at the size of the file
+_ROLL_ROWS = 65_536  # rows between two looks at the size of the file, at most
+_ROLL_BYTES = 64 << 10  # bytes between them, at least
+_NEAR = 0.9  # share of the target from which a file has reached it
 _FEW_ROWS = 16_384  # batches below this are joined before they are written
 
 
@@ -183,6 +185,9 @@ class RollingWriter:
 
     An append file counts its sequence numbers from `first_sequence` on, file after file; `extra` are
     row-tracking columns behind the table's. `changelog`: the files have the form of changelog files.
+
+    A file ends near its target by what was encoded, not by a guess: rows come in parts that cannot take it
+    far beyond, and what waits in memory is encoded before a file is called full.
     """
 
     def __init__(
@@ -205,29 +210,49 @@ class RollingWriter:
         fresh = source == APPEND_SOURCE  # compaction rolls by size alone
         self._most_rows = max(files.options.target_file_rows, 1) if fresh else sys.maxsize
         self._writer: DataFileWriter | None = None
+        self._held = 0.0  # bytes in memory of rows that may not be encoded yet
+        self._share: float | None = None  # of the file before
         self._path_name = ""
         self._external: str | None = None
         self._done: list[DataFileMeta] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows that follow those before."""
-        start = 0
+        start, row_bytes = 0, max(batch.nbytes / max(batch.num_rows, 1), 1.0)
         while start < batch.num_rows:
-            if self._writer is None:
-                self._open()
-            assert self._writer is not None
-            part = batch.slice(start, min(_ROLL_ROWS, self._most_rows - self._writer.rows))
-            self._writer.write(part)
-            start += part.num_rows
-            if self._writer.bytes_written >= self._target or self._writer.rows >= self._most_rows:
+            if self._writer is not None and self._full(self._writer):
                 self._finish()
+            writer = self._writer or self._open()
+            part = batch.slice(start, self._step(writer, row_bytes))
+            writer.write(part)
+            start += part.num_rows
+            self._held += part.num_rows * row_bytes
+
+    def _step(self, writer: DataFileWriter, row_bytes: float) -> int:
+        """Rows to the next look: half of what there is room for if encoding made them no smaller."""
+        room = max((self._target - writer.bytes_written) / 2, self._target / 16, _ROLL_BYTES)
+        return min(max(int(room / row_bytes), 1), _ROLL_ROWS, self._most_rows - writer.rows)
+
+    def _full(self, writer: DataFileWriter) -> bool:
+        """Whether the file has reached its target, asked when more rows come; what is held is encoded if
+        that is to be known."""
+        if writer.rows >= self._most_rows:
+            return True
+        unknown = self._share is None and writer.share is None
+        if writer.bytes_written < _NEAR * self._target and self._held < self._target * (
+            0.5 if unknown else 4
+        ):
+            return False
+        self.flush()
+        return writer.bytes_written >= _NEAR * self._target
 
     def flush(self) -> None:
         """Let the open file encode what it holds, as far as its format allows."""
         if self._writer is not None:
             self._writer.flush()
+            self._held = 0.0
 
-    def _open(self) -> None:
+    def _open(self) -> DataFileWriter:
         files = self._files
         self._path_name = self._name() + self._spec.suffix
         self._external = files.place(self._path_name)
@@ -239,13 +264,16 @@ class RollingWriter:
             spec=self._spec,
             keyed=self._keyed,
             extra=self._extra,
+            share=self._share,
         )
+        return self._writer
 
     def _finish(self) -> None:
         assert self._writer is not None
         written = self._writer.close()
         self._done.append(self._meta(written))
-        self._writer = None
+        self._share = self._writer.share or self._share
+        self._writer, self._held = None, 0.0
 
     def _meta(self, written: WrittenFile) -> DataFileMeta:
         low, high = written.min_sequence, written.max_sequence

@@ -209,3 +209,36 @@ def test_a_dynamic_bucket_commit_survives_any_failure(tmp_path: Path) -> None:
         tmp_path / "start", tmp_path, lambda t: t.write([{"k": 1}, {"k": 5}], user="loader", identifier=1)
     )
     assert found == {1, 2}
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+@pytest.mark.parametrize("form", ["parquet", "avro"])
+def test_files_come_close_to_the_target_whatever_share_of_memory_rows_take(
+    tmp_path: Path, keyed: bool, form: str
+) -> None:
+    rng, n, target = np.random.default_rng(1), 60_000, 512 << 10
+    few = {"c": np.arange(n) % 7, "d": np.full(n, 3)}  # of few bytes in a file, beside those of many
+    parts = [
+        pa.table({"k": np.arange(i * n, (i + 1) * n), **few, "a": rng.integers(0, 2 ** (62 - 8 * i), n)})
+        for i in range(4)
+    ]
+    options = {"target-file-size": "512 kb", "file.format": form, "bucket": 1 if keyed else -1}
+    key = ["k"] if keyed else []
+    t = ts.connect(tmp_path).create_table(
+        "d.t", schema=parts[0].schema, primary_key=key, options={**options, "write-only": True}
+    )
+
+    def sizes() -> list[float]:
+        """Sizes of all files in shares of the target."""
+        found = t.inspect.files().sort_by("min_sequence_number").column("file_size_in_bytes").to_pylist()
+        return [size / target for size in found]
+
+    with t.writer() as w:
+        for part in parts:
+            w.write(part)
+    assert len(sizes()) > 3
+    assert len([s for s in sizes() if not 0.75 < s < 1.25]) <= 1  # the last one
+    t.write(parts[1])
+    t.with_options({"write-only": False}).compact(full=True)
+    assert len([s for s in sizes() if not 0.75 < s < 1.25]) <= 2  # and one that was the last
+    assert t.check() == []

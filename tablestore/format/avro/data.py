@@ -51,7 +51,16 @@ _MAGIC = b"Obj\x01"
 class AvroEncoder:
     """Writes a block for some thousand rows at once."""
 
-    def __init__(self, io: FileIO, path: str, columns: Sequence[DataField], spec: FileSpec) -> None:
+    share = None  # rows are encoded as they come
+
+    def __init__(
+        self,
+        io: FileIO,
+        path: str,
+        columns: Sequence[DataField],
+        spec: FileSpec,
+        share: float | None = None,
+    ) -> None:
         self._io, self._path = io, path
         self._columns = tuple(columns)
         self._codec = codec(spec.compression, _CODECS, form="Avro")

@@ -60,9 +60,17 @@ def require_storable(t: DataType) -> None:
 class OrcEncoder:
     """Hands rows to the ORC writer, which keeps one stripe in memory."""
 
-    def __init__(self, io: FileIO, path: str, columns: Sequence[DataField], spec: FileSpec) -> None:
+    def __init__(
+        self,
+        io: FileIO,
+        path: str,
+        columns: Sequence[DataField],
+        spec: FileSpec,
+        share: float | None = None,
+    ) -> None:
         for f in columns:
             require_storable(f.type)
+        self._expected, self._size = _FIRST_GUESS if share is None else share, 0
         self._io, self._path = io, path
         self._codec = codec(spec.compression, _CODECS, form="ORC")
         self._stripe_bytes = spec.block_bytes or _STRIPE_BYTES
@@ -87,7 +95,12 @@ class OrcEncoder:
         if self._sink is None:
             return 0
         encoded = self._sink.tell()
-        return int(max(encoded, _FIRST_GUESS * self._arrow_bytes))
+        return int(max(encoded, self._expected * self._arrow_bytes))
+
+    @property
+    def share(self) -> float | None:
+        """Encoded bytes for each byte of the rows in memory; None until the file is closed."""
+        return self._size / self._arrow_bytes if self._size else None
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows of the physical columns."""
@@ -133,7 +146,7 @@ class OrcEncoder:
         try:
             self._writer.close()
             self._require_written()
-            size = self._sink.tell()
+            size = self._size = self._sink.tell()
             self._sink.close()
         except OSError as e:
             raise unavailable(self._path, e) from e

@@ -60,16 +60,24 @@ _FIRST_GUESS = 0.2  # encoded bytes per Arrow byte, until the first row group te
 
 
 class ParquetEncoder:
-    """Collects rows up to a row group, then encodes them."""
+    """Collects rows up to a row group, then encodes them. `share`: encoded bytes expected for each one."""
 
-    def __init__(self, io: FileIO, path: str, columns: Sequence[DataField], spec: FileSpec) -> None:
+    def __init__(
+        self,
+        io: FileIO,
+        path: str,
+        columns: Sequence[DataField],
+        spec: FileSpec,
+        share: float | None = None,
+    ) -> None:
+        self._expected = _FIRST_GUESS if share is None else share
         self._io, self._path, self._spec = io, path, spec
         self._codec = codec(spec.compression, _CODECS, form="Parquet")
         self._physical = arrow_with_ids(columns)
         self._keys = [i for i, f in enumerate(columns) if f.name.startswith(KEY_PREFIX)]
         self._limit = spec.block_bytes or _ROW_GROUP_BYTES
         self._pending: list[pa.RecordBatch] = []
-        self._pending_bytes = self._pending_rows = self._flushed_bytes = 0
+        self._pending_bytes = self._pending_rows = self._flushed_bytes = self._encoded = 0
         self._sink: Any = None
         self._writer: pq.ParquetWriter | None = None
         self._footers: list[pq.FileMetaData] = []
@@ -83,9 +91,14 @@ class ParquetEncoder:
     @property
     def bytes_written(self) -> int:
         """Bytes of the file so far; what is not yet encoded is estimated."""
-        encoded = self._sink.tell() if self._sink is not None else 0
-        ratio = encoded / self._flushed_bytes if self._flushed_bytes else _FIRST_GUESS
-        return int(encoded + ratio * self._pending_bytes)
+        share = self.share
+        expected = self._expected if share is None else share
+        return int(self._encoded + expected * self._pending_bytes)
+
+    @property
+    def share(self) -> float | None:
+        """Encoded bytes for each byte of the rows in memory; None before the first row group."""
+        return self._encoded / self._flushed_bytes if self._flushed_bytes else None
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows of the physical columns."""
@@ -121,6 +134,7 @@ class ParquetEncoder:
             if self._writer is None:
                 self._writer = self._open(rows, self._pending_bytes if last else None)
             self._writer.write_table(rows, row_group_size=rows.num_rows)
+            self._encoded = self._sink.tell()
         except pa.ArrowInvalid as e:
             raise SchemaMismatch(f"rows do not fit the table's columns: {e}") from e
         except OSError as e:
