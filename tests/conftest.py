@@ -6,13 +6,13 @@ fine at home; with WORKBENCH_CI=1, where everything must be present, such a skip
 
 from __future__ import annotations
 
-import functools
 import os
 import random
 import shlex
 import shutil
 import signal
 import tempfile
+from multiprocessing import util
 
 import hypothesis
 import pytest
@@ -65,7 +65,8 @@ def set_aside(config: pytest.Config) -> None:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())  # what failed tests leave stays
     folder = tempfile.mkdtemp(prefix="workbench-tests-")
     os.chmod(folder, 0o711)  # PostgreSQL, as another user, has its own in it
-    config.add_cleanup(functools.partial(shutil.rmtree, folder, ignore_errors=True))
+    last = -1000  # after multiprocessing has removed what it keeps in it
+    util.Finalize(None, shutil.rmtree, (folder,), {"ignore_errors": True}, exitpriority=last)
     os.environ["TMPDIR"] = tempfile.tempdir = folder
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", spark_options(folder))
 

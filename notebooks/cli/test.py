@@ -1,8 +1,9 @@
 """`test`: pytest over `tests/`, from any directory, with the slowest tests named at the end.
 
-`--rounds N` gives the seeded tests N seeds; `--rewrite` and everything else goes to pytest as it is. The
-whole suite runs on two processes, a file of tests in one of them (its servers start once); named tests run
-in one, as does everything with `-n 0`.
+`--rounds N` gives the seeded tests N seeds, `--quick` runs each test once and no slow one; `--rewrite` and
+everything else goes to pytest as it is. `--campaign 30m` runs attacks instead (tests/campaign). The whole
+suite runs on two processes, a file of tests in one of them (its servers start once); named tests run in one,
+as does everything with `-n 0`.
 """
 
 from __future__ import annotations
@@ -17,15 +18,25 @@ from notebooks.cli.places import ROOT
 TAKE_A_VALUE = ("-k", "-m", "-p", "-n", "-o", "-W", "-c")
 TWO_PROCESSES = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 """A file at a time in the order of tests/conftest.py, which puts long ones first."""
+CAMPAIGN = "--campaign"
 ONE_PROCESS = ("-n", "-k", "-s", "-x", "--pdb", "--rewrite", "--collect-only", "--co")
 
 
 def main(arguments: list[str]) -> int:
+    if CAMPAIGN in arguments:
+        os.chdir(ROOT)
+        os.execv(sys.executable, [sys.executable, "-m", "tests.campaign", *without_word(arguments, CAMPAIGN)])
     found = located(arguments, start=Path.cwd())
     shared = TWO_PROCESSES if is_whole(found) and (os.cpu_count() or 1) > 1 else ()
     command = [sys.executable, "-m", "pytest", "--durations=20", *shared, *found]
     os.chdir(ROOT)
     os.execv(sys.executable, command)  # so Ctrl-C reaches pytest, which then still prints its summary
+
+
+def without_word(arguments: Sequence[str], word: str) -> list[str]:
+    """`arguments` with what follows `word` in front, and without the word itself."""
+    at = arguments.index(word)
+    return [*arguments[at + 1 :], *arguments[:at]]
 
 
 def is_whole(arguments: Sequence[str]) -> bool:

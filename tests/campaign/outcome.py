@@ -1,0 +1,37 @@
+"""What one turn of an attack found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`cases` attacks were made; `counts` says what they were made of (kills, commits, flips …); `wrong` has
+    a text for each broken promise."""
+
+    cases: int
+    counts: Mapping[str, int] = field(default_factory=dict)
+    wrong: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of attack: its name, what it proves in one line, and a turn of it in an empty folder."""
+
+    name: str
+    proves: str
+    run: Callable[[int, Path], Outcome]
+
+
+def total(outcomes: Iterable[Outcome]) -> Outcome:
+    """Several turns as one."""
+    cases, counts, wrong = 0, Counter[str](), list[str]()
+    for outcome in outcomes:
+        cases += outcome.cases
+        counts.update(outcome.counts)
+        wrong += outcome.wrong
+    return Outcome(cases, counts, tuple(wrong))

@@ -1,0 +1,76 @@
+"""A share of the campaign with fixed seeds, and its budget and page."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.campaign.__main__ import attack, budget, turn
+from tests.campaign.kinds import KINDS, named
+from tests.campaign.lives import LIVES
+from tests.campaign.outcome import Kind, Outcome, total
+from tests.campaign.races import race
+from tests.campaign.report import page
+
+SHARE = 4
+"""Turns of each kind in the suite; `--rounds` multiplies them by a fifth of itself."""
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if k.name != "races"], ids=lambda kind: kind.name)
+def test_nothing_breaks(kind: Kind, seeds: tuple[int, ...]) -> None:
+    turns = max(1, SHARE * len(seeds) // 5)
+    found = [turn(kind, seeds[0] + n) for n in range(turns)]
+    assert [text for each in found for text in (each.repeat, *each.outcome.wrong) if each.outcome.wrong] == []
+    assert total(each.outcome for each in found).cases >= turns
+
+
+@pytest.mark.parametrize("life", list(LIVES))
+def test_a_race_with_kills_loses_and_doubles_nothing(
+    life: str, tmp_path: Path, seeds: tuple[int, ...]
+) -> None:
+    for seed in seeds[: max(1, len(seeds) // 5)]:
+        (tmp_path / str(seed)).mkdir()
+        outcome = race(LIVES[life], seed, tmp_path / str(seed))
+        assert outcome.wrong == ()
+        assert outcome.counts["kills"] > 0
+
+
+def test_a_budget_is_a_time_or_a_number_of_turns() -> None:
+    assert [budget(text) for text in ("90s", "30m", "2h", "5")] == [
+        (90, None),
+        (1800, None),
+        (7200, None),
+        (None, 5),
+    ]
+    with pytest.raises(SystemExit, match="write a time"):
+        budget("soon")
+
+
+def test_kinds_take_turns_and_the_page_says_how_to_repeat_what_broke(tmp_path: Path) -> None:
+    def breaks(seed: int, folder: Path) -> Outcome:
+        assert os.listdir(folder) == []
+        return Outcome(2, {"kills": 3}, ("seed is odd",) if seed % 2 else ())
+
+    def raises(seed: int, folder: Path) -> Outcome:
+        raise KeyError(seed)
+
+    kinds = Kind("races", "nothing", breaks), Kind("failures", "nothing", raises)
+    done = list(attack(kinds, 7, seconds=None, turns=2))
+    assert [(t.kind.name, t.seed) for t in done] == [
+        ("races", 7),
+        ("failures", 7),
+        ("races", 8),
+        ("failures", 8),
+    ]
+    text = page(done, seed=7, commit="abc")
+    assert "WRONG: ./workbench test --campaign 1 --kind 'races' --seed 7\n  seed is odd" in text
+    assert "KeyError: 8" in text
+    assert "races: 6 kills" in text
+    assert "nothing broke" in page([t for t in done if not t.outcome.wrong], seed=7, commit="abc")
+
+
+def test_an_unknown_kind_is_refused() -> None:
+    with pytest.raises(KeyError, match="there are races"):
+        named("nope")
