@@ -74,7 +74,8 @@ def earliest_id(store: Store) -> int | None:
 
 def keep(store: Store, snapshot_id: int) -> None:
     """Copy a snapshot file into the long-lived changelogs."""
-    store.io.replace(store.paths.changelog(snapshot_id), store.io.read(store.paths.snapshot(snapshot_id)))
+    data = store.io.read(store.paths.snapshot(snapshot_id))
+    store.io.replace(store.paths.changelog(snapshot_id), data, after=store.after)
 
 
 def become(store: Store, snapshot_id: int) -> bool:

@@ -14,6 +14,7 @@ from tablestore.errors import AlreadyExists, InvalidRequest, NotFound, Unavailab
 from tablestore.format.snapshot import to_json
 from tablestore.io import outcomes
 from tablestore.io.paths import TablePaths
+from tablestore.io.syncing import Sync
 from tablestore.meta import changelogs, compaction_history, positions, refs
 from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.store import Store
@@ -33,13 +34,18 @@ def create(store: Store, name: str, *, tag: str | None = None) -> None:
         raise AlreadyExists(f"branch {name!r} exists")
     kept = None if tag is None else refs.tagged(store, tag)
     last = store.schemas.ids()[-1] if kept is None else kept.schema_id
+    after = Sync(
+        store.paths.root
+    )  # whatever the durability: a branch with an empty schema could not be opened
     if name in refs.branch_directories(store):  # left by a kill, and not a branch yet
         store.io.delete_tree(paths.refs_dir)
     if kept is not None and tag is not None:
-        _put(store, paths.tag(tag), store.io.read(store.paths.tag(tag)))
-        _put(store, paths.snapshot(kept.id), _snapshot_file(store, kept.id) or to_json(kept))
+        outcomes.put(store.io, paths.tag(tag), store.io.read(store.paths.tag(tag)), after=after)
+        data = _snapshot_file(store, kept.id) or to_json(kept)
+        outcomes.put(store.io, paths.snapshot(kept.id), data, after=after)
     for schema_id in reversed([i for i in store.schemas.ids() if i <= last]):
-        _put(store, paths.schema(schema_id), store.io.read(store.paths.schema(schema_id)))
+        data = store.io.read(store.paths.schema(schema_id))
+        outcomes.put(store.io, paths.schema(schema_id), data, after=after)
     log.info("made branch %s of %s%s", name, store.paths.root, f" at tag {tag}" if tag else "")
 
 

@@ -275,7 +275,6 @@ def _keep_changelogs(store: Store, ids: Sequence[int]) -> int:
         if not e.no_space:
             raise
         log.warning("no space to copy %s to its changelogs: %s", store.paths.root, e)
-    store.sync(*(store.paths.changelog(snapshot_id) for snapshot_id in ids[:copied]))
     _hint_changelogs(store)
     return copied
 

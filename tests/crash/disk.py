@@ -212,7 +212,14 @@ class DiskIO:
         self._folders(path)
 
     def move(self, path: str, target: str) -> None:
-        raise NotImplementedError("nothing here is moved")
+        moved = [p for p in self.names.files if p == path or p.startswith(path + "/")]
+        folders = sorted(f for f in self.names.folders if f == path or f.startswith(path + "/"))
+        for old in moved:  # one by one, where a file system does it at once
+            new = target + old.removeprefix(path)
+            self._folders(parent(new))
+            self._do("rename", old, target=new)
+        for folder in reversed(folders):
+            self._do("rmdir", folder)
 
 
 class _Output(io.BytesIO):

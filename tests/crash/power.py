@@ -29,6 +29,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "keyed": {"bucket": 2},
     "changelog": {"bucket": 1, "changelog-producer": "input", "manifest.merge-min-count": 3},
     "vectors": {"bucket": 1, "deletion-vectors.enabled": True},
+    "changes last": {"bucket": 1, "changelog-producer": "input", "changelog.num-retained.min": 2000},
     "dynamic": {"bucket": -1, "dynamic-bucket.target-row-num": 20},
 }
 _SNAPSHOT = re.compile(r".*/t/snapshot/snapshot-(\d+)")
@@ -78,7 +79,7 @@ def run(seed: int, crashes: int, mode: str, *, lying: str = "") -> Report:
         for _ in range(min(CRASHES_A_LIFE, crashes - done)):
             at, model = rng.randint(0, len(life.disk.log)), rng.choice(MODELS)
             left = after_crash(life.disk, at, model, rng)
-            problem = _problem(life, at, left, mode, whole=rng.random() < 0.1)
+            problem = _problem(life, at, left, mode, whole=rng.random() < 0.2)
             done += 1
             if problem is not None:
                 step = next(
@@ -139,6 +140,18 @@ def _alter(t: ts.Table, rng: random.Random) -> None:
     t.alter(ts.add(f"c{rng.randrange(1000)}", ts.INT))
 
 
+def _branch(t: ts.Table, rng: random.Random) -> None:
+    ids = t.store.snapshots.ids()
+    name = f"b{rng.randrange(100)}"
+    t.tags.create(f"of-{name}", rng.choice(ids or [1]))
+    t.branches.create(name, f"of-{name}")
+    _write(t.branch(name), rng)
+    if rng.random() < 0.6:
+        t.branches.fast_forward(name)
+    if rng.random() < 0.3:
+        t.branches.delete(name)
+
+
 def _roll_back(t: ts.Table, rng: random.Random) -> None:
     ids = t.store.snapshots.ids()
     if ids:
@@ -161,6 +174,7 @@ STEPS: dict[str, tuple[int, Callable[[ts.Table, random.Random], object]]] = {
     "expire": (3, _expire),
     "rollback": (1, _roll_back),
     "tag": (2, _tag),
+    "branch": (1, _branch),
     "alter": (1, _alter),
     "overwrite": (1, _overwrite),
     "orphans": (1, lambda t, rng: t.remove_orphans("0 s", dry_run=False, force=True)),
@@ -182,6 +196,7 @@ def _facts(t: ts.Table) -> dict[str, Any]:
     return {
         "columns": t.schema.names,
         "tags": sorted(r["tag_name"] for r in t.inspect.tags().to_pylist()),
+        "branches": sorted(r["branch_name"] for r in t.inspect.branches().to_pylist()),
         "consumers": sorted(map(str, t.inspect.consumers().to_pylist())),
     }
 
@@ -199,7 +214,7 @@ def _problem(life: Life, at: int, left: dict[str, bytes], mode: str, *, whole: b
     if mode == "process":
         if not before or not _removed(life, at):
             return None
-        return _readable(life, left)
+        return _readable(life, left) or (_mended(life, left) if whole else None)
     if not before:
         return None
     io = DiskIO(left)
@@ -211,7 +226,10 @@ def _problem(life: Life, at: int, left: dict[str, bytes], mode: str, *, whole: b
             return f"the newest snapshot is {newest.id if newest else None}, which is not what was answered"
         if uuid in life.rows and _rows(t) != life.rows[uuid]:
             return f"snapshot {newest.id if newest else 0} has other rows"
-        following = next((facts for end, facts in life.answered if end > at), before[-1])
+        under_way = len(before) if len(before) < len(life.answered) else -1
+        following = life.answered[under_way][1]
+        if life.steps[under_way] == "branch":  # it comes and goes
+            following = following | {what: found for what, found in _facts(t).items() if what != "consumers"}
         found = _facts(t)
         for what, value in found.items():
             if value not in (before[-1][what], following[what]):
@@ -244,6 +262,21 @@ def _readable(life: Life, left: dict[str, bytes]) -> str | None:
     return f"no snapshot can be read; {first or 'there is none'}"
 
 
+def _mended(life: Life, left: dict[str, bytes]) -> str | None:
+    """None if the table is mended to a sound one whose rows it had once."""
+    io = DiskIO(left)
+    try:
+        ts.mend(PLACE, io=io, dry_run=False)
+        t = ts.open(PLACE, io=io)
+        newest = t.store.snapshots.latest()
+        if newest is None or (newest.uuid in life.rows and _rows(t) != life.rows[newest.uuid]):
+            return f"mended, it has other rows: {newest}"
+        violations = t.check()
+    except TablestoreError as e:
+        return f"not mended: {type(e).__name__}: {e}"
+    return f"mended, but {violations[0]}" if violations else None
+
+
 def _removed(life: Life, at: int) -> bool:
     """Whether a snapshot was removed by then."""
     return any(c.what == "unlink" and _SNAPSHOT.fullmatch(c.path) for c in life.disk.log[:at])
@@ -252,16 +285,20 @@ def _removed(life: Life, at: int) -> bool:
 def _newest_since(life: Life, since: int, at: int) -> Iterator[str | None]:
     """Uuids of the newest snapshot at entry `since` of the log and at every later one up to `at`."""
     there = {p: f.data for p, f in life.disk.start.files.items() if _SNAPSHOT.fullmatch(p)}
+    written: dict[str, bytes] = {}
     for i, change in enumerate(life.disk.log[:at]):
         if i == since:
             yield _newest(there)
-        if _SNAPSHOT.fullmatch(change.path):
-            if change.what == "link" and change.file is not None:
-                there[change.path] = change.file.data
-            elif change.what == "unlink":
-                there.pop(change.path, None)
-            if i >= since:
-                yield _newest(there)
+        if change.what == "data" and change.file is not None and change.path.endswith(".tmp"):
+            written[change.path] = change.data
+        if change.what == "rename" and _SNAPSHOT.fullmatch(change.target):
+            there[change.target] = written[change.path]
+        elif change.what == "link" and change.file is not None and _SNAPSHOT.fullmatch(change.path):
+            there[change.path] = change.file.data
+        elif change.what == "unlink" and _SNAPSHOT.fullmatch(change.path):
+            there.pop(change.path, None)
+        if i >= since:
+            yield _newest(there)
     yield _newest(there)
 
 

@@ -19,7 +19,7 @@ from tests.crash.disk import Change, DiskIO
 
 def test_an_answered_commit_outlasts_every_loss_of_power(seeds: tuple[int, ...]) -> None:
     for seed in seeds:
-        assert power.run(seed, 50, "commit").lost == ()
+        assert power.run(seed, 40, "commit").lost == ()
 
 
 def test_after_a_removal_some_snapshot_outlasts_every_loss_of_power(seeds: tuple[int, ...]) -> None:
