@@ -90,6 +90,8 @@ def _arrow_schema(columns: Any) -> pa.Schema | None:
     """The Arrow schema of what has one, frames without their unnamed index; None for what has none."""
     if isinstance(columns, pa.Schema):
         return columns
+    if isinstance(columns, type):  # a class of frames, not one of them
+        return None
     module = type(columns).__module__.partition(".")[0]
     if module == "pyspark":
         return spark_engine.load().arrow_schema(columns)

@@ -39,7 +39,11 @@ def column_names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
         return None
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise InvalidRequest(f"columns are a list of names, not {columns!r}")
-    return tuple(columns)
+    names = tuple(columns)
+    for name in names:
+        if not isinstance(name, str):
+            raise InvalidRequest(f"columns are a list of names, and {name!r} is none")
+    return names
 
 
 def selected(columns: tuple[Any, ...]) -> tuple[str, ...] | None:

@@ -135,6 +135,7 @@ def test_frames_are_schemas_and_rows(lake: ts.Lake, frame: Any) -> None:
         ({"schema": pd.DataFrame({"a": [None]})}, SchemaMismatch, "'a' holds nothing that tells its type"),
         ({"schema": pd.DataFrame({"a": [1, "x"]})}, SchemaMismatch, "no columns of Arrow types"),
         ({"schema": pd.Series([1])}, SchemaMismatch, "pandas Series"),
+        ({"schema": pd.DataFrame}, SchemaMismatch, "must be an Arrow schema, a frame"),
         ({"schema": {"a": ts.INT}, "comments": {"b": "x"}}, NotFound, "no column 'b'"),
         ({"schema": {"a": ts.INT}, "comments": {"a": 1}}, SchemaMismatch, "comment of column 'a' is text"),
     ],

@@ -73,6 +73,20 @@ def test_columns_that_are_none_are_refused_by_count(tmp_path: Path) -> None:
     assert t.scan([]).count() == t.scan([]).to_arrow().num_rows == 1
 
 
+def test_rows_of_a_second_branch_are_counted_by_its_own_columns(tmp_path: Path) -> None:
+    t = ts.connect(str(tmp_path)).create_table(
+        "d.t",
+        schema={"k": ts.INT, "p": ts.INT, "v": ts.STRING},
+        primary_key=["k", "p"],
+        partition_by=["p"],
+    )
+    t.write([{"k": 1, "p": 1, "v": "7"}])
+    t.branches.create("b")
+    t.branch("b").write([{"k": k, "p": 2, "v": "7"} for k in range(3)])
+    both_branches = t.with_options({"scan.fallback-branch": "b"}).scan()
+    assert both_branches.count() == both_branches.to_arrow().num_rows == 4
+
+
 def test_what_older_files_cannot_be_seen_as_is_an_error_of_count(tmp_path: Path) -> None:
     t = ts.connect(str(tmp_path)).create_table("d.t", schema={"k": ts.INT, "v": ts.STRING})
     t.write([{"k": 1, "v": "7"}, {"k": 2, "v": "seven"}])

@@ -185,6 +185,9 @@ def test_names_are_near_whatever_their_case_and_lists_select(orders: ts.Table) -
     with pytest.raises(ts.SchemaMismatch, match=r"pass table\.scan\(\)"):
         orders.write(orders)
     assert orders.scan().select(["id", "dt"]).names == orders.scan().select("id", "dt").names == ("id", "dt")
+    for call in (lambda: orders.scan().select("id", ["dt"]), lambda: orders.scan([1])):
+        with pytest.raises(ts.InvalidRequest, match="is none"):
+            call()
     assert orders.system("snapshots").scan().select(["snapshot_id"]).schema.names == ["snapshot_id"]
 
 
