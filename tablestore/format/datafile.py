@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablestore.errors import Corrupt, Unsupported
-from tablestore.format import binary_row, file_stats, rowkind
+from tablestore.format import binary_row, checksums, file_stats, rowkind
 from tablestore.format.avro import data as avro_data
 from tablestore.format.avro.data import AvroEncoder
 from tablestore.format.data_format import Encoder, chosen, complaints, plain
@@ -144,6 +144,7 @@ class DataFileWriter:
         )
         self._encoder: Encoder = _ENCODERS[spec.format](io, path, self._form.columns, spec, share)
         self._indexes = FileIndexes(self._form.indexes) if self._form.indexes else None
+        self._index_path: str | None = None  # once it is written
         self._seen = _Seen()
 
     @property
@@ -230,16 +231,16 @@ class DataFileWriter:
         data = self._indexes.finish()
         if len(data) <= self._options.file_index_threshold:
             return data, ()
-        path = self._path + INDEX_SUFFIX
-        self._io.write(path, data)
-        return None, (path.rsplit("/", 1)[-1],)
+        self._index_path = checksums.beside(self._path, data, INDEX_SUFFIX)
+        self._io.write(self._index_path, data)
+        return None, (self._index_path.rsplit("/", 1)[-1],)
 
     def abort(self) -> None:
         """Give up: nothing of the file stays. May be called at any time, also after a failure."""
         self._encoder.abort()
         self._io.delete(self._path)
-        if self._indexes is not None:
-            self._io.delete(self._path + INDEX_SUFFIX)
+        if self._index_path is not None:
+            self._io.delete(self._index_path)
 
 
 def require_storable(schema: TableSchema, options: TableOptions) -> None:

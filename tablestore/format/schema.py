@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.errors import Corrupt, InvalidRequest, NotFound, SchemaMismatch, TablestoreError
+from tablestore.format import checksums
 from tablestore.format.types.arrow_types import arrow_schema
 from tablestore.format.types.data_type import DataField, highest_id, renumbered
 from tablestore.format.types.type_text import parse_field
@@ -122,7 +123,7 @@ class TableSchema:
 
 
 def to_json(schema: TableSchema) -> bytes:
-    """The bytes of a schema file."""
+    """The bytes of a schema file, with their checksum."""
     body: dict[str, Any] = {
         "version": VERSION,
         "id": schema.id,
@@ -135,13 +136,13 @@ def to_json(schema: TableSchema) -> bytes:
     if schema.comment is not None:
         body["comment"] = schema.comment
     body["timeMillis"] = schema.time_millis
-    return json.dumps(body, indent=2, ensure_ascii=False).encode()
+    return checksums.sealed(json.dumps(body, indent=2, ensure_ascii=False).encode())
 
 
 def from_json(data: bytes, path: str) -> TableSchema:
     """Read a schema file of any version up to 3; raises Corrupt naming `path`."""
     try:
-        body = json.loads(data)
+        body = json.loads(checksums.require_intact(data, path))
         version = int(body.get("version", 1))
         if version > VERSION:
             raise Corrupt(path, f"schema version {version}; versions up to {VERSION} are known")

@@ -9,6 +9,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from tablestore.errors import Corrupt
+from tablestore.format import checksums
 from tablestore.io.paths import is_plain
 
 VERSION = 3
@@ -75,13 +76,13 @@ class Snapshot:
 
 
 def to_json(snapshot: Snapshot) -> bytes:
-    """The bytes of a snapshot file; absent values are left out."""
+    """The bytes of a snapshot file, with their checksum; absent values are left out."""
     body: dict[str, Any] = {"version": VERSION}
     for name, key in _KEYS.items():
         value = getattr(snapshot, name)
         if value is not None and not (name == "properties" and not value):
             body[key] = dict(value) if name == "properties" else value
-    return json.dumps(body, indent=2, ensure_ascii=False).encode()
+    return checksums.sealed(json.dumps(body, indent=2, ensure_ascii=False).encode())
 
 
 _NAMES = {"base_manifest_list", "delta_manifest_list", "changelog_manifest_list"}
@@ -125,7 +126,7 @@ def _is_text(value: str) -> bool:
 def from_json(data: bytes, path: str) -> Snapshot:
     """Read a snapshot (or tag) file of any version; raises Corrupt naming `path`."""
     try:
-        body = json.loads(data)
+        body = json.loads(checksums.require_intact(data, path))
         values = {name: body.get(key) for name, key in _KEYS.items()}
         _require_sound(values, path)
         return Snapshot(**values)

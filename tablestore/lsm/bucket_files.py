@@ -150,10 +150,17 @@ class BucketFiles:
                     for name in file.extra_files:
                         self.io.delete(join(path.rsplit("/", 1)[0], inside(name)))
                 elif self._indexed:
-                    self.io.delete(path + INDEX_SUFFIX)
+                    self._delete_indexes(path)
             except (OSError, TablestoreError) as e:
                 name = file if isinstance(file, str) else file.file_name
                 log.warning("could not delete %s/%s: %s", self.directory, name, e)
+
+    def _delete_indexes(self, path: str) -> None:
+        """Remove what lies beside a file that no metadata tell of."""
+        folder, _, name = path.rpartition("/")
+        for status in self.io.list(folder):
+            if status.name.startswith(f"{name}.") and status.name.endswith(INDEX_SUFFIX):
+                self.io.delete(join(folder, status.name))
 
     @cached_property
     def _indexed(self) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tablestore.env import Env
 from tablestore.errors import TablestoreError
-from tablestore.format import deletion_vector
+from tablestore.format import checksums, deletion_vector
 from tablestore.format.deletion_vector import DeletionFile, DeletionVector
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS, IndexFileMeta
 from tablestore.io.fileio import FileIO
@@ -91,7 +91,7 @@ class BucketDeletions:
         if vectors:
             data, ranges = deletion_vector.container(sorted(vectors.items()), bitmap64=self.bitmap64)
             self._uuid = self._uuid or self.env.uuid()
-            name = f"index-{self._uuid}-{len(self._written)}"
+            name = f"index-{checksums.named(self._uuid, data)}-{len(self._written)}"
             self._written.append(name)
             new = (deletion_vector.index_file(name, len(data), ranges),)
             try:

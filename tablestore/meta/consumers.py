@@ -10,6 +10,7 @@ import json
 import re
 
 from tablestore.errors import Corrupt
+from tablestore.format import checksums
 from tablestore.io.paths import checked_name, join
 from tablestore.meta.refs import existing_name
 from tablestore.meta.store import Store
@@ -21,7 +22,7 @@ def next_snapshot(store: Store, consumer: str) -> int | None:
     """The next snapshot of this consumer; None for one that is new. Raises Corrupt for a damaged file."""
     path = _path(store, existing_name(consumer, "consumer"))
     try:
-        found = json.loads(store.io.read(path))["nextSnapshot"]
+        found = json.loads(checksums.require_intact(store.io.read(path), path))["nextSnapshot"]
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, RecursionError) as e:
@@ -49,7 +50,8 @@ def record(store: Store, consumer: str, snapshot: int) -> None:
     store.require_same()
     if not store.io.exists(path):
         checked_name(consumer, "consumer")
-    store.io.replace(path, json.dumps({"nextSnapshot": snapshot}).encode(), after=store.after)
+    text = json.dumps({"nextSnapshot": snapshot}).encode()
+    store.io.replace(path, checksums.sealed(text), after=store.after)
 
 
 def delete(store: Store, consumer: str) -> None:

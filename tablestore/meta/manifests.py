@@ -1,10 +1,9 @@
 """Manifest lists and manifests of one table: reading (cached by name, they never change), writing, and the
 live entries. Who goes through many snapshots has them read ahead, many at once (`ahead`).
 
-Names are `manifest-<uuid>-<i>` and `manifest-list-<uuid>-<i>`, one uuid and counter a writer. Filters given
-to `live_entries` must
-be exact or wider: a dropped DELETE would bring a file back to life, so whole identities pass or fail
-together.
+Names are `manifest-<uuid>-<i>` and `manifest-list-<uuid>-<i>`; the uuid says the checksum of the file, which
+is looked at whenever it is read. Filters given to `live_entries` must be exact or wider: a dropped DELETE
+would bring a file back to life, so whole identities pass or fail together.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import pyarrow.compute as pc
 
 from tablestore.env import Env
 from tablestore.errors import Corrupt
+from tablestore.format import checksums
 from tablestore.format.binary_row import DamagedRow
 from tablestore.format.manifests import index_manifest, manifest_columns
 from tablestore.format.manifests import manifest as manifest_format
@@ -150,7 +150,7 @@ class ManifestStore:
 
     def _bytes(self, path: str) -> bytes:
         try:
-            return self._io.read(path)
+            return checksums.require_named(path, self._io.read(path))
         except FileNotFoundError:
             raise Corrupt(path, "the file is missing") from None
 
@@ -237,8 +237,7 @@ class ManifestWriter:
 
     def finished(self, data: bytes, entries: Entries, schema_id: int) -> ManifestFileMeta:
         """Write a manifest whose bytes hold `entries`, at least one."""
-        name = self._name("manifest", 0)
-        self._write(name, data)
+        name = self._write("manifest", 0, data)
         if self._readers is not None:
             self._readers.remember(name, entries)
         buckets, levels = entries.numbers("bucket"), entries.numbers("level")
@@ -261,15 +260,12 @@ class ManifestWriter:
     def list(self, manifests: Sequence[ManifestFileMeta]) -> tuple[str, int]:
         """Write a manifest list; (name, bytes)."""
         data = manifest_format.encode_list(manifests, self._options.manifest_compression)
-        name = self._name("manifest-list", 1)
-        self._write(name, data)
-        return name, len(data)
+        return self._write("manifest-list", 1, data), len(data)
 
     def index(self, entries: Sequence[IndexEntry]) -> str:
         """Write an index manifest; its name."""
-        name = self._name("index-manifest", 2)
-        self._write(name, index_manifest.encode(entries, self._options.manifest_compression))
-        return name
+        data = index_manifest.encode(entries, self._options.manifest_compression)
+        return self._write("index-manifest", 2, data)
 
     def discard(self, keep: Iterable[str] = ()) -> None:
         """Delete what was written and is named by no published snapshot."""
@@ -279,13 +275,13 @@ class ManifestWriter:
                 self._io.delete(self._paths.manifest(name))
         self.written = [n for n in self.written if n in kept]
 
-    def _name(self, prefix: str, i: int) -> str:
+    def _write(self, prefix: str, i: int, data: bytes) -> str:
+        """Write a file under a new name, which says its checksum."""
+        name = f"{prefix}-{checksums.named(self._uuids[i], data)}-{self._counts[i]}"
         self._counts[i] += 1
-        return f"{prefix}-{self._uuids[i]}-{self._counts[i] - 1}"
-
-    def _write(self, name: str, data: bytes) -> None:
         self.written.append(name)
         self._io.write(self._paths.manifest(name), data)
+        return name
 
 
 _ENTRY_BYTES = 400  # about what one entry takes after compression; manifests roll by it

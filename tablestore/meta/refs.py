@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tablestore.errors import Corrupt, InvalidOption, InvalidRequest, NotFound
+from tablestore.format import checksums
 from tablestore.format import snapshot as snapshot_format
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import TablePaths, checked_name, fits_a_file
@@ -90,11 +91,12 @@ def tag_bytes(snapshot: bytes, *, created_ms: int | None, retained_ms: int | Non
     """The file of a tag: the snapshot's own bytes, with the two times if it has a limit."""
     if retained_ms is None or created_ms is None:
         return snapshot
-    body = json.loads(snapshot)
+    body = json.loads(checksums.unsealed(snapshot))
     made = _EPOCH + timedelta(milliseconds=created_ms)
     body["tagCreateTime"] = [*made.timetuple()[:6], made.microsecond * 1000]
     text = json.dumps(body, indent=2, ensure_ascii=False).removesuffix("\n}")
-    return f'{text},\n  "tagTimeRetained": {retained_ms // 1000}.{retained_ms % 1000:03d}000000\n}}'.encode()
+    text += f',\n  "tagTimeRetained": {retained_ms // 1000}.{retained_ms % 1000:03d}000000\n}}'
+    return checksums.sealed(text.encode())
 
 
 def tag_of(data: bytes, path: str, name: str) -> Tag:

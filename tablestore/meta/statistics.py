@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tablestore.errors import Corrupt
+from tablestore.format import checksums
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
 
@@ -109,13 +110,14 @@ def read(store: Store, snapshot: Snapshot | None) -> Statistics | None:
         return None
     path = store.paths.statistics(snapshot.statistics)
     try:
-        return from_json(store.io.read(path), path)
+        return from_json(checksums.require_named(path, store.io.read(path)), path)
     except FileNotFoundError:
         raise Corrupt(path, "the file is missing") from None
 
 
 def write(store: Store, found: Statistics) -> str:
     """Write a new statistics file; its name."""
-    name = f"stat-{store.env.uuid()}-0"
-    store.io.write(store.paths.statistics(name), to_json(found))
+    data = to_json(found)
+    name = f"stat-{checksums.named(store.env.uuid(), data)}-0"
+    store.io.write(store.paths.statistics(name), data)
     return name

@@ -7,6 +7,7 @@ Paimon. Ask only what may be asked of a file alone: a row that another file hide
 from __future__ import annotations
 
 from tablestore.errors import Corrupt
+from tablestore.format import checksums
 from tablestore.format.datafile import INDEX_SUFFIX
 from tablestore.format.file_index.reading import Selection, select
 from tablestore.format.manifests.manifest import DataFileMeta
@@ -39,4 +40,4 @@ def select_rows(store: Store, path: str, file: DataFileMeta, where: Predicate) -
         data = store.io.read(beside)
     except FileNotFoundError as e:
         raise Corrupt(beside, "the file is missing") from e
-    return select(data, beside, where, own, file.row_count)
+    return select(checksums.require_named(beside, data), beside, where, own, file.row_count)

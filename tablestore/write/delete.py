@@ -17,7 +17,7 @@ from functools import partial
 import pyarrow as pa
 
 from tablestore.errors import InvalidRequest, TablestoreError
-from tablestore.format import deletion_vector
+from tablestore.format import checksums, deletion_vector
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.deletion_vector import DeletionFile, DeletionVector
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS, DvRange, IndexEntry, IndexFileMeta
@@ -120,7 +120,8 @@ class DeletionMarks:
         if not box.waiting:
             return
         data, ranges = deletion_vector.container(box.waiting.items(), bitmap64=self._store.options.bitmap64)
-        name, self._count = f"index-{self._uuid}-{self._count}", self._count + 1
+        name = f"index-{checksums.named(self._uuid, data)}-{self._count}"
+        self._count += 1
         box.made.append(deletion_vector.index_file(name, len(data), ranges))
         box.waiting, box.waiting_bytes = {}, 0
         self._store.io.write(box.path(name), data)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.errors import InvalidRequest
-from tablestore.format import hash_index, hashing
+from tablestore.format import checksums, hash_index, hashing
 from tablestore.format.manifests.index_manifest import HASH, IndexEntry, IndexFileMeta
 from tablestore.format.manifests.manifest import ADD
 from tablestore.meta.hash_indexes import read_hashes
@@ -199,9 +199,10 @@ class DynamicRouting:
         return changes
 
     def _write(self, partition: bytes, bucket: int, hashes: np.ndarray) -> IndexFileMeta:
-        name = f"index-{self._uuid}-{self._count}"
+        data = hash_index.encode(hashes)
+        name = f"index-{checksums.named(self._uuid, data)}-{self._count}"
         self._count += 1
-        path, data = self._store.index_path(partition, bucket, name), hash_index.encode(hashes)
+        path = self._store.index_path(partition, bucket, name)
         self._written.append(path)
         self._store.io.write(path, data)
         return IndexFileMeta(HASH, name, len(data), len(hashes))

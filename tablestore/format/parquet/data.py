@@ -31,6 +31,7 @@ from tablestore.format.file_spec import FileSpec
 from tablestore.format.parquet import encodings
 from tablestore.format.parquet.footer import sound_metadata
 from tablestore.format.parquet.int96 import as_bytes, has_int96
+from tablestore.format.parquet.intact import CheckedSink, open_again, open_intact, open_pages
 from tablestore.format.parquet.pages import Layout
 from tablestore.format.parquet.schema import KEY_PREFIX, arrow_with_ids
 from tablestore.format.predicates.predicate import Predicate, may_match
@@ -169,7 +170,7 @@ class ParquetEncoder:
         chosen = encodings.choose(first, whole_bytes=whole_bytes)
         level = self._spec.zstd_level if self._codec == "zstd" else None
         some = chosen.compressed
-        self._sink = self._io.open_output(self._path)
+        self._sink = CheckedSink(self._io.open_output(self._path))
         return pq.ParquetWriter(
             self._sink,
             self._physical,
@@ -182,6 +183,7 @@ class ParquetEncoder:
             write_time_adjusted_to_utc=True,
             metadata_collector=self._footers,
             max_rows_per_page=_PAGE_ROWS,
+            write_page_checksum=True,
             write_page_index=False,  # Java Paimon 2.0.0 then loses rows of delta-encoded pages in filters
         )
 
@@ -196,8 +198,9 @@ class ParquetEncoder:
             self._flush(last=True)
         assert self._writer is not None, "a data file holds at least one row"
         try:
+            self._sink.ends()
             self._writer.close()
-            size = self._sink.tell()
+            size = self._sink.finish()
             self._sink.close()
         except OSError as e:
             raise unavailable(self._path, e) from e
@@ -249,7 +252,7 @@ class FooterSummary:
 
 def row_groups(io: FileIO, path: str) -> FooterSummary:
     """The footer of a Parquet data file; raises Corrupt."""
-    with complaints(path, "Parquet"), contextlib.closing(io.open_input(path)) as source:
+    with complaints(path, "Parquet"), contextlib.closing(open_intact(io, path)) as source:
         footer = sound_metadata(source)
         groups = []
         for g in range(footer.num_row_groups):
@@ -276,14 +279,14 @@ def read(
     """Batches of the columns `wanted` of a file written with `schema`, as `datafile.read` describes them; of
     these row `groups` only, if given. Who knows the `footer` spares reading it."""
     with complaints(path, "Parquet"):
-        source = io.open_input(path)
+        source = open_intact(io, path)
     with contextlib.closing(source):
         with complaints(path, "Parquet"):
             require_size(source.size(), file_size, path)
             texts = _texts(schema, wanted)
             if footer is None and (texts or predicate is not None):  # who asks for chunks
                 footer = sound_metadata(source)
-            first = pq.ParquetFile(source, metadata=footer)
+            first = pq.ParquetFile(source, metadata=footer, page_checksum_verification=True)
             footer = plain = first.metadata
             require_columns(wanted.names, first.schema_arrow.names, path)
             _refuse_shredded(first.schema_arrow, schema, wanted, path)
@@ -299,8 +302,11 @@ def read(
                 texts = [t for t in texts if _few_values(footer, groups, positions[t])]
             if any(has_int96(footer, f.name) for f in wanted if _may_hold_times(f.type)):
                 footer = as_bytes(source)
-            same = not texts and footer is plain
-            file = first if same else pq.ParquetFile(source, metadata=footer, read_dictionary=texts)
+            file = first
+            if texts or footer is not plain:
+                file = pq.ParquetFile(
+                    source, metadata=footer, read_dictionary=texts, page_checksum_verification=True
+                )
             batches = file.iter_batches(
                 batch_rows, row_groups=groups, columns=wanted.names, use_threads=False
             )
@@ -310,7 +316,7 @@ def read(
 
 def layout(io: FileIO, path: str, *, file_size: int | None = None) -> Layout:
     """Where a file's row groups and pages are; raises Corrupt."""
-    with complaints(path, "Parquet"), contextlib.closing(io.open_input(path)) as source:
+    with complaints(path, "Parquet"), contextlib.closing(open_pages(io, path)) as source:
         require_size(source.size(), file_size, path)
         return Layout(source)
 
@@ -330,7 +336,7 @@ def read_rows(
     nearly so."""
     if known.group_rows(group) < _FEW_ROWS:
         return None
-    with complaints(path, "Parquet"), contextlib.closing(io.open_input(path)) as source:
+    with complaints(path, "Parquet"), contextlib.closing(open_again(io, path, known.headers)) as source:
         if not known.reads(wanted.names):
             return None
         begins, ends = known.stretches(source, group, places, wanted.names)
@@ -354,7 +360,7 @@ def page_bounds(
 ) -> tuple[np.ndarray, list[object], list[object]] | None:
     """(first rows of a column's pages and the number of rows, least and greatest raw values of the pages) of
     a row group; None where the page headers do not tell them."""
-    with complaints(path, "Parquet"), contextlib.closing(io.open_input(path)) as source:
+    with complaints(path, "Parquet"), contextlib.closing(open_again(io, path, known.headers)) as source:
         if not known.reads([name]):
             return None
         found = known.page_bounds(source, group, name)

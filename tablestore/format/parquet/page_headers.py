@@ -8,9 +8,7 @@ struct: `usual` and `any_header` agree wherever `usual` tells something. Pure bu
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
-
-import pyarrow as pa
+from typing import Any, NamedTuple
 
 from tablestore.format.parquet import thrift_compact as thrift
 
@@ -30,31 +28,49 @@ class Header(NamedTuple):
     bounds: Bounds | None
 
 
-def header(source: pa.NativeFile, at: int, end: int) -> Header:
+def header(source: Any, at: int, end: int) -> Header:
     """The page header at a byte; more is read only for those with long statistics."""
     length = _HEADER_BYTES
     while True:
         data = source.read_at(min(length, end - at), at)
         try:
-            return usual(data) or any_header(data)
+            return parsed(data)
         except (IndexError, ValueError):
             if length > _MOST_HEADER_BYTES or len(data) < length:
                 raise
             length *= 16
 
 
+def parsed(data: bytes) -> Header:
+    """The page header that these bytes begin with; IndexError: some are missing; ValueError: it is none."""
+    return usual(data) or any_header(data)
+
+
 # Data page headers as Arrow writes them, most of all, in a fifth of the time: type, bytes before and after
-# compression, values, encodings; then of numbers without nulls greatest and least value, both once more,
-# flags; of text how many nulls, greatest and least value, flags.
+# compression, a checksum if there is one, values, encodings; then of numbers without nulls greatest and least
+# value, both once more, flags; of text how many nulls, greatest and least value, flags.
 _LONG = rb"([\x80-\xff]*[\x00-\x7f])"
 _PAIR = rb"(?:\x18\x08.{8}\x18\x08.{8}\x16\x00\x28\x08(.{8})\x18\x08(.{8})|"
 _PAIR += rb"\x18\x04.{4}\x18\x04.{4}\x16\x00\x28\x04(.{4})\x18\x04(.{4}))"
 _USUAL = re.compile(
-    rb"\x15\x00\x15[\x80-\xff]*[\x00-\x7f]\x15" + _LONG + rb"\x2c\x15" + _LONG + rb"(?:\x15[\x00-\x7f]){3}"
+    rb"\x15\x00\x15[\x80-\xff]*[\x00-\x7f]\x15"
+    + _LONG
+    + rb"(?:\x2c|\x15[\x80-\xff]*[\x00-\x7f]\x1c)\x15"
+    + _LONG
+    + rb"(?:\x15[\x00-\x7f]){3}"
     rb"\x1c(?:" + _PAIR + rb"[\x11\x12]{2}\x00\x00\x00|\x36[\x80-\xff]*[\x00-\x7f]\x28)",
     re.DOTALL,
 )
 _END = re.compile(rb"[\x11\x12]{2}\x00\x00\x00")
+
+
+_SIZES = re.compile(rb"\x15[\x00-\x7f]\x15[\x80-\xff]*[\x00-\x7f]\x15" + _LONG)
+
+
+def page_bytes(data: bytes) -> int | None:
+    """Bytes of the page after a header that Arrow has written."""
+    found = _SIZES.match(data)
+    return None if found is None else thrift.read_varint(found[1], 0)[0] >> 1
 
 
 def usual(data: bytes) -> Header | None:

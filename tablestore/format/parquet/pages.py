@@ -24,9 +24,11 @@ import pyarrow.parquet as pq
 from tablestore.format.parquet import page_headers
 from tablestore.format.parquet import thrift_compact as thrift
 from tablestore.format.parquet.footer import require_sound
+from tablestore.format.parquet.intact import CheckedFile
 from tablestore.format.parquet.page_headers import Bounds
 from tablestore.format.parquet.thrift_compact import INT32, LIST, STRUCT, Struct
 
+Source = pa.NativeFile | CheckedFile
 _INT96, _REPEATED = 3, 2
 # ColumnMetaData: fields that a chunk of other pages keeps, and some others
 _KEPT, _VALUES, _BYTES, _DATA_OFFSET, _DICTIONARY_OFFSET = (1, 2, 3, 4), 5, 7, 9, 11
@@ -70,10 +72,11 @@ class _Footer:
 class Layout:
     """What a file's footer says, and where the pages of its plain columns are once somebody asked."""
 
-    def __init__(self, source: pa.NativeFile) -> None:
+    def __init__(self, source: Source) -> None:
         tree = thrift.parquet_footer(source)
         require_sound(tree)
         self.footer = pq.read_metadata(source)
+        self.headers = source.pages if isinstance(source, CheckedFile) else None
         counts = [self.footer.row_group(g).num_rows for g in range(self.footer.num_row_groups)]
         self.starts = np.cumsum([0, *counts])
         self._known = _Footer.of(tree)
@@ -103,7 +106,7 @@ class Layout:
         return all(name in self._known.elements for name in names)
 
     def page_bounds(
-        self, source: pa.NativeFile, group: int, name: str
+        self, source: Source, group: int, name: str
     ) -> tuple[np.ndarray, tuple[Bounds, ...]] | None:
         """(first rows of a column's pages, and the number of rows; least and greatest value of each page as
         Parquet writes them); None: not told. Walks the page headers; the bounds are not remembered."""
@@ -116,7 +119,7 @@ class Layout:
         return None if len(told) < len(bounds) else (pages.firsts, told)
 
     def stretches(
-        self, source: pa.NativeFile, group: int, places: np.ndarray, names: Sequence[str]
+        self, source: Source, group: int, places: np.ndarray, names: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray]:
         """(begins, ends) of the rows of a group that must be decoded to have those at `places`, ascending."""
         cuts = self._cuts.get((group, tuple(names)))
@@ -130,7 +133,7 @@ class Layout:
 
     def read(
         self,
-        source: pa.NativeFile,
+        source: Source,
         group: int,
         stretches: tuple[np.ndarray, np.ndarray],
         names: Sequence[str],
@@ -158,7 +161,8 @@ class Layout:
         size = b"\x16" + thrift.long_bytes(len(out))
         one = b"\x19" + thrift.list_head(STRUCT, len(chunks)) + b"".join(chunks) + size + counts + b"\0"
         out += thrift.ended(head + counts + b"\x19\x1c" + one + tail)  # a list of one row group
-        found = pq.ParquetFile(pa.BufferReader(pa.py_buffer(out)), read_dictionary=list(dictionary))
+        made = pa.BufferReader(pa.py_buffer(out))
+        found = pq.ParquetFile(made, read_dictionary=list(dictionary), page_checksum_verification=True)
         asked = rows if last is None else rows - int(ends[-1] - begins[-1]) + last
         return next(found.iter_batches(asked, use_threads=False))
 
@@ -181,7 +185,7 @@ class Layout:
             raise ValueError(f"column {name!r} has {chunk.rows} values in {rows} rows")
         return chunk
 
-    def _of(self, source: pa.NativeFile, group: int, name: str) -> _Pages:
+    def _of(self, source: Source, group: int, name: str) -> _Pages:
         with self._pages_lock:
             found = self._pages.get((group, name))
         if found is None:
@@ -213,7 +217,7 @@ def _chunk_of(chunk: Struct) -> _Chunk:
 
 
 def _copied(
-    source: pa.NativeFile, out: bytearray, pages: _Pages, first: np.ndarray, after: np.ndarray, rows: bytes
+    source: Source, out: bytearray, pages: _Pages, first: np.ndarray, after: np.ndarray, rows: bytes
 ) -> bytes:
     """Append stretches of pages (numbers of their first page, and of the one after the last) to `out`; the
     column chunk that they are there, as bytes. `rows`: 0x16 and how many they hold.
@@ -263,7 +267,7 @@ def _plain_columns(elements: Sequence[Struct]) -> tuple[dict[str, bytes], dict[s
 _ITEM = ((0, 0x16), (2, 0x15), (4, 0x16), (6, 0))
 
 
-def _indexed(source: pa.NativeFile, chunk: _Chunk) -> _Pages | None:
+def _indexed(source: Source, chunk: _Chunk) -> _Pages | None:
     """The pages of a chunk by its offset index; None without one, or in another form than writers give it."""
     if chunk.index is None:
         return None
@@ -298,7 +302,7 @@ def _varints(data: np.ndarray) -> np.ndarray:
     return np.add.reduceat((data & 0x7F).astype(np.int64) << np.minimum(7 * place, 63), starts)
 
 
-def _walked(source: pa.NativeFile, chunk: _Chunk, bounds: list[Bounds | None] | None = None) -> _Pages:
+def _walked(source: Source, chunk: _Chunk, bounds: list[Bounds | None] | None = None) -> _Pages:
     """The pages of a chunk, by their headers; ValueError where they are none. `bounds` takes what each tells
     of its least and greatest value, if given."""
     at, rows = chunk.begin, 0

@@ -10,8 +10,6 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-import pyarrow as pa
-
 BOOL_TRUE, BOOL_FALSE, INT32, INT64, BINARY, LIST, SET, STRUCT = 1, 2, 5, 6, 8, 9, 10, 12
 MAGIC = b"PAR1"
 _NUMBERS = (INT64, INT32, 4)
@@ -19,7 +17,7 @@ _MOST_DEPTH = 32
 Struct = list[tuple[int, int, Any]]  # (field id, type, value) in order
 
 
-def parquet_footer(source: pa.NativeFile) -> Struct:
+def parquet_footer(source: Any) -> Struct:
     """The footer of a Parquet file; ValueError or IndexError for damage."""
     size = source.size()
     (length,) = struct.unpack("<I", source.read_at(8, size - 8)[:4])

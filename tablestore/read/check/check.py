@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from tablestore.errors import NotFound, TablestoreError
+from tablestore.format import checksums
 from tablestore.format import schema as schema_format
 from tablestore.format import snapshot as snapshot_format
 from tablestore.format.binary_row import DamagedRow
@@ -539,7 +540,7 @@ class _Check:
     def read(self, path: str, parse: Callable[[bytes], T], *, where: str = "") -> T | None:
         """A metadata file, or a violation."""
         try:
-            return parse(self.store.io.read(path))
+            return parse(checksums.require_named(path, self.store.io.read(path)))
         except FileNotFoundError:
             self.found.violate("I2", path, f"is missing; {where} needs it" if where else "is missing")
         except (TablestoreError, OSError) as e:

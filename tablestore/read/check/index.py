@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tablestore.errors import Corrupt, TablestoreError
-from tablestore.format import deletion_vector, hash_index, hashing
+from tablestore.format import checksums, deletion_vector, hash_index, hashing
 from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS, HASH, IndexEntry
 from tablestore.format.manifests.manifest import ManifestEntry
@@ -51,7 +51,7 @@ class IndexCheck:
         """I2: the index file is there, in its size."""
         try:
             path = self._store.index_path(e.partition, e.bucket, e.file)
-            size = len(self._store.io.read(path))
+            size = len(checksums.require_named(path, self._store.io.read(path)))
         except FileNotFoundError:
             self._found.violate("I2", path, f"is missing; {where} needs it")
         except (TablestoreError, OSError) as error:

@@ -1,0 +1,241 @@
+"""Checksums of what Parquet's own leave out: page headers and the footer. Pages have theirs in their headers.
+
+Between the last page and the footer, where offsets lead nobody, our files have
+
+    content    w, CRC-32 of all bytes before            of a small file
+               p, and for each page in the order of the file: bytes of its header, bytes of the page,
+               CRC-32 of the header                     of others
+    tail       bytes of the content, CRC-32 of it, CRC-32 of the footer and its length, `TSCRC32` and 1
+
+with numbers of 32 bits, little-endian. (Not among the key-value metadata: programs copy those into files of
+other bytes.) `CheckedSink` takes the checksums down while Arrow writes. `open_intact` looks at the footer first,
+then at each header that comes by in what is read: no byte is read for it. Files without a tail are read as they
+are. Memory: 24 bytes a page. A file serves one thread at a time (Arrow has a lock). Used by whatever opens
+Parquet files.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.format.parquet import page_headers
+from tablestore.format.parquet import thrift_compact as thrift
+from tablestore.io.fileio import FileIO
+
+_WHOLE, _PAGES = b"w", b"p"
+_TAIL, _MARK = struct.Struct("<III8s"), b"TSCRC32\x01"
+_PAGE, _CRC = struct.Struct("<III"), struct.Struct("<I")
+_SMALL = 48 << 10  # bytes before the footer
+_AT_ONCE = 64 << 10  # bytes that are read from the end, as Arrow does
+_MAGIC = thrift.MAGIC
+
+
+class CheckedSink(io.RawIOBase):
+    """Where Arrow writes a Parquet file: passes bytes on, a small file at once, and takes down checksums.
+
+    `ends` before its writer is closed, `finish` after.
+    """
+
+    def __init__(self, sink: Any) -> None:
+        self._sink, self._position = sink, 0
+        self._few: list[bytes] | None = []  # what was written, as long as it is little
+        self._pages = bytearray()
+        self._header = b""
+        self._footer: bytearray | None = None
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def write(self, data: Any) -> int:
+        self._position += len(data)
+        if self._footer is not None:
+            self._footer += data
+        elif self._few is None:
+            self._pass(data)
+        else:
+            self._few.append(bytes(data))
+            if self._position > _SMALL:
+                (magic, *pieces), self._few = self._few, None
+                self._sink.write(magic)
+                for piece in pieces:
+                    self._pass(piece)
+        return len(data)
+
+    def _pass(self, data: bytes) -> None:
+        """Arrow writes a page header at once, and the page after it at once."""
+        if not self._header:
+            self._header = data
+        else:
+            size = page_headers.page_bytes(self._header)
+            assert size == len(data), f"a page of {len(data)} bytes, its header says {size}"
+            self._pages += _PAGE.pack(len(self._header), size, zlib.crc32(self._header))
+            self._header = b""
+        self._sink.write(data)
+
+    def ends(self) -> None:
+        """What is written from now on is the footer."""
+        assert not self._header, "a page header without a page"
+        self._footer = bytearray()
+
+    def finish(self) -> int:
+        """Write the checksums and the footer; the bytes of the file."""
+        assert self._footer is not None, "a file is finished after it ended"
+        before = b"".join(self._few or ())
+        content = _PAGES + self._pages if self._few is None else _WHOLE + _CRC.pack(zlib.crc32(before))
+        footer = zlib.crc32(memoryview(self._footer)[: -len(_MAGIC)])
+        tail = _TAIL.pack(len(content), zlib.crc32(content), footer, _MARK)
+        self._sink.write(b"".join((before, content, tail, self._footer)))
+        self._position += len(content) + len(tail)
+        return self._position
+
+    def close(self) -> None:
+        self._sink.close()  # fails it, it may be tried again
+        super().close()
+
+
+@dataclass(frozen=True, slots=True)
+class PageHeaders:
+    """Where the headers of all pages of a file begin, their bytes, their checksums."""
+
+    starts: np.ndarray
+    lengths: np.ndarray
+    checksums: np.ndarray
+
+    @classmethod
+    def of(cls, content: bytes) -> PageHeaders:
+        """Those of the content that a file has."""
+        lengths, sizes, checksums = np.frombuffer(content, dtype="<u4").reshape(-1, 3).astype(np.int64).T
+        ends = len(_MAGIC) + np.cumsum(lengths + sizes)
+        return cls(ends - lengths - sizes, lengths, checksums)
+
+    def require(self, data: bytes, at: int) -> None:
+        """Raise ValueError where these bytes, from a place of the file on, hold another header."""
+        first, after = np.searchsorted(self.starts, (at, at + len(data)))
+        view = memoryview(data)
+        for i in range(first, after):
+            begin, length = int(self.starts[i]) - at, int(self.lengths[i])
+            header = view[begin : begin + length]
+            if len(header) == length and zlib.crc32(header) != self.checksums[i]:
+                raise ValueError(f"the page header at byte {at + begin:,} has another checksum than it had")
+
+
+class CheckedFile(io.RawIOBase):
+    """A Parquet file for reading; ValueError where the header of a page is not the one that was written."""
+
+    def __init__(self, source: pa.NativeFile, pages: PageHeaders, tail: bytes = b"") -> None:
+        self._source, self.pages, self._tail = source, pages, tail
+        self._size, self._position = source.size(), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._position = offset + (0, self._position, self._size)[whence]
+        return self._position
+
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self._size
+
+    def read(self, size: int | None = -1) -> bytes:
+        left = self._size - self._position
+        data = self.read_at(left if size is None or size < 0 else min(size, left), self._position)
+        self._position += len(data)
+        return data
+
+    def read_at(self, size: int, at: int) -> bytes:
+        """Bytes from a place on; where the file is read next stays."""
+        in_tail = at - (self._size - len(self._tail))
+        if in_tail >= 0:
+            data = self._tail[in_tail : in_tail + size]
+        else:
+            data = self._source.read_at(size, at)
+        self.pages.require(data, at)
+        return data
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            self._source.close()
+
+
+def open_intact(io: FileIO, path: str) -> pa.NativeFile:
+    """A Parquet file for reading, its footer held against its checksum, its page headers when they are read.
+
+    Raises ValueError for damage. Who decodes pages asks Arrow to look at their checksums.
+    """
+    opened = open_pages(io, path)
+    return pa.PythonFile(opened, mode="r") if isinstance(opened, CheckedFile) else opened
+
+
+def open_pages(io: FileIO, path: str) -> pa.NativeFile | CheckedFile:
+    """The same for one who reads single pages: not through Arrow where there is no need."""
+    source = io.open_input(path)
+    try:
+        opened = _checked(source)
+    except BaseException:
+        source.close()
+        raise
+    if isinstance(opened, pa.BufferReader):
+        source.close()
+    return opened
+
+
+def open_again(io: FileIO, path: str, pages: PageHeaders | None) -> pa.NativeFile | CheckedFile:
+    """The same for one who has read the footer before: `pages` are what `CheckedFile` had then."""
+    source = io.open_input(path)
+    return source if pages is None else CheckedFile(source, pages)
+
+
+def _checked(source: pa.NativeFile) -> pa.NativeFile | CheckedFile:
+    size = source.size()
+    end = source.read_at(min(size, _AT_ONCE), max(size - _AT_ONCE, 0))
+    length = int.from_bytes(end[-8:-4], "little")
+    if end[-4:] != _MAGIC or length > size - 12:
+        return source  # what it is, its reader says
+    if len(end) < min(length + 8 + _TAIL.size, size):
+        end = source.read_at(min(length + 8 + _TAIL.size, size), max(size - length - 8 - _TAIL.size, 0))
+    kind, content = _content(source, size, end, length)
+    if kind == _PAGES:
+        return CheckedFile(source, PageHeaders.of(content), end)
+    if kind == _WHOLE:
+        whole = end if len(end) == size else source.read_at(size, 0)
+        before = size - 8 - length - _TAIL.size - 1 - _CRC.size
+        if zlib.crc32(memoryview(whole)[:before]) != _CRC.unpack(content)[0]:
+            raise ValueError("its pages have another checksum than they had")
+        return pa.BufferReader(whole)
+    return pa.BufferReader(end) if len(end) == size else source
+
+
+def _content(source: pa.NativeFile, size: int, end: bytes, footer_length: int) -> tuple[bytes, bytes]:
+    """The checksums of a file whose last bytes are `end`, by their kind; empty where it has none."""
+    footer = len(end) - 8 - footer_length
+    if end[max(footer - len(_MARK), 0) : footer] != _MARK:
+        return b"", b""
+    length, own, wanted, _ = _TAIL.unpack_from(end, footer - _TAIL.size)
+    if zlib.crc32(memoryview(end)[footer : -len(_MAGIC)]) != wanted:
+        raise ValueError("its footer has another checksum than it had")
+    at = size - 8 - footer_length - _TAIL.size - length
+    if at < 0:
+        raise ValueError(f"{length} bytes of checksums in a file of {size}")
+    begin = at - (size - len(end))
+    content = end[begin : begin + length] if begin >= 0 else source.read_at(length, at)
+    if zlib.crc32(content) != own:
+        raise ValueError("its checksums have another checksum than they had")
+    return content[:1], content[1:]
