@@ -37,6 +37,12 @@ class ReadingOptions:
         None,
         "splits read and buckets compacted at once by one call; as many as Arrow may use, up to 4, if absent",
     )
+    verify_checksums: bool = opt(
+        "tablestore.read.verify-checksums",
+        boolean,
+        False,
+        "scans hold ORC and Avro files against their checksums; Parquet files and metadata always are",
+    )
     discovery_interval_ms: int = opt(
         "continuous.discovery-interval", duration_ms, 10_000, "wait between looks for snapshots"
     )

@@ -1,12 +1,12 @@
 """Checksums (CRC-32) that metadata carry themselves, where Paimon neither looks nor minds.
 
-    JSON            … "uuid": "…",\\n  "tablestore.crc32": "89abcdef"\\n}    of all before the last comma
-    other metadata, manifest-xxxxxxxx-xxxx-8c32-yxxx-xxxx89abcdef-0         of the file: a UUID of version 8
-    in their names  (its form is its maker's), marked c32, ends with the checksum
+    JSON            … "uuid": "…",\\n  "tablestore.crc32": "89abcdef"\\n}    of all before that comma
+    other metadata, manifest-xxxxxxxx-xxxx-8c32-yxxx-xxxx89abcdef-0         of the file: a UUID of version
+    in their names  8 (its form is its maker's), marked c32, ends with the checksum
     file indexes    data-….parquet.crc32-89abcdef.index                     of the file
 
-Who writes such a JSON text anew drops the field that it does not know, and makes names of its own: so there is
-never a checksum of other bytes, whoever compacts, tags or rolls back. A file without one is read as it is.
+Who writes such a JSON text anew drops the field that it does not know, and makes names of its own: so there
+is never a checksum of other bytes, whoever compacts, tags or rolls back. A file without one is read as it is.
 One flipped bit always shows: in the checksum as in what it is of. Pure. Used by everything that reads or
 writes metadata.
 """

@@ -39,6 +39,10 @@ class Encoder(Protocol):
     def close(self) -> int:
         """Finish the file; its size in bytes."""
 
+    @property
+    def checksum(self) -> int | None:
+        """CRC-32 of the file once it is closed; None of one that holds checksums itself."""
+
     def column_stats(self) -> Mapping[str, ColumnStats | None]:
         """What is known of each column once the file is closed; None: nothing."""
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablestore.errors import Corrupt, Unsupported
-from tablestore.format import binary_row, checksums, file_stats, rowkind
+from tablestore.format import binary_row, checksums, data_checksum, file_stats, rowkind
 from tablestore.format.avro import data as avro_data
 from tablestore.format.avro.data import AvroEncoder
 from tablestore.format.data_format import Encoder, chosen, complaints, plain
@@ -116,7 +116,8 @@ class DataFileWriter:
     """Writes one file: `write` batches in order, then `close`; or `abort`, which leaves nothing.
 
     `spec` is by default that of level 0; `extra` are row-tracking columns behind those of an append table;
-    `share` are the encoded bytes to expect for each byte of the rows in memory, as a file before has told.
+    `share` are the encoded bytes to expect for each byte of the rows in memory, as a file before has told;
+    `checksums_dir` takes the checksum of a file that holds none.
     """
 
     def __init__(
@@ -130,9 +131,10 @@ class DataFileWriter:
         keyed: bool = True,
         extra: Sequence[str] = (),
         share: float | None = None,
+        checksums_dir: str | None = None,
     ) -> None:
         self._io, self._path, self._schema, self._options = io, path, schema, options
-        self._keyed = keyed
+        self._keyed, self._checksums_dir = keyed, checksums_dir
         spec = spec or FileSpec.of(options, keyed=keyed)
         self._form = _form(
             schema,
@@ -198,6 +200,9 @@ class DataFileWriter:
         """Finish the file. It must hold at least one row."""
         assert self._seen.rows, "a data file holds at least one row"
         size = self._encoder.close()
+        checksum, folder = self._encoder.checksum, self._checksums_dir
+        if checksum is not None and folder is not None:
+            data_checksum.write(self._io, folder, self._path, size=size, checksum=checksum)
         found = file_stats.for_manifest(
             self._form.columns,
             self._schema,
@@ -239,6 +244,8 @@ class DataFileWriter:
         """Give up: nothing of the file stays. May be called at any time, also after a failure."""
         self._encoder.abort()
         self._io.delete(self._path)
+        if self._checksums_dir is not None:
+            data_checksum.delete(self._io, self._checksums_dir, self._path)
         if self._index_path is not None:
             self._io.delete(self._index_path)
 
@@ -267,18 +274,22 @@ def read(
     system: bool = True,
     rows: np.ndarray | None = None,
     known: KnownGroups | None = None,
+    checksums_dir: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of a file written with `schema`: the system columns (unless `system` is false), then `columns`.
 
     Row groups in which `predicate` (bound to `schema`) selects nothing are left out: pass one only where that
     is right. `dictionary` leaves text, but for keys, in dictionaries where the file holds it so. `columns`
     may name row-tracking columns. `rows`, a mask over all rows of the file, leaves out the others. `known`
-    are the footer of a Parquet file and the row groups to read of it.
+    are the footer of a Parquet file and the row groups to read of it. With `checksums_dir` a file that holds
+    no checksums is held against the one that lies there before it is decoded.
     Raises Corrupt, naming the file, when it is missing, damaged, of another size or without a column.
     """
     form = file_format(path)
     if form not in FORMATS:
         raise Unsupported(f"data files such as {path!r}", f"formats read: {', '.join(FORMATS)}")
+    if checksums_dir is not None:
+        data_checksum.require(io, checksums_dir, path)
     names = (*((SEQUENCE, KIND) if system else ()), *columns)
     fields = [_field(schema, name) for name in names]
     if form == "avro":

@@ -171,6 +171,11 @@ class TablePaths:
         return self._refs("tablestore", "synced")
 
     @property
+    def checksums_dir(self) -> str:
+        """Checksums of data files, which branches share: files of this engine alone."""
+        return join(self.root, "tablestore", "checksums")
+
+    @property
     def branch_dir(self) -> str:
         """Directory of all branches."""
         return join(self.root, "branch")

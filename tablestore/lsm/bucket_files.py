@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tablestore.env import Env
 from tablestore.errors import CommitConflict, TablestoreError
-from tablestore.format import datafile, evolution
+from tablestore.format import data_checksum, datafile, evolution
 from tablestore.format.data_format import counted
 from tablestore.format.datafile import INDEX_SUFFIX, DataFileWriter, WrittenFile
 from tablestore.format.file_spec import FileSpec
@@ -26,7 +26,7 @@ from tablestore.io import external_paths
 from tablestore.io.confined import roots_of
 from tablestore.io.external_paths import ExternalPaths
 from tablestore.io.fileio import FileIO
-from tablestore.io.paths import inside, join
+from tablestore.io.paths import TablePaths, inside, join
 from tablestore.lsm.merge_function import joined
 from tablestore.options import TableOptions
 
@@ -59,6 +59,13 @@ class BucketFiles:
             return self._inside(file.file_name)
         allowed, option = roots_of(self.io), self.options.external_paths
         return external_paths.checked(file.external_path, file.file_name, allowed=allowed, option=option)
+
+    @cached_property
+    def checksums_dir(self) -> str:
+        """The table's folder of checksums, above the bucket, its partition and `data-file.path-directory`."""
+        below = 1 + len(self.schema.partition_keys)
+        below += len([d for d in self.options.data_directory.split("/") if d])
+        return TablePaths("/".join(self.directory.split("/")[:-below])).checksums_dir
 
     def _inside(self, name: str) -> str:
         return join(self.directory, inside(name))
@@ -120,6 +127,7 @@ class BucketFiles:
             batch_rows=batch_rows,
             dictionary=True,
             system=system,
+            checksums_dir=self.checksums_dir,  # or damage would be written anew, as sound
         )
         for batch in counted(batches, file.row_count, self.path(file)):
             if not extra:
@@ -146,6 +154,7 @@ class BucketFiles:
             try:
                 path = self.path(file)
                 self.io.delete(path)
+                data_checksum.delete(self.io, self.checksums_dir, path)
                 if isinstance(file, DataFileMeta):
                     for name in file.extra_files:
                         self.io.delete(join(path.rsplit("/", 1)[0], inside(name)))
@@ -272,6 +281,7 @@ class RollingWriter:
             keyed=self._keyed,
             extra=self._extra,
             share=self._share,
+            checksums_dir=files.checksums_dir,
         )
         return self._writer
 

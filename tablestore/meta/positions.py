@@ -16,6 +16,7 @@ import re
 from collections.abc import Mapping
 
 from tablestore.errors import Corrupt, NotFound, TablestoreError
+from tablestore.format import checksums
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.io.paths import join
 from tablestore.meta.snapshots import SnapshotStore
@@ -73,7 +74,7 @@ def keep(store: Store, snapshot: Snapshot) -> None:
     values = {u: {"identifier": i, "position": p} for u, (i, p) in held.items()}
     text = json.dumps({"snapshot": snapshot.id, "uuid": snapshot.uuid, "positions": values})
     try:
-        store.io.replace(_path(store, snapshot.id), text.encode())
+        store.io.replace(_path(store, snapshot.id), checksums.sealed(text.encode()))
         for other in _ids(store):
             if other < snapshot.id or (other > snapshot.id and not _live(store, other)):
                 store.io.delete(_path(store, other))
@@ -111,7 +112,7 @@ def _kept(store: Store, newest: int) -> dict[str, Position]:
     for snapshot_id in sorted((i for i in _ids(store) if i <= newest), reverse=True):
         path = _path(store, snapshot_id)
         try:
-            read = json.loads(store.io.read(path))
+            read = json.loads(checksums.require_intact(store.io.read(path), path))
             held = {u: (int(p["identifier"]), p["position"]) for u, p in read["positions"].items()}
             same = _uuid(store, snapshot_id) in (None, read["uuid"])
         except FileNotFoundError:  # another commit has written a newer one

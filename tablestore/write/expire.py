@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tablestore.errors import Corrupt, NotFound, Unavailable
+from tablestore.format import data_checksum
 from tablestore.format.manifests.manifest import APPEND_SOURCE
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm import foreign
@@ -325,6 +326,8 @@ def remove(store: Store, gone: Files, tell: Tell | None = None) -> None:
     for path in gone.paths:
         try:
             store.io.delete(path)
+            if path in gone.data:
+                data_checksum.delete(store.io, store.paths.checksums_dir, path)
         except Unavailable as e:
             failures += 1
             log.warning("not deleted, remove_orphans() finds it: %s", e)

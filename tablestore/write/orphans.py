@@ -80,6 +80,7 @@ def _listed(store: Store) -> Iterator[tuple[str, FileStatus]]:
     yield from _files(store, join(store.paths.root, "manifest"))
     yield from _files(store, join(store.paths.root, "index"))
     yield from _files(store, join(store.paths.root, "statistics"))
+    yield from _files(store, store.paths.checksums_dir)
     for name in (refs.MAIN, *refs.branch_directories(store)):
         paths = refs.branch_paths(store, name)
         own = (paths.schema_dir, paths.snapshot_dir, paths.tag_dir, paths.consumer_dir, paths.changelog_dir)
@@ -142,6 +143,7 @@ def _named_by(store: Store, snapshot: Snapshot, seen: set[str], *, partly: bool 
             seen.add(meta.file_name)
             for e in _entries(store, meta.file_name, may_be_gone=may_be_gone):
                 yield from reachable.entry_paths(store, e)
+                yield join(store.paths.checksums_dir, e.file.file_name)
 
 
 def _manifests(store: Store, name: str, *, may_be_gone: bool) -> list[ManifestFileMeta]:

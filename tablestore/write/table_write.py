@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import CommitConflict, Corrupt, NotFound, SchemaMismatch, TablestoreError, Unavailable
-from tablestore.format import rowkind
+from tablestore.format import data_checksum, rowkind
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.index_manifest import IndexFileMeta
 from tablestore.format.manifests.manifest import DataFileMeta
@@ -421,7 +421,9 @@ def discard(store: Store, messages: Iterable[CommitMessage], *, compactions_only
         if not compactions_only:
             files += [*m.new_files, *m.changelog_files]
         for file in files:
-            store.io.delete(store.file_path(m.partition, m.bucket, file))
+            path = store.file_path(m.partition, m.bucket, file)
+            store.io.delete(path)
+            data_checksum.delete(store.io, store.paths.checksums_dir, path)
             for extra in file.extra_files:
                 store.io.delete(join(store.bucket_dir(m.partition, m.bucket), inside(extra)))
         indexes = m.compact_new_index if compactions_only else (*m.new_index, *m.compact_new_index)

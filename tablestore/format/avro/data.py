@@ -19,6 +19,7 @@ import pyarrow as pa
 from tablestore.format.avro import encode as avro_encode
 from tablestore.format.avro import read as avro_read
 from tablestore.format.avro.schema import file_schema
+from tablestore.format.data_checksum import SummedSink
 from tablestore.format.data_format import (
     codec,
     complaints,
@@ -88,7 +89,7 @@ class AvroEncoder:
         self._stats.update(rows)
         try:
             if self._sink is None:
-                self._sink = self._io.open_output(self._path)
+                self._sink = SummedSink(self._io.open_output(self._path))
                 self._sink.write(_header(self._schema, self._codec, self._sync))
             for start in range(0, rows.num_rows, _BLOCK_ROWS):
                 self._block(rows.slice(start, _BLOCK_ROWS))
@@ -113,6 +114,11 @@ class AvroEncoder:
         except OSError as e:
             raise unavailable(self._path, e) from e
         return size
+
+    @property
+    def checksum(self) -> int | None:
+        """Of the file, once it is closed."""
+        return self._sink.checksum
 
     def column_stats(self) -> Mapping[str, ColumnStats | None]:
         """What was seen of each column."""

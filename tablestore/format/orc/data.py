@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.orc as orc
 
 from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.format.data_checksum import SummedSink
 from tablestore.format.data_format import (
     codec,
     complaints,
@@ -122,7 +123,8 @@ class OrcEncoder:
             raise unavailable(self._path, e) from e
 
     def _open(self) -> None:
-        self._sink = _Sink(self._io.open_output(self._path))
+        self._summed = SummedSink(self._io.open_output(self._path))
+        self._sink = _Sink(self._summed)
         if self._by_rows:
             self._writer = RowWriter(
                 self._sink, self._columns, codec=self._codec, stripe_bytes=self._stripe_bytes
@@ -155,6 +157,11 @@ class OrcEncoder:
     def _require_written(self) -> None:
         if self._sink is not None and self._sink.error is not None:
             raise self._sink.error
+
+    @property
+    def checksum(self) -> int | None:
+        """Of the file, once it is closed."""
+        return self._summed.checksum
 
     def column_stats(self) -> Mapping[str, ColumnStats | None]:
         """What was seen of each column."""

@@ -206,6 +206,11 @@ class ParquetEncoder:
             raise unavailable(self._path, e) from e
         return size
 
+    @property
+    def checksum(self) -> int | None:
+        """None: the file holds its own."""
+        return None
+
     def column_stats(self) -> Mapping[str, ColumnStats | None]:
         """What the footer says."""
         return self._stats.found(self._footers[0])

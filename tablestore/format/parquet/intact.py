@@ -8,14 +8,15 @@ Between the last page and the footer, where offsets lead nobody, our files have
     tail       bytes of the content, CRC-32 of it, CRC-32 of the footer and its length, `TSCRC32` and 1
 
 with numbers of 32 bits, little-endian. (Not among the key-value metadata: programs copy those into files of
-other bytes.) `CheckedSink` takes the checksums down while Arrow writes. `open_intact` looks at the footer first,
-then at each header that comes by in what is read: no byte is read for it. Files without a tail are read as they
-are. Memory: 24 bytes a page. A file serves one thread at a time (Arrow has a lock). Used by whatever opens
-Parquet files.
+other bytes.) `CheckedSink` takes the checksums down while Arrow writes. `open_intact` looks at the footer
+first, then at each header that comes by in what is read: no byte is read for it. Files without a tail are
+read as they are. Memory: 24 bytes a page. A file serves one thread at a time (Arrow has a lock). Used by
+whatever opens Parquet files.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import struct
 import zlib
@@ -110,13 +111,14 @@ class PageHeaders:
     starts: np.ndarray
     lengths: np.ndarray
     checksums: np.ndarray
+    end: int  # of the last page
 
     @classmethod
     def of(cls, content: bytes) -> PageHeaders:
         """Those of the content that a file has."""
         lengths, sizes, checksums = np.frombuffer(content, dtype="<u4").reshape(-1, 3).astype(np.int64).T
         ends = len(_MAGIC) + np.cumsum(lengths + sizes)
-        return cls(ends - lengths - sizes, lengths, checksums)
+        return cls(ends - lengths - sizes, lengths, checksums, int(ends[-1]))
 
     def require(self, data: bytes, at: int) -> None:
         """Raise ValueError where these bytes, from a place of the file on, hold another header."""
@@ -239,3 +241,23 @@ def _content(source: pa.NativeFile, size: int, end: bytes, footer_length: int) -
     if zlib.crc32(content) != own:
         raise ValueError("its checksums have another checksum than they had")
     return content[:1], content[1:]
+
+
+def require_pages(io: FileIO, path: str) -> bool:
+    """Hold every page of a file of ours against its checksum, without decoding it; whether it has any. Raises
+    ValueError for damage."""
+    with contextlib.closing(open_pages(io, path)) as source:
+        if isinstance(source, CheckedFile):
+            known = source.pages
+            ends = np.append(known.starts[1:], known.end)
+            for start, length, end in zip(
+                known.starts.tolist(), known.lengths.tolist(), ends.tolist(), strict=True
+            ):
+                page = source.read_at(end - start, start)
+                wanted = page_headers.checksum(page[:length])
+                if wanted is not None and zlib.crc32(memoryview(page)[length:]) != wanted:
+                    raise ValueError(f"the page at byte {start:,} has another checksum than it had")
+            return True
+        size = source.size()
+        length = int.from_bytes(source.read_at(8, size - 8)[:4], "little")
+        return source.read_at(len(_MARK), size - 8 - length - len(_MARK)) == _MARK

@@ -73,6 +73,12 @@ def page_bytes(data: bytes) -> int | None:
     return None if found is None else thrift.read_varint(found[1], 0)[0] >> 1
 
 
+def checksum(data: bytes) -> int | None:
+    """The CRC-32 of the page that a header tells; None without one."""
+    found = thrift.value(thrift.read_struct(data)[0], 4)
+    return None if found is None else found & 0xFFFFFFFF
+
+
 def usual(data: bytes) -> Header | None:
     """The page header that these bytes begin with; None for another form. IndexError: some are missing."""
     found = _USUAL.match(data)

@@ -84,6 +84,7 @@ def examine(store: Store, *, data: bool = True, branches: bool = True) -> Findin
                 break
     except (TablestoreError, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as e:
         found.violate("I2", store.paths.root, f"the check stopped: {e!r}")
+    found.note_unsummed()
     return found
 
 
@@ -184,6 +185,8 @@ class _Check:
                     own.without(part.is_gone)
             except (TablestoreError, OSError) as e:
                 own.violate("I2", self.store.paths.branch_dir, str(e))
+            self.found.files |= own.files
+            self.found.unsummed |= own.unsummed
             for v in own.violations:
                 self.found.violate(v.invariant, f"branch {name}: {v.where}", v.text)
 
@@ -540,7 +543,9 @@ class _Check:
     def read(self, path: str, parse: Callable[[bytes], T], *, where: str = "") -> T | None:
         """A metadata file, or a violation."""
         try:
-            return parse(checksums.require_named(path, self.store.io.read(path)))
+            data = checksums.require_named(path, self.store.io.read(path))
+            self.found.looked_at(path, checksum=checksums.is_named(path) or checksums.is_sealed(data))
+            return parse(data)
         except FileNotFoundError:
             self.found.violate("I2", path, f"is missing; {where} needs it" if where else "is missing")
         except (TablestoreError, OSError) as e:

@@ -16,8 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import TablestoreError, Unsupported
-from tablestore.format import binary_row, hashing, rowkind
+from tablestore.format import binary_row, data_checksum, hashing, rowkind
+from tablestore.format.data_format import complaints
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
+from tablestore.format.parquet.intact import require_pages
 from tablestore.format.parquet.schema import KIND, SEQUENCE
 from tablestore.format.predicates import literal
 from tablestore.format.schema import TableSchema
@@ -75,6 +77,7 @@ class DataCheck:
         names = [f.name for f in columns]
         changelog = e.file.file_name.startswith(self._store.options.changelog_file_prefix)
         path = self._path(e)
+        self._checksums(path)
         strict = not changelog and e.bucket != POSTPONE_BUCKET
         for batch in stored(self._store, path, e.file, names, system=self._keyed):
             for invariant, text in (*seen.look(batch, strict=strict), *self._places(e, schema, batch)):
@@ -84,6 +87,16 @@ class DataCheck:
                 self._deletes(e, path, text, changelog)
             else:
                 self._found.violate(invariant, path, text)
+
+    def _checksums(self, path: str) -> None:
+        """All bytes of the file are those that were written, columns included that nobody reads."""
+        io = self._store.io
+        if file_format(path) == "parquet":
+            with complaints(path, "Parquet"):
+                self._found.looked_at(path, checksum=require_pages(io, path))
+        else:
+            has = data_checksum.verified(io, self._store.paths.checksums_dir, path)
+            self._found.looked_at(path, checksum=has)
 
     def _deletes(self, e: ManifestEntry, path: str, text: str, changelog: bool) -> None:
         if e.file.file_name in self._lenient and e.file.delete_count == 0:

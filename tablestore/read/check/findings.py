@@ -24,11 +24,14 @@ class Findings:
     """Collected during one check; each said once.
 
     `holders` of a violation are the files ("snapshot-7", "tag-v1") that need what was found broken; without
-    any it is the table's. What only expired snapshots needed is no violation: see `without`.
+    any it is the table's. What only expired snapshots needed is no violation: see `without`. `files`: those
+    that were read, of which the `unsummed` have no checksum.
     """
 
     holders: dict[Violation, frozenset[str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    files: set[str] = field(default_factory=set)
+    unsummed: set[str] = field(default_factory=set)
     _about: Iterable[str] = ()
 
     @property
@@ -50,6 +53,18 @@ class Findings:
         found, holders = Violation(invariant, where, text), frozenset(self._about)
         known = self.holders.get(found, holders)
         self.holders[found] = known | holders if known and holders else frozenset()
+
+    def looked_at(self, path: str, *, checksum: bool) -> None:
+        """Count a file that was read, with a checksum that holds or without any."""
+        self.files.add(path)
+        if not checksum:
+            self.unsummed.add(path)
+
+    def note_unsummed(self) -> None:
+        """Say how many files have no checksum, if some do."""
+        if self.unsummed:
+            text = f"{len(self.unsummed):,} of {len(self.files):,} files have no checksum"
+            self.note(f"{text}: what is damaged there shows only where it breaks a rule")
 
     def note(self, text: str) -> None:
         """Add a note."""

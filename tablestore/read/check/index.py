@@ -52,6 +52,7 @@ class IndexCheck:
         try:
             path = self._store.index_path(e.partition, e.bucket, e.file)
             size = len(checksums.require_named(path, self._store.io.read(path)))
+            self._found.looked_at(path, checksum=checksums.is_named(path))
         except FileNotFoundError:
             self._found.violate("I2", path, f"is missing; {where} needs it")
         except (TablestoreError, OSError) as error:

@@ -1,0 +1,122 @@
+"""Checksums of data files that hold none themselves (ORC, Avro), one small file each:
+
+    <table>/tablestore/checksums/data-….orc      {"size": 2058, "crc32": "89abcdef", "tablestore.crc32": "…"}
+
+Written right after its data file by who writes that, before anything names it, and deleted with it: a kill in
+between leaves a data file without a checksum, or a checksum without a file, which orphan cleaning removes.
+Names are never used again, so a checksum is never of other bytes, whatever level or branch its file is in.
+A file without one is read as it is, and so is one whose checksum cannot be read: that one `check` names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io as streams
+import json
+import logging
+import zlib
+from typing import Any
+
+from tablestore.errors import Corrupt
+from tablestore.format import checksums
+from tablestore.format.file_spec import file_format
+from tablestore.io.fileio import FileIO
+from tablestore.io.paths import join
+
+log = logging.getLogger(__name__)
+FORMATS = ("orc", "avro")
+_PIECE = 4 << 20
+
+
+class SummedSink(streams.RawIOBase):
+    """An output file that knows the CRC-32 of what was written to it."""
+
+    def __init__(self, file: Any) -> None:
+        self._file, self._position, self.checksum = file, 0, 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def write(self, data: Any) -> int:
+        self._file.write(data)
+        self.checksum = zlib.crc32(data, self.checksum)
+        self._position += len(data)
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()  # fails it, it may be tried again
+        super().close()
+
+
+def path_of(folder: str, data_path: str) -> str | None:
+    """Where the checksum of a data file is, in the table's folder of them; None where it is in the file."""
+    name = data_path.rpartition("/")[2]
+    return join(folder, name) if file_format(name) in FORMATS else None
+
+
+def write(io: FileIO, folder: str, data_path: str, *, size: int, checksum: int) -> None:
+    """Write the checksum of a new data file of so many bytes."""
+    body = {"size": size, "crc32": f"{checksum:08x}"}
+    io.write(join(folder, data_path.rpartition("/")[2]), checksums.sealed(json.dumps(body).encode()))
+
+
+def delete(io: FileIO, folder: str, data_path: str) -> None:
+    """Remove the checksum of a data file that goes, if it has one."""
+    path = path_of(folder, data_path)
+    if path is not None:
+        io.delete(path)
+
+
+def require(io: FileIO, folder: str, data_path: str) -> None:
+    """Read a data file once, if it has a checksum; raises Corrupt where it is not what was written."""
+    try:
+        known = _known(io, folder, data_path)
+    except Corrupt as e:
+        log.warning("%s is read unverified: %s", data_path, e)
+        return
+    if known is not None:
+        _require(io, data_path, *known)
+
+
+def verified(io: FileIO, folder: str, data_path: str) -> bool:
+    """Whether a data file has a checksum, which holds; raises Corrupt for damage of either."""
+    known = _known(io, folder, data_path)
+    if known is not None:
+        _require(io, data_path, *known)
+    return known is not None
+
+
+def _known(io: FileIO, folder: str, data_path: str) -> tuple[int, int] | None:
+    """Bytes and checksum of a data file as they were written."""
+    path = path_of(folder, data_path)
+    if path is None:
+        return None
+    try:
+        data = io.read(path)
+    except FileNotFoundError:
+        return None
+    if not data:  # all that a power failure left of it
+        return None
+    try:
+        body = json.loads(checksums.require_intact(data, path))
+        return int(body["size"]), int(body["crc32"], 16)
+    except (ValueError, KeyError, TypeError, RecursionError) as e:
+        raise Corrupt(path, f"no checksum: {e!r}; delete it to read {data_path} unverified") from e
+
+
+def _require(io: FileIO, path: str, size: int, wanted: int) -> None:
+    try:
+        source = io.open_input(path)
+    except FileNotFoundError:
+        raise Corrupt(path, "the file is missing") from None
+    with contextlib.closing(source):
+        if source.size() != size:
+            raise Corrupt(path, f"it has {source.size():,} bytes; {size:,} were written")
+        found = 0
+        for at in range(0, size, _PIECE):
+            found = zlib.crc32(source.read_at(min(_PIECE, size - at), at), found)
+    if found != wanted:
+        raise Corrupt(path, f"its bytes have the checksum {found:08x}, not {wanted:08x}: the file is damaged")

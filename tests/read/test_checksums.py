@@ -1,0 +1,158 @@
+"""Checksums of a table's files: where they are, who looks at them, and when they go."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.errors import Corrupt
+from tablestore.meta import manifest_cache
+from tablestore.read.check.check import examine
+from tablestore.table.table import Table
+
+VERIFIED = {"tablestore.read.verify-checksums": "true"}
+
+
+def make(path: Path, form: str, **options: str) -> Table:
+    made = ts.connect(str(path)).create_table(
+        "d.t",
+        schema={"k": ts.INT, "p": ts.INT, "v": ts.BIGINT},
+        primary_key=["k", "p"],
+        partition_by=["p"],
+        options={"bucket": 1, "file.format": form, "num-sorted-run.compaction-trigger": 4} | options,
+    )
+    for i in range(3):
+        made.write(rows(i))
+    return made
+
+
+def rows(salt: int) -> pa.Table:
+    k = pa.array(range(60), pa.int32())
+    p = pa.array([i % 2 for i in range(60)], pa.int32())
+    return pa.table({"k": k, "p": p, "v": pa.array([1_000_003 * i + salt for i in range(60)], pa.int64())})
+
+
+def data_names(t: Table) -> list[str]:
+    return sorted(p.name for p in Path(t.location).glob("p=*/bucket-0/*"))
+
+
+def checksum_names(t: Table) -> list[str]:
+    return sorted(p.name for p in Path(t.location).glob("tablestore/checksums/*"))
+
+
+def damage(path: Path) -> None:
+    """Flip a bit of the values, which are not compressed."""
+    data = bytearray(path.read_bytes())
+    at = data.index((1_000_003 * 20).to_bytes(3, "little")) if path.suffix == ".parquet" else len(data) // 3
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("form", ["orc", "avro"])
+def test_checksum_files_go_with_their_data_files(tmp_path: Path, form: str) -> None:
+    t = make(tmp_path, form, **{"changelog-producer": "input"})
+    assert checksum_names(t) == data_names(t) != []
+    t.compact(full=True)
+    t.tags.create("kept", snapshot=2)
+    t.expire_snapshots(keep=1)
+    assert checksum_names(t) == data_names(t)
+    t.tags.delete("kept")
+    assert examine(t.store).notes == []
+    assert t.check() == []
+
+
+def test_parquet_files_hold_their_own(tmp_path: Path) -> None:
+    t = make(tmp_path, "parquet")
+    assert checksum_names(t) == []
+    for path in Path(t.location).rglob("*.parquet"):
+        assert pl.read_parquet(path).height == 30
+    assert examine(t.store).notes == []
+
+
+def test_checksums_without_a_file_are_orphans(tmp_path: Path) -> None:
+    t = make(tmp_path, "orc")
+    folder = Path(t.location) / "tablestore" / "checksums"
+    left = folder / "data-0a1b2c3d-4e5f-4a6b-8c7d-001122334455-0.orc"
+    left.write_bytes(b"{}")
+    os.utime(left, (0, 0))
+    found = t.remove_orphans(older_than="1 d", dry_run=False)
+    assert [path for path, _ in found.files] == [str(left)]
+    assert checksum_names(t) == data_names(t)
+
+
+@pytest.mark.parametrize("form", ["orc", "avro"])
+def test_damage_is_named_by_reads_that_verify_by_compaction_and_by_check(tmp_path: Path, form: str) -> None:
+    t = make(tmp_path, form, **{"file.compression": "none"})
+    path = next(Path(t.location).glob(f"p=0/bucket-0/data-*.{form}"))
+    damage(path)
+    for act in (t.with_options(VERIFIED).scan().to_arrow, lambda: t.compact(full=True)):
+        with pytest.raises(Corrupt, match=path.name):
+            act()
+    assert [path.name in str(v) for v in t.check()] == [True] * len(t.check()) != []
+
+
+def test_a_damaged_page_is_named_by_every_read(tmp_path: Path) -> None:
+    t = make(tmp_path, "parquet", **{"file.compression": "none"})
+    sound = t.scan().to_arrow()
+    path = next(Path(t.location).glob("p=0/bucket-0/data-*.parquet"))
+    data = path.read_bytes()
+    for at in range(4, len(data), 97):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :])
+        with pytest.raises(Corrupt, match=path.name):
+            t.scan().to_arrow()
+        with pytest.raises(Corrupt, match=path.name):
+            t.get({"k": 4, "p": 0})
+    path.write_bytes(data)
+    assert t.scan().to_arrow() == sound
+
+
+def test_a_file_without_a_checksum_is_read_and_counted(tmp_path: Path) -> None:
+    t = make(tmp_path, "orc")
+    sound, folder = t.scan().to_arrow(), Path(t.location) / "tablestore" / "checksums"
+    first, second, *_ = sorted(folder.iterdir())
+    first.unlink()
+    second.write_bytes(b"")  # as a power failure leaves it
+    assert t.with_options(VERIFIED).scan().to_arrow() == sound
+    assert t.check() == []
+    (note,) = examine(t.store).notes
+    assert note.startswith("2 of ")
+
+
+def test_a_damaged_checksum_file_is_named_by_check_alone(tmp_path: Path) -> None:
+    t = make(tmp_path, "avro")
+    sound = t.scan().to_arrow()
+    path = next((Path(t.location) / "tablestore" / "checksums").iterdir())
+    path.write_bytes(path.read_bytes().replace(b'"size"', b'"sizE"'))
+    assert t.with_options(VERIFIED).scan().to_arrow() == sound
+    (violation,) = t.check()
+    assert str(path) in violation.text
+
+
+def test_metadata_that_other_engines_write_anew_have_none(tmp_path: Path) -> None:
+    t = make(tmp_path, "parquet")
+    path = Path(t.location) / "snapshot" / "snapshot-3"
+    body = json.loads(path.read_bytes())
+    assert body.pop("tablestore.crc32")
+    path.write_text(json.dumps(body, indent=2))  # as a program that knows its own fields alone
+    assert ts.open(t.location).check() == []
+    (note,) = examine(ts.open(t.location).store).notes
+    assert note.startswith("1 of ")
+
+
+@pytest.mark.parametrize(
+    "kind", ["manifest/manifest-[0-9a-f]*", "manifest/manifest-list-*", "snapshot/snapshot-3"]
+)
+def test_a_damaged_metadata_file_is_named_whatever_bit_it_is(tmp_path: Path, kind: str) -> None:
+    t = make(tmp_path, "parquet", **{"manifest.compression": "none"})
+    for path in sorted(Path(t.location).glob(kind)):
+        data = path.read_bytes()
+        path.write_bytes(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
+    manifest_cache.LOCAL.clear()
+    with pytest.raises(Corrupt):
+        ts.open(t.location).scan().to_arrow()
