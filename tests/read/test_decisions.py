@@ -52,10 +52,10 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[int]]]:
     """The row groups that are read meanwhile, by file name; files that are opened for none of them too."""
     seen: dict[str, list[int]] = {}
     sources: dict[int, tuple[Any, str]] = {}
-    plain = LocalFileIO.open_input
+    plain = parquet_data.open_intact
 
-    def open_input(self: LocalFileIO, path: str) -> Any:
-        source = plain(self, path)
+    def open_intact(io: LocalFileIO, path: str) -> Any:
+        source = plain(io, path)
         sources[id(source)] = source, path.rsplit("/", 1)[-1]
         return source
 
@@ -69,7 +69,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[int]]]:
             return super().iter_batches(*args, row_groups=row_groups, **given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(LocalFileIO, "open_input", open_input)
+        patch.setattr(parquet_data, "open_intact", open_intact)
         patch.setattr(parquet_data.pq, "ParquetFile", Recording)
         yield seen
 

@@ -15,6 +15,7 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
+from tablestore.format.checksums import unsealed
 from tablestore.read.doctor import RULES, Diagnosis, Finding
 from tablestore.read.inspect.inspect import Inspect
 from tablestore.table.table import Table
@@ -522,7 +523,8 @@ def test_positions_of_streams_that_only_an_old_snapshot_knows(tmp_path: Path) ->
     for i in range(4):
         put(t, range(10), v=str(i))
         path = Path(t.location) / "snapshot" / f"snapshot-{i + 2}"
-        path.write_text(path.read_text().replace('"tablestore-1"', '"2.0.0"'))  # as if others had written
+        theirs = unsealed(path.read_bytes()).replace(b'"tablestore-1"', b'"2.0.0"')
+        path.write_bytes(theirs)  # as if others had written
     time.sleep(0.005)
     found = mended(t, "stream positions")
     assert (found.where, found.evidence["snapshots_held"]) == ("snapshot 1", 4)
