@@ -53,7 +53,7 @@ CALLS: list[tuple[Callable[[ts.Table], Any], type[Exception], str]] = [
     (lambda t: t.update(["v"], where=ts.col("id") == 1), InvalidRequest, "name the columns to set"),
     (lambda t: t.scan("v"), InvalidRequest, "columns are a list of names, not 'v'"),
     (lambda t: t.scan(5), InvalidRequest, "columns are a list of names, not 5"),
-    (lambda t: t.scan([1]).to_arrow(), NotFound, "no column 1; there are: id, p, v"),
+    (lambda t: t.scan([1]).to_arrow(), InvalidRequest, "a list of names, and 1 is none"),
     (lambda t: t.system("files").scan("level"), InvalidRequest, "not 'level'"),
     (lambda t: t.analyze("v"), InvalidRequest, "columns are a list of names, not 'v'"),
     (
