@@ -1,11 +1,11 @@
 """Anything Arrow-like → record batches that fit the table, or one clear error before a byte is written.
 
 Columns match by name, also the fields of a ROW. Extra ones are refused with the nearest name, missing ones
-get their default or NULL, types are cast where no value can be lost (whole floats to integers, NaN to NULL,
-midnights to dates). Key and NOT NULL columns must hold no
-NULL, map keys neither, counts of a MULTISET are at least 1, text and bytes must fit CHAR(n) and BINARY(n)
-(never filled, never cut). Every NaN of a key becomes the same one. Whole columns at a time; memory is that
-of one batch.
+get their default or NULL, an explicit NULL in a column with a default is that default, types are cast where
+no value can be lost (whole floats to integers, NaN to NULL, midnights to dates). Key and NOT NULL columns
+must hold no NULL, map keys neither, counts of a MULTISET are at least 1, text and bytes must fit CHAR(n) and
+BINARY(n) (never filled, never cut). Every NaN of a key becomes the same one. Whole columns at a time; memory
+is that of one batch.
 """
 
 from __future__ import annotations
@@ -205,6 +205,7 @@ def conform(batch: pa.RecordBatch, schema: TableSchema) -> pa.RecordBatch:
     ]
     for i, f in enumerate(schema.fields):
         _require_present(arrays[i], f.type, f"column {f.name!r}")
+        arrays[i] = _filled(arrays[i], f)
         if f.name in schema.primary_keys:
             arrays[i] = one_nan(arrays[i])
     return pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)
@@ -218,7 +219,7 @@ def fitted_values(values: Mapping[str, Any], schema: TableSchema) -> dict[str, p
         field = schema.by_name[name]
         found = _fitted(array, field.type, f"column {name!r}")
         _require_present(found, field.type, f"column {name!r}")
-        fitted[name] = found[0]
+        fitted[name] = _filled(found, field)[0]
     return fitted
 
 
@@ -260,12 +261,24 @@ def _require_names(given: Sequence[str], known: Sequence[str], what: str) -> Non
 
 def _absent(f: DataField, rows: int, what: str) -> pa.Array:
     if f.default is not None:
-        if not f.type.is_scalar:
-            raise Unsupported(f"defaults of {f.type.root} columns", f"give {what}")
-        return pa.repeat(casts.cast(pa.array([f.default]), STRING, f.type)[0], rows)
+        return pa.repeat(_default(f, what), rows)
     if not f.type.nullable:
         raise SchemaMismatch(f"{what} is NOT NULL and is missing")
     return pa.nulls(rows, to_arrow(f.type))
+
+
+def _filled(array: pa.Array, f: DataField) -> pa.Array:
+    """A column of the table with its default in place of NULL, as Java Paimon stores it; fields of a ROW have
+    theirs only where they are left out."""
+    if f.default is None or not array.null_count:
+        return array
+    return pc.if_else(array.is_null(), _default(f, f"column {f.name!r}"), array)
+
+
+def _default(f: DataField, what: str) -> pa.Scalar:
+    if not f.type.is_scalar:
+        raise Unsupported(f"defaults of {f.type.root} columns", f"give {what}")
+    return casts.cast(pa.array([f.default]), STRING, f.type)[0]
 
 
 def _require_present(array: pa.Array, t: DataType, what: str) -> None:

@@ -310,3 +310,27 @@ def test_a_new_table_has_the_schema_that_java_gives_it(java: JavaPaimon, tmp_pat
     ours, theirs = stored(made.location, 0), stored(path, 0)
     del ours["options"]["tablestore.uuid"]
     assert ours == theirs
+
+
+@pytest.mark.parametrize("engine", ["deduplicate", "partial-update"])
+def test_a_null_is_the_default_of_its_column_as_in_java(
+    java: JavaPaimon, tmp_path: Path, engine: str
+) -> None:
+    rows, found = [(1, None, "x"), (1, 3, None), (2, None, None)], []
+    for writer in ("java", "ours"):
+        path = str(tmp_path / writer / "d.db" / "t")
+        columns = {"k": "INT NOT NULL", "v": "INT", "s": "STRING"}
+        options = {"bucket": "1", "merge-engine": engine}
+        java.create(path, columns, primary_keys=["k"], options=options)
+        java.alter(
+            path, [{"change": "default", "name": n, "value": d} for n, d in (("v", "7"), ("s", "none"))]
+        )
+        for row in rows:
+            if writer == "java":
+                java.write(path, [row])
+            else:
+                ts.open(path).write([dict(zip("kvs", row, strict=True))])
+        found.append(in_order(ts.open(path).scan().to_arrow().to_pylist()))
+        assert len(java.rows(path)) == 2
+    assert found[0] == found[1]
+    assert {row["s"] for row in found[0]} == {"none"}

@@ -160,6 +160,32 @@ def test_a_timestamp_beyond_nanoseconds_is_refused_and_not_wrapped() -> None:
         fitted("TIMESTAMP(9)", far)
 
 
+def test_a_null_is_the_default_of_its_column_and_none_where_there_may_be_no_null() -> None:
+    of = schema(ts.STRING, default="none")
+    found = conform(pa.record_batch({"k": pa.array([1, 2]), "v": pa.array([None, "x"])}), of)
+    assert found.column("v").to_pylist() == ["none", "x"]
+    with pytest.raises(SchemaMismatch, match="NOT NULL"):
+        conform(
+            pa.record_batch({"k": [1], "v": pa.array([None], pa.int32())}),
+            schema(ts.INT.not_null(), default="1"),
+        )
+
+
+@pytest.mark.parametrize("key", [[], ["k"]], ids=["append", "keyed"])
+def test_an_update_to_null_stores_the_default(tmp_path: Path, key: list[str]) -> None:
+    t = ts.connect(tmp_path).create_table(
+        "d.t",
+        schema={"k": ts.INT, "v": ts.INT},
+        primary_key=key,
+        options={"deletion-vectors.enabled": True},
+    )
+    t = t.alter(ts.default("v", 7))
+    t.write([{"k": 1, "v": None}, {"k": 2, "v": 3}])
+    t.update({"v": None}, where=ts.col("k") == 2)
+    assert sorted(t.scan().to_arrow().column("v").to_pylist()) == [7, 7]
+    assert t.check() == []
+
+
 def test_columns_that_are_left_out_get_their_default() -> None:
     of = schema(ts.DECIMAL(5, 2).not_null(), default="1.5")
     made = conform(pa.record_batch({"k": pa.array([1, 2])}), of)
