@@ -60,7 +60,9 @@ def _snapshot_bytes(store: Store, snapshot: int | None) -> bytes:
         for tag in refs.all_tags(store):
             if tag.snapshot.id == wanted and tag.retained_seconds is None:
                 return store.io.read(store.paths.tag(tag.name))
-        raise
+        if snapshot is None and store.snapshots.latest_id() not in (None, wanted):
+            return _snapshot_bytes(store, None)  # the newest one expired meanwhile
+        raise NotFound(f"no snapshot {wanted} to tag; there are {store.snapshots.ids()}") from None
 
 
 def rename(store: Store, name: str, target: str) -> Tag:

@@ -429,3 +429,18 @@ def test_damage_of_what_stays_is_told_though_other_things_expire(tmp_path: Path)
     assert found.violations == [violation]
     found.without(lambda holder: True)
     assert found.violations == []
+
+
+def test_a_tag_of_the_newest_is_made_though_that_one_expires_meanwhile(tmp_path: Path) -> None:
+    for operation in range(8):
+        root = tmp_path / str(operation)
+        table = ts.connect(root).create_table("d.t", schema={"k": ts.BIGINT}, primary_key=["k"])
+        table.write([{"k": 1}])
+
+        def happens(table: ts.Table = table) -> None:
+            table.write([{"k": 2}])
+            table.expire_snapshots(keep=1)
+
+        ts.connect(root, io=_MeanwhileIO(operation, happens)).table("d.t").tags.create("new")
+        assert table.at(tag="new").scan().count() in (1, 2)
+        assert table.check() == []
