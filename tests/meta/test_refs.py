@@ -223,3 +223,18 @@ def test_damaged_statistics_are_named(body: bytes) -> None:
 def test_statistics_survive_a_round_trip() -> None:
     found = statistics.Statistics(3, 1, 7, None, {"a": statistics.ColumnStatistics(2, 5, "-3", "9", 1, 8, 8)})
     assert statistics.from_json(statistics.to_json(found), "stat") == found
+
+
+def test_a_tag_has_a_success_file_where_the_table_wants_one(tmp_path: Path) -> None:
+    t = ts.connect(tmp_path).create_table(
+        "d.s", schema={"k": ts.INT}, primary_key=["k"], options={"tag.create-success-file": True}
+    )
+    t.write([{"k": 1}])
+    folder = Path(t.location) / "tag" / "tag-success-file"
+    t.tags.create("a")
+    assert set(json.loads((folder / "a_SUCCESS").read_text())) == {"creationTime", "modificationTime"}
+    t.tags.rename("a", "b")
+    assert [p.name for p in folder.iterdir()] == ["b_SUCCESS"]
+    assert (t.tags.names(), t.check()) == (["b"], [])
+    t.tags.delete("b")
+    assert [*folder.iterdir()] == []

@@ -208,3 +208,16 @@ def test_two_engines_that_commit_the_same_messages_at_once(tmp_path: Path, monke
     with pytest.raises(CommitConflict, match="in the table already"):
         Committer(t.store).commit(decoded, CommitRequest("engine", handed_over=True))
     assert t.refresh().check() == []
+
+
+def test_commit_users_start_as_the_table_says_and_splits_come_by_partition(tmp_path: Path) -> None:
+    options = {"commit.user-prefix": "job", "scan.plan-sort-partition": True}
+    t = ts.connect(tmp_path).create_table(
+        "d.s", schema={"p": ts.INT, "k": ts.INT}, primary_key=["p", "k"], partition_by=["p"], options=options
+    )
+    for p in (10, 2, 7):
+        t.write([{"p": p, "k": 1}])
+    users = t.inspect.snapshots().column("commit_user").to_pylist()
+    assert [u[:4] for u in users] == ["job_"] * 3
+    assert len(set(users)) == 3
+    assert t.scan(["p"]).to_arrow().column("p").to_pylist() == [2, 7, 10]
