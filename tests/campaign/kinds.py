@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from pathlib import Path
 
 from tests.campaign import failures, races
 from tests.campaign.outcome import Kind, Outcome
 from tests.crash import power
+from tests.hostile import elsewhere, flips
 
 CRASHES = 80
 """A turn: two lives of tables."""
+FLIPS = 51
+"""A turn: each kind of file three times."""
+FIELDS = 6
+"""A turn, of the fields of all metadata files of a table."""
 
 
 def crashes(seed: int, folder: Path) -> Outcome:
@@ -19,11 +26,36 @@ def crashes(seed: int, folder: Path) -> Outcome:
     return Outcome(report.crashes, {f"crashes with {mode}": report.crashes}, report.lost)
 
 
+def flip(seed: int, folder: Path) -> Outcome:
+    """Single bits of files of every kind."""
+    report = flips.run(seed, FLIPS, scratch=str(folder))
+    counts = Counter[str]()
+    for (_, outcome), number in report.counts.items():
+        counts[f"flips {outcome}"] += number
+    return Outcome(FLIPS, counts, tuple(report.wrong))
+
+
+def lead_outside(seed: int, folder: Path) -> Outcome:
+    """Fields of metadata that name somewhere else."""
+    table, outside, wrong = elsewhere.make_table(folder / "lake"), folder / "outside", list[str]()
+    chosen = random.Random(seed).sample(list(elsewhere.cases(table, outside)), FIELDS)
+    for name, what, data in chosen:
+        found = elsewhere.reached(table, folder / "copy/d.db/t", outside, {name: data()})
+        wrong += [f"{name}: {what}: {text}" for text in found]
+    return Outcome(
+        FIELDS,
+        {f"fields of {n}": c for n, c in Counter(c[0].split("/")[0] for c in chosen).items()},
+        tuple(wrong),
+    )
+
+
 KINDS = (
     Kind("races", "racing processes and kills lose and double nothing", races.run),
     Kind("failures", "a verb that fails anywhere is done or not done, and says which", failures.run),
     Kind("full disk", "a disk that fills up breaks nothing and can be freed", failures.run_full),
     Kind("power", "a loss of power takes nothing that was promised", crashes),
+    Kind("bit flips", "a flipped bit is named, and never read as other rows", flip),
+    Kind("hostile", "no field of a table leads to files outside of it", lead_outside),
 )
 
 
