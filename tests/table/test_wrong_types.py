@@ -20,6 +20,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+import widgets
 from tablestore.errors import Corrupt, InvalidRequest, TablestoreError, Unavailable
 
 ROWS = {"k": [1], "p": ["a"], "v": [2]}
@@ -206,3 +207,8 @@ def test_partition_values_too_long_for_a_file_system(table: ts.Table) -> None:
     table.write({"k": [2], "p": ["x" * 253], "v": [1]})
     assert table.check() == []
     assert table.scan().count() == 2
+
+
+def test_a_path_is_no_table_of_a_workbench() -> None:
+    with pytest.raises(InvalidRequest, match="open one first"):
+        widgets.Workbench("/path")

@@ -13,6 +13,7 @@ from typing import Any, Self
 import anywidget
 import traitlets
 
+import tablestore as ts
 from widgets import _kit, _page, _static, _svg
 from widgets._svg import Figure
 from widgets._theme import Theme
@@ -45,6 +46,8 @@ class Workbench(anywidget.AnyWidget):
     opened = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, table: Any, partition: str | None = None, bucket: int | None = None) -> None:
+        if not hasattr(table, "inspect"):
+            raise ts.InvalidRequest(f"Workbench takes a table, not {table!r}; open one first: ts.open(…)")
         self._source, self._shown = table, (None, 0)
         self._scope = {"partition": partition, "bucket": bucket}
         super().__init__(kit=_kit.kit())
