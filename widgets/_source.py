@@ -3,11 +3,16 @@
 Pure. Called by every widget and by the head of the workbench.
 """
 
+import numbers
+import os
 import re
-from collections.abc import Mapping
+import reprlib
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
+
+import tablestore as ts
 
 
 class Inspect(Protocol):
@@ -29,6 +34,18 @@ class Source(Protocol):
     def inspect(self) -> Inspect:
         """The table's metadata."""
         ...
+
+
+def require_source(source: object, view: str) -> None:
+    """Raise InvalidRequest for a path, a number, a list or None where a view takes a table or what has the
+    form of one."""
+    if source is None or isinstance(source, str | bytes | os.PathLike | numbers.Number | Sequence | Mapping):
+        how = (
+            f"; open it first: ts.open({os.fspath(source)!r})"
+            if isinstance(source, str | os.PathLike)
+            else ""
+        )
+        raise ts.InvalidRequest(f"{view} takes a table, not {reprlib.repr(source)}{how}")
 
 
 def option_map(source: object) -> Mapping[str, Any]:

@@ -16,14 +16,14 @@ import traitlets
 
 from widgets import _format as fmt
 from widgets import _kit, _page, _static, _svg
-from widgets._source import Inspect, Source, is_bucket, option_map, title_of
+from widgets._source import Inspect, Source, is_bucket, option_map, require_source, title_of
 from widgets._svg import Figure
 from widgets._theme import Theme
 
 HERE = Path(__file__).parent
 LEAST_WIDTH = 240
 LINKED = ("snapshot", "key_range", "opened", "plan")
-__all__ = ["LINKED", "Inspect", "Source", "View", "module", "option_map", "title_of"]
+__all__ = ["LINKED", "Inspect", "Source", "View", "module", "option_map", "require_source", "title_of"]
 
 
 def module(name: str, function: str) -> str:

@@ -15,7 +15,7 @@ import tablestore as ts
 from widgets import _format as fmt
 from widgets import _static
 from widgets._svg import Figure
-from widgets._view import View, module, option_map, title_of
+from widgets._view import View, module, option_map, require_source, title_of
 from widgets.amplification import figure as draw
 from widgets.amplification.loading import STATIC_PATIENCE, Job, Worker
 from widgets.amplification.model import (
@@ -51,6 +51,7 @@ class AmplificationChart(View):
     def __init__(
         self, source: Amplified | pa.Table, *, opened: str = "", title: str = "", **kwargs: object
     ) -> None:
+        require_source(source, type(self).__name__)
         self._source, self._title = source, title or title_of(source)
         self._rows = NOTHING
         self._model = amplification_model(NOTHING, title=self._title)

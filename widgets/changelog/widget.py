@@ -16,7 +16,7 @@ import tablestore as ts
 from widgets import _format as fmt
 from widgets import _static
 from widgets._svg import Figure
-from widgets._view import View, module, option_map, title_of
+from widgets._view import View, module, option_map, require_source, title_of
 from widgets.changelog import figure as draw
 from widgets.changelog import producers as side_by_side
 from widgets.changelog.model import (
@@ -55,6 +55,7 @@ class ChangelogView(View):
         columns: Sequence[str] = (),
         **kwargs: object,
     ) -> None:
+        require_source(table, type(self).__name__)
         self._table, self._since, self._until = table, since, until
         self._title, self._note = title_of(table), ""
         self._changes = pa.table({})

@@ -18,7 +18,7 @@ import tablestore as ts
 from widgets import _format as fmt
 from widgets import _static
 from widgets._svg import Figure
-from widgets._view import Source, View, module, option_map, title_of
+from widgets._view import Source, View, module, option_map, require_source, title_of
 from widgets._work import Work
 from widgets.controls import settings
 from widgets.controls.figure import controls_figure
@@ -73,6 +73,7 @@ class CompactionControls(View):
         title: str = "",
         **kwargs: object,
     ) -> None:
+        require_source(source, type(self).__name__)
         self._source = self._table = source
         self._partition, self._bucket = partition, bucket
         self._model = ControlsModel(title or title_of(source))

@@ -16,7 +16,7 @@ from widgets import _format as fmt
 from widgets import _svg
 from widgets._source import is_bucket
 from widgets._svg import Figure
-from widgets._view import LINKED, View, module, option_map, title_of
+from widgets._view import LINKED, View, module, option_map, require_source, title_of
 from widgets.explorer import figure as draw
 from widgets.explorer.model import (
     PAGE,
@@ -66,6 +66,7 @@ class FileExplorer(View):
         title: str = "",
         **kwargs: object,
     ) -> None:
+        require_source(table, type(self).__name__)
         self._table, self._title = table, title or title_of(table)
         options = option_map(table)
         trigger = int(options.get("num-sorted-run.compaction-trigger", 5))

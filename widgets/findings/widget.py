@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from widgets import _static
 from widgets._svg import Figure
-from widgets._view import View, module, title_of
+from widgets._view import View, module, require_source, title_of
 from widgets._work import Work
 from widgets.findings.figure import findings_figure
 from widgets.findings.model import FindingsModel, findings_model
@@ -52,6 +52,7 @@ class Findings(View):
     _esm = module("findings/view.js", "renderFindings")
 
     def __init__(self, table: Examined, *, snapshot: int | None = None, **kwargs: object) -> None:
+        require_source(table, type(self).__name__)
         self._table, self._title = table, title_of(table)
         self._model = FindingsModel(self._title, snapshot, "not looked yet", (), 0, ())
         self._diagnosis: Any = None

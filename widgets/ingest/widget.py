@@ -6,6 +6,7 @@ most ten times a second whatever `fn` does; views that are linked read their tab
 in the clock's thread, so the job never waits for them. State is one frozen `Progress` behind one lock.
 """
 
+import reprlib
 import threading
 import time
 import warnings
@@ -15,6 +16,7 @@ from typing import Any, Protocol, Self
 
 import traitlets
 
+import tablestore as ts
 from widgets import _format as fmt
 from widgets import _static
 from widgets._svg import Figure
@@ -70,6 +72,11 @@ class IngestProgress(View):
         clock: Callable[[], float] = time.monotonic,
         **kwargs: object,
     ) -> None:
+        if not isinstance(title, str):
+            text = (
+                f"IngestProgress takes a title, not {reprlib.repr(title)}; run() shows an ingest into a table"
+            )
+            raise ts.InvalidRequest(text)
         self._progress = Progress(title=title, total=total, chunk_count=chunks)
         self._state_lock = threading.RLock()
         self._drawing = threading.RLock()

@@ -18,7 +18,7 @@ import tablestore as ts
 from widgets import _format as fmt
 from widgets import _static, _svg
 from widgets._svg import Figure
-from widgets._view import LINKED, Source, View, module, option_map, title_of
+from widgets._view import LINKED, Source, View, module, option_map, require_source, title_of
 from widgets.levels import figure as draw
 from widgets.levels.buckets import BucketCell, bucket_cells, short_partition, worst
 from widgets.levels.cards import cards
@@ -64,6 +64,7 @@ class LsmLevels(View):
         title: str = "",
         **kwargs: object,
     ) -> None:
+        require_source(source, type(self).__name__)
         self._trigger, self._stop, self._num_levels = limits(source, trigger, stop_trigger, num_levels)
         self._source, self._partition, self._bucket = source, partition, bucket
         self._title = title or title_of(source)

@@ -15,7 +15,7 @@ import tablestore as ts
 from widgets import _format as fmt
 from widgets import _static
 from widgets._svg import Figure
-from widgets._view import LINKED, View, module, option_map, title_of
+from widgets._view import LINKED, View, module, option_map, require_source, title_of
 from widgets.merge import figure as draw
 from widgets.merge.model import COMPUTING, KEYS, MergeModel, Merging, merge_model, text_form
 
@@ -60,6 +60,7 @@ class MergeView(View):
         columns: Sequence[str] = (),
         **kwargs: object,
     ) -> None:
+        require_source(table, type(self).__name__)
         own = str(option_map(table).get("merge-engine", "deduplicate"))
         opened = "" if bucket is None else f"{partition or ''}/{bucket}"
         chosen = ts.where(where) if isinstance(where, str) else where

@@ -17,7 +17,7 @@ import tablestore as ts
 from widgets import _format as fmt
 from widgets import _svg
 from widgets._svg import Figure
-from widgets._view import LINKED, View, module, option_map, title_of
+from widgets._view import LINKED, View, module, option_map, require_source, title_of
 from widgets.pruning import figure as draw
 from widgets.pruning.model import (
     Group,
@@ -74,6 +74,7 @@ class PruningExplainer(View):
         title: str = "",
         **kwargs: object,
     ) -> None:
+        require_source(table, type(self).__name__)
         self._table, self._title = table, title or title_of(table)
         self._num_levels = _levels_of(table)
         self._model = PruningModel(self._title, snapshot, "", self._num_levels)

@@ -5,12 +5,14 @@ Traits: `index` (the chosen step), `snapshot` (the newest one of the table then,
 `StepsModel`; the course's labs build those from real committers.
 """
 
+import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import pyarrow as pa
 import traitlets
 
+import tablestore as ts
 from widgets import _static
 from widgets._svg import Figure
 from widgets._view import View, module
@@ -41,6 +43,8 @@ class StepLanes(View):
         actions: tuple[str, ...] = (),
         **kwargs: object,
     ) -> None:
+        if not isinstance(model, StepsModel):
+            raise ts.InvalidRequest(f"StepLanes takes a StepsModel, not {reprlib.repr(model)}")
         self._model, self._act, self._settling = model, act, False
         kwargs |= {"live": act is not None, "actions": actions}
         super().__init__(**kwargs)

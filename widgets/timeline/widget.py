@@ -16,7 +16,7 @@ import traitlets
 from widgets import _format as fmt
 from widgets import _static, _svg
 from widgets._svg import Figure
-from widgets._view import LINKED, Source, View, module, title_of
+from widgets._view import LINKED, Source, View, module, require_source, title_of
 from widgets.timeline import figure as draw
 from widgets.timeline.model import PAGE, TimelineModel, page_of, text_form, timeline_model
 
@@ -49,6 +49,7 @@ class SnapshotTimeline(View):
         follow: float = 0.0,
         **kwargs: object,
     ) -> None:
+        require_source(source, type(self).__name__)
         self._source, self._tags = source, dict(tags or {})
         self._title = title or title_of(source)
         self._commits = pa.table({"snapshot_id": pa.array([], pa.int64())})

@@ -16,7 +16,7 @@ import tablestore as ts
 from widgets import _format as fmt
 from widgets import _static, _svg
 from widgets._svg import Figure
-from widgets._view import View, module, title_of
+from widgets._view import View, module, require_source, title_of
 from widgets.amplification.loading import STATIC_PATIENCE, Cancelled, Job, Worker
 from widgets.what_if import figure as draw
 from widgets.what_if.model import FIELDS, WhatIfModel, levels_pair, text_form, what_if_model
@@ -49,6 +49,7 @@ class WhatIf(View):
         opened: str = "",
         **kwargs: Any,
     ) -> None:
+        require_source(source, type(self).__name__)
         own = {name: value for name, value in kwargs.items() if name in self.class_trait_names()}
         self._settings = {name: value for name, value in kwargs.items() if name not in own}
         self._source, self._options = source, {key: str(value) for key, value in options.items()}

@@ -13,11 +13,10 @@ from typing import Any, Self
 import anywidget
 import traitlets
 
-import tablestore as ts
 from widgets import _kit, _page, _static, _svg
 from widgets._svg import Figure
 from widgets._theme import Theme
-from widgets._view import View, module
+from widgets._view import View, module, require_source
 from widgets.amplification.widget import AmplificationChart
 from widgets.controls.widget import CompactionControls
 from widgets.levels.widget import LsmLevels
@@ -46,8 +45,7 @@ class Workbench(anywidget.AnyWidget):
     opened = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, table: Any, partition: str | None = None, bucket: int | None = None) -> None:
-        if not hasattr(table, "inspect"):
-            raise ts.InvalidRequest(f"Workbench takes a table, not {table!r}; open one first: ts.open(…)")
+        require_source(table, type(self).__name__)
         self._source, self._shown = table, (None, 0)
         self._scope = {"partition": partition, "bucket": bucket}
         super().__init__(kit=_kit.kit())
