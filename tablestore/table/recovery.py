@@ -101,7 +101,7 @@ def repair(store: Store, name: str, *, dry_run: bool) -> Repair:
             except (Corrupt, NotFound) as e:
                 left.append(f"branch {branch}: {e}; branches.delete({branch!r}) removes it")
     moment = datetime.fromtimestamp(store.env.now_ms() / 1000, UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-    done = replace(_told(name, store, plans, moment), dry_run=dry_run)
+    done = replace(_repair(name, store, plans, moment), dry_run=dry_run)
     done = replace(done, left=(*done.left, *left))
     if not dry_run:
         for plan in plans:
@@ -377,7 +377,7 @@ def _is_file(store: Store, path: str) -> bool:
     return store.io.exists(path) and not store.io.is_dir(path)
 
 
-def _told(name: str, store: Store, plans: list[_Plan], moment: str) -> Repair:
+def _repair(name: str, store: Store, plans: list[_Plan], moment: str) -> Repair:
     root = f"{store.paths.root}/"
 
     def short(path: str) -> str:

@@ -131,7 +131,7 @@ def expired_by_values(store: Store, partition: bytes) -> bool:
     policy = PartitionPolicy.of(store.options)
     if policy is None or policy.by_update or not store.schema.partition_keys:
         return False
-    made = _told(store, partition, policy)
+    made = _time_in_values(store, partition, policy)
     return made is not None and made < store.env.local_now_ms() - policy.age_ms
 
 
@@ -158,10 +158,10 @@ def _times(store: Store, snapshot: Snapshot, policy: PartitionPolicy) -> Iterato
     newest = np.zeros(len(distinct), dtype=np.int64)
     np.maximum.at(newest, codes, entries.numbers("creation_time_ms"))
     for i in np.flatnonzero(live).tolist():
-        yield distinct[i], int(newest[i]) if policy.by_update else _told(store, distinct[i], policy)
+        yield distinct[i], int(newest[i]) if policy.by_update else _time_in_values(store, distinct[i], policy)
 
 
-def _told(store: Store, partition: bytes, policy: PartitionPolicy) -> int | None:
+def _time_in_values(store: Store, partition: bytes, policy: PartitionPolicy) -> int | None:
     """The time that the values of a partition tell; None if they tell none."""
     texts = _texts(store, partition)
     if policy.pattern is None:
