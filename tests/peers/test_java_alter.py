@@ -12,6 +12,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import TablestoreError
+from tablestore.format.checksums import unsealed
 from tablestore.format.types import casts
 from tablestore.format.types.arrow_types import parse_type
 from tests.peers.cells import cells, in_order
@@ -93,7 +94,7 @@ def stored(path: str, number: int) -> dict[str, Any] | None:
     file = Path(path) / "schema" / f"schema-{number}"
     if not file.exists():
         return None
-    body = json.loads(file.read_text())
+    body = json.loads(unsealed(file.read_bytes()))
     del body["timeMillis"]
     return body
 
