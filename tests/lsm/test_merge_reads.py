@@ -117,7 +117,7 @@ def test_update_sets_columns_of_every_engine_that_can(tmp_path: Path) -> None:
         write(table, (1, 5, 1), (1, 6, 2), (2, 1, 1))
         table.update({"a": 40}, where=col("k") == 1)
         assert [row["a"] for row in table.scan().to_arrow().to_pylist()] == [40, 1], options
-    with pytest.raises(InvalidRequest, match="keeps the old value of 'a'"):
-        make(tmp_path / "null", {"a": ts.INT}, **{"merge-engine": "partial-update"}).update(
-            {"a": None}, where=col("k") == 1
-        )
+    for number, null in enumerate((None, pa.scalar(None))):
+        table = make(tmp_path / f"null{number}", {"a": ts.INT}, **{"merge-engine": "partial-update"})
+        with pytest.raises(InvalidRequest, match="keeps the old value of 'a'"):
+            table.update({"a": null}, where=col("k") == 1)

@@ -8,7 +8,6 @@ is created, altered or opened for writing, and for each batch.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -132,7 +131,7 @@ def require_deletable(options: TableOptions) -> None:
         raise InvalidRequest("'ignore-delete' is set: deletes are dropped")
 
 
-def update_kinds(function: MergeFunction, values: Mapping[str, Any]) -> tuple[int, ...]:
+def update_kinds(function: MergeFunction, values: Mapping[str, pa.Scalar]) -> tuple[int, ...]:
     """The kinds in which an UPDATE writes each row: before and after, or after only where a −U means nothing.
 
     Raises InvalidRequest where the new values would not be seen.
@@ -142,7 +141,7 @@ def update_kinds(function: MergeFunction, values: Mapping[str, Any]) -> tuple[in
     if not isinstance(function, PartialUpdate) or function.groups:
         return rowkind.UPDATE_BEFORE, rowkind.UPDATE_AFTER
     for name, value in values.items():
-        if value is None:
+        if not value.is_valid:
             raise InvalidRequest(
                 f"merge-engine partial-update keeps the old value of {name!r} where the new one is NULL"
             )
