@@ -61,14 +61,18 @@ class SnapshotStore:
         try:
             found = snapshot_format.from_json(self._io.read(path), path)
         except FileNotFoundError:
-            ids = self.ids()
-            there = f"have {ids[0]}..{ids[-1]}" if ids else "the table has none yet"
-            raise NotFound(f"no snapshot {snapshot_id}; {there}") from None
+            raise self.absent(snapshot_id) from None
         except Corrupt as e:
             raise soundness.advised(self._io, self._paths, e) from None
         if found.id != snapshot_id:
             raise soundness.advised(self._io, self._paths, Corrupt(path, f"holds id {found.id}"))
         return found
+
+    def absent(self, snapshot_id: int) -> NotFound:
+        """The error for a snapshot that is not there, with those that are."""
+        ids = self.ids()
+        there = f"have {ids[0]}..{ids[-1]}" if ids else "the table has none yet"
+        return NotFound(f"no snapshot {snapshot_id}; {there}")
 
     def latest(self) -> Snapshot | None:
         """The newest snapshot; where that is gone by the time it is read, the one that is newest then."""

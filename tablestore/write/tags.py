@@ -62,7 +62,7 @@ def _snapshot_bytes(store: Store, snapshot: int | None) -> bytes:
                 return store.io.read(store.paths.tag(tag.name))
         if snapshot is None and store.snapshots.latest_id() not in (None, wanted):
             return _snapshot_bytes(store, None)  # the newest one expired meanwhile
-        raise NotFound(f"no snapshot {wanted} to tag; there are {store.snapshots.ids()}") from None
+        raise store.snapshots.absent(wanted) from None
 
 
 def rename(store: Store, name: str, target: str) -> Tag:
