@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -114,7 +115,7 @@ def test_deletes_are_left_out_of_a_scan_and_told_by_the_audit_log(tmp_path: Path
     audit = between.system("audit_log").scan().to_arrow().to_pylist()
     assert sorted((r["rowkind"], r["k"]) for r in audit) == [("+U", 1), ("-D", 2)]
     with pytest.raises(Unsupported, match="in Spark"):
-        between.to_spark(None)
+        between.to_spark(SimpleNamespace(createDataFrame=None))
 
 
 def test_writing_is_based_on_the_newest_state_whatever_is_scanned(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 import tablestore as ts
 from tablestore.lsm.simulator import Schedule, Simulator, Workload, simulate
 from tests.widgets import frames
+from tests.widgets.foreign import stored_by_another
 from widgets import CompactionControls
 from widgets.controls import rules, settings
 from widgets.controls.figure import controls_figure
@@ -245,8 +246,7 @@ def test_what_cannot_be_compacted_says_why_and_what_can_be_seen():
 
 
 def test_a_foreign_table_that_is_not_written_by_us_is_refused_with_the_option(orders):
-    foreign = orders.with_options({"metadata.iceberg.storage": "table-location"})
-    controls = CompactionControls(foreign)
+    controls = CompactionControls(stored_by_another(orders, {"metadata.iceberg.storage": "table-location"}))
     assert "metadata.iceberg.storage" in controls.model.refused
     assert "metadata.iceberg.storage" in controls.frame["svg"]
 

@@ -9,6 +9,7 @@ import traitlets
 
 import tablestore as ts
 import widgets
+from tests.widgets.foreign import stored_by_another
 from widgets import _page
 from widgets.workbench.figure import head_figure
 from widgets.workbench.model import Able, Head, buckets_of, head_of, kind_of, text_of
@@ -118,7 +119,7 @@ def test_a_view_that_cannot_be_built_says_why_and_the_rest_stays(tmp_path, monke
 
 
 def test_what_does_not_work_is_told_with_the_engines_reason(tmp_path):
-    table = made(tmp_path, key=()).with_options({"clustering.columns": "v"})
+    table = stored_by_another(made(tmp_path, key=()), {"clustering.columns": "v"})
     head = head_of(table, pa.table({}), snapshots=3)
     assert head.warning == "Not everything works here: no write, delete or compact."
     assert [(able.verb, "clustering.columns" in able.why) for able in head.reasons] == [("write", True)]
