@@ -117,7 +117,23 @@ def test_update_sets_columns_of_every_engine_that_can(tmp_path: Path) -> None:
         write(table, (1, 5, 1), (1, 6, 2), (2, 1, 1))
         table.update({"a": 40}, where=col("k") == 1)
         assert [row["a"] for row in table.scan().to_arrow().to_pylist()] == [40, 1], options
-    for number, null in enumerate((None, pa.scalar(None))):
-        table = make(tmp_path / f"null{number}", {"a": ts.INT}, **{"merge-engine": "partial-update"})
-        with pytest.raises(InvalidRequest, match="keeps the old value of 'a'"):
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"merge-engine": "partial-update"},
+        {"merge-engine": "partial-update", "fields.s.sequence-group": "b"},
+        {"merge-engine": "aggregation", "fields.b.aggregate-function": "last_value"},
+    ],
+    ids=["partial-update", "outside-groups", "aggregation"],
+)
+def test_update_to_null_is_refused_where_the_old_value_stays(tmp_path: Path, options: dict[str, str]) -> None:
+    table = make(tmp_path, {"s": ts.INT, "a": ts.INT, "b": ts.INT}, **options)
+    write(table, (1, 5, 1, 2))
+    for null in (None, pa.scalar(None)):
+        with pytest.raises(InvalidRequest, match=f"{options['merge-engine']} keeps the old value of 'a'"):
             table.update({"a": null}, where=col("k") == 1)
+    if len(options) > 1:
+        table.update({"b": None}, where=col("k") == 1)
+        assert table.scan().to_arrow().to_pylist() == [{"k": 1, "s": 5, "a": 1, "b": None}]

@@ -56,6 +56,10 @@ class Aggregation:
         may = {f.field.name for f in self.functions if f.may_refuse}
         return tuple(n for n in self.columns(names) if n in may)
 
+    def last_non_null(self) -> tuple[str, ...]:
+        """Columns that keep what they hold where a newer row has NULL."""
+        return tuple(f.field.name for f in self.functions if f.name == LAST_NON_NULL)
+
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """One row a key."""
         return self.outcome(rows, groups).batch(self.schema, tolerant=self.tolerant)

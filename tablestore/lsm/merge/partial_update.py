@@ -106,6 +106,12 @@ class PartialUpdate:
         may |= {f.name for f in self.schema.fields if not f.type.nullable}
         return tuple(n for n in self.columns(names) if n in may)
 
+    def last_non_null(self) -> tuple[str, ...]:
+        """Columns that keep what they hold where a newer row has NULL: those outside every group."""
+        inside = {name for g in self.groups for name in (*g.names, *g.guarded)}
+        inside.update(self.schema.primary_keys)
+        return tuple(f.name for f in self.schema.fields if f.name not in inside)
+
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """One row a key."""
         return self.outcome(rows, groups).batch(self.schema, tolerant=self.tolerant)
@@ -144,12 +150,9 @@ class PartialUpdate:
 
     def _outside(self, rows: pa.RecordBatch, walk: Walk, outcome: Outcome) -> None:
         """Columns outside every group keep their newest value that is not NULL."""
-        inside = {name for g in self.groups for name in (*g.names, *g.guarded)}
-        for field in self.schema.fields:
-            if field.name in inside or field.name in self.schema.primary_keys:
-                continue
-            if field.name in rows.schema.names:
-                outcome.choose(field, LastNonNullValue(), walk)
+        for name in self.last_non_null():
+            if name in rows.schema.names:
+                outcome.choose(self.schema.by_name[name], LastNonNullValue(), walk)
 
     def _inside(
         self,

@@ -138,14 +138,18 @@ def update_kinds(function: MergeFunction, values: Mapping[str, pa.Scalar]) -> tu
     """
     if isinstance(function, FirstRow):
         raise InvalidRequest("merge-engine first-row does not update rows: the first one stays")
-    if not isinstance(function, PartialUpdate) or function.groups:
-        return rowkind.UPDATE_BEFORE, rowkind.UPDATE_AFTER
-    for name, value in values.items():
-        if not value.is_valid:
-            raise InvalidRequest(
-                f"merge-engine partial-update keeps the old value of {name!r} where the new one is NULL"
-            )
-    return (rowkind.UPDATE_AFTER,)
+    if isinstance(function, PartialUpdate | Aggregation):
+        engine = (
+            MergeEngine.PARTIAL_UPDATE if isinstance(function, PartialUpdate) else MergeEngine.AGGREGATION
+        )
+        for name in function.last_non_null():
+            if name in values and not values[name].is_valid:
+                raise InvalidRequest(
+                    f"merge-engine {engine.value} keeps the old value of {name!r} where the new one is NULL"
+                )
+    if isinstance(function, PartialUpdate) and not function.groups:
+        return (rowkind.UPDATE_AFTER,)
+    return rowkind.UPDATE_BEFORE, rowkind.UPDATE_AFTER
 
 
 def _problem(function: MergeFunction, *, deletes_only: bool) -> str | None:
