@@ -72,7 +72,7 @@ def delete(store: Store, name: str) -> Removed:
         gone.add(reachable.candidates(store, history[:1], states=True))
         gone.add(reachable.candidates(store, history[1:]))
     gone.add(reachable.candidates(store, changelogs.all_of(branch)))
-    gone = gone.without(_needed_without(store, name, gone))
+    gone = gone.without(_needed_without(store, name, gone)).with_checksums(store)
     synced.keep_one(store, 0)
     outcomes.remove(store.io, branch.paths.schema(0), after=store.after)  # from here on it is no branch
     try:
@@ -136,7 +136,8 @@ def _replaced(store: Store, branch: Store, start: int) -> Files:
     early_tags = [[t.snapshot] for t in refs.all_tags(store) if t.snapshot.id < start]
     histories = [early, *early_tags, *refs.histories_elsewhere(store)]
     outlived = [c for c in changelogs.all_of(store) if c.id < start] + refs.changelogs_elsewhere(store)
-    return gone.without(reachable.used(store, [h for h in histories if h], among=gone, changelogs=outlived))
+    needed = reachable.used(store, [h for h in histories if h], among=gone, changelogs=outlived)
+    return gone.without(needed).with_checksums(store)
 
 
 def _copy_schemas(store: Store, source: TablePaths) -> None:

@@ -16,7 +16,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tablestore.errors import Corrupt, NotFound, Unavailable
-from tablestore.format import data_checksum
 from tablestore.format.manifests.manifest import APPEND_SOURCE
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm import foreign
@@ -262,7 +261,7 @@ def _not_needed(store: Store, gone: Files, first: Snapshot | None, kept: Iterabl
     if first is not None:
         needed.metadata |= reachable.metadata_files(store, first)
         needed.add(reachable.lenient(lambda: reachable.changelog_files(store, first), Files()))
-    return gone.without(needed)
+    return gone.without(needed).with_checksums(store)
 
 
 def _keep_changelogs(store: Store, ids: Sequence[int]) -> int:
@@ -326,8 +325,6 @@ def remove(store: Store, gone: Files, tell: Tell | None = None) -> None:
     for path in gone.paths:
         try:
             store.io.delete(path)
-            if path in gone.data:
-                data_checksum.delete(store.io, store.paths.checksums_dir, path)
         except Unavailable as e:
             failures += 1
             log.warning("not deleted, remove_orphans() finds it: %s", e)

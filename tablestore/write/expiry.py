@@ -15,7 +15,7 @@ from tablestore.lsm import quantities
 from tablestore.meta.retention import Bound, moment
 
 KINDS = ("data", "changelog", "file index", "index", "manifest", "manifest list", "index manifest")
-KINDS += ("statistics", "snapshot", "other")
+KINDS += ("statistics", "snapshot", "checksum", "other")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +125,8 @@ def _kind(path: str) -> str:
         return place
     if place == "changelog":
         return "snapshot"
+    if place == "checksums":
+        return "checksum"
     if name.endswith(".index"):
         return "file index"
     return "index" if name.startswith("index-") else "data"

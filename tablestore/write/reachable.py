@@ -9,12 +9,14 @@ Memory: one path a file named. No file is deleted here.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tablestore.errors import Corrupt
+from tablestore.format import data_checksum
 from tablestore.format.manifests.manifest import ADD, APPEND_SOURCE, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import inside
@@ -56,6 +58,16 @@ class Files:
     def bytes(self) -> int:
         """Bytes of all of them, as far as known."""
         return sum(self.data.values()) + sum(self.metadata.values())
+
+    def with_checksums(self, store: Store) -> Files:
+        """Also the checksum files there are of the data files: they go with them."""
+        found: dict[str, int] = {}
+        for data_path in self.data:
+            path = data_checksum.path_of(store.paths.checksums_dir, data_path)
+            if path is not None:
+                with contextlib.suppress(FileNotFoundError):
+                    found[path] = store.io.size(path)
+        return Files(self.data, self.metadata | found, self.told)
 
     def present(self, store: Store) -> Files:
         """Those that are there, with their sizes: a history that is cut off may name what went before it."""

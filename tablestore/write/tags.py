@@ -133,7 +133,7 @@ def only_needed_by(store: Store, states: list[Snapshot], *, without_tag: str | N
     histories = [store.snapshots.all(), *others, *refs.histories_elsewhere(store)]
     outlived = [*changelogs.all_of(store), *refs.changelogs_elsewhere(store)]
     needed = reachable.used(store, [h for h in histories if h], among=gone, changelogs=outlived)
-    return gone.without(needed)
+    return gone.without(needed).with_checksums(store)
 
 
 def expire(store: Store) -> list[str]:

@@ -78,9 +78,11 @@ class Audit:
 
     @property
     def named(self) -> dict[str, list[Path]]:
-        """Every file below the root by its name."""
+        """Every file below the root by its name, but for the engine's own (checksums have the names of their
+        data files)."""
         found: dict[str, list[Path]] = defaultdict(list)
-        for folder, _, names in os.walk(self.root):
+        for folder, folders, names in os.walk(self.root):
+            folders[:] = [f for f in folders if Path(folder, f) != self.root / "tablestore"]
             for name in names:
                 found[name].append(Path(folder, name))
         return found

@@ -203,9 +203,10 @@ def test_the_screen_adds_up(tmp_path: Path) -> None:
     assert len(found.text.splitlines()) < 50
 
 
-def test_a_tag_frees_what_only_it_holds(tmp_path: Path) -> None:
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_a_tag_frees_what_only_it_holds(tmp_path: Path, file_format: str) -> None:
     life = born(tmp_path, 0)
-    t = life.table.alter(ts.set_options({"write-only": True}))
+    t = life.table.alter(ts.set_options({"write-only": True, "file.format": file_format}))
     t.write(life._rows())
     t.tags.create("v1", 1)
     t.write(life._rows())
@@ -213,8 +214,32 @@ def test_a_tag_frees_what_only_it_holds(tmp_path: Path) -> None:
     t.expire_snapshots(keep=1)
     alone = {r["holder"]: r["alone_bytes"] for r in t.inspect.storage().holders().to_pylist()}
     before = sum(on_disk(t).values())
-    t.tags.delete("v1")
+    gone = t.tags.delete("v1")
     assert before - sum(on_disk(t).values()) == alone["tag v1"] > 0
+    checksums = [path for path in gone.files if "/tablestore/checksums/" in path]
+    assert bool(checksums) == (file_format != "parquet")
+
+
+def test_checksum_files_belong_to_their_data_files(tmp_path: Path) -> None:
+    life = born(tmp_path, 0)
+    t = life.table.alter(ts.set_options({"write-only": True, "file.format": "orc"}))
+    t.write(life._rows())
+    t.write(life._rows())
+    t.compact(full=True)
+    lost = Path(t.location, "tablestore/checksums/data-lost.orc")
+    lost.write_bytes(b"123")
+    found = by_path(t)
+    data = {p.rpartition("/")[2]: r for p, r in found.items() if r["kind"] == "data"}
+    checksums = {p.rpartition("/")[2]: r for p, r in found.items() if r["kind"] == "checksum"}
+    orphan = checksums.pop(lost.name)
+    assert orphan["state"] == "free"
+    same = ("state", "partition", "bucket", "written_by", "first_needed", "last_needed", "freed")
+    assert {n: [r[c] for c in same] for n, r in checksums.items()} == {
+        n: [r[c] for c in same] for n, r in data.items()
+    }
+    assert {r["state"] for r in checksums.values()} == {"live", "kept"}
+    kinds = {kind: n for kind, n, _ in t.expire_snapshots(keep=1, dry_run=True).kinds}
+    assert kinds["checksum"] == kinds["data"]
 
 
 class Busy(LocalFileIO):

@@ -203,6 +203,7 @@ def _unnamed(
     own = r"^(branch/branch-[^/]+/)?(schema|snapshot|tag|consumer|changelog)/"
     orphan = Release(FREE, "nothing names it: remove_orphans() takes it once it is a day old")
     places = (
+        ("checksum", r"^tablestore/checksums/[^/]+$", orphan),
         ("history", f"^{re.escape(mine)}tablestore/", Release(LIVE, "with the table")),
         ("history", r"^(branch/branch-[^/]+/)?tablestore/", Release(KEPT, "with its branch")),
         ("temporary", r"(^|/)\.[^/]+\.tmp$", orphan),

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import Corrupt
+from tablestore.format.data_checksum import FORMATS
 from tablestore.format.manifests.index_manifest import IndexEntry
 from tablestore.format.manifests.manifest import ADD, APPEND_SOURCE, ManifestFileMeta
 from tablestore.format.snapshot import COMPACT, Snapshot
@@ -30,7 +31,18 @@ SNAPSHOTS, TAG, BRANCH, CHANGELOG, COMING = "snapshots", "tag", "branch", "chang
 CONSUMER, TABLE, LEFT = "consumer", "table", "left"
 KINDS = (
     *("data", "file index", "changelog", "index", "manifest", "manifest list", "index manifest"),
-    *("statistics", "snapshot", "schema", "tag", "consumer", "hint", "history", "temporary", "unknown"),
+    *(
+        "statistics",
+        "snapshot",
+        "schema",
+        "tag",
+        "consumer",
+        "hint",
+        "checksum",
+        "history",
+        "temporary",
+        "unknown",
+    ),
 )
 SCHEMA = pa.schema(
     {
@@ -152,8 +164,27 @@ class _Book:
     def closed(self) -> Claims:
         """All that was collected."""
         table = pa.concat_tables(self.parts) if self.parts else SCHEMA.empty_table()
+        table = pa.concat_tables([table, _checksums(table, self.store.paths.checksums_dir)])
         places = tuple((self.store.partition_text(p), b) for p, b in self.places)
         return Claims(table.combine_chunks(), tuple(self.holders), places)
+
+
+def _checksums(claims: pa.Table, folder: str) -> pa.Table:
+    """Claims of the checksum files that data files of some formats may have: who needs those needs these."""
+    data = pc.is_in(claims["kind"], pa.array([KINDS.index(k) for k in ("data", "changelog")], pa.int8()))
+    some = claims.filter(
+        pc.and_(data, pc.match_substring_regex(claims["path"], rf"\.({'|'.join(FORMATS)})$"))
+    )
+    names = pc.replace_substring_regex(some["path"], "^.*/", "")
+    parent, nothing = (pa.scalar(text, pa.large_string()) for text in (f"{folder}/", ""))
+    given = {
+        "path": pc.binary_join_element_wise(parent, names, nothing),
+        "kind": KINDS.index("checksum"),
+        "bytes": None,
+        "sure": False,
+    }
+    arrays = [_column(given.get(f.name, some[f.name]), f.type, len(some)) for f in SCHEMA]
+    return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
 
 def _column(value: object, kind: pa.DataType, rows: int) -> pa.Array:
