@@ -47,7 +47,8 @@ def files_of(path: str) -> set[str]:
     found = set()
     for folder, _, names in os.walk(path):
         found |= {os.path.relpath(os.path.join(folder, n), path) for n in names if not n.startswith(".")}
-    found = {f for f in found if not f.startswith(os.path.join("tablestore", "history"))}
+    ours = (os.path.join("tablestore", "history"), os.path.join("tablestore", "synced"))
+    found = {f for f in found if not f.startswith(ours)}
     return {f for f in found if os.path.basename(f) not in ("LATEST", "EARLIEST")}
 
 
