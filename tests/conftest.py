@@ -35,6 +35,24 @@ CI_SEED = 54_963
 LONGEST = ("demo", "spark", "bench", "servers", "lab", "crash", "peers", "hostile", "cli", "model")
 LONGEST += ("notebooks", "table", "test_layers.py")
 """Folders (and files) that take long, longest first, so that two processes end together on small files."""
+SLOW = ("demo/test_demo.py", "bench/test_bench.py", "spark/test_kill.py", "spark/test_stream_changes.py")
+SLOW += (
+    "spark/test_counting.py",
+    "spark/test_summary.py",
+    "spark/test_ingest_modes.py",
+    "servers/test_hive.py",
+)
+SLOW += ("servers/test_races.py", "servers/test_spark_s3.py", "crash/test_crash.py")
+SLOW += (
+    "hostile/test_damage.py",
+    "lab/test_notebooks.py",
+    "lab/test_bench_widgets.py",
+    "lab/test_kit.py",
+    "lab/test_xss.py",
+)
+SLOW += ("peers/test_merge_matrix.py", "peers/test_interleaved.py", "peers/test_golden_goes_on.py")
+SLOW += ("model/test_machine.py", "cli/test_environment_setup.py", "campaign/test_campaign.py")
+"""Files that `--quick` leaves out; what they prove in full, others of their folder prove in part."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -95,11 +113,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def quickest(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
-    """(what `--quick` runs, the rest): the first of each parametrized test, none that is marked slow."""
+    """(what `--quick` runs, the rest): the first of each parametrized test, no slow file."""
     known, kept, left_out = set[tuple[object, str]](), list[pytest.Item](), list[pytest.Item]()
     for item in items:
         test = item.parent, getattr(item, "originalname", item.name)
-        runs = test not in known and item.get_closest_marker("slow") is None
+        slow = item.path in {item.config.rootpath / "tests" / file for file in SLOW}
+        runs = test not in known and not slow
         known.add(test)
         (kept if runs else left_out).append(item)
     return kept, left_out

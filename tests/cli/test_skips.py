@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import conftest
 from tests.peers import require
 
 pytest_plugins = ("pytester",)
@@ -83,10 +84,6 @@ import pytest
 def test_parameters(n, seeds):
     assert (n, len(seeds)) == (0, 1)
 
-@pytest.mark.slow
-def test_slow():
-    raise AssertionError
-
 class TestA:
     def test_same_name(self): pass
 
@@ -95,8 +92,15 @@ class TestB:
 """
 
 
-def test_quick_runs_each_test_once_and_no_slow_one(suite: pytest.Pytester):
-    suite.makeini("[pytest]\nmarkers =\n    slow: x\n")
+def test_quick_runs_each_test_once_and_no_slow_file(suite: pytest.Pytester):
     suite.makepyfile(QUICK)
+    slow = suite.mkdir("tests").joinpath("demo")
+    slow.mkdir()
+    slow.joinpath("test_demo.py").write_text("def test_slow(): raise AssertionError")
     suite.runpytest_subprocess("--quick").assert_outcomes(passed=3, deselected=3)
     assert suite.runpytest_subprocess("--quick", "--rounds", "2").parseoutcomes()["failed"] == 1
+
+
+def test_the_files_that_quick_leaves_out_are_there():
+    tests = Path(__file__).parents[1]
+    assert [file for file in conftest.SLOW if not (tests / file).is_file()] == []
