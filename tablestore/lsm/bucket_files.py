@@ -28,12 +28,11 @@ from tablestore.io.external_paths import ExternalPaths
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, inside, join
 from tablestore.lsm.merge_function import joined
+from tablestore.lsm.rolling import NEAR, step_rows
 from tablestore.options import TableOptions
 
 log = logging.getLogger(__name__)
 _ROLL_ROWS = 65_536  # rows between two looks at the size of the file, at most
-_ROLL_BYTES = 64 << 10  # bytes between them, at least
-_NEAR = 0.9  # share of the target from which a file has reached it
 _FEW_ROWS = 16_384  # batches below this are joined before they are written
 
 
@@ -236,7 +235,7 @@ class RollingWriter:
         """Append rows that follow those before."""
         start, row_bytes = 0, max(batch.nbytes / max(batch.num_rows, 1), 1.0)
         while start < batch.num_rows:
-            if self._writer is not None and self._full(self._writer):
+            if self._writer is not None and self._full(self._writer, row_bytes):
                 self._finish()
             writer = self._writer or self._open()
             part = batch.slice(start, self._step(writer, row_bytes))
@@ -245,22 +244,26 @@ class RollingWriter:
             self._held += part.num_rows * row_bytes
 
     def _step(self, writer: DataFileWriter, row_bytes: float) -> int:
-        """Rows to the next look: half of what there is room for if encoding made them no smaller."""
-        room = max((self._target - writer.bytes_written) / 2, self._target / 16, _ROLL_BYTES)
-        return min(max(int(room / row_bytes), 1), _ROLL_ROWS, self._most_rows - writer.rows)
+        """Rows to the next look, where a file may end: half of what there is room for if encoding made them
+        no smaller."""
+        room = max((self._target - writer.bytes_written) / 2, self._target / 16)
+        step = step_rows(row_bytes, target_bytes=self._target)
+        end = writer.rows + min(int(room / row_bytes), _ROLL_ROWS)
+        end = max(end - end % step, writer.rows - writer.rows % step + step)
+        return min(end, self._most_rows) - writer.rows
 
-    def _full(self, writer: DataFileWriter) -> bool:
+    def _full(self, writer: DataFileWriter, row_bytes: float) -> bool:
         """Whether the file has reached its target, asked when more rows come; what is held is encoded if
         that is to be known."""
         if writer.rows >= self._most_rows:
             return True
+        if writer.rows % step_rows(row_bytes, target_bytes=self._target):
+            return False
         unknown = self._share is None and writer.share is None
-        if writer.bytes_written < _NEAR * self._target and self._held < self._target * (
-            0.5 if unknown else 4
-        ):
+        if writer.bytes_written < NEAR * self._target and self._held < self._target * (0.5 if unknown else 4):
             return False
         self.flush()
-        return writer.bytes_written >= _NEAR * self._target
+        return writer.bytes_written >= NEAR * self._target
 
     def flush(self) -> None:
         """Let the open file encode what it holds, as far as its format allows."""

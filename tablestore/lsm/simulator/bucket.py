@@ -27,6 +27,7 @@ from tablestore.lsm.compaction.overlap import follow
 from tablestore.lsm.decision import CompactUnit, Decision
 from tablestore.lsm.interval import Section
 from tablestore.lsm.rewrite_plan import drops_deletes, plan_unit
+from tablestore.lsm.rolling import file_rows
 from tablestore.lsm.simulator.contents import Content, Contents, Part
 from tablestore.lsm.simulator.runs import applied
 from tablestore.lsm.simulator.workload import FlushedRows
@@ -122,13 +123,11 @@ class SimFile:
 
 @dataclass(frozen=True, slots=True)
 class FileSizes:
-    """Bytes of files by their rows, and where output is cut: behind the multiple of `roll_rows` at which it
-    has reached the target."""
+    """Bytes of files by their rows, and where output is cut."""
 
     row_bytes: float
     file_bytes: float = 0.0
     target_bytes: int = 128 << 20
-    roll_rows: int = 65_536
 
     def of(self, rows: int) -> int:
         """Bytes of one file of so many rows."""
@@ -137,8 +136,7 @@ class FileSizes:
     @property
     def most_rows(self) -> int:
         """Rows of a file at which the next one begins."""
-        wanted = max(1.0, (self.target_bytes - self.file_bytes) / self.row_bytes)
-        return max(1, -int(-wanted // self.roll_rows)) * self.roll_rows
+        return file_rows(self.row_bytes, target_bytes=self.target_bytes, file_bytes=self.file_bytes)
 
 
 class Bucket:

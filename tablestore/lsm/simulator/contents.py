@@ -70,7 +70,7 @@ class Drawn:
             start = max(len(sample) * first // rows, i)
             stop = len(sample) if i == count - 1 else max(len(sample) * last // rows, i + 1)
             keys, many = sample.slice(start, stop), last - first
-            dead = deletes * many // rows or min(deletes, 1)
+            dead = keys.deletes if rows == len(sample) else deletes * many // rows or min(deletes, 1)
             low, high = int(keys.keys[0]) if i else ends[0], int(keys.keys[-1])
             found.append((keys, many, dead, low, high if i < count - 1 else ends[1]))
         return found

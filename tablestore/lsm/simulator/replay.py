@@ -37,7 +37,6 @@ from tablestore.lsm.sorted_run import Levels
 from tablestore.options import CompactionStrategy, TableOptions
 
 Tell = Callable[[int, int], None]  # hears of commits done, and of how many there are
-_ROLL_ROWS, _FOREIGN_ROLL_ROWS = 65_536, 1_000
 
 
 class History:
@@ -134,15 +133,13 @@ class History:
 
     def _bucket(self, place: Place, options: CompactionOptions, *, estimates: bool = False) -> ReplayBucket:
         learned = self._known[place]
-        fresh = Known(target_bytes=learned.target_bytes, roll_rows=learned.roll_rows)
+        fresh = Known(target_bytes=learned.target_bytes)
         known = fresh if estimates else replace(learned, contents=dict(learned.contents))
         return ReplayBucket(options, self.types, self.model, known, estimates=estimates, marked=self._marked)
 
     def _understand(self, place: Place, found: Sequence[Occasion]) -> None:
         """Find how each commit to a bucket compacted, and learn what its merges gave."""
-        known = self._known[place] = Known(
-            target_bytes=self.options.target_bytes, roll_rows=_roll_rows(self.events)
-        )
+        known = self._known[place] = Known(target_bytes=self.options.target_bytes)
         bucket = ReplayBucket(
             self.options, self.types, self.model, known, marked=self._marked, prefix=BETWEEN
         )
@@ -405,15 +402,3 @@ def _flushed(events: Iterable[BucketEvent]) -> Iterator[DataFileMeta]:
     for event in events:
         yield from event.flushed
         yield from event.after
-
-
-def _roll_rows(events: Iterable[BucketEvent]) -> int:
-    """Rows between two places where a file of this table may end: as in this engine, unless files were cut
-    earlier."""
-    for event in events:
-        by_level: dict[int, list[int]] = {}
-        for f in event.written:
-            by_level.setdefault(f.level, []).append(f.row_count)
-        if any(sorted(rows)[-2] < _ROLL_ROWS for rows in by_level.values() if len(rows) > 2):
-            return _FOREIGN_ROLL_ROWS
-    return _ROLL_ROWS

@@ -23,6 +23,7 @@ from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.decision import Decision
 from tablestore.lsm.estimate import SizeModel, merged
 from tablestore.lsm.rewrite_plan import drops_deletes, plan_unit
+from tablestore.lsm.rolling import file_rows
 from tablestore.lsm.sorted_run import Levels
 
 Content = tuple[int, bool]  # what went in, and whether deletes were dropped
@@ -62,7 +63,6 @@ class Known:
     lifted: dict[tuple[str, int], Files] = field(default_factory=dict)  # files rewritten to reach a level
     contents: dict[str, int] = field(default_factory=dict)
     target_bytes: int = 0  # at which these files were cut
-    roll_rows: int = 65_536  # rows between two places where a file may end
 
     def content(self, files: Iterable[DataFileMeta]) -> int:
         """The content of files together."""
@@ -222,9 +222,7 @@ class ReplayBucket:
 
     def _count(self, rows: int, size: int) -> int:
         """Into how many files rows are cut: each ends where rows are counted and the target is reached."""
-        wanted = max(1, self.options.target_bytes * rows // max(size, 1))
-        roll = self.known.roll_rows
-        return -(-rows // (-(-wanted // roll) * roll))
+        return -(-rows // file_rows(max(size, 1) / rows, target_bytes=self.options.target_bytes))
 
     def _estimated(self, files: Files, level: int, drop: bool) -> Files:
         found = merged(files, self.types, drop_deletes=drop, model=self.model)
