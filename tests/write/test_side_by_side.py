@@ -93,7 +93,7 @@ def test_append_tables_hold_the_same_rows_in_the_same_order(
             )
             rng = np.random.default_rng(seed)
             with table.writer() as w:
-                for _ in range(8):
+                for _ in range(40):  # a file ends at every 1,024th row at the earliest
                     w.write(changes(rng).drop_columns(["kind"]))
             files = table.inspect.files()
             found.append((table.scan().to_arrow(), sorted(files["record_count"].to_pylist())))
