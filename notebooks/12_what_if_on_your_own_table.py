@@ -42,7 +42,7 @@ import widgets
 
 TRIGGER, STRATEGY = "num-sorted-run.compaction-trigger", "tablestore.compaction.strategy"
 BASE = "tablestore.compaction.leveled.max-bytes-for-level-base"
-rows, commits = max(round(40_000 * scale), 400), 40
+rows, commits = max(round(160_000 * scale), 400), 40
 
 
 def lived(name, **options):
