@@ -4,8 +4,9 @@ The rules of `check` say what is broken and who needs it. The newest sound snaps
 a rollback; snapshots below a damaged one go too, since ids must follow one another (their rows are part of
 the newer ones). A snapshot file is made again from a tag that kept it. Schemas go only where nothing that
 stays needs them. Nothing is deleted: each file moves to `tablestore/damaged/<moment>/<its place>`, snapshots
-newest first, so that a kill leaves a table at some snapshot on the way and the same call goes on. No writer
-should be at work meanwhile. Called by `Table.mend`, `tablestore.mend` and the shell's doctor.
+newest first, so that a kill leaves a table at some snapshot on the way and the same call goes on. Every data
+file is read once, as `check` reads it: a loss of power can leave one in full length that holds zeros. No
+writer should be at work meanwhile. Called by `Table.mend`, `tablestore.mend` and the shell's doctor.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ class _Plan:
 
 
 def _plan(store: Store) -> _Plan:
-    found = examine(store, data=False, branches=False)
+    found = examine(store, branches=False)
     damage = _Damage.of(found.holders)
     plan = _Plan(store)
     known = store.snapshots.ids()

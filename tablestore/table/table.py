@@ -783,9 +783,10 @@ class Table:
         """Carry out what the doctor prescribes, for a finding of `inspect.doctor()`, for all of them, or
         (None) for what it finds now; a preview unless `dry_run=False`.
 
-        Without `what`, damaged or missing snapshots, manifests, schemas and tags come first: the table goes
-        back to what of it is sound, and what is broken is put aside in `tablestore/damaged`, with plain words
-        of what is lost. A table that cannot be opened is mended by `tablestore.mend(path)`.
+        Without `what`, damaged or missing snapshots, manifests, schemas, tags and data files come first:
+        every data file is read once, the table goes back to what of it is sound, and what is broken is put
+        aside in `tablestore/damaged`, with plain words of what is lost. A table that cannot be opened is
+        mended by `tablestore.mend(path)`.
 
         `decided` also those that give something up (a tag, a consumer's place, an option's meaning): each
         says what in `asks`. Raises InvalidRequest for a single finding that asks or that no call mends.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 
-from tablestore.errors import AlreadyExists, InvalidRequest, NotFound, Unavailable
+from tablestore.errors import AlreadyExists, Corrupt, InvalidRequest, NotFound, Unavailable
 from tablestore.format.snapshot import to_json
 from tablestore.io import outcomes
 from tablestore.io.paths import TablePaths
@@ -57,7 +57,8 @@ def _snapshot_file(store: Store, snapshot_id: int) -> bytes | None:
 
 
 def delete(store: Store, name: str) -> Removed:
-    """Remove a branch, and the files that only it needed. Raises NotFound naming the nearest."""
+    """Remove a branch, and the files that only it needed; these stay for `remove_orphans` where
+    damage hides which they are. Raises NotFound naming the nearest."""
     if name not in refs.branch_directories(store):
         raise NotFound.among("branch", name, refs.branches(store))
     if store.paths.branch == name:
@@ -66,13 +67,12 @@ def delete(store: Store, name: str) -> Removed:
         if store.schema.options.get(key) == name:
             raise InvalidRequest(f"branch {name!r} is the table's {key}; reset that option first")
     branch = refs.on_branch(store, name)
-    histories = [branch.snapshots.all(), *([t] for t in refs.tags(branch).values())]
-    gone = Files()
-    for history in (h for h in histories if h):
-        gone.add(reachable.candidates(store, history[:1], states=True))
-        gone.add(reachable.candidates(store, history[1:]))
-    gone.add(reachable.candidates(store, changelogs.all_of(branch)))
-    gone = gone.without(_needed_without(store, name, gone)).with_checksums(store)
+    try:
+        gone = _named_by(store, branch)
+        gone = gone.without(_needed_without(store, name, gone)).with_checksums(store)
+    except Corrupt as e:
+        log.warning("files of branch %s stay for remove_orphans(), since not all is readable: %s", name, e)
+        gone = Files()
     synced.keep_one(store, 0)
     outcomes.remove(store.io, branch.paths.schema(0), after=store.after)  # from here on it is no branch
     try:
@@ -82,6 +82,17 @@ def delete(store: Store, name: str) -> Removed:
     remove(store, gone)
     log.info("deleted branch %s of %s: %d files", name, store.paths.root, len(gone.paths))
     return Removed(name, gone.paths, gone.bytes)
+
+
+def _named_by(store: Store, branch: Store) -> Files:
+    """The files that a branch's snapshots, tags and changelogs name. Raises Corrupt."""
+    histories = [branch.snapshots.all(), *([t] for t in refs.tags(branch).values())]
+    named = Files()
+    for history in (h for h in histories if h):
+        named.add(reachable.candidates(store, history[:1], states=True))
+        named.add(reachable.candidates(store, history[1:]))
+    named.add(reachable.candidates(store, changelogs.all_of(branch)))
+    return named
 
 
 def _needed_without(store: Store, name: str, among: Files) -> Files:

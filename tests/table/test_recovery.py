@@ -66,6 +66,10 @@ def empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
+def zeros(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
 def all_files(root: Path) -> list[str]:
     return sorted(p.name for p in root.rglob("*") if p.is_file())
 
@@ -73,8 +77,10 @@ def all_files(root: Path) -> list[str]:
 KINDS = ["snapshot", "manifest list", "manifest", "data file"]
 
 
-@pytest.mark.parametrize("damage", [empty, Path.unlink], ids=["empty", "missing"])
-@pytest.mark.parametrize("what", KINDS)
+@pytest.mark.parametrize(
+    ("what", "damage"),
+    [*((what, damage) for what in KINDS for damage in (empty, Path.unlink)), ("data file", zeros)],
+)
 def test_reads_name_the_newest_sound_snapshot_and_mend_goes_back_to_it(
     tmp_path: Path, what: str, damage: Callable[[Path], None]
 ) -> None:
@@ -265,3 +271,18 @@ def test_mending_survives_any_kill(tmp_path: Path) -> None:
             assert keys(table) == [1, 2, 3, 4], (step, mode)
             assert opened(table).check() == [], (step, mode)
             shutil.rmtree(tmp_path / "try")
+
+
+def test_lost_branches_can_be_deleted_one_after_the_other(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    made.tags.create("v", 3)
+    for name in ("a", "b"):
+        made.branches.create(name, tag="v")
+        made.branch(name).tags.delete("v")
+        empty(Path(made.branch(name).store.paths.snapshot(3)))
+    left = opened(made).mend(dry_run=False).repair.left
+    assert [text.partition(":")[0] for text in left] == ["branch a", "branch b"]
+    for name in ("a", "b"):
+        opened(made).branches.delete(name)
+    assert opened(made).check() == []
+    assert keys(made) == [1, 2, 3, 4, 5]

@@ -210,5 +210,5 @@ def test_partition_values_too_long_for_a_file_system(table: ts.Table) -> None:
 
 
 def test_a_path_is_no_table_of_a_workbench() -> None:
-    with pytest.raises(InvalidRequest, match="open one first"):
+    with pytest.raises(InvalidRequest, match="open it first"):
         widgets.Workbench("/path")
