@@ -44,7 +44,7 @@ course.check()
 
 # %%
 import widgets
-from tablestore.lsm.simulator import Simulator, Workload
+from tablestore.insight.simulator import Simulator, Workload
 
 shop = Workload("uniform", rows=20_000, keys=400_000)
 tree = Simulator(shop, {"num-sorted-run.compaction-trigger": 5}, seed=seed)

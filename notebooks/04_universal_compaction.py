@@ -39,7 +39,7 @@ course.check()
 from itertools import islice
 
 import widgets
-from tablestore.lsm.simulator import Workload
+from tablestore.insight.simulator import Workload
 
 TRIGGER, RATIO = "num-sorted-run.compaction-trigger", "compaction.size-ratio"
 rows = max(round(200_000 * scale), 500)  # in each flush

@@ -41,7 +41,7 @@ course.check()
 import pyarrow.compute as pc
 
 import widgets
-from tablestore.lsm.simulator import Workload, simulate
+from tablestore.insight.simulator import Workload, simulate
 
 TRIGGER, STRATEGY = "num-sorted-run.compaction-trigger", "tablestore.compaction.strategy"
 BASE = "tablestore.compaction.leveled.max-bytes-for-level-base"

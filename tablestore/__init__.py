@@ -6,7 +6,7 @@ Every name here is a promise; see README.md in this folder for the map.
 from importlib import import_module
 from types import ModuleType
 
-from tablestore.errors import (
+from tablestore.core.errors import (
     AlreadyExists,
     CommitConflict,
     CommitUnknown,
@@ -59,17 +59,17 @@ from tablestore.format.types.arrow_types import (
     VARCHAR,
     VARIANT,
 )
+from tablestore.insight.explain.merging import merging, merging_events
+from tablestore.insight.simulator import compare as what_if
 from tablestore.lsm.compaction.settings import CompactionSettings, compaction_settings
-from tablestore.lsm.simulator import compare as what_if
 from tablestore.table.advise import advise_buckets
 from tablestore.table.catalog import Lake, connect
 from tablestore.table.catalog import mend_table as mend
 from tablestore.table.catalog import open_table as open
 from tablestore.table.engine import compact_bucket, spark_engine
-from tablestore.table.merging import merging, merging_events
 from tablestore.table.scan import Scan
 from tablestore.table.table import Table
-from tablestore.write.commit import Committed
+from tablestore.write.commit.committer import Committed
 from tablestore.write.progress import text_bar
 
 __version__ = "0.1.0"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.env import Env
-from tablestore.errors import Unavailable
+from tablestore.core.env import Env
+from tablestore.core.errors import Unavailable
 from tablestore.io.fileio import FileStatus, LocalFileIO
 from tablestore.io.syncing import Sync
 

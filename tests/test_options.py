@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidOption
-from tablestore.option_names import ALIASES, ENGINE_NAMES
-from tablestore.option_rules import describe, fate, names, require_known
-from tablestore.options import (
+from tablestore.core.errors import InvalidOption
+from tablestore.core.options.names import ALIASES, ENGINE_NAMES
+from tablestore.core.options.rules import describe, fate, names, require_known
+from tablestore.core.options.table_options import (
     TableOptions,
     as_text,
     current_names,

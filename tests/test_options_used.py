@@ -17,14 +17,14 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from tablestore import option_rules
-from tablestore.errors import InvalidOption, InvalidRequest, Unsupported
-from tablestore.option_harmless import HARMLESS, HARMLESS_FAMILIES
-from tablestore.option_names import ALIASES, ENGINE_NAMES, OF_COLUMNS, READ_AS_TEXT
-from tablestore.option_refused import REFUSED, REFUSED_FAMILIES, Refused, Stored
-from tablestore.option_values import boolean, duration_ms, integer, memory_size
-from tablestore.options import TableOptions, current_names
-from tablestore.read.check.check import examine
+from tablestore.core.errors import InvalidOption, InvalidRequest, Unsupported
+from tablestore.core.options import rules as option_rules
+from tablestore.core.options.harmless import HARMLESS, HARMLESS_FAMILIES
+from tablestore.core.options.names import ALIASES, ENGINE_NAMES, OF_COLUMNS, READ_AS_TEXT
+from tablestore.core.options.refused import REFUSED, REFUSED_FAMILIES, Refused, Stored
+from tablestore.core.options.table_options import TableOptions, current_names
+from tablestore.core.options.values import boolean, duration_ms, integer, memory_size
+from tablestore.insight.check.check import examine
 from tablestore.read.support import require_readable
 from tablestore.write.support import require_writable
 
@@ -59,7 +59,7 @@ def engine() -> tuple[frozenset[str], frozenset[str]]:
     """(attributes that are taken of options, string constants) of all modules but those that list options."""
     attributes, constants = set(), set()
     for path in ENGINE.rglob("*.py"):
-        if path.parent == ENGINE and path.name.startswith("option_"):
+        if path.parent == ENGINE / "core" / "options" and path.name != "table_options.py":
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute) and _are_options(node.value, path.name):
@@ -73,7 +73,11 @@ def _are_options(value: ast.expr, module: str) -> bool:
     """Whether an expression is typed options, by its last name: `store.options`, `o`, `….parse()`."""
     last = value.func if isinstance(value, ast.Call) else value
     name = getattr(last, "attr", getattr(last, "id", ""))
-    return "options" in name or name in ("o", "allowed", "parse") or (module, name) == ("options.py", "self")
+    return (
+        "options" in name
+        or name in ("o", "allowed", "parse")
+        or (module, name) == ("table_options.py", "self")
+    )
 
 
 def unread() -> Iterator[str]:

@@ -64,9 +64,8 @@ def main(arguments: list[str]) -> int:
         screen.print("[bold red]demo:[/]", Text(f"{e.filename or places.warehouse}: {e.strerror or e}"))
         return REFUSED
     except PySparkException as e:
-        lines = [line for line in str(e).splitlines() if "tablestore.errors" in line] or str(e).splitlines()[
-            :5
-        ]
+        text = str(e).splitlines()
+        lines = [line for line in text if "tablestore.core.errors" in line] or text[:5]
         screen.print("[bold red]demo: a query failed[/]", Text("\n".join(lines)))
         screen.print(f"Spark's own words are in {places.spark_log}; the same command goes on from here")
         return FAILED

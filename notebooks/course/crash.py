@@ -23,7 +23,7 @@ import pyarrow as pa
 
 import tablestore as ts
 from notebooks.course.watched_io import CLEAN, HINT, MANIFEST, PUBLISH, Operation, WatchedIO
-from tablestore.env import Env
+from tablestore.core.env import Env
 from tablestore.io.fileio import LocalFileIO
 from widgets import _format as fmt
 from widgets.steps.model import Step, StepsModel, Track

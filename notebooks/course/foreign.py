@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import tablestore as ts
-from tablestore.errors import NotFound
+from tablestore.core.errors import NotFound
 
 GOLDEN = Path(__file__).parents[2] / "tests" / "golden"
 TABLES = {

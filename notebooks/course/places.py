@@ -16,7 +16,7 @@ from typing import Any
 
 import tablestore as ts
 from notebooks.course.data import ORDERS
-from tablestore.env import SYSTEM, Env
+from tablestore.core.env import SYSTEM, Env
 
 
 def warehouse(path: str | Path | None = None) -> Path:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tablestore.lsm.simulator import Schedule, Simulator, Workload
+from tablestore.insight.simulator import Schedule, Simulator, Workload
 
 Act = int | str | Mapping[str, Any]
 COMPACT = "compact"

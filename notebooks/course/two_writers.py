@@ -19,8 +19,8 @@ from typing import Any
 
 import tablestore as ts
 from notebooks.course.watched_io import CLEAN, DATA, HINT, MANIFEST, PUBLISH, READ, Operation, WatchedIO
-from tablestore.env import Env
-from tablestore.errors import CommitConflict, InvalidRequest, TablestoreError
+from tablestore.core.env import Env
+from tablestore.core.errors import CommitConflict, InvalidRequest, TablestoreError
 from tablestore.io.fileio import LocalFileIO
 from widgets.steps.model import DONE, LOST, REFUSED, Step, StepsModel
 from widgets.steps.widget import StepLanes

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from tablestore.errors import AlreadyExists, Corrupt, InvalidRequest, NotFound
+from tablestore.core.errors import AlreadyExists, Corrupt, InvalidRequest, NotFound
 from tablestore.format import schema as schema_format
 from tablestore.format.schema import TableSchema
 from tablestore.io.confined import confined

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Iterator
 from itertools import count
 
-from tablestore.errors import TablestoreError, Unavailable
+from tablestore.core.errors import TablestoreError, Unavailable
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import DROPPED, TablePaths, is_object_location, join
 

@@ -16,7 +16,7 @@ from tablestore.catalog.catalog import (
     make_first_schema,
     table_dir,
 )
-from tablestore.errors import AlreadyExists, NotFound, Unsupported
+from tablestore.core.errors import AlreadyExists, NotFound, Unsupported
 from tablestore.format.schema import TableSchema
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join

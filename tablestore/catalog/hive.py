@@ -31,8 +31,8 @@ from tablestore.catalog.catalog import (
 )
 from tablestore.catalog.metastore import Metastore, types
 from tablestore.catalog.options import CatalogOptions
-from tablestore.env import SYSTEM, Env
-from tablestore.errors import AlreadyExists, InvalidRequest, NotFound, TablestoreError, Unavailable
+from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, TablestoreError, Unavailable
 from tablestore.format.schema import TableSchema
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import location

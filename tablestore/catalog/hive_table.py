@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tablestore.catalog.catalog import table_properties
-from tablestore.errors import Unsupported
+from tablestore.core.errors import Unsupported
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataField, DataType
 

@@ -34,8 +34,8 @@ from tablestore.catalog.catalog import (
 from tablestore.catalog.filesystem import refuse_own_path
 from tablestore.catalog.options import CatalogOptions
 from tablestore.catalog.sql import Session, SqlServer, Taken
-from tablestore.env import SYSTEM, Env
-from tablestore.errors import AlreadyExists, InvalidOption, NotFound, Unavailable
+from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import AlreadyExists, InvalidOption, NotFound, Unavailable
 from tablestore.format.schema import TableSchema
 from tablestore.io.fileio import FileIO
 

@@ -13,8 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from tablestore.errors import AlreadyExists, InvalidOption, InvalidRequest, NotFound, Unavailable, Unsupported
-from tablestore.option_secrets import scrubbed
+from tablestore.core.errors import (
+    AlreadyExists,
+    InvalidOption,
+    InvalidRequest,
+    NotFound,
+    Unavailable,
+    Unsupported,
+)
+from tablestore.core.options.secrets import scrubbed
 
 _TIMEOUT_MS = 60_000
 

@@ -9,8 +9,8 @@ from tablestore.catalog.jdbc import JdbcCatalog
 from tablestore.catalog.metastore import Metastore
 from tablestore.catalog.options import CatalogOptions
 from tablestore.catalog.sql import server_of
-from tablestore.env import Env
-from tablestore.errors import InvalidOption
+from tablestore.core.env import Env
+from tablestore.core.errors import InvalidOption
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import is_object_location, join, warehouse_location
 from tablestore.io.routed import RoutedFileIO, file_io_for

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-from tablestore.errors import InvalidOption, Unsupported
+from tablestore.core.errors import InvalidOption, Unsupported
+from tablestore.core.options.rules import require_known
+from tablestore.core.options.table_options import as_text
+from tablestore.core.options.values import boolean, duration_ms
 from tablestore.io.s3_options import PACKED, is_s3_key, pack, require_s3_key, unpacked
-from tablestore.option_rules import require_known
-from tablestore.option_values import boolean, duration_ms
-from tablestore.options import as_text
 
 METASTORES = ("filesystem", "jdbc", "hive")
 TABLE_DEFAULTS = ("table-default.", "table-storage.")

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from tablestore.errors import InvalidOption, TablestoreError, Unavailable, Unsupported
+from tablestore.core.errors import InvalidOption, TablestoreError, Unavailable, Unsupported
+from tablestore.core.options.secrets import is_secret
 from tablestore.io.s3_options import pack, unpacked
-from tablestore.option_secrets import is_secret
 
 _SQLITE = re.compile(r"(?:jdbc:)?sqlite:(?://)?(.+)")
 _BUSY_SECONDS = 30.0

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable
 
 from tablestore.catalog.options import LockOptions
-from tablestore.env import Env
-from tablestore.errors import Unavailable
+from tablestore.core.env import Env
+from tablestore.core.errors import Unavailable
 
 log = logging.getLogger(__name__)
 _FIRST_MS = 50

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.cdc.source import ChangeDirectory, LogRange, Work
-from tablestore.errors import InvalidRequest, SchemaMismatch
+from tablestore.core.errors import InvalidRequest, SchemaMismatch
 from tablestore.format import hashing
 from tablestore.io.fileio import LocalFileIO
 from tablestore.table.catalog import open_table

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tablestore.cdc.debezium import Changes, decode
-from tablestore.errors import Corrupt, InvalidRequest, NotFound
+from tablestore.core.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.format.rowkind import INSERT
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join

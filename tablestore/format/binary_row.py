@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import Corrupt, Unsupported
+from tablestore.core.errors import Corrupt, Unsupported
 from tablestore.format.types.arrow_types import DataType
 
 Raw = int | float | bool | str | bytes | None

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import zlib
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 
 FIELD = "tablestore.crc32"
 _SEAL = re.compile(rb',\n  "tablestore\.crc32": "([0-9a-f]{8})"\n\}\Z')

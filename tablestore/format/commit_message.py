@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import fastavro
 
-from tablestore.errors import InvalidRequest
+from tablestore.core.errors import InvalidRequest
 from tablestore.format import compaction_record
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests import index_manifest

@@ -3,8 +3,8 @@
 Records travel in commit messages, one JSON text each, and are kept in the COMPACT snapshot's property
 `tablestore.compactions`: a JSON list, or, where that is shorter, `zstd:` and the Base64 of it compressed.
 Other engines carry the property along and ignore it. Where one commit compacts so many buckets that the
-property would outgrow `MOST_BYTES`, the sums of single rules are left out; `lsm.foreign` finds them again.
-Pure values.
+property would outgrow `MOST_BYTES`, the sums of single rules are left out;
+`insight.explain.foreign_compactions` finds them again. Pure values.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from backports import zstd
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 from tablestore.format.manifests.manifest import DataFileMeta
 
 PROPERTY = "tablestore.compactions"

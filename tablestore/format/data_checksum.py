@@ -17,7 +17,7 @@ import logging
 import zlib
 from typing import Any
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 from tablestore.format import checksums
 from tablestore.format.file_spec import file_format
 from tablestore.io.fileio import FileIO

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import Corrupt, InvalidOption, SchemaMismatch, TablestoreError, Unavailable
+from tablestore.core.errors import Corrupt, InvalidOption, SchemaMismatch, TablestoreError, Unavailable
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types.arrow_types import DataField
 

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tablestore.errors import Corrupt, Unsupported
+from tablestore.core.errors import Corrupt, Unsupported
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format import binary_row, checksums, data_checksum, file_stats, rowkind
 from tablestore.format.avro import data as avro_data
 from tablestore.format.avro.data import AvroEncoder
@@ -44,7 +45,6 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.stats import StatsMode
 from tablestore.format.types.arrow_types import DataField
 from tablestore.io.fileio import FileIO
-from tablestore.options import TableOptions
 
 __all__ = ["DataFileWriter", "FooterSummary", "RowGroup", "WrittenFile", "read", "row_groups"]
 INDEX_SUFFIX = ".index"

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import Corrupt, InvalidRequest
+from tablestore.core.errors import Corrupt, InvalidRequest
 from tablestore.format import roaring
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS, DvRange, IndexFileMeta
 from tablestore.io.fileio import FileIO

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from tablestore.errors import CommitConflict, SchemaMismatch, Unsupported
+from tablestore.core.errors import CommitConflict, SchemaMismatch, Unsupported
 from tablestore.format.parquet.schema import SYSTEM_FIELDS
 from tablestore.format.predicates.predicate import Always, IsNull, Leaf, Predicate, transform
 from tablestore.format.schema import TableSchema

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tablestore.errors import InvalidRequest, NotFound
+from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format.types.data_type import DataField, DataType
 
 Name = str | tuple[str, ...]

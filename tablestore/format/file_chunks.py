@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyorc
 
-from tablestore.errors import Unsupported
+from tablestore.core.errors import Unsupported
 from tablestore.format import file_stats
 from tablestore.format.avro import blocks as avro_blocks
 from tablestore.format.data_format import complaints

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tablestore.errors import InvalidOption
-from tablestore.options import TableOptions
+from tablestore.core.errors import InvalidOption
+from tablestore.core.options.table_options import TableOptions
 
 FORMATS = ("parquet", "orc", "avro")
 _COMPRESSION_SUFFIXES = {"gzip": "gz", "bzip2": "bz2", "zstd": "zst", "none": ""}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 
 
 def encode(hashes: np.ndarray) -> bytes:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.errors import InvalidOption, Unsupported
+from tablestore.core.errors import InvalidOption, Unsupported
 from tablestore.format import binary_row
 from tablestore.format.types.arrow_types import DataType
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from tablestore.errors import InvalidOption, Unsupported
+from tablestore.core.errors import InvalidOption, Unsupported
 from tablestore.format.schema import TableSchema
 
 _LISTS = (

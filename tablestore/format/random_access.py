@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 from tablestore.format import datafile, file_stats
 from tablestore.format.file_spec import file_format
 from tablestore.format.parquet import data as parquet_data

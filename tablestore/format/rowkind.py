@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.errors import SchemaMismatch
+from tablestore.core.errors import SchemaMismatch
 
 INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = 0, 1, 2, 3
 TEXTS = ("+I", "-U", "+U", "-D")

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import Corrupt, InvalidRequest, NotFound, SchemaMismatch, TablestoreError
+from tablestore.core.errors import Corrupt, InvalidRequest, NotFound, SchemaMismatch, TablestoreError
 from tablestore.format import checksums
 from tablestore.format.types.arrow_types import arrow_schema
 from tablestore.format.types.data_type import DataField, highest_id, renumbered

@@ -17,14 +17,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.arguments import eagerly_checked
-from tablestore.errors import (
-    AlreadyExists,
-    InvalidOption,
-    InvalidRequest,
-    SchemaMismatch,
-    Unsupported,
-)
+from tablestore.core.arguments import eagerly_checked
+from tablestore.core.errors import AlreadyExists, InvalidOption, InvalidRequest, SchemaMismatch, Unsupported
+from tablestore.core.options.names import FIXED_WITH_DATA
+from tablestore.core.options.rules import require_storable
+from tablestore.core.options.table_options import TableOptions, as_text, current_names
 from tablestore.format.field_paths import (
     Fields,
     Name,
@@ -43,9 +40,6 @@ from tablestore.format.schema import TableSchema, require_sound
 from tablestore.format.types import casts
 from tablestore.format.types.arrow_types import STRING, as_type
 from tablestore.format.types.data_type import DataField, DataType, renumbered
-from tablestore.option_names import FIXED_WITH_DATA
-from tablestore.option_rules import require_storable
-from tablestore.options import TableOptions, as_text, current_names
 
 
 @dataclass(frozen=True, slots=True)

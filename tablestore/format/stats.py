@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tablestore.errors import InvalidOption
+from tablestore.core.errors import InvalidOption
 from tablestore.format import binary_row
 from tablestore.format.binary_row import Raw
 from tablestore.format.manifests.manifest import SimpleStats

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tablestore.errors import InvalidOption
+from tablestore.core.errors import InvalidOption
 
 _DEFAULT = re.compile(r"(-?\d{1,10})-(\d{1,2})-(\d{1,2})(?: (\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?")
 _TOKEN = re.compile(r"([A-Za-z])\1*|'((?:[^']|'')*)'|[^A-Za-z'\[\]{}#]")

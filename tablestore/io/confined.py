@@ -16,7 +16,7 @@ import stat
 from collections.abc import Iterable
 from typing import Any
 
-from tablestore.errors import Corrupt, InvalidRequest
+from tablestore.core.errors import Corrupt, InvalidRequest
 from tablestore.io.fileio import FileIO, FileStatus, LocalFileIO
 from tablestore.io.paths import is_object_location, location
 from tablestore.io.syncing import Sync

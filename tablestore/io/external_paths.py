@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import urlparse
 
-from tablestore.errors import Corrupt, InvalidOption, InvalidRequest, Unsupported
+from tablestore.core.errors import Corrupt, InvalidOption, InvalidRequest, Unsupported
+from tablestore.core.options.table_options import TableOptions
 from tablestore.io.paths import inside, join
-from tablestore.options import TableOptions
 
 OPTION = "data-file.external-paths"
 _STRATEGIES = ("none", "round-robin", "specific-fs", "weight-robin")

@@ -20,8 +20,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from tablestore.env import SYSTEM, Env
-from tablestore.errors import Corrupt, Unavailable, Unsupported
+from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import Corrupt, Unavailable, Unsupported
 from tablestore.io import syncing
 from tablestore.io.syncing import Sync
 

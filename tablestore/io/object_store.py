@@ -22,8 +22,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.env import SYSTEM, Env
-from tablestore.errors import NotFound, Unavailable, Unsupported
+from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import NotFound, Unavailable, Unsupported
 from tablestore.io.fileio import FileStatus
 from tablestore.io.ranges import ObjectWriter, RangeReader
 from tablestore.io.s3_options import S3Options

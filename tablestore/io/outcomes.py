@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 
-from tablestore.errors import CommitUnknown, Unavailable
+from tablestore.core.errors import CommitUnknown, Unavailable
 from tablestore.io.fileio import FileIO
 from tablestore.io.syncing import Sync
 

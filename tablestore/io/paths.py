@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote, urlparse
 
-from tablestore.errors import Corrupt, InvalidRequest, Unsupported
+from tablestore.core.errors import Corrupt, InvalidRequest, Unsupported
 
 _ESCAPED = set(map(chr, range(0x20))) | {"\x7f"} | set("\"#%'*/:=?\\{}[]^")
 _NAME = re.compile(r"[^\x00-\x1f/\\:*?\"<>|$@`]{1,200}")
@@ -167,7 +167,7 @@ class TablePaths:
 
     @property
     def synced(self) -> str:
-        """Which snapshot is on the disk with all that it reads (`write/synced.py`)."""
+        """Which snapshot is on the disk with all that it reads (`write/commit/synced.py`)."""
         return self._refs("tablestore", "synced")
 
     @property

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from tablestore.env import SYSTEM, Env
+from tablestore.core.env import SYSTEM, Env
 from tablestore.io.confined import roots_of
 from tablestore.io.fileio import FileIO, LocalFileIO
 from tablestore.io.object_store import ObjectStoreFileIO

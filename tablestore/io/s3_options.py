@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from tablestore.errors import InvalidOption
+from tablestore.core.errors import InvalidOption
 
 PACKED = "tablestore.store"  # an option that holds all of them, packed: how they reach other processes
 PREFIXES = ("s3.", "s3a.", "fs.s3a.")

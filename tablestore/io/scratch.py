@@ -14,7 +14,7 @@ import weakref
 
 import pyarrow as pa
 
-from tablestore.errors import Unavailable
+from tablestore.core.errors import Unavailable
 from tablestore.io.fileio import LocalFileIO
 from tablestore.io.syncing import Sync
 

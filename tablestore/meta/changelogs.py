@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 
-from tablestore.errors import Corrupt, NotFound, Unavailable
+from tablestore.core.errors import Corrupt, NotFound, Unavailable
 from tablestore.format import snapshot as snapshot_format
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import join

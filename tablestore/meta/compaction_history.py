@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.errors import Corrupt, NotFound, TablestoreError
+from tablestore.core.errors import Corrupt, NotFound, TablestoreError
 from tablestore.format import compaction_record
 from tablestore.format.compaction_record import PROPERTY, CompactionRecord
 from tablestore.format.manifests.manifest import ADD, DataFileMeta

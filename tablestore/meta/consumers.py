@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 from tablestore.format import checksums
 from tablestore.io.paths import checked_name, join
 from tablestore.meta.refs import existing_name

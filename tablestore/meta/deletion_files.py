@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS, IndexEntry
 from tablestore.format.snapshot import Snapshot

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 from tablestore.format import checksums, hash_index
 from tablestore.format.manifests.index_manifest import IndexEntry
 from tablestore.meta.store import Store

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tablestore.errors import NotFound, TablestoreError
+from tablestore.core.errors import NotFound, TablestoreError
 from tablestore.format.schema import TableSchema
 from tablestore.io.confined import ConfinedFileIO, confined
 from tablestore.io.fileio import FileIO

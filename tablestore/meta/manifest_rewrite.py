@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 from tablestore.format.avro import blocks as avro_blocks
 from tablestore.format.avro.blocks import Block
 from tablestore.format.manifests.manifest import ManifestFileMeta

@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.env import Env
-from tablestore.errors import Corrupt
+from tablestore.core.env import Env
+from tablestore.core.errors import Corrupt
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format import checksums
 from tablestore.format.binary_row import DamagedRow
 from tablestore.format.manifests import index_manifest, manifest_columns
@@ -37,7 +38,6 @@ from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, join
 from tablestore.meta.entries import EMPTY, BucketFilter, Entries, PartitionFilter, concatenated
 from tablestore.meta.manifest_cache import LOCAL, CachedManifest, ManifestCache
-from tablestore.options import TableOptions
 
 _MANY_ENTRIES, _MANY_FILES = 1_000, 100  # from here on decoding by columns pays for its start
 _FEW_ENTRIES = 64  # from here on it pays once it has started

@@ -15,7 +15,7 @@ import logging
 import re
 from collections.abc import Mapping
 
-from tablestore.errors import Corrupt, NotFound, TablestoreError
+from tablestore.core.errors import Corrupt, NotFound, TablestoreError
 from tablestore.format import checksums
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.io.paths import join

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from tablestore.errors import Corrupt, InvalidOption, InvalidRequest, NotFound
+from tablestore.core.errors import Corrupt, InvalidOption, InvalidRequest, NotFound
 from tablestore.format import checksums
 from tablestore.format import snapshot as snapshot_format
 from tablestore.format.snapshot import Snapshot

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import re
 
-from tablestore.errors import Corrupt, NotFound
+from tablestore.core.errors import Corrupt, NotFound
+from tablestore.core.options.table_options import Durability, TableOptions
 from tablestore.format import schema as schema_format
 from tablestore.format.schema import TableSchema
 from tablestore.io import outcomes
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import DROPPED, TablePaths
 from tablestore.io.syncing import Sync
-from tablestore.options import Durability, TableOptions
 
 _FILE = re.compile(r"schema-(\d+)")
 

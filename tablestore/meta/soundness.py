@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tablestore.errors import Corrupt, TablestoreError
+from tablestore.core.errors import Corrupt, TablestoreError
 from tablestore.format import schema as schema_format
 from tablestore.format import snapshot as snapshot_format
 from tablestore.format.manifests import index_manifest

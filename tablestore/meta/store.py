@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from tablestore.env import SYSTEM, Env
-from tablestore.errors import Corrupt, NotFound
+from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import Corrupt, NotFound
+from tablestore.core.options.table_options import Durability, TableOptions
 from tablestore.format import binary_row
 from tablestore.format.binary_row import Raw
 from tablestore.format.manifests.index_manifest import IndexFileMeta
@@ -26,7 +27,6 @@ from tablestore.meta.identity import Identity
 from tablestore.meta.manifests import ManifestStore
 from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.snapshots import SnapshotStore
-from tablestore.options import Durability, TableOptions
 
 _MOST_TEXTS = 50_000
 

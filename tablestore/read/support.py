@@ -11,16 +11,16 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow.compute as pc
 
-from tablestore.errors import Unsupported
+from tablestore.core.errors import Unsupported
+from tablestore.core.options.rules import refusal_of_stored
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format.file_spec import FORMATS, file_format
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.option_columns import require_plain_map
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import to_arrow
-from tablestore.lsm.counted import require_counts
+from tablestore.lsm.merge.counted import require_counts
 from tablestore.meta.entries import Entries
-from tablestore.option_rules import refusal_of_stored
-from tablestore.options import TableOptions
 
 
 def require_readable(

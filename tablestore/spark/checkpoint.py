@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from tablestore.errors import InvalidRequest
+from tablestore.core.errors import InvalidRequest
 from tablestore.io.paths import join, location
 from tablestore.io.syncing import Sync
 from tablestore.meta.identity import UUID

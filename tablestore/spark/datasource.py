@@ -34,11 +34,11 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StringType, StructType
 
-from tablestore.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format import rowkind
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.io.confined import roots_in
-from tablestore.read.planning.split import DataSplit, apart
+from tablestore.read.scan.split import DataSplit, apart
 from tablestore.spark.exchange import arrow_schema, for_spark, predicate_of, spark_schema
 from tablestore.spark.frames import written
 from tablestore.spark.ingest import SEQUENCE_SPAN

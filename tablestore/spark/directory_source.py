@@ -23,7 +23,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from tablestore.cdc.source import ChangeDirectory, Chunk, LogRange, Position, Work
-from tablestore.errors import InvalidRequest
+from tablestore.core.errors import InvalidRequest
 from tablestore.io.fileio import LocalFileIO
 
 SCHEMA = "ordinal int, work string"

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from tablestore.errors import InvalidRequest, SchemaMismatch, Unsupported
+from tablestore.core.errors import InvalidRequest, SchemaMismatch, Unsupported
 from tablestore.format.predicates import like
 from tablestore.format.predicates.predicate import (
     Always,

@@ -17,21 +17,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from tablestore.errors import NotFound
+from tablestore.core.errors import NotFound
 from tablestore.format import rowkind
 from tablestore.format.parquet.schema import KIND
 from tablestore.format.predicates.predicate import Predicate, bind
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import is_object_location
 from tablestore.io.routed import reach_of
-from tablestore.read.file_read import TOLERANT
-from tablestore.read.planning.split import DataSplit, apart
+from tablestore.read.scan.file_read import TOLERANT
+from tablestore.read.scan.split import DataSplit, apart
 from tablestore.spark import exchange
 from tablestore.spark.exchange import spark_condition, spark_schema
 from tablestore.spark.ingest import SEQUENCE_SPAN
 from tablestore.table.catalog import open_table
 from tablestore.table.table import Table
-from tablestore.write.commit import Committed
+from tablestore.write.commit.committer import Committed
 
 _RESULT = "message binary"
 

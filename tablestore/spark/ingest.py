@@ -24,7 +24,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tablestore.cdc import sink
 from tablestore.cdc.sink import Load
 from tablestore.cdc.source import Chunk, Position, Work
-from tablestore.errors import CommitConflict, SchemaMismatch
+from tablestore.core.errors import CommitConflict, SchemaMismatch
 from tablestore.spark.checkpoint import origin_of, planned_end
 from tablestore.spark.compaction import compact
 from tablestore.spark.directory_source import decode_work

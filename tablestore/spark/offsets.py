@@ -1,12 +1,12 @@
 """A table's changelog cut into offsets and pieces, for Spark streams.
 
-Offset = `{"v": 1, "tables": {path: snapshot}}`: everything up to that snapshot has been handed on. Two
-values stand for starts that are fixed only when the first batch is planned, because Spark asks for the
-first offset more than once: FULL (all rows of the then newest snapshot, as +I) and LATEST (only what comes
-later). A `Piece` is what one task reads: a split of the full read, or the changes of one snapshot. Where
-commits tell upserts only, changes are looked up in the snapshot before (`read/looked_up.py`): pieces are
-functions of snapshots, which never change, so a batch that is planned or read again is the same one, whatever
-was lost meanwhile, and no state has to survive with the checkpoint. Picklable.
+Offset = `{"v": 1, "tables": {path: snapshot}}`: everything up to that snapshot has been handed on. Two values
+stand for starts that are fixed only when the first batch is planned, because Spark asks for the first offset
+more than once: FULL (all rows of the then newest snapshot, as +I) and LATEST (only what comes later). A
+`Piece` is what one task reads: a split of the full read, or the changes of one snapshot. Where commits tell
+upserts only, changes are looked up in the snapshot before (`read/changes/looked_up.py`): pieces are functions
+of snapshots, which never change, so a batch that is planned or read again is the same one, whatever was lost
+meanwhile, and no state has to survive with the checkpoint. Picklable.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import InvalidRequest, NotFound
+from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format import rowkind
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import location
 from tablestore.meta import consumers
 from tablestore.meta.store import Store
-from tablestore.read.changed_keys import Place, with_level_0
-from tablestore.read.incremental import changed_entries, snapshot_changes, snapshots_between
-from tablestore.read.looked_up import looked_up_changes, moves, require_looked_up, touched
-from tablestore.read.planning.split import DataSplit
-from tablestore.read.split_read import read_split
-from tablestore.read.stream import (
+from tablestore.read.changes.changed_keys import Place, with_level_0
+from tablestore.read.changes.incremental import changed_entries, snapshot_changes, snapshots_between
+from tablestore.read.changes.looked_up import looked_up_changes, moves, require_looked_up, touched
+from tablestore.read.changes.stream import (
     first_state,
     first_store,
     last_to_tell,
     require_streamable,
     tells_upserts,
 )
+from tablestore.read.scan.split import DataSplit
+from tablestore.read.scan.split_read import read_split
 from tablestore.spark.ingest import FULL_PHASE, PHASE
 from tablestore.table.catalog import open_table
 from tablestore.table.table import Table

@@ -22,7 +22,7 @@ from urllib.parse import quote
 from pyspark.sql import SparkSession
 
 from tablestore import __path__ as _package_path
-from tablestore.errors import InvalidRequest, NotFound
+from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.spark.datasource import TablestoreSource
 from tablestore.spark.directory_source import ChangeDirectorySource
 from tablestore.spark.feed_source import FeedSource

@@ -11,12 +11,12 @@ from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from enum import Enum
 
-from tablestore import option_rules
-from tablestore.errors import InvalidOption, InvalidRequest
+from tablestore.core.errors import InvalidOption, InvalidRequest
+from tablestore.core.options import rules as option_rules
+from tablestore.core.options.rules import require_usable
 from tablestore.io.confined import roots_in
 from tablestore.io.s3_options import is_s3_key, require_s3_key
-from tablestore.option_rules import require_usable
-from tablestore.read import scan_mode
+from tablestore.read.scan import scan_mode
 from tablestore.table.catalog import open_table
 from tablestore.table.table import Table
 

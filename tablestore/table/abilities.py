@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tablestore.errors import TablestoreError
+from tablestore.core.errors import TablestoreError
 from tablestore.io.confined import roots_of
 from tablestore.io.external_paths import ExternalPaths
 from tablestore.lsm.merge import validate
 from tablestore.meta.store import Store
-from tablestore.read.stream import require_streamable
+from tablestore.read.changes.stream import require_streamable
 from tablestore.read.support import require_readable
 from tablestore.write import delete
 from tablestore.write.support import require_writable

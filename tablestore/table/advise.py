@@ -2,8 +2,8 @@
 
 Bytes a row: of a table its live files; of data a sample is written to a scratch table and measured, so the
 encodings are the engine's own. Skew: the table's bucket function over the keys. Memory: a sample of 131,072
-rows, one batch, and the counts of `write.bucket_advice`. Of more than `sample_rows` rows only some pieces (of
-a table: splits) are looked at.
+rows, one batch, and the counts of `insight.doctor.bucket_advice`. Of more than `sample_rows` rows only some
+pieces (of a table: splits) are looked at.
 """
 
 from __future__ import annotations
@@ -15,16 +15,23 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.arguments import checked
-from tablestore.errors import InvalidRequest, NotFound
+from tablestore.core.arguments import checked
+from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.core.options.table_options import as_text
 from tablestore.format.schema import TableSchema
+from tablestore.insight.doctor.bucket_advice import (
+    GUIDANCE,
+    BucketAdvice,
+    KeyCounts,
+    Question,
+    call_of,
+    propose,
+)
 from tablestore.io.scratch import scratch_folder
-from tablestore.options import as_text
 from tablestore.table.catalog import connect
 from tablestore.table.table import Table
-from tablestore.write import bucketing
-from tablestore.write.bucket_advice import GUIDANCE, BucketAdvice, KeyCounts, Question, call_of, propose
 from tablestore.write.conform import as_batches, conform
+from tablestore.write.routing import bucketing
 
 _ENCODED = 131_072
 _PIECE = 32_768  # rows of one batch in the sample that is encoded

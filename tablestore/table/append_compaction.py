@@ -14,17 +14,17 @@ from functools import partial
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.deletion_vector import DeletionVector
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS, IndexFileMeta
-from tablestore.lsm import append_compaction
-from tablestore.lsm.append_compaction import AppendCompaction
-from tablestore.lsm.append_rewriter import combine
-from tablestore.lsm.bucket_files import BucketFiles, FileNames
-from tablestore.lsm.decision import Decision
-from tablestore.lsm.deletions import BucketDeletions
-from tablestore.lsm.forecast import Forecast, combined
-from tablestore.lsm.heard import Heard
-from tablestore.lsm.recording import APPEND, completed, planned
+from tablestore.insight.explain.forecast import Forecast, combined
+from tablestore.lsm.compaction import append_compaction
+from tablestore.lsm.compaction.append_compaction import AppendCompaction
+from tablestore.lsm.compaction.append_rewriter import combine
+from tablestore.lsm.compaction.decision import Decision
+from tablestore.lsm.compaction.deletions import BucketDeletions
+from tablestore.lsm.compaction.read_progress import Heard
+from tablestore.lsm.compaction.recording import APPEND, completed, planned
+from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames
 from tablestore.meta.store import Store
-from tablestore.write.bucket_mode import BucketMode
+from tablestore.write.routing.bucket_mode import BucketMode
 
 log = logging.getLogger(__name__)
 

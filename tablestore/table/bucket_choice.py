@@ -13,19 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from tablestore.errors import InvalidRequest
+from tablestore.core.errors import InvalidRequest
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import condition
 from tablestore.format.snapshot import Snapshot
+from tablestore.insight.inspect.partitions import partition_named
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
-from tablestore.read.inspect.partitions import partition_named
-from tablestore.read.planning import sections
-from tablestore.read.planning.pruning import Filters, Pruner, selected_partitions
-from tablestore.write.expire_partitions import expired_by_values
+from tablestore.read.scan import sections
+from tablestore.read.scan.pruning import Filters, Pruner, selected_partitions
+from tablestore.write.retention.expire_partitions import expired_by_values
 
 PartitionChoice = Mapping[str, Any] | str | None
 Buckets = int | Iterable[int] | None

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tablestore.arguments import checked
 from tablestore.catalog import dropping
 from tablestore.catalog.catalog import database_dir
 from tablestore.catalog.opening import open_catalog
 from tablestore.catalog.options import CatalogOptions
-from tablestore.env import SYSTEM, Env
-from tablestore.errors import (
+from tablestore.core.arguments import checked
+from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import (
     AlreadyExists,
     InvalidOption,
     InvalidRequest,
@@ -25,31 +25,25 @@ from tablestore.errors import (
     SchemaMismatch,
     Unsupported,
 )
+from tablestore.core.options.rules import require_storable
+from tablestore.core.options.table_options import TableOptions, as_text, current_names, keys_of, with_levels
 from tablestore.format.option_columns import require_columns_exist
 from tablestore.format.schema import TableSchema, create_schema
 from tablestore.io.confined import named_roots
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import checked_name, location
 from tablestore.io.routed import file_io_for
-from tablestore.lsm import counted
+from tablestore.lsm.merge import counted
 from tablestore.meta.identity import UUID
 from tablestore.meta.refs import FALLBACK, MAIN, PRIMARY
 from tablestore.meta.store import Store
-from tablestore.option_rules import require_storable
-from tablestore.options import (
-    TableOptions,
-    as_text,
-    current_names,
-    keys_of,
-    with_levels,
-)
 from tablestore.table.columns import Columns, declared
 from tablestore.table.identifier import DEFAULT_DATABASE, Identifier
 from tablestore.table.recovery import Repair, repair
 from tablestore.table.refs import require_branch
 from tablestore.table.system import SYSTEM_DATABASE, global_table
 from tablestore.table.table import Table
-from tablestore.write.expire_partitions import PartitionPolicy
+from tablestore.write.retention.expire_partitions import PartitionPolicy
 from tablestore.write.support import require_writable, warning_of
 
 log = logging.getLogger(__name__)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tablestore.errors import InvalidRequest, NotFound
+from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import refs
 from tablestore.meta.store import Store
-from tablestore.read.diff import by_key, plan_diff, read_diff
-from tablestore.read.incremental import DIFF, MODES, change_schema, changes
-from tablestore.read.scan_mode import Diff
+from tablestore.read.changes.diff import by_key, plan_diff, read_diff
+from tablestore.read.changes.incremental import DIFF, MODES, change_schema, changes
+from tablestore.read.scan.scan_mode import Diff
 
 End = int | str
 

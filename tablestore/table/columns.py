@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import NotFound, SchemaMismatch
+from tablestore.core.errors import NotFound, SchemaMismatch
 from tablestore.format.types.arrow_types import DataField, DataType, as_type, from_arrow, parse_type, to_arrow
 from tablestore.table.engine import spark_engine
 from tablestore.write.conform import unnamed_index

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from tablestore.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format import commit_message
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.compaction_record import counts_of
@@ -23,29 +23,29 @@ from tablestore.format.manifests.index_manifest import IndexFileMeta
 from tablestore.format.manifests.manifest import ADD, DataFileMeta
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import COMPACT, Snapshot
+from tablestore.insight.explain.bucket_pick import Pick
+from tablestore.insight.explain.compaction_report import Compaction
+from tablestore.insight.explain.estimate import UNKNOWN, Merge, SizeModel
+from tablestore.insight.explain.forecast import placed
+from tablestore.insight.inspect.partitions import partition_named
 from tablestore.io.confined import roots_of
 from tablestore.io.paths import POSTPONE_BUCKET
-from tablestore.lsm import compact_task
-from tablestore.lsm.bucket_pick import Pick
-from tablestore.lsm.compaction_report import Compaction
-from tablestore.lsm.decision import Decision
-from tablestore.lsm.deletions import BucketDeletions
-from tablestore.lsm.estimate import UNKNOWN, Merge, SizeModel
-from tablestore.lsm.forecast import placed
-from tablestore.lsm.heard import Heard
-from tablestore.lsm.memory import MemoryPool
-from tablestore.lsm.merge.expire import expired_files
+from tablestore.lsm.compaction import compact_task
+from tablestore.lsm.compaction.decision import Decision
+from tablestore.lsm.compaction.deletions import BucketDeletions
+from tablestore.lsm.compaction.read_progress import Heard
+from tablestore.lsm.merge.record_expiry import expired_files
+from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
-from tablestore.read import parallel
-from tablestore.read.inspect.partitions import partition_named
+from tablestore.read.scan import parallel
 from tablestore.table import append_compaction, postpone
 from tablestore.table.bucket_choice import BucketChoice, Buckets, PartitionChoice
-from tablestore.write import synced
-from tablestore.write.bucket_mode import BucketMode
-from tablestore.write.commit import CommitRequest, Committed, Committer
-from tablestore.write.expired import conflict_if_expired
+from tablestore.write.commit import synced
+from tablestore.write.commit.committer import CommitRequest, Committed, Committer
+from tablestore.write.commit.expired_base import conflict_if_expired
 from tablestore.write.progress import Part, Progress, Tell
+from tablestore.write.routing.bucket_mode import BucketMode
 from tablestore.write.support import require_writable
 from tablestore.write.table_write import discard, refused_leaves_nothing
 

@@ -1,4 +1,4 @@
-"""Deletes and updates by a predicate in change-log tables without a primary key (`lsm/counted.py`).
+"""Deletes and updates by a predicate in change-log tables without a primary key (`lsm/merge/counted.py`).
 
 What is shown of the selected rows is taken away by rows of negative counts; an update adds the changed rows
 as often. Both are made from one snapshot: if another commit comes first the rows may be counted otherwise,
@@ -13,16 +13,16 @@ from itertools import chain
 from typing import Any
 
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.lsm import counted
+from tablestore.lsm.merge import counted
 from tablestore.meta.store import Store
-from tablestore.read.planning.plan import plan
-from tablestore.read.split_read import read_split
+from tablestore.read.scan.plan import plan
+from tablestore.read.scan.split_read import read_split
 from tablestore.table import finishing
 from tablestore.table.deleting import again
-from tablestore.write.commit import CommitRequest, Committed
+from tablestore.write.commit.committer import CommitRequest, Committed
+from tablestore.write.commit.expired_base import read_for_commit
+from tablestore.write.commit.request import Basis
 from tablestore.write.delete import with_values
-from tablestore.write.expired import read_for_commit
-from tablestore.write.request import Basis
 from tablestore.write.table_write import TableWrite
 
 

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import CommitConflict
+from tablestore.core.errors import CommitConflict
+from tablestore.core.options.table_options import ChangelogProducer
 from tablestore.format import deletion_vector
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.deletion_vector import DeletionVector
@@ -24,16 +25,15 @@ from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.meta.store import Store
-from tablestore.options import ChangelogProducer
-from tablestore.read.file_read import read_file
-from tablestore.read.planning.plan import Plan, plan
-from tablestore.read.planning.pruning import TRUE, Filters
-from tablestore.read.planning.split import DataSplit
+from tablestore.read.scan.file_read import read_file
+from tablestore.read.scan.plan import Plan, plan
+from tablestore.read.scan.pruning import TRUE, Filters
+from tablestore.read.scan.split import DataSplit
 from tablestore.table.bucket_choice import partition_filter
-from tablestore.write.commit import Committed, Committer
+from tablestore.write.commit.committer import Committed, Committer
+from tablestore.write.commit.expired_base import conflict_if_expired
+from tablestore.write.commit.request import CommitRequest
 from tablestore.write.delete import DeletionMarks, require_deletable, with_values
-from tablestore.write.expired import conflict_if_expired
-from tablestore.write.request import CommitRequest
 from tablestore.write.table_write import TableWrite, discard, refused_leaves_nothing, tidied
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from tablestore.arguments import checked
+from tablestore.core.arguments import checked
 from tablestore.io.confined import named_roots
 from tablestore.io.paths import location
 from tablestore.meta.store import Store

@@ -13,18 +13,18 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tablestore.errors import CommitConflict, NotFound, TablestoreError
+from tablestore.core.errors import CommitConflict, NotFound, TablestoreError
+from tablestore.core.options.table_options import ChangelogProducer
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.compaction_record import FOLLOWED
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
-from tablestore.options import ChangelogProducer
-from tablestore.read.changed_keys import hides_level_0
+from tablestore.read.changes.changed_keys import hides_level_0
 from tablestore.table import compaction
 from tablestore.table.compaction import Place
-from tablestore.write.commit import CommitRequest, Committed, Committer
-from tablestore.write.request import LostCompaction
+from tablestore.write.commit.committer import CommitRequest, Committed, Committer
+from tablestore.write.commit.request import LostCompaction
 from tablestore.write.table_write import refused_leaves_nothing, tidied
 
 log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tablestore.errors import InvalidRequest
+from tablestore.core.errors import InvalidRequest
 from tablestore.io.paths import checked_name
 
 _PART = re.compile(r"`([^`]+)`|([^.`]+)")

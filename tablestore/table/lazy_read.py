@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.arguments import checked
-from tablestore.errors import Unsupported
+from tablestore.core.arguments import checked
+from tablestore.core.errors import Unsupported
 
 
 @checked

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from tablestore.meta.store import Store
-from tablestore.read.file_read import strictly
-from tablestore.read.planning.plan import plan
-from tablestore.read.split_read import read_split
+from tablestore.read.scan.file_read import strictly
+from tablestore.read.scan.plan import plan
+from tablestore.read.scan.split_read import read_split
 
 
 def located_keys(store: Store) -> Iterator[tuple[bytes, int, pa.RecordBatch]]:

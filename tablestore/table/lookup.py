@@ -11,19 +11,19 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import Unsupported
+from tablestore.core.errors import Unsupported
 from tablestore.format.predicates import literal, predicate
 from tablestore.format.predicates.predicate import Compare, Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.types.arrow_types import arrow_schema
-from tablestore.lsm import keys as key_columns
+from tablestore.lsm.merge import keys as key_columns
 from tablestore.meta.store import Store
-from tablestore.read.fallback import OtherBranch
-from tablestore.read.planning.plan import visible_partitions
-from tablestore.read.point_read import PointReader
+from tablestore.read.points.point_read import PointReader
+from tablestore.read.scan.fallback import OtherBranch
+from tablestore.read.scan.plan import visible_partitions
 from tablestore.table.scan import Scan
-from tablestore.write import bucketing
 from tablestore.write.conform import conform_keys
+from tablestore.write.routing import bucketing
 
 
 class Lookups:

@@ -10,22 +10,27 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tablestore.errors import CommitUnknown, InvalidRequest, NotFound, TablestoreError
+from tablestore.core.errors import CommitUnknown, InvalidRequest, NotFound, TablestoreError
+from tablestore.core.options.table_options import as_text
 from tablestore.meta import consumers, refs, statistics
 from tablestore.meta.statistics import Statistics
 from tablestore.meta.store import Store
-from tablestore.options import as_text
-from tablestore.read import time_travel
+from tablestore.read.scan import time_travel
 from tablestore.table.refs import Duration, milliseconds
 from tablestore.table.scan import Scan, column_names
 from tablestore.write import analyze as columns_of
-from tablestore.write import auto_tags, orphans, rollback, tags
-from tablestore.write.commit import CommitRequest, Committed, Committer
-from tablestore.write.expire import ExpirePolicy, Expiry, expire, expire_changelogs
-from tablestore.write.expire_partitions import PartitionExpiry, PartitionPolicy, expire_partitions, is_due
-from tablestore.write.orphans import Orphans
+from tablestore.write.commit.committer import CommitRequest, Committed, Committer
 from tablestore.write.progress import Tell
-from tablestore.write.rollback import Rollback
+from tablestore.write.retention import auto_tags, orphans, rollback, tags
+from tablestore.write.retention.expire import ExpirePolicy, Expiry, expire, expire_changelogs
+from tablestore.write.retention.expire_partitions import (
+    PartitionExpiry,
+    PartitionPolicy,
+    expire_partitions,
+    is_due,
+)
+from tablestore.write.retention.orphans import Orphans
+from tablestore.write.retention.rollback import Rollback
 
 log = logging.getLogger(__name__)
 _ENDLESS = 1 << 31

@@ -1,8 +1,9 @@
 """Mending: damage first (`recovery`), then what the doctor found: its calls carried out, or foretold.
 
-The calls are data of the engine's own rules (`read/doctor/calls.py`); nothing is evaluated. A preview changes
-nothing: compaction, expiry and orphans by their dry runs, an ALTER against the schema. What gives something
-up is carried out only when the caller has decided, what no call mends never. Called by `Table.mend`.
+The calls are data of the engine's own rules (`insight/doctor/calls.py`); nothing is evaluated. A preview
+changes nothing: compaction, expiry and orphans by their dry runs, an ALTER against the schema. What gives
+something up is carried out only when the caller has decided, what no call mends never. Called by
+`Table.mend`.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from dataclasses import asdict, dataclass, replace
 from textwrap import indent
 from typing import Any, Protocol, Self
 
-from tablestore.errors import InvalidRequest
+from tablestore.core import quantities
+from tablestore.core.errors import InvalidRequest
 from tablestore.format import schema_change
 from tablestore.format.schema_change import Change
-from tablestore.lsm import quantities
+from tablestore.insight.doctor import Diagnosis, Finding
+from tablestore.insight.doctor.calls import Call
 from tablestore.meta.store import Store
-from tablestore.read.doctor import Diagnosis, Finding
-from tablestore.read.doctor.calls import Call
 from tablestore.table.recovery import Repair, repair
 from tablestore.write.alter import altered
 

@@ -24,8 +24,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.env import SYSTEM
-from tablestore.errors import InvalidRequest, NotFound, Unavailable, Unsupported
+from tablestore.core.env import SYSTEM
+from tablestore.core.errors import InvalidRequest, NotFound, Unavailable, Unsupported
+from tablestore.core.options.table_options import ChangelogProducer, MergeEngine
 from tablestore.format import rowkind
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.predicates import predicate
@@ -35,21 +36,16 @@ from tablestore.format.schema import create_schema
 from tablestore.format.snapshot import APPEND
 from tablestore.io.paths import TablePaths
 from tablestore.io.scratch import ScratchFileIO, scratch_folder
-from tablestore.lsm.equality import equal_rows
-from tablestore.lsm.memory import MemoryPool
-from tablestore.lsm.merge_function import joined
+from tablestore.lsm.merge.equality import equal_rows
+from tablestore.lsm.merge.merge_function import joined
+from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.meta import consumers
 from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.store import Store
-from tablestore.options import ChangelogProducer, MergeEngine
-from tablestore.read.incremental import change_schema, snapshot_changes
-from tablestore.read.looked_up import moves
-from tablestore.read.planning.plan import plan
-from tablestore.read.planning.pruning import TRUE, Filters, Pruner
-from tablestore.read.planning.split import splits
-from tablestore.read.split_read import read_split
-from tablestore.read.stream import (
+from tablestore.read.changes.incremental import change_schema, snapshot_changes
+from tablestore.read.changes.looked_up import moves
+from tablestore.read.changes.stream import (
     Change,
     Start,
     StateSize,
@@ -58,9 +54,13 @@ from tablestore.read.stream import (
     tells_upserts,
     with_level_0,
 )
+from tablestore.read.scan.plan import plan
+from tablestore.read.scan.pruning import TRUE, Filters, Pruner
+from tablestore.read.scan.split import splits
+from tablestore.read.scan.split_read import read_split
 from tablestore.table import overwriting
-from tablestore.write.commit import CommitRequest, Committer
-from tablestore.write.expire import ExpirePolicy, expire
+from tablestore.write.commit.committer import CommitRequest, Committer
+from tablestore.write.retention.expire import ExpirePolicy, expire
 from tablestore.write.table_write import TableWrite
 
 LOOK_UP = "lookup"
@@ -71,8 +71,8 @@ Batches = Iterable[pa.RecordBatch]
 
 
 def follow(store: Store, *, normalize: bool | str | None = None, **options: Any) -> Iterator[Change]:
-    """`read.stream.stream`, normalised where that is asked for (None: where the table tells raw upserts and
-    `scan.remove-normalize` does not say otherwise)."""
+    """`read.changes.stream.stream`, normalised where that is asked for (None: where the table tells raw
+    upserts and `scan.remove-normalize` does not say otherwise)."""
     if normalize == LOOK_UP:
         return stream(store, look_up=True, **options)
     if normalize is not None and not isinstance(normalize, bool):

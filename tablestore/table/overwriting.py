@@ -11,15 +11,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.core.errors import SchemaMismatch, Unsupported
+from tablestore.core.options.table_options import MergeEngine, TableOptions
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.predicates import literal, predicate
 from tablestore.meta.store import Store
-from tablestore.options import MergeEngine, TableOptions
-from tablestore.write.bucket_mode import BucketMode
-from tablestore.write.commit import CommitRequest, Committed, Committer
+from tablestore.write.commit.committer import CommitRequest, Committed, Committer
+from tablestore.write.commit.overwrite import folded, lifted
 from tablestore.write.conform import as_batches
-from tablestore.write.overwrite import folded, lifted
+from tablestore.write.routing.bucket_mode import BucketMode
 from tablestore.write.table_write import TableWrite, discard, refused_leaves_nothing
 
 Chooser = Callable[[bytes], bool]

@@ -13,21 +13,21 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from tablestore.errors import Corrupt, InvalidRequest
+from tablestore.core import quantities
+from tablestore.core.errors import Corrupt, InvalidRequest
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
 from tablestore.format.parquet.schema import KIND
 from tablestore.io.paths import POSTPONE_BUCKET
-from tablestore.lsm import quantities
-from tablestore.lsm.bucket_files import BucketFiles
-from tablestore.lsm.decision import CompactUnit, Decision, Reason
-from tablestore.lsm.memory import MemoryPool
-from tablestore.lsm.recording import POSTPONED, completed, planned
+from tablestore.lsm.compaction.decision import CompactUnit, Decision, Reason
+from tablestore.lsm.compaction.recording import POSTPONED, completed, planned
+from tablestore.lsm.levels.bucket_files import BucketFiles
+from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.meta.store import Store
-from tablestore.options import TableOptions
-from tablestore.write.bucket_mode import BucketMode
-from tablestore.write.commit import CommitRequest, Committed, Committer
-from tablestore.write.overwrite import as_compaction
+from tablestore.write.commit.committer import CommitRequest, Committed, Committer
+from tablestore.write.commit.overwrite import as_compaction
+from tablestore.write.routing.bucket_mode import BucketMode
 from tablestore.write.table_write import TableWrite, discard, refused_leaves_nothing
 
 log = logging.getLogger(__name__)

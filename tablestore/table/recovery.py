@@ -17,13 +17,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from tablestore.errors import Corrupt, NotFound, TablestoreError
+from tablestore.core import quantities
+from tablestore.core.errors import Corrupt, NotFound, TablestoreError
 from tablestore.format.snapshot import Snapshot, to_json
+from tablestore.insight.check.check import Violation, examine
 from tablestore.io.paths import is_object_location, join
-from tablestore.lsm import quantities
 from tablestore.meta import changelogs, consumers, positions, refs
 from tablestore.meta.store import Store
-from tablestore.read.check.check import Violation, examine
 
 log = logging.getLogger(__name__)
 _UNREADABLE = ("I1", "I2", "I9")  # of a snapshot or tag: its rows cannot be read

@@ -10,15 +10,15 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from tablestore.arguments import checked
-from tablestore.errors import InvalidRequest, NotFound
+from tablestore.core.arguments import checked
+from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.core.options.table_options import duration_ms
+from tablestore.insight.inspect.inspect import Inspect
 from tablestore.meta import consumers, refs
 from tablestore.meta.refs import Tag
 from tablestore.meta.store import Store
-from tablestore.options import duration_ms
-from tablestore.read.inspect.inspect import Inspect
-from tablestore.write import branches, tags
-from tablestore.write.tags import Removed
+from tablestore.write.retention import branches, tags
+from tablestore.write.retention.tags import Removed
 
 Duration = str | timedelta
 

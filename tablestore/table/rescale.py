@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tablestore.errors import InvalidRequest
+from tablestore.core.errors import InvalidRequest
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.meta.store import Store
-from tablestore.read.file_read import strictly
-from tablestore.read.planning.plan import plan
-from tablestore.read.split_read import read_split
+from tablestore.read.scan.file_read import strictly
+from tablestore.read.scan.plan import plan
+from tablestore.read.scan.split_read import read_split
 from tablestore.table.overwriting import Chooser, overwrite
-from tablestore.write.bucket_mode import BucketMode
-from tablestore.write.commit import CommitRequest, Committed
-from tablestore.write.request import Basis
+from tablestore.write.commit.committer import CommitRequest, Committed
+from tablestore.write.commit.request import Basis
+from tablestore.write.routing.bucket_mode import BucketMode
 from tablestore.write.table_write import TableWrite
 
 

@@ -12,24 +12,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tablestore.arguments import checked
-from tablestore.errors import InvalidRequest, NotFound
+from tablestore.core.arguments import checked
+from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import chosen, condition
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.types.arrow_types import arrow_schema
-from tablestore.lsm import counted
+from tablestore.lsm.merge import counted
 from tablestore.meta.store import Store
-from tablestore.read import fallback, parallel, time_travel
-from tablestore.read.diff import DiffSplit, plan_diff, read_diff
-from tablestore.read.fallback import BranchSplit, OtherBranch, read_branch_split
-from tablestore.read.incremental import ChangeSplit, Range, plan_range, read_changes
-from tablestore.read.planning import plan as planning
-from tablestore.read.planning.plan import Explanation, Plan
-from tablestore.read.planning.split import DataSplit
-from tablestore.read.scan_mode import BatchStart, Diff, State
-from tablestore.read.split_read import columns_to_count, read_split
+from tablestore.read.changes.diff import DiffSplit, plan_diff, read_diff
+from tablestore.read.changes.incremental import ChangeSplit, Range, plan_range, read_changes
+from tablestore.read.scan import fallback, parallel, time_travel
+from tablestore.read.scan import plan as planning
+from tablestore.read.scan.fallback import BranchSplit, OtherBranch, read_branch_split
+from tablestore.read.scan.plan import Explanation, Plan
+from tablestore.read.scan.scan_mode import BatchStart, Diff, State
+from tablestore.read.scan.split import DataSplit
+from tablestore.read.scan.split_read import columns_to_count, read_split
 from tablestore.table.lazy_read import LazyRead
 
 

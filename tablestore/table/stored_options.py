@@ -6,7 +6,7 @@ from dataclasses import astuple
 
 import pyarrow as pa
 
-from tablestore import option_rules
+from tablestore.core.options import rules as option_rules
 
 _COLUMNS = {
     "option": pa.string(),

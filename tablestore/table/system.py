@@ -1,6 +1,6 @@
 """System tables read like tables: `lake.table("db.t$snapshots").scan(where=…).to_arrow()`. Read-only.
 
-Those of one table come from `read.system`; those of a whole lake (`sys.tables`, `sys.partitions`,
+Those of one table come from `insight.inspect.system`; those of a whole lake (`sys.tables`, `sys.partitions`,
 `sys.all_table_options`) are made here from all its tables.
 """
 
@@ -13,7 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import InvalidRequest, NotFound
+from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.core.options.secrets import hidden
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.predicates.predicate import Predicate
@@ -21,12 +22,11 @@ from tablestore.format.predicates.predicate_text import chosen
 from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.types.arrow_types import DataField, from_arrow
+from tablestore.insight.inspect import system
+from tablestore.insight.inspect.files import made
+from tablestore.insight.inspect.partitions import PARTITIONS, partitions
+from tablestore.insight.inspect.system import Source
 from tablestore.meta.store import Store
-from tablestore.option_secrets import hidden
-from tablestore.read import system
-from tablestore.read.inspect.files import made
-from tablestore.read.inspect.partitions import PARTITIONS, partitions
-from tablestore.read.system import Source
 from tablestore.table.lazy_read import LazyRead
 from tablestore.table.scan import column_names, selected
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tablestore.arguments import checked, eagerly_checked
-from tablestore.errors import (
+from tablestore.core.arguments import checked, eagerly_checked
+from tablestore.core.errors import (
     CommitConflict,
     InvalidOption,
     InvalidRequest,
@@ -24,27 +24,27 @@ from tablestore.errors import (
     Unsupported,
     UnsupportedAttribute,
 )
+from tablestore.core.options.rules import require_usable
+from tablestore.core.options.secrets import hidden
+from tablestore.core.options.table_options import as_text, current_names
 from tablestore.format import commit_message, rowkind, schema_change
 from tablestore.format.predicates.predicate import Predicate, all_of, col
 from tablestore.format.predicates.predicate_text import chosen
 from tablestore.format.schema import ROW_COUNT_OPTION
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
+from tablestore.insight.check.check import Violation, check
+from tablestore.insight.doctor import Diagnosis, Finding
+from tablestore.insight.inspect.inspect import Inspect
+from tablestore.insight.simulator import WhatIf
+from tablestore.lsm.merge.merge_function import merge_function
 from tablestore.lsm.merge.validate import require_deletable, update_kinds
-from tablestore.lsm.merge_function import merge_function
-from tablestore.lsm.simulator import WhatIf
 from tablestore.meta import positions, refs
 from tablestore.meta.refs import MAIN
 from tablestore.meta.store import Store
-from tablestore.option_rules import require_usable
-from tablestore.option_secrets import hidden
-from tablestore.options import as_text, current_names
-from tablestore.read import fallback, scan_mode, time_travel
-from tablestore.read.check.check import Violation, check
-from tablestore.read.doctor import Diagnosis, Finding
-from tablestore.read.file_read import strictly
-from tablestore.read.inspect.inspect import Inspect
-from tablestore.read.planning.split import DataSplit
-from tablestore.read.stream import Change, with_level_0
+from tablestore.read.changes.stream import Change, with_level_0
+from tablestore.read.scan import fallback, scan_mode, time_travel
+from tablestore.read.scan.file_read import strictly
+from tablestore.read.scan.split import DataSplit
 from tablestore.table import (
     change_log,
     compaction,
@@ -74,15 +74,15 @@ from tablestore.table.system import SystemTable, system_table
 from tablestore.table.what_if import what_if
 from tablestore.table.writer import EngineWriter, Writer, shared_pool
 from tablestore.write.alter import alter
-from tablestore.write.commit import CommitRequest, Committed, Committer
+from tablestore.write.commit.committer import CommitRequest, Committed, Committer
+from tablestore.write.commit.expired_base import read_for_commit
 from tablestore.write.conform import as_batches, fitted_values
 from tablestore.write.delete import with_values
-from tablestore.write.expire import Expiry
-from tablestore.write.expire_partitions import PartitionExpiry
-from tablestore.write.expired import read_for_commit
-from tablestore.write.orphans import Orphans
 from tablestore.write.progress import Tell
-from tablestore.write.rollback import Rollback
+from tablestore.write.retention.expire import Expiry
+from tablestore.write.retention.expire_partitions import PartitionExpiry
+from tablestore.write.retention.orphans import Orphans
+from tablestore.write.retention.rollback import Rollback
 from tablestore.write.support import require_parallel_writers
 from tablestore.write.table_write import TableWrite
 
@@ -290,7 +290,7 @@ class Table:
         return change_log.between(self.store, since, until, mode=mode)
 
     def stream(self, *, normalize: bool | str | None = None, **options: Any) -> Iterator[Change]:
-        """Follow the table: see `read.stream.stream` for start, until, timeout, follow, consumer.
+        """Follow the table: see `read.changes.stream.stream` for start, until, timeout, follow, consumer.
 
         Where a table without changelog producer tells upserts only, a normaliser adds what was before (−U/+U
         pairs, −D with the old values, nothing of unchanged rows). It keeps the last row of each key on the

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from tablestore.core.options.rules import require_known
+from tablestore.core.options.table_options import TableOptions, as_text, current_names, require_levels
+from tablestore.insight.explain.table_history import events
+from tablestore.insight.simulator import History, WhatIf
+from tablestore.insight.simulator.replay import Tell
+from tablestore.insight.simulator.what_if import phase, require_change
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.compaction.strategy import require_strategy
-from tablestore.lsm.simulator import History, WhatIf
-from tablestore.lsm.simulator.replay import Tell
-from tablestore.lsm.simulator.what_if import phase, require_change
 from tablestore.meta.store import Store
-from tablestore.option_rules import require_known
-from tablestore.options import TableOptions, as_text, current_names, require_levels
-from tablestore.read.history import events
 
 
 def what_if(

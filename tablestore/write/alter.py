@@ -10,15 +10,15 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tablestore.errors import CommitConflict, Unsupported
+from tablestore.core.errors import CommitConflict, Unsupported
+from tablestore.core.options.table_options import TableOptions, with_levels
 from tablestore.format.schema import TableSchema
 from tablestore.format.schema_change import Change, apply
 from tablestore.io.confined import roots_of
-from tablestore.lsm import counted
+from tablestore.lsm.merge import counted
 from tablestore.meta import refs
 from tablestore.meta.store import Store
-from tablestore.options import TableOptions, with_levels
-from tablestore.write.expire_partitions import PartitionPolicy
+from tablestore.write.retention.expire_partitions import PartitionPolicy
 from tablestore.write.support import require_writable
 
 log = logging.getLogger(__name__)

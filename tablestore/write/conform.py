@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.schema import TableSchema
 from tablestore.format.types import casts

@@ -16,7 +16,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from tablestore.errors import InvalidRequest, TablestoreError
+from tablestore.core.errors import InvalidRequest, TablestoreError
 from tablestore.format import checksums, deletion_vector
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.deletion_vector import DeletionFile, DeletionVector

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tablestore.errors import NotFound
+from tablestore.core.errors import NotFound
+from tablestore.core.options.table_options import ChangelogProducer, TableOptions
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.meta.store import Store
-from tablestore.options import ChangelogProducer, TableOptions
 
 Place = tuple[bytes, int]  # partition, bucket
 

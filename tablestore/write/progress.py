@@ -13,8 +13,8 @@ import threading
 from collections.abc import Callable
 from typing import TextIO
 
-from tablestore.env import Env
-from tablestore.errors import InvalidRequest
+from tablestore.core.env import Env
+from tablestore.core.errors import InvalidRequest
 
 log = logging.getLogger(__name__)
 Tell = Callable[[str, float, float, str], None]

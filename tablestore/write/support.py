@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tablestore.errors import InvalidOption, Unsupported
+from tablestore.core.errors import InvalidOption, Unsupported
+from tablestore.core.options.rules import refusal_of_stored
+from tablestore.core.options.table_options import TableOptions, require_levels
 from tablestore.format.datafile import require_storable
 from tablestore.format.option_columns import require_plain_map
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import to_arrow
 from tablestore.io.external_paths import ExternalPaths
 from tablestore.io.paths import POSTPONE_BUCKET
-from tablestore.lsm.changelog_rules import require_changelog
 from tablestore.lsm.compaction import require_strategy
+from tablestore.lsm.merge.changelog_rules import require_changelog
 from tablestore.lsm.merge.validate import validate
-from tablestore.option_rules import refusal_of_stored
-from tablestore.options import TableOptions, require_levels
-from tablestore.write.bucket_mode import DYNAMIC_BUCKET, BucketMode, key_is_global
+from tablestore.write.routing.bucket_mode import DYNAMIC_BUCKET, BucketMode, key_is_global
 
 
 def require_writable(schema: TableSchema, options: TableOptions, *, roots: Iterable[str] = ()) -> None:

@@ -23,7 +23,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.errors import CommitConflict, Corrupt, NotFound, SchemaMismatch, TablestoreError, Unavailable
+from tablestore.core.errors import (
+    CommitConflict,
+    Corrupt,
+    NotFound,
+    SchemaMismatch,
+    TablestoreError,
+    Unavailable,
+)
+from tablestore.core.options.table_options import ChangelogProducer, TableOptions
 from tablestore.format import data_checksum, rowkind
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.index_manifest import IndexFileMeta
@@ -31,31 +39,31 @@ from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.io.confined import roots_of
 from tablestore.io.paths import POSTPONE_BUCKET, inside, join
-from tablestore.lsm.append_writer import AppendWriter, require_inserts
-from tablestore.lsm.bucket_files import BucketFiles
-from tablestore.lsm.counted import counted
-from tablestore.lsm.deletions import BucketDeletions
-from tablestore.lsm.memory import MemoryPool
+from tablestore.lsm.compaction.deletions import BucketDeletions
+from tablestore.lsm.levels.bucket_files import BucketFiles
+from tablestore.lsm.levels.sorted_run import Levels
+from tablestore.lsm.merge.counted import counted
+from tablestore.lsm.merge.merge_function import in_table, merge_function
 from tablestore.lsm.merge.validate import require_acceptable, wanted_rows
-from tablestore.lsm.merge_function import in_table, merge_function
-from tablestore.lsm.postpone_writer import PostponeWriter, postponed_options
-from tablestore.lsm.sorted_run import Levels
-from tablestore.lsm.workers import Workers
-from tablestore.lsm.writer import MergeTreeWriter
+from tablestore.lsm.writing.append_writer import AppendWriter, require_inserts
+from tablestore.lsm.writing.memory import MemoryPool
+from tablestore.lsm.writing.postpone_writer import PostponeWriter, postponed_options
+from tablestore.lsm.writing.workers import Workers
+from tablestore.lsm.writing.writer import MergeTreeWriter
 from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.identity import remove_made_anew
 from tablestore.meta.store import Store
-from tablestore.options import ChangelogProducer, TableOptions
-from tablestore.write import bucketing, full_compaction
-from tablestore.write.bucket_mode import BucketMode
-from tablestore.write.bucketing import ARRIVAL, Slice
+from tablestore.write import full_compaction
+from tablestore.write.commit.expired_base import conflict_if_expired
+from tablestore.write.commit.live_files import LiveFiles
+from tablestore.write.commit.request import Basis, Committed
 from tablestore.write.conform import as_batches, conform
-from tablestore.write.cross_partition import CrossPartitionRouting, LocatedKeys
-from tablestore.write.dynamic_bucket import DynamicRouting
-from tablestore.write.expired import conflict_if_expired
-from tablestore.write.live_files import LiveFiles
-from tablestore.write.request import Basis, Committed
-from tablestore.write.routing import Place, Routing, by_rows_alone
+from tablestore.write.routing import bucketing
+from tablestore.write.routing.bucket_mode import BucketMode
+from tablestore.write.routing.bucketing import ARRIVAL, Slice
+from tablestore.write.routing.cross_partition import CrossPartitionRouting, LocatedKeys
+from tablestore.write.routing.dynamic_bucket import DynamicRouting
+from tablestore.write.routing.routing import Place, Routing, by_rows_alone
 from tablestore.write.support import require_parallel_writers, require_writable
 
 log = logging.getLogger(__name__)

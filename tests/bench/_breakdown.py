@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 import tablestore as ts
 from tablestore.format import datafile
-from tablestore.lsm import merge_reader
+from tablestore.lsm.merge import merge_reader
 from tests.bench import _report, _rows, floor
 from tests.bench._changes import Changes
 from tests.bench.floor import Clock

@@ -14,7 +14,7 @@ from tablestore.format import binary_row
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.manifest import DataFileMeta, SimpleStats
 from tablestore.format.types.arrow_types import BIGINT, INT, STRING, DataType
-from tablestore.write.commit import CommitRequest, Committer
+from tablestore.write.commit.committer import CommitRequest, Committer
 
 FOREVER = {"snapshot.num-retained.min": 10_000_000, "write-only": True}
 NEVER_MERGED = {

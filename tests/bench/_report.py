@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from tablestore.options import TableOptions
+from tablestore.core.options.table_options import TableOptions
 from tests.bench._contender import Measured
 
 Row = Sequence[str]

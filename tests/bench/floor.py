@@ -28,9 +28,10 @@ import pyarrow.parquet as pq
 import tablestore as ts
 from tablestore.format.datafile import DataFileWriter
 from tablestore.format.parquet import encodings
-from tablestore.lsm.write_buffer import SortedRows, WriteBuffer
-from tablestore.write import bucketing, table_write
-from tablestore.write.commit import Committer
+from tablestore.lsm.writing.write_buffer import SortedRows, WriteBuffer
+from tablestore.write import table_write
+from tablestore.write.commit.committer import Committer
+from tablestore.write.routing import bucketing
 from tests.bench import _report, _rows
 from tests.bench.load import SHAPES, Shape, source
 

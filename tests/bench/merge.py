@@ -22,13 +22,19 @@ import numpy as np
 import polars
 import pyarrow as pa
 
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format import rowkind
 from tablestore.format.parquet.schema import kv_schema
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataField, to_arrow
 from tablestore.format.types.type_text import parse_type
-from tablestore.lsm.merge_function import Aggregation, Deduplicate, MergeFunction, grouped, merge_function
-from tablestore.options import TableOptions
+from tablestore.lsm.merge.merge_function import (
+    Aggregation,
+    Deduplicate,
+    MergeFunction,
+    grouped,
+    merge_function,
+)
 from tests.bench import _report
 from tests.peers.merge_space import FUNCTIONS
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import tablestore as ts
-from tablestore.errors import CommitUnknown, TablestoreError, Unavailable
+from tablestore.core.errors import CommitUnknown, TablestoreError, Unavailable
 from tests.campaign.lives import LIVES, rows_of
 from tests.campaign.outcome import Outcome
 from tests.campaign.verbs import VERBS, Verb, fitting, history

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import tablestore as ts
-from tablestore.errors import NotFound
+from tablestore.core.errors import NotFound
 from tests.campaign.lives import LIVES, rows_of
 from tests.faults import FaultyIO
 

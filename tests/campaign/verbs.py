@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 import tablestore as ts
-from tablestore.errors import AlreadyExists, NotFound
+from tablestore.core.errors import AlreadyExists, NotFound
 from tests.campaign.lives import LIVES, Life
 
 SEED = 5

@@ -12,7 +12,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.catalog import dropping
-from tablestore.errors import AlreadyExists, NotFound, TablestoreError
+from tablestore.core.errors import AlreadyExists, NotFound, TablestoreError
 from tablestore.io.fileio import LocalFileIO
 from tests.faults import FaultyIO, Killed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablestore.catalog import hive_table
-from tablestore.errors import Unsupported
+from tablestore.core.errors import Unsupported
 from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.types.arrow_types import DataField, parse_type
 

@@ -12,7 +12,14 @@ import pytest
 
 import tablestore as ts
 from tablestore.catalog.sql import server_of
-from tablestore.errors import AlreadyExists, InvalidOption, InvalidRequest, NotFound, Unavailable, Unsupported
+from tablestore.core.errors import (
+    AlreadyExists,
+    InvalidOption,
+    InvalidRequest,
+    NotFound,
+    Unavailable,
+    Unsupported,
+)
 
 COLUMNS = {"k": ts.INT, "v": ts.STRING}
 Connect = Callable[..., ts.Lake]

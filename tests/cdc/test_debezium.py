@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore.cdc.debezium import Changes, decode
-from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.core.errors import SchemaMismatch, Unsupported
 from tests.cdc.changes import SCHEMA, envelope, row, transaction
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "debezium"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tablestore.cdc.source import ChangeDirectory, Chunk, LogRange, Position
-from tablestore.errors import Corrupt, InvalidRequest, NotFound
+from tablestore.core.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.io.fileio import LocalFileIO
 from tests.cdc.changes import SCHEMA, directory, envelope, inserts, row, transaction
 

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 import tablestore as ts
-from tablestore.errors import TablestoreError
+from tablestore.core.errors import TablestoreError
 from tests.crash.disk import MODELS, DiskIO, after_crash, parent
 
 ROOT, PLACE = "/lake", "/lake/d.db/t"
@@ -118,7 +118,7 @@ def _live(
         try:
             STEPS[name][1](t, rng)
         except TablestoreError as e:
-            if not isinstance(e, ts.errors.InvalidRequest | ts.errors.NotFound | ts.errors.AlreadyExists):
+            if not isinstance(e, ts.InvalidRequest | ts.NotFound | ts.AlreadyExists):
                 raise
         _answered(life, name)
     return life

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import TablestoreError
+from tablestore.core.errors import TablestoreError
 from tests.faults import FaultyIO, Killed, failures
 
 COMMITS = 3

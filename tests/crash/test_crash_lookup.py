@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import TablestoreError
-from tablestore.lsm.lookup_cache import LOCAL
+from tablestore.core.errors import TablestoreError
+from tablestore.lsm.lookup.cache import LOCAL
 from tests.faults import FaultyIO, Killed
 
 Act = Callable[[ts.Table], object]

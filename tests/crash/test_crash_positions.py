@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from tablestore.errors import TablestoreError
+from tablestore.core.errors import TablestoreError
 from tests.faults import FaultyIO, Killed, failures
 from tests.write.test_positions import foreign_commits, foreign_expiry, row
 

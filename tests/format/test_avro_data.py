@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tablestore.errors import Corrupt, InvalidOption
+from tablestore.core.errors import Corrupt, InvalidOption
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format.avro import data as avro_data
 from tablestore.format.avro import encode as avro_encode
 from tablestore.format.avro import schema as avro_schema
@@ -21,7 +22,6 @@ from tablestore.format.avro.data import AvroEncoder
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.types.arrow_types import BIGINT, STRING, DataField, DataType, parse_type
 from tablestore.io.fileio import LocalFileIO
-from tablestore.options import TableOptions
 from tests.format import samples
 
 IO = LocalFileIO()

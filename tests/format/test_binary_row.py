@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 from tablestore.format import binary_row, hashing
 from tablestore.format.types.arrow_types import parse_type, to_arrow
 

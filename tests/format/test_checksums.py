@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 from tablestore.format import checksums
 from tablestore.format.parquet import page_headers
 from tablestore.format.parquet.intact import CheckedFile, CheckedSink, open_intact, open_pages

@@ -10,7 +10,7 @@ from backports import zstd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablestore.errors import Corrupt, InvalidRequest
+from tablestore.core.errors import Corrupt, InvalidRequest
 from tablestore.format import commit_message
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.compaction_record import (

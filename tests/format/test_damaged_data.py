@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 from tablestore.format import datafile
 from tablestore.io.fileio import LocalFileIO
 from tests.read import golden

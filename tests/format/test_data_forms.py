@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tablestore.errors import InvalidOption, SchemaMismatch, Unsupported
+from tablestore.core.errors import InvalidOption, SchemaMismatch, Unsupported
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format import datafile
 from tablestore.format.datafile import DataFileWriter, WrittenFile
 from tablestore.format.file_spec import FileSpec, file_format
@@ -20,7 +21,6 @@ from tablestore.format.predicates.predicate import bind, col
 from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.types.arrow_types import BIGINT, INT, STRING, DataField, DataType, parse_type
 from tablestore.io.fileio import LocalFileIO
-from tablestore.options import TableOptions
 from tests.format import samples
 
 IO = LocalFileIO()

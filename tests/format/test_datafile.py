@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tablestore.errors import Corrupt, InvalidOption, SchemaMismatch, Unavailable
+from tablestore.core.errors import Corrupt, InvalidOption, SchemaMismatch, Unavailable
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format import binary_row, datafile, stats
 from tablestore.format.datafile import DataFileWriter, WrittenFile
 from tablestore.format.manifests import manifest
@@ -24,7 +25,6 @@ from tablestore.format.schema import TableSchema, create_schema, from_json
 from tablestore.format.types import arrow_types as t
 from tablestore.format.types.arrow_types import DataField
 from tablestore.io.fileio import LocalFileIO
-from tablestore.options import TableOptions
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 JAVA = GOLDEN / "paimon-java" / "warehouse" / "j.db"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tablestore.errors import Corrupt, InvalidRequest
+from tablestore.core.errors import Corrupt, InvalidRequest
 from tablestore.format import deletion_vector, roaring
 from tablestore.format.deletion_vector import DeletionFile, DeletionVector
 from tablestore.io.fileio import LocalFileIO

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.parquet import encodings
 from tablestore.format.parquet.data import ParquetEncoder
 from tablestore.format.types.arrow_types import DataField
 from tablestore.format.types.type_text import parse_type
 from tablestore.io.fileio import LocalFileIO
-from tablestore.options import TableOptions
 
 
 def columns(rows: int) -> pa.Table:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.format import datafile
 from tablestore.format.evolution import evolve, evolve_predicate, projection
 from tablestore.format.manifests import manifest

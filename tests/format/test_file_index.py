@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tablestore.errors import Corrupt, InvalidOption, SchemaMismatch, Unsupported
+from tablestore.core.errors import Corrupt, InvalidOption, SchemaMismatch, Unsupported
 from tablestore.format import datafile
 from tablestore.format.file_index import bitmap, bloom, bsi, container, hashes, range_bitmap, reading
 from tablestore.format.file_index.container import Container

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablestore.errors import InvalidRequest, NotFound, SchemaMismatch
+from tablestore.core.errors import InvalidRequest, NotFound, SchemaMismatch
 from tablestore.format.predicates import literal
 from tablestore.format.predicates import predicate as pr
 from tablestore.format.predicates.predicate import (

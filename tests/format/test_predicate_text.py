@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidRequest, NotFound, SchemaMismatch
+from tablestore.core.errors import InvalidRequest, NotFound, SchemaMismatch
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Always, Predicate, all_of, any_of, col
 from tablestore.format.predicates.predicate_text import SyntaxProblem, condition, parse

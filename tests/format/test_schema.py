@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 from tablestore.format.checksums import unsealed
 from tablestore.format.schema import TableSchema, create_schema, from_json, to_json
 from tablestore.format.types.arrow_types import DataField, DataType

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.errors import (
+from tablestore.core.errors import (
     AlreadyExists,
     InvalidOption,
     InvalidRequest,

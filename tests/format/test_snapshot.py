@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 from tablestore.format import snapshot
 from tablestore.format.snapshot import Snapshot
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tablestore.errors import InvalidOption
+from tablestore.core.errors import InvalidOption
 from tablestore.format.time_pattern import local_millis
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tablestore as ts
-from tablestore.errors import InvalidRequest, Unsupported
+from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.format.types.arrow_types import DataField, from_arrow, parse_type, to_arrow
 
 SAME = [

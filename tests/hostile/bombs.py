@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 from tablestore.format.manifests import manifest, manifest_columns
 from tests.hostile.limits import at_most
 

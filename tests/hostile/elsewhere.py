@@ -21,13 +21,13 @@ from unittest.mock import patch
 import pyarrow as pa
 
 import tablestore as ts
-from tablestore.errors import TablestoreError
+from tablestore.core.errors import TablestoreError
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format import binary_row, checksums
 from tablestore.format.manifests import index_manifest, manifest
 from tablestore.format.types.arrow_types import STRING
 from tablestore.io.fileio import LocalFileIO
 from tablestore.io.syncing import Sync
-from tablestore.options import TableOptions
 
 OLD = "data-00000000-0000-0000-0000-000000000000-0.parquet"
 Case = tuple[str, str, Callable[[], bytes]]  # file, what was put where, what gives its bytes

@@ -26,9 +26,9 @@ from typing import Any
 import pyarrow as pa
 
 import tablestore as ts
-from tablestore.errors import TablestoreError
+from tablestore.core.errors import TablestoreError
 from tablestore.format.manifests.index_manifest import HASH
-from tablestore.lsm import lookup_cache
+from tablestore.lsm.lookup import cache as lookup_cache
 from tablestore.meta import consumers, manifest_cache, statistics
 from tablestore.meta.hash_indexes import read_hashes
 from tests.hostile.limits import FEW_THREADS

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import Corrupt, InvalidOption, InvalidRequest
+from tablestore.core.errors import Corrupt, InvalidOption, InvalidRequest
 from tablestore.io.confined import ConfinedFileIO
 from tablestore.io.fileio import LocalFileIO
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import fastavro
 import pytest
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 from tablestore.format import commit_message, deletion_vector, hash_index
 from tablestore.format import schema as schema_format
 from tablestore.format import snapshot as snapshot_format

@@ -14,11 +14,11 @@ import tablestore as ts
 from tablestore.catalog.metastore import Metastore
 from tablestore.catalog.options import CatalogOptions
 from tablestore.catalog.sql import server_of
-from tablestore.errors import InvalidOption, InvalidRequest, TablestoreError
+from tablestore.core.errors import InvalidOption, InvalidRequest, TablestoreError
+from tablestore.core.options.rules import names
+from tablestore.core.options.secrets import is_secret, scrubbed
 from tablestore.io.object_store import ObjectStoreFileIO
 from tablestore.io.s3_options import S3Options
-from tablestore.option_rules import names
-from tablestore.option_secrets import is_secret, scrubbed
 
 SECRET = "hunter2"
 NAMES = (

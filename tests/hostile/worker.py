@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import tablestore as ts
-from tablestore.errors import Corrupt, TablestoreError, Unsupported
+from tablestore.core.errors import Corrupt, TablestoreError, Unsupported
+from tablestore.insight.check.check import examine
 from tablestore.meta import manifest_cache
-from tablestore.read.check.check import examine
 from tests.hostile.damage import hostile
 from tests.hostile.limits import at_most
 

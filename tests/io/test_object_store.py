@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablestore.errors import InvalidOption, InvalidRequest, Unavailable, Unsupported
+from tablestore.core.errors import InvalidOption, InvalidRequest, Unavailable, Unsupported
 from tablestore.io import object_store
 from tablestore.io.fileio import LocalFileIO
 from tablestore.io.object_store import ObjectStoreFileIO

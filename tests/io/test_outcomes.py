@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tablestore.errors import CommitUnknown, Unavailable
+from tablestore.core.errors import CommitUnknown, Unavailable
 from tablestore.io import outcomes
 from tests.faults import FaultyIO
 

@@ -9,20 +9,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.env import Env
+from tablestore.core.env import Env
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.types.arrow_types import BIGINT, STRING, DataField
 from tablestore.io.fileio import LocalFileIO
-from tablestore.lsm import interval
-from tablestore.lsm.bucket_files import BucketFiles
-from tablestore.lsm.memory import MemoryPool
-from tablestore.lsm.merge_function import merge_function, plain
-from tablestore.lsm.merge_reader import merge
-from tablestore.lsm.sorted_run import Levels
-from tablestore.lsm.writer import MergeTreeWriter
-from tablestore.options import TableOptions
+from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.bucket_files import BucketFiles
+from tablestore.lsm.levels.sorted_run import Levels
+from tablestore.lsm.merge.merge_function import merge_function, plain
+from tablestore.lsm.merge.merge_reader import merge
+from tablestore.lsm.writing.memory import MemoryPool
+from tablestore.lsm.writing.writer import MergeTreeWriter
 
 FIELDS = (DataField(0, "id", BIGINT), DataField(1, "v", STRING))
 

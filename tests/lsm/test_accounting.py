@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 from tablestore.format.snapshot import APPEND, COMPACT
-from tablestore.lsm.accounting import Ledger, ledger_table
-from tablestore.lsm.history import BASE, BucketEvent
-from tablestore.read.history import events
+from tablestore.insight.explain.bucket_history import BASE, BucketEvent
+from tablestore.insight.explain.ledger import Ledger, ledger_table
+from tablestore.insight.explain.table_history import events
 from tests.lsm.trees import KEY, data_file
 from tests.read.test_history import live, make
 

@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tablestore.env import Env
-from tablestore.errors import Corrupt, InvalidOption, InvalidRequest, TablestoreError, Unsupported
+from tablestore.core.env import Env
+from tablestore.core.errors import Corrupt, InvalidOption, InvalidRequest, TablestoreError, Unsupported
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format.manifests.manifest import COMPACT_SOURCE
 from tablestore.format.schema import create_schema
 from tablestore.format.types.arrow_types import BIGINT, STRING, DataField
@@ -21,8 +22,7 @@ from tablestore.io import external_paths
 from tablestore.io.confined import ConfinedFileIO, named_roots
 from tablestore.io.external_paths import ExternalPaths, roots_of
 from tablestore.io.fileio import LocalFileIO
-from tablestore.lsm.bucket_files import BucketFiles, FileNames, RollingWriter, write_all
-from tablestore.options import TableOptions
+from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames, RollingWriter, write_all
 from tests.faults import FaultyIO
 
 FORMS = ("parquet", "orc", "avro")

@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format.schema import create_schema
 from tablestore.format.types.arrow_types import BIGINT, INT, DataField
-from tablestore.lsm import changelog
-from tablestore.lsm import keys as key_columns
-from tablestore.lsm.changelog import Telling, Window, with_level
-from tablestore.lsm.lookup import Hits
-from tablestore.lsm.merge_function import merge_function
-from tablestore.options import TableOptions
+from tablestore.lsm.lookup.lookup import Hits
+from tablestore.lsm.merge import changelog
+from tablestore.lsm.merge import keys as key_columns
+from tablestore.lsm.merge.changelog import Telling, Window, with_level
+from tablestore.lsm.merge.merge_function import merge_function
 
 FIELDS = (DataField(0, "k", INT), DataField(1, "v", BIGINT), DataField(2, "w", BIGINT))
 TEXTS = ["+I", "-U", "+U", "-D"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidOption
+from tablestore.core.errors import InvalidOption
 
 VECTORS = {"deletion-vectors.enabled": True}
 

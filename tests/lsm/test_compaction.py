@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablestore.core.options.table_options import CompactionStrategy, TableOptions, duration_ms, memory_size
 from tablestore.lsm.compaction import CompactionOptions, CompactUnit, PickContext, full, pick
 from tablestore.lsm.compaction.__main__ import main
+from tablestore.lsm.compaction.decision import RatioStep
 from tablestore.lsm.compaction.recorded import recorded_case
-from tablestore.lsm.decision import RatioStep
-from tablestore.lsm.sorted_run import Levels
-from tablestore.options import CompactionStrategy, TableOptions, duration_ms, memory_size
+from tablestore.lsm.levels.sorted_run import Levels
 from tests.lsm.trees import data_file, parse_file
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "picks" / "universal-picks.jsonl.gz"

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tablestore.env import Env
-from tablestore.errors import Unavailable
+from tablestore.core.env import Env
+from tablestore.core.errors import Unavailable
 from tablestore.format.manifests.index_manifest import HASH, IndexFileMeta
 from tablestore.io.fileio import LocalFileIO
-from tablestore.lsm.deletions import BucketDeletions
+from tablestore.lsm.compaction.deletions import BucketDeletions
 from tests.faults import FaultyIO
 
 

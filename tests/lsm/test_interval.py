@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablestore.format.types.arrow_types import BIGINT
-from tablestore.lsm.interval import key_order, partition
+from tablestore.lsm.levels.interval import key_order, partition
 from tests.lsm.trees import KEY, data_file
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "picks" / "interval-partition.jsonl.gz"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tablestore.errors import TablestoreError
+from tablestore.core.errors import TablestoreError
 from tablestore.io.fileio import LocalFileIO
 from tests.lsm.bucket import Bucket
 from tests.lsm.test_writer import TRIGGER, compact_now

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from tablestore.format.types.arrow_types import BIGINT, DATE, INT, STRING, DataField, DataType
-from tablestore.lsm import keys as key_columns
-from tablestore.lsm.keyed_file import KeyedFile
-from tablestore.lsm.lookup_cache import CacheBounds, LookupCache
+from tablestore.lsm.lookup.cache import CacheBounds, LookupCache
+from tablestore.lsm.lookup.keyed_file import KeyedFile
+from tablestore.lsm.merge import keys as key_columns
 from tests.lsm.bucket import Bucket
 from tests.lsm.test_lookup import put
 

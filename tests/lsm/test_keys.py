@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.format import binary_row
 from tablestore.format.types.arrow_types import BIGINT, DOUBLE, INT, STRING, DataType, parse_type
-from tablestore.lsm import keys
+from tablestore.lsm.merge import keys
 from tests.lsm.rows import RAW, array_of
 
 composite = st.lists(st.sampled_from(list(RAW)), min_size=1, max_size=3)

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tablestore as ts
-from tablestore.errors import CommitConflict, InvalidOption
-from tablestore.lsm import interval
+from tablestore.core.errors import CommitConflict, InvalidOption
+from tablestore.core.options.table_options import CompactionStrategy
 from tablestore.lsm.compaction import CompactionOptions, PickContext, pick
-from tablestore.lsm.rewrite_plan import drops_deletes, plan_unit
-from tablestore.lsm.sorted_run import Levels
-from tablestore.options import CompactionStrategy
+from tablestore.lsm.compaction.rewrite_plan import drops_deletes, plan_unit
+from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.sorted_run import Levels
 from tests.lsm.trees import KEY, data_file
 
 KEYS = interval.key_order(KEY)

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from tablestore.format.types.arrow_types import BIGINT, INT, STRING, DataField
-from tablestore.lsm import keys as key_columns
-from tablestore.lsm.bucket_files import FileNames, RollingWriter, write_all
-from tablestore.lsm.deletions import BucketDeletions
-from tablestore.lsm.lookup import LevelLookup
+from tablestore.lsm.compaction.deletions import BucketDeletions
+from tablestore.lsm.levels.bucket_files import FileNames, RollingWriter, write_all
+from tablestore.lsm.lookup.lookup import LevelLookup
+from tablestore.lsm.merge import keys as key_columns
 from tests.faults import FaultyIO
 from tests.lsm.bucket import Bucket
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.lsm.keyed_file import SortedKeys
-from tablestore.lsm.lookup_cache import LOCAL, CacheBounds, LookupCache
+from tablestore.lsm.lookup.cache import LOCAL, CacheBounds, LookupCache
+from tablestore.lsm.lookup.keyed_file import SortedKeys
 from tests.faults import FaultyIO
 
 WIDE = CacheBounds(100, 0.25)

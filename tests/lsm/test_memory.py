@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 
-from tablestore.lsm.memory import MemoryPool
+from tablestore.lsm.writing.memory import MemoryPool
 
 
 class Owner:

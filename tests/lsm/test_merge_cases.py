@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from tablestore.errors import CannotMerge, InvalidRequest
+from tablestore.core.errors import CannotMerge, InvalidRequest
 from tests.lsm.merge_cases import FILE, Case, cases, rewritten, text_of, title
 
 

@@ -17,14 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tablestore.errors import CannotMerge
+from tablestore.core.errors import CannotMerge
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format.parquet.schema import kv_schema
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataField
 from tablestore.format.types.type_text import parse_type
-from tablestore.lsm import keys
-from tablestore.lsm.merge_function import grouped, merge_function
-from tablestore.options import TableOptions
+from tablestore.lsm.merge import keys
+from tablestore.lsm.merge.merge_function import grouped, merge_function
 from tests.lsm.merge_model import BITS, Cell, Fails, Record, Rules, fold
 
 LOW = {"TINYINT": 3, "SMALLINT": 40}  # small numbers where overflow is near

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import CannotMerge, InvalidOption, InvalidRequest, Unsupported
+from tablestore.core.errors import CannotMerge, InvalidOption, InvalidRequest, Unsupported
 from tablestore.format.checksums import unsealed
 
 COLUMNS = {

@@ -9,7 +9,7 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.errors import CannotMerge, InvalidRequest
+from tablestore.core.errors import CannotMerge, InvalidRequest
 from tablestore.format.types.arrow_types import DataType
 
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import CannotMerge, InvalidOption, InvalidRequest, TablestoreError
+from tablestore.core.errors import CannotMerge, InvalidOption, InvalidRequest, TablestoreError
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format.parquet.schema import KIND, SEQUENCE
-from tablestore.lsm import keys
-from tablestore.lsm.merge_function import grouped, merge_function
-from tablestore.lsm.merging import Run, merged_steps
-from tablestore.options import TableOptions
+from tablestore.insight.explain.merge_steps import Run, merged_steps
+from tablestore.lsm.merge import keys
+from tablestore.lsm.merge.merge_function import grouped, merge_function
 from tests.lsm.test_merge_engines import kv_rows, random_records, random_table
 
 ENGINES = ["deduplicate", "partial-update", "aggregation", "first-row"]

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tablestore.lsm import quantities
+from tablestore.core import quantities
 
 _BYTES = {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40, "PiB": 50}
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+from tablestore.core.options.table_options import CompactionStrategy
 from tablestore.format.compaction_record import Trial, from_json, to_json
 from tablestore.lsm.compaction import CompactionOptions, PickContext, full, pick
 from tablestore.lsm.compaction.recorded import recorded_case
-from tablestore.lsm.recording import completed, explanation, planned, record_of, unit_text
-from tablestore.lsm.sorted_run import Levels
-from tablestore.options import CompactionStrategy
+from tablestore.lsm.compaction.recording import completed, explanation, planned, record_of, unit_text
+from tablestore.lsm.levels.sorted_run import Levels
 from tests.lsm.trees import data_file
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "picks" / "universal-picks.jsonl.gz"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 from tablestore.io.fileio import LocalFileIO
-from tablestore.lsm import interval
 from tablestore.lsm.compaction import CompactUnit
-from tablestore.lsm.rewrite_plan import steps
-from tablestore.lsm.rewriter import CompactResult, Rewriter
+from tablestore.lsm.compaction.rewrite_plan import steps
+from tablestore.lsm.compaction.rewriter import CompactResult, Rewriter
+from tablestore.lsm.levels import interval
 from tests.lsm.bucket import Bucket
 from tests.lsm.trees import KEY, data_file
 

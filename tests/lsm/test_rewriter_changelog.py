@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tablestore.core.options.table_options import TableOptions
 from tablestore.lsm.compaction import CompactionOptions, CompactUnit, PickContext, full, pick
-from tablestore.lsm.deletions import BucketDeletions
-from tablestore.lsm.rewriter import Rewriter
-from tablestore.options import TableOptions
+from tablestore.lsm.compaction.deletions import BucketDeletions
+from tablestore.lsm.compaction.rewriter import Rewriter
 from tests.faults import FaultyIO
 from tests.lsm.bucket import Bucket
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidOption
+from tablestore.core.errors import InvalidOption
 
 
 def test_defaults_are_filled_in_and_what_was_given_is_marked() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablestore.lsm.sorted_run import Levels, old_to_new
+from tablestore.lsm.levels.sorted_run import Levels, old_to_new
 from tests.lsm.trees import data_file
 
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import CommitConflict
-from tablestore.read.check.check import examine
+from tablestore.core.errors import CommitConflict
+from tablestore.insight.check.check import examine
 from tablestore.table.table import Table
 
 SMALL = {

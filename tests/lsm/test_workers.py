@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tablestore.errors import Unavailable
+from tablestore.core.errors import Unavailable
 from tablestore.io.fileio import LocalFileIO
-from tablestore.lsm import writer as writing
-from tablestore.lsm.memory import MemoryPool
-from tablestore.lsm.workers import Workers
+from tablestore.lsm.writing import writer as writing
+from tablestore.lsm.writing.memory import MemoryPool
+from tablestore.lsm.writing.workers import Workers
 from tests.lsm.bucket import Bucket
 
 TRIGGER = "num-sorted-run.compaction-trigger"

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablestore.format.types.arrow_types import BIGINT, STRING, DataField
-from tablestore.lsm import write_buffer
-from tablestore.lsm.merge_function import Deduplicate, SequenceOrder
-from tablestore.lsm.write_buffer import WriteBuffer
+from tablestore.lsm.merge.merge_function import Deduplicate, SequenceOrder
+from tablestore.lsm.writing import write_buffer
+from tablestore.lsm.writing.write_buffer import WriteBuffer
 from tests.lsm.rows import RAW, comparable, key_fields, kv_batch, merged_model, rows_of, same
 
 KEYS = key_fields([BIGINT])

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablestore.errors import SchemaMismatch
+from tablestore.core.errors import SchemaMismatch
 from tablestore.format.types.arrow_types import BIGINT, DECIMAL, DOUBLE, STRING, DataField
-from tablestore.lsm import compact_task
-from tablestore.lsm.memory import MemoryPool
+from tablestore.lsm.compaction import compact_task
+from tablestore.lsm.writing.memory import MemoryPool
 from tests.lsm.bucket import Bucket
 from tests.lsm.test_rewriter import FullDisk
 

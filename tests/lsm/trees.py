@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tablestore.core.options.table_options import memory_size
 from tablestore.format import binary_row
 from tablestore.format.manifests.manifest import EMPTY_STATS, DataFileMeta
 from tablestore.format.types.arrow_types import BIGINT
-from tablestore.options import memory_size
 
 KEY = (BIGINT.not_null(),)
 _LINE = re.compile(r"L(\d+) \[(-?\d+),(-?\d+)\] (\d+)-(\d+) (\w+)(?: deletes=(\d+|\?))?")

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 from tablestore.format.avro import blocks
 from tablestore.format.manifests import manifest, manifest_columns
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta, SimpleStats
+from tablestore.insight.explain.table_history import events
+from tablestore.insight.inspect import claims
 from tablestore.meta import manifest_cache, manifests
 from tablestore.meta.manifest_cache import ManifestCache
-from tablestore.read.history import events
-from tablestore.read.inspect import claims
 
 CODECS = ("zstd", "none", "deflate")
 

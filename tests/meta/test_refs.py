@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import AlreadyExists, Corrupt, InvalidRequest, NotFound
+from tablestore.core.errors import AlreadyExists, Corrupt, InvalidRequest, NotFound
 from tablestore.meta import changelogs, consumers, refs, statistics
 from tests.faults import SimEnv
 

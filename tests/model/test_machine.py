@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import tablestore as ts
-from tablestore.errors import NotFound
+from tablestore.core.errors import NotFound
 from tests.faults import SimEnv
 
 KEYS = st.integers(0, 25)

@@ -11,7 +11,7 @@ import tablestore as ts
 from notebooks import course
 from notebooks.course import foreign
 from notebooks.course.watched_io import Operation, WatchedIO
-from tablestore.errors import InvalidRequest, NotFound
+from tablestore.core.errors import InvalidRequest, NotFound
 
 
 def orders(**options: object) -> ts.Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from notebooks import course
-from tablestore.lsm.simulator import Workload
+from tablestore.insight.simulator import Workload
 
 WORKLOAD = Workload("uniform", rows=500, keys=500_000)
 

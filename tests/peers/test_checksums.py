@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.read.check.check import examine
+from tablestore.insight.check.check import examine
 from tests.peers.java_paimon import JavaPaimon
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import tablestore as ts
 from tablestore.meta import refs
-from tablestore.write import reachable
+from tablestore.write.retention import reachable
 from tests.peers.java_paimon import JavaPaimon
 from tests.write.lives import lived, on_disk
 

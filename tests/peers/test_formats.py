@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import Unsupported
+from tablestore.core.errors import Unsupported
 from tablestore.format.file_index import container
 from tablestore.format.file_index.container import Container
 from tablestore.format.manifests.manifest import DataFileMeta
-from tablestore.read.planning.file_stats import own_stats
+from tablestore.read.scan.file_stats import own_stats
 from tests.format import samples
 from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaPaimon

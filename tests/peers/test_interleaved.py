@@ -17,7 +17,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.format.types.arrow_types import DataType, parse_type
-from tablestore.read.stream import parse_cursor
+from tablestore.read.changes.stream import parse_cursor
 from tests.peers import values
 from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaError, JavaPaimon

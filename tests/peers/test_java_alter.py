@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import TablestoreError
+from tablestore.core.errors import TablestoreError
 from tablestore.format.checksums import unsealed
 from tablestore.format.types import casts
 from tablestore.format.types.arrow_types import parse_type

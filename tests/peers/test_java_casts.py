@@ -10,7 +10,7 @@ from itertools import product
 import pyarrow as pa
 import pytest
 
-from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.format.types import casts
 from tablestore.format.types.arrow_types import STRING, DataType, parse_type, to_arrow
 from tests.peers.java_env import Missing, class_path

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.env import SYSTEM
-from tablestore.errors import CannotMerge, InvalidRequest
+from tablestore.core.env import SYSTEM
+from tablestore.core.errors import CannotMerge, InvalidRequest
 from tablestore.format import roaring, roaring_tree
 from tests.lsm.merge_cases import Case, cases
 from tests.lsm.test_merge_engines import kv_rows, random_records, random_table

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import CannotMerge, InvalidRequest
+from tablestore.core.errors import CannotMerge, InvalidRequest
 from tests.peers import merge_space
 from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaError, JavaPaimon

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import NotFound, TablestoreError
+from tablestore.core.errors import NotFound, TablestoreError
 from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaError, JavaPaimon
 from tests.read import golden

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.lsm.accounting import Ledger
-from tablestore.lsm.simulator import History
-from tablestore.read.history import events
+from tablestore.insight.explain.ledger import Ledger
+from tablestore.insight.explain.table_history import events
+from tablestore.insight.simulator import History
 from tests.peers.java_paimon import JavaPaimon
 from tests.read import golden
 

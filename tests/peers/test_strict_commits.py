@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from tablestore.errors import CommitConflict
+from tablestore.core.errors import CommitConflict
 from tests.peers.java_paimon import JavaError, JavaPaimon
 
 OPTION = "commit.strict-mode.last-safe-snapshot"

@@ -12,7 +12,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.format.types.arrow_types import DataType, from_arrow
-from tablestore.read.system import DATA, METADATA
+from tablestore.insight.inspect.system import DATA, METADATA
 from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaPaimon
 from tests.read import golden

@@ -13,9 +13,9 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.types.arrow_types import DataType
 from tablestore.meta.store import Store
-from tablestore.read import time_travel
-from tablestore.read.planning.plan import Plan, plan
-from tablestore.read.split_read import read_split
+from tablestore.read.scan import time_travel
+from tablestore.read.scan.plan import Plan, plan
+from tablestore.read.scan.split_read import read_split
 from tests.peers.cells import cells, column, in_order
 
 __all__ = ["cell", "cells", "in_order"]

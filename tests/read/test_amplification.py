@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidRequest
+from tablestore.core.errors import InvalidRequest
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import COMPACT
-from tablestore.read.history import changed_places, events
-from tablestore.read.inspect import amplification as inspect_amplification
-from tablestore.read.inspect.inspect import Inspect
+from tablestore.insight.explain.table_history import changed_places, events
+from tablestore.insight.inspect import amplification as inspect_amplification
+from tablestore.insight.inspect.inspect import Inspect
 from tests.read import golden
 from tests.write.lives import born, lived
 

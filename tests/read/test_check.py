@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablestore as ts
-from tablestore.errors import Corrupt, InvalidOption, NotFound
+from tablestore.core.errors import Corrupt, InvalidOption, NotFound
 from tablestore.format import checksums
 from tablestore.format.manifests import manifest as manifest_format
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
+from tablestore.insight.check.check import check, examine
+from tablestore.insight.check.data import ascending
 from tablestore.io.fileio import LocalFileIO
-from tablestore.read.check.check import check, examine
-from tablestore.read.check.data import ascending
 from tablestore.table.table import Table
 
 

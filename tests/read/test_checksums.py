@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
+from tablestore.insight.check.check import examine
 from tablestore.meta import manifest_cache
-from tablestore.read.check.check import examine
 from tablestore.table.table import Table
 
 VERIFIED = {"tablestore.read.verify-checksums": "true"}

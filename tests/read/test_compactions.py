@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 import pytest
 
 import tablestore as ts
-from tablestore.errors import Corrupt, InvalidRequest, TablestoreError
+from tablestore.core.errors import Corrupt, InvalidRequest, TablestoreError
 from tablestore.format import compaction_record
-from tablestore.lsm import foreign
+from tablestore.insight.explain import foreign_compactions as foreign
 from tablestore.meta import compaction_history
 from tablestore.meta.store import Store
-from tablestore.write.expire import ExpirePolicy, expire
+from tablestore.write.retention.expire import ExpirePolicy, expire
 from tests.faults import FaultyIO, Killed, SimEnv
 
 AMPLIFIED = {"compaction.max-size-amplification-percent": 100}

@@ -16,10 +16,10 @@ import pytest
 import tablestore as ts
 from tablestore import col
 from tablestore.format.checksums import unsealed
-from tablestore.read.doctor import RULES, Diagnosis, Finding
-from tablestore.read.inspect.inspect import Inspect
+from tablestore.insight.doctor import RULES, Diagnosis, Finding
+from tablestore.insight.doctor.bucket_advice import BucketAdvice
+from tablestore.insight.inspect.inspect import Inspect
 from tablestore.table.table import Table
-from tablestore.write.bucket_advice import BucketAdvice
 from tests.read import golden
 
 SMALL = {

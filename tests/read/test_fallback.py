@@ -10,7 +10,7 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.errors import InvalidOption, InvalidRequest
+from tablestore.core.errors import InvalidOption, InvalidRequest
 
 FALLBACK, PRIMARY = {"scan.fallback-branch": "b"}, {"scan.primary-branch": "b"}
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import Corrupt
-from tablestore.read.planning.plan import plan
+from tablestore.core.errors import Corrupt
+from tablestore.read.scan.plan import plan
 
 BLOOM = {"file-index.bloom-filter.columns": "s", "file-index.bloom-filter.s.items": "200"}
 BITMAP = {"file-index.bitmap.columns": "s"}

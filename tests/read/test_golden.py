@@ -12,15 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablestore as ts
-from tablestore.errors import NotFound, Unsupported
+from tablestore.core.errors import NotFound, Unsupported
 from tablestore.format import stats
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import col
+from tablestore.insight.check.check import examine
+from tablestore.insight.inspect.inspect import Inspect
 from tablestore.meta.entries import Entries
-from tablestore.read import time_travel
-from tablestore.read.check.check import examine
-from tablestore.read.inspect.inspect import Inspect
-from tablestore.read.stream import parse_cursor, stream
+from tablestore.read.changes.stream import parse_cursor, stream
+from tablestore.read.scan import time_travel
 from tablestore.read.support import require_readable_files
 from tests.read import golden
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import NotFound
-from tablestore.lsm.history import BASE, flushes
-from tablestore.read.history import events
+from tablestore.core.errors import NotFound
+from tablestore.insight.explain.bucket_history import BASE, flushes
+from tablestore.insight.explain.table_history import events
 from tablestore.table.table import Table
 from tests.faults import SimEnv
 from tests.lsm.trees import data_file

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 
 CORRUPT, LOST = {"scan.ignore-corrupt-files": True}, {"scan.ignore-lost-files": True}
 

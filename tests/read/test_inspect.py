@@ -13,8 +13,8 @@ import pytest
 import tablestore as ts
 from tablestore.format import binary_row
 from tablestore.format.types.arrow_types import BIGINT, DOUBLE, INT, STRING
-from tablestore.lsm.key_axis import key_axis
-from tablestore.read.inspect.inspect import Inspect
+from tablestore.insight.explain.key_axis import key_axis
+from tablestore.insight.inspect.inspect import Inspect
 from tablestore.table.table import Table
 from tests.faults import SimEnv
 from tests.read import golden

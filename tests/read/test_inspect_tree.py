@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidRequest, NotFound
+from tablestore.core.errors import InvalidRequest, NotFound
 
 
 @pytest.fixture

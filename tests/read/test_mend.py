@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidRequest
-from tablestore.read.doctor.calls import Call, look, python
+from tablestore.core.errors import InvalidRequest
+from tablestore.insight.doctor.calls import Call, look, python
 from tests.read.test_doctor import SMALL, doctor, files_of, make, put, the
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.errors import InvalidOption, InvalidRequest, NotFound, Unsupported
+from tablestore.core.errors import InvalidOption, InvalidRequest, NotFound, Unsupported
 from tests.peers.cells import cells, in_order
 from tests.read import golden
 

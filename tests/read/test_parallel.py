@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import Corrupt
-from tablestore.read import parallel
+from tablestore.core.errors import Corrupt
+from tablestore.read.scan import parallel
 from tablestore.table.table import Table
 
 

@@ -16,8 +16,8 @@ from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.types.arrow_types import DataField, parse_type
 from tablestore.meta.store import Store
-from tablestore.read.planning import pruning
-from tablestore.read.planning.plan import plan
+from tablestore.read.scan import pruning
+from tablestore.read.scan.plan import plan
 from tablestore.table.table import Table
 from tests.read import golden
 

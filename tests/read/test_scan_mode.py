@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidOption, InvalidRequest, NotFound, Unsupported
-from tablestore.read import time_travel
+from tablestore.core.errors import InvalidOption, InvalidRequest, NotFound, Unsupported
+from tablestore.read.scan import time_travel
 from tests.faults import SimEnv
 
 

@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import pytest
 
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format import binary_row
 from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifests.manifest import ADD, EMPTY_STATS, DataFileMeta, ManifestEntry
 from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.types.arrow_types import BIGINT, DECIMAL, INT, STRING, DataField
-from tablestore.lsm import interval
+from tablestore.lsm.levels import interval
 from tablestore.meta.entries import Entries
-from tablestore.options import TableOptions
-from tablestore.read.planning.split import DataSplit, apart, splits
+from tablestore.read.scan.split import DataSplit, apart, splits
 
 SCHEMA: TableSchema = create_schema(
     (DataField(0, "k", INT), DataField(1, "v", STRING)),

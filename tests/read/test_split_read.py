@@ -11,11 +11,11 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.errors import Corrupt, NotFound
+from tablestore.core.errors import Corrupt, NotFound
 from tablestore.meta import manifest_cache
-from tablestore.read.incremental import snapshot_changes
-from tablestore.read.planning.plan import plan
-from tablestore.read.split_read import read_split
+from tablestore.read.changes.incremental import snapshot_changes
+from tablestore.read.scan.plan import plan
+from tablestore.read.scan.split_read import read_split
 from tablestore.table.table import Table
 from tests.read import golden
 

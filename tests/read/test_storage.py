@@ -15,8 +15,8 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.io.fileio import FileStatus, LocalFileIO
 from tablestore.meta import refs
 from tablestore.meta.store import Store
-from tablestore.write import reachable
-from tablestore.write.reachable import Files
+from tablestore.write.retention import reachable
+from tablestore.write.retention.reachable import Files
 from tests.read import golden
 from tests.write.lives import Life, born, lived, on_disk
 

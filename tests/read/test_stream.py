@@ -13,11 +13,11 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.errors import InvalidRequest, NotFound
+from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.meta import consumers
-from tablestore.read import time_travel
-from tablestore.read.incremental import changes
-from tablestore.read.stream import Change, cursor_of, last_to_tell, parse_cursor, stream
+from tablestore.read.changes.incremental import changes
+from tablestore.read.changes.stream import Change, cursor_of, last_to_tell, parse_cursor, stream
+from tablestore.read.scan import time_travel
 from tablestore.table.table import Table
 from tests.faults import SimEnv
 from tests.read import golden

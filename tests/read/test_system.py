@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidRequest, NotFound
-from tablestore.read.system import NAMES
+from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.insight.inspect.system import NAMES
 from tests.faults import SimEnv
 
 

@@ -16,8 +16,8 @@ import pytest
 import tablestore as ts
 from tablestore import col
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.lsm import merge_reader
-from tablestore.read import split_read
+from tablestore.lsm.merge import merge_reader
+from tablestore.read.scan import split_read
 
 ENGINES = {
     "deduplicate": {},

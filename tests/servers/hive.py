@@ -19,7 +19,7 @@ from xml.sax.saxutils import escape
 import pyspark
 
 from tablestore.catalog.metastore import Metastore, types
-from tablestore.errors import TablestoreError
+from tablestore.core.errors import TablestoreError
 from tests.peers import require
 from tests.servers.process import free_port, listens, running
 

@@ -15,7 +15,7 @@ import pytest
 import tablestore as ts
 from tablestore.catalog import hive_table
 from tablestore.catalog.metastore import types
-from tablestore.errors import AlreadyExists, InvalidRequest, Unavailable
+from tablestore.core.errors import AlreadyExists, InvalidRequest, Unavailable
 from tablestore.format.types.arrow_types import DataField
 from tests.peers import require
 from tests.servers.hive import JARS

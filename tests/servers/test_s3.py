@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidRequest, NotFound, Unavailable
+from tablestore.core.errors import InvalidRequest, NotFound, Unavailable
 from tests.servers.s3 import KEY, SECRET, S3Server
 
 FEBRUARY = date(2026, 2, 2)

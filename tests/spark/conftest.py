@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tablestore as ts
-from tablestore.errors import InvalidRequest, NotFound
+from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.spark import session
 
 

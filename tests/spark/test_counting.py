@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 import tablestore as ts
-from tablestore.errors import NotFound, Unsupported
+from tablestore.core.errors import NotFound, Unsupported
 from tablestore.spark import to_spark, write_df
 from tablestore.spark.offsets import ChangeFeed
 

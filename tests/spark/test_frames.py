@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 import tablestore as ts
-from tablestore.errors import NotFound
+from tablestore.core.errors import NotFound
 from tablestore.spark import to_spark, write_df
 
 pytestmark = pytest.mark.spark

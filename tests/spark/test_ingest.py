@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import tablestore as ts
 from tablestore.cdc.sink import Computed
 from tablestore.cdc.source import Position
-from tablestore.errors import InvalidRequest, NotFound, SchemaMismatch
+from tablestore.core.errors import InvalidRequest, NotFound, SchemaMismatch
 from tablestore.spark import BatchDone, Ingest, compact, start_ingest
 from tests.cdc.changes import inserts, row
 from tests.spark.items import USER, content, ingest_of, item_table, shop

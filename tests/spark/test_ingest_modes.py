@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.utils import StreamingQueryException
 
 import tablestore as ts
-from tablestore.errors import Unsupported
+from tablestore.core.errors import Unsupported
 from tablestore.spark import compact, start_ingest
 from tests.spark.items import content, ingest_of, item_table, shop
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tablestore.errors import InvalidRequest, NotFound
+from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.spark import register, session
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidRequest
+from tablestore.core.errors import InvalidRequest
 from tablestore.spark import Summary, maintain
 from tablestore.spark.offsets import ChangeFeed
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidRequest
-from tablestore.write.bucket_advice import CANDIDATES, RESIDUES, BucketAdvice, Question, propose
+from tablestore.core.errors import InvalidRequest
+from tablestore.insight.doctor.bucket_advice import CANDIDATES, RESIDUES, BucketAdvice, Question, propose
 
 
 def rows(count: int, seed: int = 1, **more: Any) -> pa.Table:

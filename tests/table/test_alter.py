@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidOption, InvalidRequest, NotFound
+from tablestore.core.errors import InvalidOption, InvalidRequest, NotFound
 
 
 @pytest.fixture

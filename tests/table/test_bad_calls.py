@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidOption, InvalidRequest, NotFound, SchemaMismatch, Unsupported
+from tablestore.core.errors import InvalidOption, InvalidRequest, NotFound, SchemaMismatch, Unsupported
 
 ROWS = {"id": [1, 2], "p": ["a", "b"], "v": [10, 20]}
 

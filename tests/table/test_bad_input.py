@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import Corrupt, InvalidOption, NotFound, SchemaMismatch, Unavailable
+from tablestore.core.errors import Corrupt, InvalidOption, NotFound, SchemaMismatch, Unavailable
 from tablestore.meta.manifest_cache import LOCAL
 from tablestore.table.catalog import Lake
 from tests.faults import FaultyIO

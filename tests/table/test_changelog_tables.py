@@ -12,7 +12,7 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.write.commit import Committer
+from tablestore.write.commit.committer import Committer
 
 Row = tuple[int, int, str]
 LOOKUP = {"changelog-producer": "lookup"}

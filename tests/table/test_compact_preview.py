@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.env import Env
-from tablestore.errors import InvalidRequest
+from tablestore.core.env import Env
+from tablestore.core.errors import InvalidRequest
 from tablestore.lsm.compaction import CompactionOptions
 from tests.faults import SimEnv
 

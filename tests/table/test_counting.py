@@ -12,7 +12,7 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.errors import (
+from tablestore.core.errors import (
     CommitConflict,
     InvalidOption,
     InvalidRequest,
@@ -21,7 +21,7 @@ from tablestore.errors import (
     Unsupported,
 )
 from tablestore.format.snapshot import BATCH_IDENTIFIER
-from tablestore.lsm import counted
+from tablestore.lsm.merge import counted
 from tablestore.table.table import Table
 
 KINDS = ["+I", "-U", "+U", "-D"]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import AlreadyExists, InvalidRequest, NotFound, SchemaMismatch
+from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, SchemaMismatch
 
 EVERY = {
     "k": ts.BIGINT,

@@ -15,9 +15,9 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.errors import Corrupt, NotFound, SchemaMismatch
+from tablestore.core.errors import Corrupt, NotFound, SchemaMismatch
 from tablestore.format.parquet.pages import Layout
-from tablestore.lsm.lookup_cache import LOCAL
+from tablestore.lsm.lookup.cache import LOCAL
 from tablestore.table.table import Table
 from tests.faults import FaultyIO
 

@@ -14,8 +14,8 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.env import Env
-from tablestore.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.core.env import Env
+from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.table.lookup_join.join import LookupJoin
 from tablestore.table.table import Table
 

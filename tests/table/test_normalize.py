@@ -15,8 +15,8 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.errors import InvalidRequest, NotFound, Unsupported
-from tablestore.read.stream import Change, StateSize
+from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.read.changes.stream import Change, StateSize
 from tablestore.table import normalize
 from tablestore.table.table import Table
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import Corrupt, NotFound, TablestoreError
+from tablestore.core.errors import Corrupt, NotFound, TablestoreError
 from tablestore.io.fileio import FileIO
 from tablestore.meta import manifest_cache
 from tests.faults import FaultyIO, Killed

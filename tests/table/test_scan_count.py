@@ -12,7 +12,7 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.errors import CannotMerge, InvalidRequest, NotFound, SchemaMismatch, TablestoreError
+from tablestore.core.errors import CannotMerge, InvalidRequest, NotFound, SchemaMismatch, TablestoreError
 
 ENGINES: list[dict[str, Any]] = [
     {},

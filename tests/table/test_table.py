@@ -13,7 +13,7 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.errors import NotFound, Unsupported
+from tablestore.core.errors import NotFound, Unsupported
 from tests.faults import SimEnv
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.errors import InvalidRequest, SchemaMismatch
+from tablestore.core.errors import InvalidRequest, SchemaMismatch
 
 
 def made(tmp_path: Path, keys: list[str] | None = None, **options: Any) -> ts.Table:

@@ -21,7 +21,7 @@ import pytest
 
 import tablestore as ts
 import widgets
-from tablestore.errors import Corrupt, InvalidRequest, TablestoreError, Unavailable
+from tablestore.core.errors import Corrupt, InvalidRequest, TablestoreError, Unavailable
 
 ROWS = {"k": [1], "p": ["a"], "v": [2]}
 WRONG: dict[str, Any] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import widgets
-from tablestore.lsm.simulator import Workload
+from tablestore.insight.simulator import Workload
 from tests.browsing import Page, needs_browser
 from tests.widgets import frames
 from tests.widgets.test_amplification import rows

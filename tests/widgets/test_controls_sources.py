@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.lsm.simulator import Schedule, Simulator, Workload, simulate
+from tablestore.insight.simulator import Schedule, Simulator, Workload, simulate
 from tests.widgets import frames
 from tests.widgets.foreign import stored_by_another
 from widgets import CompactionControls

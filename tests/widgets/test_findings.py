@@ -10,7 +10,7 @@ import pytest
 
 import tablestore as ts
 import widgets
-from tablestore.read.doctor import Call, Diagnosis, Finding
+from tablestore.insight.doctor import Call, Diagnosis, Finding
 
 WRITE_ONLY = {"bucket": 1, "write-only": True}
 

@@ -11,7 +11,7 @@ import pytest
 import traitlets
 
 import tablestore as ts
-from tablestore.lsm.simulator import Workload, simulate
+from tablestore.insight.simulator import Workload, simulate
 from tests.lsm.simulator.test_replay import TABLES, TRIGGER, live, make
 from widgets import SnapshotTimeline, WhatIf
 from widgets.what_if.figure import course_part, levels_part, signed

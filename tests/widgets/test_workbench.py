@@ -80,7 +80,7 @@ def test_every_kind_of_table_has_a_cockpit_a_text_and_a_page(tmp_path, key, opti
 
 
 def test_a_simulation_has_a_cockpit_too():
-    from tablestore.lsm.simulator import Simulator, Workload
+    from tablestore.insight.simulator import Simulator, Workload
 
     bench = widgets.Workbench(Simulator(Workload(keys=500), {}).advance(4))
     assert bench.head["kind"] == "simulation"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import NotFound
+from tablestore.core.errors import NotFound
 from tablestore.format.types.arrow_types import DataField, parse_type
 from tablestore.meta import statistics
 from tablestore.write.analyze import Distinct, analyze

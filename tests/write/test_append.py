@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import CommitConflict, InvalidOption, TablestoreError
+from tablestore.core.errors import CommitConflict, InvalidOption, TablestoreError
 from tests.faults import FaultyIO, Killed
 
 

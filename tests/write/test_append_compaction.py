@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tablestore.format.manifests.manifest import EMPTY_ROW, EMPTY_STATS, DataFileMeta
-from tablestore.lsm.append_compaction import AppendCompaction, full, pack, pick
+from tablestore.lsm.compaction.append_compaction import AppendCompaction, full, pack, pick
 
 OPTIONS = AppendCompaction(target=100, small=70, min_files=3, open_cost=0)
 

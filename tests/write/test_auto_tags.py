@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidOption
-from tablestore.write import auto_tags
-from tablestore.write.auto_tags import Periods, due
+from tablestore.core.errors import InvalidOption
+from tablestore.write.retention import auto_tags
+from tablestore.write.retention.auto_tags import Periods, due
 from tests.faults import SimEnv
 
 HOUR, DAY = 3_600_000, 86_400_000

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tablestore.errors import InvalidOption, Unsupported
+from tablestore.core.errors import InvalidOption, Unsupported
 from tablestore.format import hashing
 from tablestore.format.types.arrow_types import parse_type
-from tablestore.write import bucketing
+from tablestore.write.routing import bucketing
 
 
 def hive(column: pa.Array, t: str) -> list[int]:

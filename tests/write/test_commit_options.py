@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.env import Env
-from tablestore.errors import CommitConflict
+from tablestore.core.env import Env
+from tablestore.core.errors import CommitConflict
 from tablestore.format.commit_message import CommitMessage
 from tablestore.meta.snapshots import SnapshotStore
 from tablestore.meta.store import Store
 from tablestore.table.table import Table
-from tablestore.write.commit import CommitRequest, Committer
+from tablestore.write.commit.committer import CommitRequest, Committer
 
 STRICT = "commit.strict-mode.last-safe-snapshot"
 

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import CommitConflict
+from tablestore.core.errors import CommitConflict
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.snapshots import SnapshotStore
-from tablestore.write.commit import Committer
+from tablestore.write.commit.committer import Committer
 
 
 def make(tmp_path: Path, **options: object) -> ts.Table:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.types.arrow_types import DataField, DataType, parse_type, to_arrow
 from tablestore.write.conform import as_batches, conform

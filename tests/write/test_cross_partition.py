@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import Unsupported
+from tablestore.core.errors import Unsupported
 from tablestore.format.types.arrow_types import DataField, parse_type
 from tablestore.io.scratch import Scratch
-from tablestore.write import cross_partition, key_index
-from tablestore.write.cross_partition import BucketRooms
-from tablestore.write.key_index import NOWHERE, KeyIndex
+from tablestore.write.routing import cross_partition, key_index
+from tablestore.write.routing.cross_partition import BucketRooms
+from tablestore.write.routing.key_index import NOWHERE, KeyIndex
 
 
 def by_rows(engine: str, rows: list[tuple[int, int]], known: dict[int, int]) -> list[list[tuple[str, int]]]:

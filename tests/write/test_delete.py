@@ -10,8 +10,8 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.errors import CommitConflict, InvalidRequest
-from tablestore.write.commit import Committer
+from tablestore.core.errors import CommitConflict, InvalidRequest
+from tablestore.write.commit.committer import Committer
 
 VECTORS = {"deletion-vectors.enabled": True}
 
@@ -193,6 +193,6 @@ def test_a_delete_that_fails_leaves_no_container(tmp_path: Path, monkeypatch: py
     t.write(rows(*range(20, 30)))
     (last,) = (p for p in Path(t.location).rglob("*.parquet") if p.name not in before)
     last.write_bytes(b"damaged")
-    with pytest.raises(ts.errors.TablestoreError):
+    with pytest.raises(ts.TablestoreError):
         t.delete(col("k") >= 0)
     assert list((Path(t.location) / "index").glob("*")) == []

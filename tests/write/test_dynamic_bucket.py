@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import tablestore as ts
-from tablestore.errors import Corrupt, InvalidRequest
+from tablestore.core.errors import Corrupt, InvalidRequest
 from tablestore.format import hash_index
-from tablestore.write.dynamic_bucket import BucketLimits, PartitionIndex
+from tablestore.write.routing.dynamic_bucket import BucketLimits, PartitionIndex
 
 
 def ints(*values: int) -> np.ndarray:

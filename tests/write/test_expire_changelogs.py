@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import NotFound, TablestoreError
+from tablestore.core.errors import NotFound, TablestoreError
 from tablestore.meta import changelogs
 from tests.faults import FaultyIO, Killed, SimEnv
 from tests.write.lives import on_disk

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidOption, InvalidRequest
+from tablestore.core.errors import InvalidOption, InvalidRequest
 from tests.faults import SimEnv
 
 HOUR = 3_600

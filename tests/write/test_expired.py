@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import CommitConflict, Corrupt
+from tablestore.core.errors import CommitConflict, Corrupt
 from tests.faults import FaultyIO
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidOption, InvalidRequest, Unavailable
+from tablestore.core.errors import InvalidOption, InvalidRequest, Unavailable
 from tablestore.meta.snapshots import SnapshotStore
 from tests.faults import FaultyIO, Killed
 

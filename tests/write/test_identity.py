@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from tablestore.errors import AlreadyExists, InvalidRequest, NotFound
+from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.snapshots import SnapshotStore
 from tablestore.table.table import Table

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import CommitConflict, CommitUnknown, Unavailable
+from tablestore.core.errors import CommitConflict, CommitUnknown, Unavailable
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.meta.snapshots import SnapshotStore
 from tablestore.table.table import Table

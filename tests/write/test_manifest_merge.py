@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 
 import tablestore as ts
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format.manifests.manifest import EMPTY_STATS, ManifestFileMeta
-from tablestore.options import TableOptions
-from tablestore.write import manifest_merge
+from tablestore.write.commit import manifest_merge
 
 MB = 1 << 20
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import Corrupt, InvalidRequest
+from tablestore.core.errors import Corrupt, InvalidRequest
 from tablestore.meta import manifest_cache
 from tests.faults import FaultyIO, Killed
 

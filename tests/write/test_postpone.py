@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidOption, InvalidRequest, Unsupported
+from tablestore.core.errors import InvalidOption, InvalidRequest, Unsupported
 from tablestore.table import postpone
 from tests.faults import SimEnv
 

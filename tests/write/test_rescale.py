@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from tablestore.errors import CommitConflict, InvalidOption, SchemaMismatch, Unsupported
+from tablestore.core.errors import CommitConflict, InvalidOption, SchemaMismatch, Unsupported
 from tablestore.table import rescale
 from tests.faults import SimEnv
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import Corrupt, InvalidRequest, NotFound, TablestoreError
+from tablestore.core.errors import Corrupt, InvalidRequest, NotFound, TablestoreError
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import manifest_cache
 from tablestore.meta.snapshots import SnapshotStore

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import Unavailable
+from tablestore.core.errors import Unavailable
 from tablestore.io.fileio import LocalFileIO
-from tablestore.lsm import row_stream
-from tablestore.lsm import writer as writing
+from tablestore.lsm.writing import row_stream
+from tablestore.lsm.writing import writer as writing
 from tablestore.meta.store import Store
 from tablestore.write import table_write
 

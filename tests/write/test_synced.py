@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import Corrupt, InvalidOption
+from tablestore.core.errors import Corrupt, InvalidOption
 from tablestore.io.fileio import LocalFileIO
 from tablestore.io.routed import RoutedFileIO
 from tablestore.io.syncing import Sync

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from backports import zstd
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 from tablestore.format.avro import guard as avro_guard
 
 _MAGIC = b"Obj\x01"

@@ -9,7 +9,7 @@ from typing import Any
 
 import fastavro
 
-from tablestore.errors import Corrupt, InvalidOption
+from tablestore.core.errors import Corrupt, InvalidOption
 from tablestore.format.avro import blocks as avro_blocks
 
 _CONTAINERS = avro_blocks.Reader()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 
 _DEPTH = 64
 _MOST_FIXED = 1 << 20

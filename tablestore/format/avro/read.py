@@ -17,7 +17,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 from tablestore.format.avro import blocks as avro_blocks
 from tablestore.format.avro import guard as avro_guard
 from tablestore.format.avro.blocks import Block

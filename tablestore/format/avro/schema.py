@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tablestore.errors import Unsupported
+from tablestore.core.errors import Unsupported
 from tablestore.format.types.arrow_types import INT, DataField, DataType
 
 _NAMESPACE = "org.apache.paimon.avro.generated"

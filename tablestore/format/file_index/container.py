@@ -13,7 +13,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 
 _MAGIC, _VERSION, _EMPTY = 1493475289347502, 1, -1
 

@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
+from tablestore.core.options.values import memory_size
 from tablestore.format import roaring
 from tablestore.format.file_index import values
 from tablestore.format.file_index.values import Cells, Gathered
 from tablestore.format.types.arrow_types import DataType
-from tablestore.option_values import memory_size
 
 KIND = "range-bitmap"
 _UNCHUNKED = ("BOOLEAN", "TINYINT", "SMALLINT")

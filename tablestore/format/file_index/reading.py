@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 from tablestore.format.file_index import bitmap, bloom, bsi, container, range_bitmap, values
 from tablestore.format.predicates.predicate import Always, And, Compare, In, IsNull, Leaf, Predicate
 from tablestore.format.schema import TableSchema

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.errors import InvalidOption, SchemaMismatch, Unsupported
+from tablestore.core.errors import InvalidOption, SchemaMismatch, Unsupported
 from tablestore.format.data_format import plain
 from tablestore.format.file_index import bitmap, bloom, bsi, container, range_bitmap, values
 from tablestore.format.file_index.container import Container

@@ -13,7 +13,7 @@ from typing import Any
 
 import fastavro
 
-from tablestore.errors import Corrupt
+from tablestore.core.errors import Corrupt
 from tablestore.format.avro import container as avro
 from tablestore.format.manifests.manifest import ADD, DELETE, EMPTY_ROW, MOST
 from tablestore.io.paths import is_plain

@@ -13,7 +13,7 @@ from typing import Any
 
 import fastavro
 
-from tablestore.errors import Corrupt, TablestoreError
+from tablestore.core.errors import Corrupt, TablestoreError
 from tablestore.format.avro import container as avro
 from tablestore.io.paths import is_plain
 

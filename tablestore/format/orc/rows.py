@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyorc
 
-from tablestore.errors import Unsupported
+from tablestore.core.errors import Unsupported
 from tablestore.format.rebuild import rebuilt
 from tablestore.format.types.arrow_types import DataField, DataType
 

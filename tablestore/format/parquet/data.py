@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tablestore.errors import Corrupt, SchemaMismatch, Unsupported
+from tablestore.core.errors import Corrupt, SchemaMismatch, Unsupported
 from tablestore.format import file_stats
 from tablestore.format.data_format import (
     chosen,

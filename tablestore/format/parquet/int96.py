@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tablestore.errors import Unsupported
+from tablestore.core.errors import Unsupported
 from tablestore.format.parquet import thrift_compact as thrift
 
 _INT96, _FIXED, _WIDTH, _STATISTICS = 3, 7, 12, 12

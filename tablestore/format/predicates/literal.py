@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import InvalidRequest
+from tablestore.core.errors import InvalidRequest
 from tablestore.format.text import cast_text
 from tablestore.format.types.arrow_types import DataType, time_unit, to_arrow
 

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.errors import InvalidRequest, NotFound, SchemaMismatch
+from tablestore.core.errors import InvalidRequest, NotFound, SchemaMismatch
 from tablestore.format.predicates import like, literal
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from tablestore.errors import InvalidRequest, NotFound, SchemaMismatch
+from tablestore.core.errors import InvalidRequest, NotFound, SchemaMismatch
 from tablestore.format.predicates import like
 from tablestore.format.predicates.predicate import Always, Column, Predicate, all_of, any_of, bind, col
 from tablestore.format.schema import TableSchema

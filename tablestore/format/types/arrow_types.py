@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.arguments import eagerly_checked
-from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.core.arguments import eagerly_checked
+from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.format.types.data_type import (
     MAX_LENGTH,
     DataField,

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.errors import SchemaMismatch
+from tablestore.core.errors import SchemaMismatch
 from tablestore.format.types.data_type import MAX_LENGTH, DataType, time_unit, to_arrow
 from tablestore.format.types.nested import lists, struct_nulls
 

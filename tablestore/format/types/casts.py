@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.errors import SchemaMismatch, Unsupported
+from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.format.binary_row import decimal_words
 from tablestore.format.types import cast_text
 from tablestore.format.types.cast_text import refuse_where, rounded

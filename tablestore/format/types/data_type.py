@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import Unsupported
+from tablestore.core.errors import Unsupported
 
 MAX_LENGTH = 2147483647
 NESTED = ("ARRAY", "MAP", "MULTISET", "ROW")

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tablestore.errors import InvalidRequest
+from tablestore.core.errors import InvalidRequest
 from tablestore.format.types.data_type import LENGTHS, MAX_LENGTH, DataField, DataType, nested
 
 PLAIN = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE", "VARIANT", "BLOB")

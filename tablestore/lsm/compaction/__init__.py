@@ -8,10 +8,17 @@ replays recorded picks.
 
 from __future__ import annotations
 
+from tablestore.lsm.compaction.decision import (
+    CompactUnit,
+    Decision,
+    OverlapStep,
+    RatioStep,
+    Reason,
+    RuleTrial,
+)
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.compaction.strategy import pick, require_strategy
 from tablestore.lsm.compaction.universal import full
-from tablestore.lsm.decision import CompactUnit, Decision, OverlapStep, RatioStep, Reason, RuleTrial
 
 __all__ = [
     "CompactUnit",

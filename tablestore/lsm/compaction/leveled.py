@@ -23,11 +23,11 @@ from operator import attrgetter
 from typing import Any
 
 from tablestore.lsm.compaction import universal
+from tablestore.lsm.compaction.decision import CompactUnit, Decision, OverlapStep, Reason, RuleTrial, State
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.compaction.overlap import candidates, expanded, first
-from tablestore.lsm.decision import CompactUnit, Decision, OverlapStep, Reason, RuleTrial, State
-from tablestore.lsm.rewrite_plan import waiting_above
-from tablestore.lsm.sorted_run import Levels
+from tablestore.lsm.compaction.rewrite_plan import waiting_above
+from tablestore.lsm.levels.sorted_run import Levels
 
 _LIFT = "lift level 0"
 _SHOWN = 4  # candidates of a level that an explanation names

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.compaction.strategy import pick, quiet
 from tablestore.lsm.compaction.universal import full
-from tablestore.lsm.decision import Decision
-from tablestore.lsm.sorted_run import Levels
+from tablestore.lsm.levels.sorted_run import Levels
 
 CarryOut = Callable[[Decision, Levels], Levels | None]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tablestore.lsm.sorted_run import Levels
-from tablestore.options import (
+from tablestore.core.options.table_options import (
     ChangelogProducer,
     CompactionStrategy,
     LookupCompact,
     MergeEngine,
     TableOptions,
 )
+from tablestore.lsm.levels.sorted_run import Levels
 
 _HOUR_MS = 3_600_000
 

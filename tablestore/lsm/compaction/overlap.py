@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Any
 
 from tablestore.format.manifests.manifest import DataFileMeta
-from tablestore.lsm.sorted_run import KeyOrder, Levels, SortedRun
+from tablestore.lsm.levels.sorted_run import KeyOrder, Levels, SortedRun
 
 FEW = 32  # files of a run that are looked through as fast as a ranking follows
 _KEPT = "_ranking"  # under which a run has its ranking

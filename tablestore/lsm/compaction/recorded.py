@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from tablestore.errors import InvalidRequest
+from tablestore.core.errors import InvalidRequest
 from tablestore.format.manifests.manifest import EMPTY_STATS, DataFileMeta
-from tablestore.lsm import interval
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.compaction.universal import pick
-from tablestore.lsm.sorted_run import Levels, SortedRun
+from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.sorted_run import Levels, SortedRun
 
 _NEEDED = ("num_levels", "trigger", "max_size_amp", "size_ratio", "runs", "pick")
 _THRESHOLDS = ("interval_ms", "since_last_full_ms", "total_size_threshold", "incremental_size_threshold")

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from tablestore.option_rules import require_known
-from tablestore.options import CompactionStrategy, TableOptions, as_text
+from tablestore.core.options.rules import require_known
+from tablestore.core.options.table_options import CompactionStrategy, TableOptions, as_text
 
 STRATEGY = "tablestore.compaction.strategy"
 _TURNED = {

@@ -6,13 +6,13 @@ created, altered or opened for writing.
 
 from __future__ import annotations
 
-from tablestore.errors import InvalidOption
+from tablestore.core.errors import InvalidOption
+from tablestore.core.options.table_options import CompactionStrategy, TableOptions
 from tablestore.format.schema import TableSchema
 from tablestore.lsm.compaction import leveled, universal
+from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
-from tablestore.lsm.decision import Decision
-from tablestore.lsm.sorted_run import Levels
-from tablestore.options import CompactionStrategy, TableOptions
+from tablestore.lsm.levels.sorted_run import Levels
 
 _KEY = "tablestore.compaction.strategy"
 

@@ -13,8 +13,7 @@ from functools import partial
 from typing import Any
 
 from tablestore.format.manifests.manifest import DataFileMeta
-from tablestore.lsm.compaction.options import CompactionOptions, PickContext
-from tablestore.lsm.decision import (
+from tablestore.lsm.compaction.decision import (
     LONG,
     CompactUnit,
     Decision,
@@ -26,7 +25,8 @@ from tablestore.lsm.decision import (
     joins,
     outweighs,
 )
-from tablestore.lsm.sorted_run import Levels
+from tablestore.lsm.compaction.options import CompactionOptions, PickContext
+from tablestore.lsm.levels.sorted_run import Levels
 
 Numbers = tuple[tuple[str, Any], ...]
 _SKIPPED = -1  # a rule that the table does not ask for

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format import rowkind
 from tablestore.format.schema import TableSchema
 from tablestore.lsm.merge.functions import LAST_NON_NULL, Aggregator, aggregator, function_name
 from tablestore.lsm.merge.groups import Groups, SequenceOrder, kinds_of
 from tablestore.lsm.merge.result import Outcome, Several
 from tablestore.lsm.merge.walk import ADD, RETRACT, SET
-from tablestore.options import TableOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import InvalidOption
+from tablestore.core.errors import InvalidOption
 from tablestore.format.types.arrow_types import MAX_LENGTH, DataField, DataType
 from tablestore.lsm.merge import sketches
 from tablestore.lsm.merge.choose import Extreme, FirstNonNullValue, FirstValue, LastNonNullValue, LastValue

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from tablestore.format import rowkind
 from tablestore.format.parquet.schema import KIND, SEQUENCE
 from tablestore.format.types.arrow_types import DataField
-from tablestore.lsm import keys as key_columns
+from tablestore.lsm.merge import keys as key_columns
 
 
 @dataclass(frozen=True, slots=True)

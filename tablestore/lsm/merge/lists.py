@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.format.types.arrow_types import DataType
-from tablestore.lsm import keys
+from tablestore.lsm.merge import keys
 from tablestore.lsm.merge.flat import Flat, combined
 from tablestore.lsm.merge.turns import Lists, Step, in_turns
 from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, Failures, Walk

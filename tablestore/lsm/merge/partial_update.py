@@ -21,18 +21,18 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import InvalidOption
+from tablestore.core.errors import InvalidOption
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format import rowkind
 from tablestore.format.parquet.schema import SEQUENCE
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataField
-from tablestore.lsm import keys
+from tablestore.lsm.merge import keys
 from tablestore.lsm.merge.choose import LastNonNullValue, LastValue, present
 from tablestore.lsm.merge.functions import LAST_NON_NULL, Aggregator, aggregator, function_name
 from tablestore.lsm.merge.groups import Groups, SequenceOrder, kinds_of
 from tablestore.lsm.merge.result import Outcome, Several
 from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Walk
-from tablestore.options import TableOptions
 
 RETRACT_CHOICES = (
     "merge-engine partial-update takes no -U or -D rows here; set 'ignore-delete' to drop them, "

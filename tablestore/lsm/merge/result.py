@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import CannotMerge
+from tablestore.core.errors import CannotMerge
 from tablestore.format.parquet.schema import KIND, SEQUENCE
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataField

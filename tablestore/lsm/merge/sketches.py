@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import Unsupported
+from tablestore.core.errors import Unsupported
 from tablestore.format import roaring, roaring_tree
 from tablestore.format.types.arrow_types import DataType
 from tablestore.lsm.merge.choose import present

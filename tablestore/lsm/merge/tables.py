@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.format.types.arrow_types import DataType
-from tablestore.lsm import keys
+from tablestore.lsm.merge import keys
 from tablestore.lsm.merge.flat import Flat, combined
 from tablestore.lsm.merge.lists import NO_CODES, assembled, elements_of, folded, identities
 from tablestore.lsm.merge.walk import RETRACT, Failures, Walk

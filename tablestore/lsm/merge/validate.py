@@ -12,16 +12,16 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import InvalidOption, InvalidRequest
+from tablestore.core.errors import InvalidOption, InvalidRequest
+from tablestore.core.options.table_options import ChangelogProducer, MergeEngine, TableOptions
 from tablestore.format import rowkind
 from tablestore.format.schema import TableSchema
-from tablestore.lsm import counted
+from tablestore.lsm.merge import counted
 from tablestore.lsm.merge.aggregation import Aggregation
-from tablestore.lsm.merge.expire import RecordExpire
+from tablestore.lsm.merge.merge_function import MergeFunction, merge_function
 from tablestore.lsm.merge.partial_update import RETRACT_CHOICES, PartialUpdate
+from tablestore.lsm.merge.record_expiry import RecordExpire
 from tablestore.lsm.merge.winners import FIRST_ROW_RETRACT, FirstRow
-from tablestore.lsm.merge_function import MergeFunction, merge_function
-from tablestore.options import ChangelogProducer, MergeEngine, TableOptions
 
 _SAME_FOR_BOOLEANS = {"max": "bool_or", "min": "bool_and"}
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import CannotMerge
+from tablestore.core.errors import CannotMerge
 from tablestore.format import rowkind
 from tablestore.format.schema import TableSchema
 from tablestore.lsm.merge.groups import ARRIVAL, Groups, SequenceOrder, kinds_of, take

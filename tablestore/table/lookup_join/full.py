@@ -19,9 +19,9 @@ from tablestore.format.manifests.manifest import ADD
 from tablestore.format.predicates import predicate
 from tablestore.format.snapshot import APPEND, OVERWRITE, Snapshot
 from tablestore.meta.store import Store
-from tablestore.read.changed_keys import NotByKey, changed_files, changed_keys
-from tablestore.read.incremental import DELTA, snapshot_changes
-from tablestore.read.point_read import PointReader
+from tablestore.read.changes.changed_keys import NotByKey, changed_files, changed_keys
+from tablestore.read.changes.incremental import DELTA, snapshot_changes
+from tablestore.read.points.point_read import PointReader
 from tablestore.table.lookup_join.index import RowIndex, codes, comparable, equal
 from tablestore.table.lookup_join.rows import HeldRows, RowBounds
 from tablestore.table.lookup_join.source import LookupSource, Refreshed, require_went_on

@@ -20,20 +20,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.errors import InvalidRequest, NotFound, SchemaMismatch
+from tablestore.core.errors import InvalidRequest, NotFound, SchemaMismatch
+from tablestore.core.options.table_options import ENDLESS, LookupCacheMode
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
-from tablestore.options import ENDLESS, LookupCacheMode
-from tablestore.read.stream import Change
+from tablestore.read.changes.stream import Change
 from tablestore.table.lookup import Lookups
 from tablestore.table.lookup_join.full import FullCache
 from tablestore.table.lookup_join.index import comparable
 from tablestore.table.lookup_join.partial import KeyBounds, PartialCache
 from tablestore.table.lookup_join.rows import RowBounds
 from tablestore.table.lookup_join.source import Columns, On, Refreshed, joinable, mode_of, pairs_of, source_of
-from tablestore.write.bucketing import pieces
 from tablestore.write.conform import as_batches, fitted_values
+from tablestore.write.routing.bucketing import pieces
 
 HOW = ("left", "inner")
 

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format.predicates import predicate
 from tablestore.format.snapshot import Snapshot
-from tablestore.lsm.merge_function import joined
-from tablestore.options import TableOptions
-from tablestore.read.changed_keys import NotByKey, changed_files, changed_keys
+from tablestore.lsm.merge.merge_function import joined
+from tablestore.read.changes.changed_keys import NotByKey, changed_files, changed_keys
 from tablestore.table.lookup import Lookups
 from tablestore.table.lookup_join.full import found_in
 from tablestore.table.lookup_join.index import RowIndex, comparable

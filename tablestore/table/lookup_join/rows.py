@@ -13,9 +13,9 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import InvalidRequest
+from tablestore.core.errors import InvalidRequest
 from tablestore.io.scratch import Scratch
-from tablestore.lsm.merge_function import joined
+from tablestore.lsm.merge.merge_function import joined
 
 _CHUNK_BYTES = 8 << 20
 _MOST_TOGETHER = 1 << 30

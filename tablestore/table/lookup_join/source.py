@@ -8,14 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.core.options.table_options import LookupCacheMode
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import condition
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
-from tablestore.options import LookupCacheMode
-from tablestore.read.changed_keys import NotByKey
+from tablestore.read.changes.changed_keys import NotByKey
 from tablestore.read.support import require_readable
 
 On = Mapping[str, str] | Sequence[str] | str

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidRequest, NotFound
-from tablestore.lsm.levels_table import LEVELS
-from tablestore.lsm.simulator import Workload, simulate
-from tablestore.lsm.simulator.replayed import Steps
+from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.insight.inspect.levels_table import LEVELS
+from tablestore.insight.simulator import Workload, simulate
+from tablestore.insight.simulator.replayed import Steps
 from tests.lsm.simulator.test_replay import TABLES, TRIGGER, live, make
 
 WORKLOAD = Workload("uniform", rows=500, keys=5_000, deletes=0.1)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidOption, InvalidRequest, NotFound
-from tablestore.lsm.simulator import Schedule, Simulator, Workload, simulate
+from tablestore.core.errors import InvalidOption, InvalidRequest, NotFound
+from tablestore.insight.simulator import Schedule, Simulator, Workload, simulate
 from tests.faults import SimEnv
 
 TRIGGER = "num-sorted-run.compaction-trigger"

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.lsm.simulator import History
-from tablestore.read.history import events
+from tablestore.insight.explain.table_history import events
+from tablestore.insight.simulator import History
 from tablestore.table.table import Table
 from tablestore.table.what_if import history_of
 from tests.faults import SimEnv

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidOption, InvalidRequest, Unsupported
-from tablestore.lsm.accounting import Ledger
-from tablestore.lsm.history import BucketEvent
-from tablestore.lsm.simulator import History, Replay
-from tablestore.lsm.simulator.occasions import Way
-from tablestore.lsm.sorted_run import Levels
-from tablestore.read.history import events
+from tablestore.core.errors import InvalidOption, InvalidRequest, Unsupported
+from tablestore.insight.explain.bucket_history import BucketEvent
+from tablestore.insight.explain.ledger import Ledger
+from tablestore.insight.explain.table_history import events
+from tablestore.insight.simulator import History, Replay
+from tablestore.insight.simulator.occasions import Way
+from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.table.table import Table
 from tests.faults import SimEnv
 

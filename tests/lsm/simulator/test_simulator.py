@@ -13,19 +13,19 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidOption, InvalidRequest
-from tablestore.lsm import interval
-from tablestore.lsm.accounting import Ledger
+from tablestore.core.errors import InvalidOption, InvalidRequest
+from tablestore.insight.explain.estimate import SizeModel
+from tablestore.insight.explain.ledger import Ledger
+from tablestore.insight.explain.table_history import events
+from tablestore.insight.simulator import Schedule, Simulator, Workload, bucket, density, simulate
+from tablestore.insight.simulator.bucket import Bucket, _all_meet
+from tablestore.insight.simulator.expected import law_of
+from tablestore.insight.simulator.keyset import KeySet, merged
+from tablestore.insight.simulator.workload import KINDS, Draws, FlushedRows
 from tablestore.lsm.compaction import CompactUnit, overlap
-from tablestore.lsm.estimate import SizeModel
-from tablestore.lsm.rewrite_plan import plan_unit
-from tablestore.lsm.simulator import Schedule, Simulator, Workload, bucket, density, simulate
-from tablestore.lsm.simulator.bucket import Bucket, _all_meet
-from tablestore.lsm.simulator.expected import law_of
-from tablestore.lsm.simulator.keyset import KeySet, merged
-from tablestore.lsm.simulator.workload import KINDS, Draws, FlushedRows
-from tablestore.lsm.sorted_run import Levels, byte_order
-from tablestore.read.history import events
+from tablestore.lsm.compaction.rewrite_plan import plan_unit
+from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.sorted_run import Levels, byte_order
 from tablestore.table.table import Table
 from tests.faults import SimEnv
 from tests.lsm.trees import data_file

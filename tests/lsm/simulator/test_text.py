@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tablestore.lsm.simulator.__main__ import main
-from tablestore.lsm.simulator.text import Bar
+from tablestore.insight.simulator.__main__ import main
+from tablestore.insight.simulator.text import Bar
 from tests.faults import SimEnv
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.txt"))

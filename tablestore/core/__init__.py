@@ -1,0 +1,1 @@
+"""What every package stands on: errors, the environment, options, arguments."""

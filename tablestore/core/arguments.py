@@ -1,0 +1,230 @@
+"""Arguments of the public face: a value of a type that a parameter does not take is one InvalidRequest.
+
+`checked` goes before a function, or a class for all its public verbs. Numbers, switches and functions are
+held against the signature before the verb begins, since a wrong one might be met after a commit. All else is
+looked at only if Python complains: then the argument that does not fit is named, instead of a line of our
+inside. What a verb says itself of its arguments is more helpful and stays. A good call pays a microsecond.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import numbers
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
+from typing import Any, TypeVar
+
+from tablestore.core.errors import InvalidRequest, TablestoreError
+
+T = TypeVar("T")
+_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "None": ("None", lambda v: v is None),
+    "bool": ("True or False", lambda v: isinstance(v, bool) or type(v).__name__ in ("bool_", "bool")),
+    "int": ("a whole number", lambda v: isinstance(v, numbers.Integral) and not isinstance(v, bool)),
+    "float": ("a number", lambda v: isinstance(v, numbers.Real) and not isinstance(v, bool)),
+    "Callable": ("a function", callable),
+    "str": ("text", lambda v: isinstance(v, str)),
+    "bytes": ("bytes", lambda v: isinstance(v, bytes | bytearray | memoryview)),
+    "PathLike": ("a path", lambda v: isinstance(v, PathLike)),
+    "Mapping": ("a mapping", lambda v: isinstance(v, Mapping)),
+    "Sequence": ("a list", lambda v: _listed(v)),
+    "Iterable": ("a list", lambda v: _listed(v)),
+}
+_CLASSES = ("Store", "Snapshot", "DataSplit", "Predicate", "Workload", "Run", "Simulator", "Schedule")
+_KINDS |= {name: (f"a {name}", lambda v, name=name: _is_a(v, name)) for name in _CLASSES}
+_ALIASES = {"Name": ["str", "Sequence[str]"], "Tell": ["Callable"]}
+_FIRST = {"bool", "int", "float", "Callable", "None"}
+_COMPLAINTS = (TypeError, AttributeError, ValueError, LookupError, OverflowError)
+
+
+class Parameter:
+    """What a parameter takes, read from its annotation; of types that are not known here, anything."""
+
+    def __init__(self, name: str, annotation: str) -> None:
+        self.name, self._parts = name, [_part(text) for text in _alternatives(annotation)]
+        kinds = [kind for kind, _ in self._parts]
+        self.known = all(kind in _KINDS for kind in kinds) and kinds != ["None"]
+        self.first = self.known and set(kinds) <= _FIRST
+
+    def takes(self, value: Any) -> bool:
+        """Whether a value, or one out of an Arrow column, fits; elements of lists and mappings included."""
+        value = value.as_py() if hasattr(value, "as_py") else value
+        return not self.known or any(_fits(value, kind, inner) for kind, inner in self._parts)
+
+    def refusal(self, value: Any) -> InvalidRequest:
+        """The error for a value that does not fit."""
+        wanted = " or ".join(dict.fromkeys(_KINDS[kind][0] for kind, _ in self._parts if kind != "None"))
+        return InvalidRequest(f"{self.name} {_shown(value)} must be {wanted}")
+
+
+def checked(what: T, *, eager: bool = False) -> T:
+    """A function, or a class with all its public verbs, that takes no wrong types."""
+    if not isinstance(what, type):
+        return _wrapped(what, eager=eager)  # type: ignore[return-value, arg-type]
+    for name, member in list(vars(what).items()):
+        if name.startswith("_") and name != "__init__":
+            continue
+        if isinstance(member, classmethod | staticmethod):
+            setattr(what, name, type(member)(_wrapped(member.__func__)))
+        elif inspect.isfunction(member):
+            setattr(what, name, _wrapped(member))
+    return what
+
+
+def eagerly_checked(what: T) -> T:
+    """`checked`, every argument before the call: where values are made that would be met wrong later."""
+    return checked(what, eager=True)
+
+
+def _wrapped(verb: Callable[..., Any], *, eager: bool = False) -> Callable[..., Any]:
+    signature = inspect.signature(verb)
+
+    @functools.cache
+    def parameters() -> dict[str, Parameter]:
+        every = signature.parameters.values()
+        named = (p for p in every if p.annotation is not p.empty)
+        return {p.name: Parameter(p.name, _element(p)) for p in named}
+
+    @functools.cache
+    def first() -> list[tuple[int | None, Parameter]]:
+        """Parameters to look at before the call, with their places among those without a name."""
+        places = {
+            n: i for i, (n, p) in enumerate(signature.parameters.items()) if p.kind is not p.KEYWORD_ONLY
+        }
+        return [(places.get(n), p) for n, p in parameters().items() if p.first]
+
+    @functools.wraps(verb)
+    def refusing(*given: Any, **named: Any) -> Any:
+        if eager and (wrong := _wrong(signature, parameters(), given, named)) is not None:
+            raise wrong
+        for place, parameter in first():
+            if parameter.name in named:
+                value = named[parameter.name]
+            elif place is not None and place < len(given):
+                value = given[place]
+            else:
+                continue
+            if not parameter.takes(value):
+                raise parameter.refusal(value)
+        try:
+            return verb(*given, **named)
+        except TablestoreError:
+            raise
+        except _COMPLAINTS as error:
+            wrong = _wrong(signature, parameters(), given, named, _BEYOND.get(type(error)))
+            if wrong is None:
+                raise
+            raise wrong from error
+
+    return refusing
+
+
+def _wrong(
+    signature: inspect.Signature,
+    parameters: Mapping[str, Parameter],
+    given: Any,
+    named: Any,
+    beyond: Callable[[Any], str | None] | None = None,
+) -> InvalidRequest | None:
+    """The refusal of the first argument that does not fit, or of which `beyond` says what is wrong."""
+    try:
+        bound = signature.bind(*given, **named).arguments
+    except TypeError:
+        return None  # Python's own words about missing and unknown names are good
+    for name, value in bound.items():
+        parameter = parameters.get(name)
+        if parameter is None:
+            continue
+        kind = signature.parameters[name].kind
+        values = value if kind is inspect.Parameter.VAR_POSITIONAL else [value]
+        values = value.values() if kind is inspect.Parameter.VAR_KEYWORD else values
+        for each in values:
+            if not parameter.takes(each):
+                return parameter.refusal(each)
+            if beyond is not None and (why := beyond(each)) is not None:
+                return InvalidRequest(f"{name} {_shown(each)} {why}")
+    return None
+
+
+def _too_large(value: Any) -> str | None:
+    large = isinstance(value, int) and not -(1 << 31) <= value < 1 << 31
+    return "is too large a number" if large else None
+
+
+def _half_a_character(value: Any) -> str | None:
+    """What is wrong with text, or text in a mapping or a list, that cannot be stored."""
+    if isinstance(value, Mapping):
+        value = [*value.keys(), *value.values()]
+    for text in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(text, str) and any("\ud800" <= c <= "\udfff" for c in text):
+            return "holds half of a character, which no file can store"
+    return None
+
+
+_BEYOND: dict[type[BaseException], Callable[[Any], str | None]] = {
+    OverflowError: _too_large,
+    UnicodeEncodeError: _half_a_character,
+}
+
+
+def _is_a(value: Any, name: str) -> bool:
+    return any(c.__name__ == name for c in type(value).__mro__)
+
+
+def _element(p: inspect.Parameter) -> str:
+    return p.annotation if isinstance(p.annotation, str) else getattr(p.annotation, "__name__", "Any")
+
+
+def _alternatives(annotation: str) -> list[str]:
+    """The parts of `a | b[c | d]` between the outer bars."""
+    parts, depth = [""], 0
+    for c in annotation:
+        depth += (c in "[(") - (c in "])")
+        if c == "|" and not depth:
+            parts.append("")
+        else:
+            parts[-1] += c
+    found = [part.strip() for part in parts]
+    return [each for part in found for each in _ALIASES.get(part, [part])]
+
+
+def _part(text: str) -> tuple[str, list[Parameter]]:
+    """`Mapping[str, Any]` as its kind and what it holds."""
+    name, _, held = text.partition("[")
+    kind = name.rpartition(".")[2]
+    if kind not in ("Mapping", "Sequence", "Iterable") or not held:
+        return kind, []
+    parts, depth = [""], 0
+    for c in held[:-1]:
+        depth += (c in "[(") - (c in "])")
+        if c == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return kind, [Parameter("", part) for part in parts]
+
+
+def _fits(value: Any, kind: str, held: list[Parameter]) -> bool:
+    if not _KINDS[kind][1](value):
+        return False
+    if kind == "Mapping" and len(held) == 2:
+        return all(held[0].takes(k) and held[1].takes(v) for k, v in value.items())
+    if held and hasattr(value, "__len__"):
+        return all(held[0].takes(each) for each in value)
+    return True
+
+
+def _listed(value: Any) -> bool:
+    """A list of values, or what gives one; frames and tables are none."""
+    return (
+        isinstance(value, Iterable)
+        and not isinstance(value, str | bytes | Mapping)
+        and not hasattr(value, "columns")
+    )
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    text = text if len(text) <= 60 and "\n" not in text else f"of type {type(value).__name__}"
+    return ascii(text)[1:-1] if not text.isprintable() else text

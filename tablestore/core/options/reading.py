@@ -1,0 +1,167 @@
+"""Where reads start and what is kept: scans, streams, consumers, snapshots, tags, changelogs.
+
+One field each: key, parser, default of Paimon 2.0.0, meaning. Part of `options.TableOptions`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablestore.core.options.values import INFINITE, boolean, duration_ms, integer, memory_size, opt
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """Where reads start and what is kept: scans, streams, consumers, snapshots, tags, changelogs."""
+
+    snapshot_min_retained: int = opt("snapshot.num-retained.min", integer, 10, "snapshots always kept")
+    snapshot_max_retained: int = opt("snapshot.num-retained.max", integer, INFINITE, "snapshots kept at most")
+    snapshot_time_retained_ms: int = opt(
+        "snapshot.time-retained", duration_ms, 3_600_000, "age a snapshot is kept to"
+    )
+    snapshot_expire_limit: int = opt("snapshot.expire.limit", integer, 50, "snapshots expired at once")
+    split_target_bytes: int = opt("source.split.target-size", memory_size, 128 << 20, "size of a split")
+    split_open_bytes: int = opt(
+        "source.split.open-file-cost", memory_size, 4 << 20, "least weight of a file in a split"
+    )
+    scan_threads: int | None = opt(
+        "tablestore.scan.threads",
+        integer,
+        None,
+        "splits read and buckets compacted at once by one call; as many as Arrow may use, up to 4, if absent",
+    )
+    verify_checksums: bool = opt(
+        "tablestore.read.verify-checksums",
+        boolean,
+        False,
+        "scans hold ORC and Avro files against their checksums; Parquet files and metadata always are",
+    )
+    discovery_interval_ms: int = opt(
+        "continuous.discovery-interval", duration_ms, 10_000, "wait between looks for snapshots"
+    )
+    consumer_expiration_ms: int | None = opt(
+        "consumer.expiration-time", duration_ms, None, "age a consumer is kept to"
+    )
+    consumer_id: str | None = opt(
+        "consumer-id", str, None, "name under which a stream reader keeps its place"
+    )
+    consumer_ignore_progress: bool = opt(
+        "consumer.ignore-progress", boolean, False, "start anew although the consumer is known"
+    )
+    consumer_changelog_only: bool = opt(
+        "consumer.changelog-only", boolean, False, "consumers hold changelogs only, not snapshots"
+    )
+    changelog_min_retained_own: int | None = opt(
+        "changelog.num-retained.min", integer, None, "changelogs always kept; as snapshots if absent"
+    )
+    changelog_max_retained_own: int | None = opt(
+        "changelog.num-retained.max", integer, None, "changelogs kept at most; as snapshots if absent"
+    )
+    changelog_time_retained_own_ms: int | None = opt(
+        "changelog.time-retained", duration_ms, None, "age a changelog is kept to; as snapshots if absent"
+    )
+    clean_empty_directories: bool = opt(
+        "snapshot.clean-empty-directories",
+        boolean,
+        False,
+        "expiry removes bucket directories it empties",
+        "snapshot.expire.clean-empty-directories",
+    )
+    scan_mode: str = opt("scan.mode", str.lower, "default", "where a read starts", "log.scan")
+    scan_snapshot_id: int | None = opt("scan.snapshot-id", integer, None, "snapshot to read or to start from")
+    scan_tag_name: str | None = opt("scan.tag-name", str, None, "tag to read")
+    scan_watermark: int | None = opt("scan.watermark", integer, None, "read the first snapshot to reach it")
+    scan_timestamp: str | None = opt("scan.timestamp", str, None, "local time to read at or to start from")
+    scan_timestamp_millis: int | None = opt(
+        "scan.timestamp-millis",
+        integer,
+        None,
+        "epoch milliseconds to read at or to start from",
+        "log.scan.timestamp-millis",
+    )
+    scan_version: str | None = opt("scan.version", str, None, "tag, snapshot id or watermark-<n> to read")
+    scan_file_creation_millis: int | None = opt(
+        "scan.file-creation-time-millis", integer, None, "read files made at that time or later"
+    )
+    scan_creation_millis: int | None = opt(
+        "scan.creation-time-millis", integer, None, "start at the first snapshot or file made then or later"
+    )
+    scan_bounded_watermark: int | None = opt(
+        "scan.bounded.watermark", integer, None, "a stream ends at the snapshot that passes it"
+    )
+    incremental_between: str | None = opt(
+        "incremental-between", str, None, "changes after one snapshot or tag up to another: 'a,b'"
+    )
+    incremental_between_timestamp: str | None = opt(
+        "incremental-between-timestamp", str, None, "changes after one time up to another: 'a,b'"
+    )
+    incremental_scan_mode: str = opt(
+        "incremental-between-scan-mode", str.lower, "auto", "auto, delta, changelog or diff"
+    )
+    incremental_tag_to_snapshot: bool = opt(
+        "incremental-between-tag-to-snapshot", boolean, False, "two tags mean their snapshots, no diff"
+    )
+    incremental_to_auto_tag: str | None = opt(
+        "incremental-to-auto-tag", str, None, "diff from the automatic tag before to this one"
+    )
+    streaming_read_overwrite: bool = opt(
+        "streaming-read-overwrite", boolean, False, "streams tell what an overwrite replaced"
+    )
+    remove_normalize: bool = opt(
+        "scan.remove-normalize", boolean, False, "streams tell upserts as they were written"
+    )
+    streaming_read_append_overwrite: bool = opt(
+        "streaming-read-append-overwrite", boolean, False, "streams of append tables tell overwritten rows"
+    )
+    tag_automatic_creation: str = opt(
+        "tag.automatic-creation", str.lower, "none", "when tags are made unasked"
+    )
+    tag_time_retained_ms: int | None = opt(
+        "tag.default-time-retained", duration_ms, None, "age a tag is kept to unless it says otherwise"
+    )
+    tag_num_retained_max: int | None = opt(
+        "tag.num-retained-max", integer, None, "automatic tags kept at most"
+    )
+    tag_expire_enabled: bool = opt(
+        "tag.time-expire-enabled", boolean, True, "tags whose time is over are removed after commits"
+    )
+    scan_fallback_branch: str | None = opt(
+        "scan.fallback-branch", str, None, "branch read for partitions this one has not"
+    )
+    scan_primary_branch: str | None = opt(
+        "scan.primary-branch", str, None, "branch read before this one: its partitions win"
+    )
+    scan_ignore_corrupt: bool = opt(
+        "scan.ignore-corrupt-files", boolean, False, "skip data files that are damaged"
+    )
+    scan_ignore_lost: bool = opt("scan.ignore-lost-files", boolean, False, "skip data files that are missing")
+    scan_partitions_sorted: bool = opt(
+        "scan.plan-sort-partition", boolean, False, "splits in the order of partitions"
+    )
+    shows_sequence: bool = opt(
+        "table-read.sequence-number.enabled", boolean, False, "$audit_log and $binlog show sequence numbers"
+    )
+    streaming_delay_ms: int | None = opt(
+        "streaming.read.snapshot.delay", duration_ms, None, "streams stay this far behind"
+    )
+    tag_creation_period: str = opt("tag.creation-period", str.lower, "daily", "period of automatic tags")
+    tag_period_ms: int | None = opt(
+        "tag.creation-period-duration",
+        duration_ms,
+        None,
+        "length of the period of automatic tags, in place of tag.creation-period",
+    )
+    process_time_zone: str | None = opt(
+        "sink.process-time-zone", str, None, "zone of automatic tags by process-time; the process's if absent"
+    )
+    watermark_time_zone: str = opt(
+        "sink.watermark-time-zone", str, "UTC", "zone of automatic tags by watermark"
+    )
+    tag_creation_delay_ms: int = opt("tag.creation-delay", duration_ms, 0, "wait after the end of a period")
+    tag_period_formatter: str = opt(
+        "tag.period-formatter", str.lower, "with_dashes", "names of automatic tags"
+    )
+    tag_completes: bool = opt(
+        "tag.automatic-completion", boolean, False, "missing automatic tags are made later"
+    )
+    tag_success_file: bool = opt("tag.create-success-file", boolean, False, "a success file beside each tag")

@@ -1,0 +1,201 @@
+"""Which options there are and what becomes of each: implemented, harmless, refused by name, or unknown.
+
+Implemented ones are typed (`TableOptions`) or read as text (`READ_AS_TEXT`, `fields.…`, `file-index.…`);
+harmless ones have a reason, refused ones say why. An unknown name is kept, since another engine may own it,
+unless it looks like a misspelt one; as an option of one use, which nothing keeps, it is refused.
+`require_storable` is asked when a table is made or altered, `require_usable` for options of one use,
+`refusal_of_stored` before a table is read or written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from difflib import get_close_matches
+from functools import cache
+from typing import Any
+
+from tablestore.core.errors import InvalidOption, Unsupported
+from tablestore.core.options.harmless import HARMLESS, HARMLESS_FAMILIES, Harmless
+from tablestore.core.options.names import ALIASES, OF_COLUMNS, READ_AS_TEXT
+from tablestore.core.options.refused import REFUSED, REFUSED_FAMILIES, Refused, Stored
+from tablestore.core.options.secrets import require_no_secrets
+from tablestore.core.options.table_options import TableOptions, parsed
+from tablestore.core.options.values import as_people_write
+
+OURS = "tablestore."
+IMPLEMENTED, HARMLESS_, REFUSED_, UNKNOWN = "implemented", "harmless", "refused", "unknown"
+_COLUMNS, _INDEXES = "fields.", "file-index."
+_OF_KEYS = (
+    "merge-engine",
+    "sequence.field",
+    "aggregation.remove-record-on-delete",
+    "partial-update.remove-record-on-delete",
+    "partial-update.remove-record-on-sequence-group",
+    "record-level.expire-time",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionFact:
+    """One option: `value` is the one in force and `default` that of an absent one, as people write them;
+    `given`: whether the table stores it. `meaning` is the reason of harmless and refused ones."""
+
+    name: str
+    value: str | None
+    default: str | None
+    given: bool
+    status: str
+    meaning: str
+
+
+@cache
+def _typed() -> dict[str, Field[Any]]:
+    return {key: f for f in fields(TableOptions) for key in (f.metadata["key"], *f.metadata["aliases"])}
+
+
+@cache
+def names() -> frozenset[str]:
+    """Every name that is known as it is; names of columns and families are known by their start."""
+    return frozenset([*_typed(), *READ_AS_TEXT, *HARMLESS, *REFUSED, *ALIASES])
+
+
+def fate(key: str) -> Field[Any] | Harmless | Refused | str | None:
+    """What becomes of an option: its typed field, why it is harmless or refused, its meaning where it is read
+    as text, None for an unknown one."""
+    tables: tuple[Mapping[str, Any], ...] = (_typed(), READ_AS_TEXT, HARMLESS, REFUSED)
+    for table in tables:
+        if key in table:
+            return table[key]
+    if key in ALIASES:
+        return f"becomes {ALIASES[key][0]!r}"
+    if key.startswith(_INDEXES):
+        return "a file index of columns"
+    if key.startswith(_COLUMNS):
+        return OF_COLUMNS.get(key.rsplit(".", 1)[1])
+    for families in (REFUSED_FAMILIES, HARMLESS_FAMILIES):
+        for prefix, found in families.items():
+            if key.startswith(prefix):
+                return found
+    return None
+
+
+def require_known(options: Mapping[str, str]) -> None:
+    """Raise InvalidOption for a name that looks like a misspelt one. Really foreign names pass."""
+    for key in options:
+        if fate(key) is not None:
+            continue
+        if key.startswith(OURS):
+            _refuse_ours(key)
+        near = _nearest(key)
+        if near:
+            raise InvalidOption(f"unknown option {key!r}; did you mean {near[0]!r}?")
+
+
+def require_storable(options: Mapping[str, str], *, keyed: bool) -> None:
+    """As `require_taken`, for options that a table is to store; also raises InvalidOption for what is of one
+    use, and for what is of tables with a primary key where there is none (`keyed` false)."""
+    require_taken(options)
+    if "branch" in options:
+        raise InvalidOption("option 'branch' is of one use: table.branch(name), or 't$branch_name'")
+    for key in _OF_KEYS if not keyed else ():
+        value = options.get(key, "").strip().lower()
+        if value not in ("", "false", "deduplicate"):
+            raise InvalidOption(f"option {key!r} is of tables with a primary key; this one has none")
+
+
+def require_taken(options: Mapping[str, str]) -> None:
+    """Raise InvalidOption for a misspelt name and for a value that Paimon would not read, Unsupported for an
+    option whose effect there is not, InvalidOption for a secret."""
+    require_no_secrets(options)
+    require_known(options)
+    for key, value in options.items():
+        found = fate(key)
+        if isinstance(found, Refused) and found.refuses(value):
+            raise _unsupported(key, value, found)
+        if isinstance(found, Harmless):
+            parsed(key, value, found.parse)
+
+
+def require_usable(options: Mapping[str, str]) -> None:
+    """As `require_taken`, for options of one use: unknown names are refused too, as nothing keeps them."""
+    require_taken(options)
+    for key in options:
+        if fate(key) is None:
+            near = _nearest(key, cutoff=0.4)
+            hint = f"the nearest: {', '.join(near)}" if near else "options.describe() lists what there is"
+            raise InvalidOption(f"unknown option {key!r}; {hint}")
+
+
+def refusal_of_stored(options: Mapping[str, str], *, keyed: bool, writing: bool) -> Unsupported | None:
+    """Why a table that stores these options cannot be read (`writing`: written), None if it can."""
+    stopping = (Stored.READ, Stored.WRITE) if writing else (Stored.READ,)
+    for key, value, found in _refused(options):
+        if found.stored in stopping and (keyed or not found.keyed):
+            return _unsupported(key, value, found)
+    return None
+
+
+def notes_on(options: Mapping[str, str]) -> Iterator[str]:
+    """What a table's options ask for that this engine does not do: what `check` notes."""
+    for key, value, found in _refused(options):
+        yield f"{_unsupported(key, value, found).feature} is not heeded: {found.why}"
+
+
+def _unsupported(key: str, value: str, found: Refused) -> Unsupported:
+    """The refusal; with the value where another one is taken (others may be secrets)."""
+    return Unsupported(f"{key} = {value}" if found.unless else key, found.why)
+
+
+def _refused(options: Mapping[str, str]) -> Iterator[tuple[str, str, Refused]]:
+    for key, value in options.items():
+        found = fate(key)
+        if isinstance(found, Refused) and found.refuses(value):
+            yield key, value, found
+
+
+def describe(options: Mapping[str, str] | None = None) -> list[OptionFact]:
+    """Every option there is, by name, with its value under the stored `options`; unknown stored ones too."""
+    given = dict(options or {})
+    listed = {f.metadata["key"] for f in fields(TableOptions)}
+    listed |= {*READ_AS_TEXT, *HARMLESS, *REFUSED, *given}
+    for key, f in _typed().items():
+        if key in given and key != f.metadata["key"]:
+            listed.discard(f.metadata["key"] if f.metadata["key"] not in given else "")
+    values = TableOptions.parse(given)
+    return [_fact(key, given, values) for key in sorted(listed)]
+
+
+def _fact(key: str, given: Mapping[str, str], values: TableOptions) -> OptionFact:
+    found, text = fate(key), given.get(key)
+    if isinstance(found, Field):
+        default = None if found.default is MISSING else found.default
+        parse = found.metadata["parse"]
+        shown = as_people_write(getattr(values, found.name), parse)
+        return OptionFact(
+            key, shown, as_people_write(default, parse), key in given, IMPLEMENTED, found.metadata["meaning"]
+        )
+    if isinstance(found, Harmless):
+        return OptionFact(key, text, None, key in given, HARMLESS_, found.reason)
+    if isinstance(found, Refused):
+        but = f" (but {', '.join(found.unless)})" if found.unless else ""
+        return OptionFact(key, text, None, key in given, REFUSED_, found.why + but)
+    if found is None:
+        return OptionFact(key, text, None, key in given, UNKNOWN, "kept for the engine that knows it")
+    return OptionFact(key, text, None, key in given, IMPLEMENTED, found)
+
+
+def _nearest(key: str, cutoff: float = 0.75) -> list[str]:
+    """Known names that look like `key`."""
+    if key.startswith(_COLUMNS) and key.count(".") > 1:
+        start, _, name = key.rpartition(".")
+        return [f"{start}.{n}" for n in get_close_matches(name, OF_COLUMNS, n=1, cutoff=0.8)]
+    return get_close_matches(key, names(), n=3, cutoff=cutoff)
+
+
+def _refuse_ours(key: str) -> None:
+    """Raise InvalidOption for a key that starts as ours do and is none: nobody else would read it."""
+    known = sorted(k for k in names() if k.startswith(OURS))
+    near = get_close_matches(key.removeprefix(OURS), [k.removeprefix(OURS) for k in known], n=1, cutoff=0.6)
+    there = f"did you mean {OURS + near[0]!r}?" if near else f"there are {', '.join(known)}"
+    raise InvalidOption(f"unknown option {key!r}; {there}")

@@ -1,0 +1,174 @@
+"""How a table lies on disk: buckets, file formats and names, partitions, manifests, schemas.
+
+One field each: key, parser, default of Paimon 2.0.0, meaning. Part of `options.TableOptions`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablestore.core.options.values import (
+    boolean,
+    by_level,
+    directory_inside,
+    duration_ms,
+    integer,
+    memory_size,
+    name_start,
+    names,
+    opt,
+)
+
+
+@dataclass(frozen=True)
+class StorageOptions:
+    """How a table lies on disk: buckets, file formats and names, partitions, manifests, schemas."""
+
+    bucket: int = opt("bucket", integer, -1, "LSM trees per partition; -1 dynamic, -2 postponed")
+    bucket_function: str = opt("bucket-function.type", str, "default", "hash of the bucket key")
+    file_format: str = opt("file.format", str.lower, "parquet", "format of data files")
+    changelog_file_format: str | None = opt(
+        "changelog-file.format", str.lower, None, "format of changelog files"
+    )
+    file_format_per_level: tuple[tuple[int, str], ...] = opt(
+        "file.format.per.level", by_level, (), "format of data files at some levels"
+    )
+    changelog_file_compression: str | None = opt(
+        "changelog-file.compression", str.lower, None, "codec of changelog files"
+    )
+    changelog_file_stats_mode: str | None = opt(
+        "changelog-file.stats-mode", str.lower, None, "column statistics of changelog files"
+    )
+    file_compression_per_level: tuple[tuple[int, str], ...] = opt(
+        "file.compression.per.level", by_level, (), "codec of data files at some levels"
+    )
+    suffix_with_compression: bool = opt(
+        "file.suffix.include.compression", boolean, False, "the codec in data file names"
+    )
+    file_compression: str = opt("file.compression", str.lower, "zstd", "codec of data files")
+    zstd_level: int = opt("file.compression.zstd-level", integer, 1, "level of zstd in data files")
+    row_group_bytes: int | None = opt("file.block-size", memory_size, None, "bytes of a Parquet row group")
+    data_file_prefix: str = opt("data-file.prefix", name_start, "data-", "start of data file names")
+    changelog_file_prefix: str = opt(
+        "changelog-file.prefix", name_start, "changelog-", "start of changelog file names"
+    )
+    data_directory: str = opt(
+        "data-file.path-directory", directory_inside, "", "directory between table and partitions"
+    )
+    external_paths: str | None = opt("data-file.external-paths", str, None, "other roots for data files")
+    external_strategy: str = opt(
+        "data-file.external-paths.strategy", str.lower, "none", "how a root of external-paths is chosen"
+    )
+    external_specific_fs: str | None = opt(
+        "data-file.external-paths.specific-fs", str.lower, None, "scheme of the roots that are used"
+    )
+    external_weights: tuple[str, ...] = opt(
+        "data-file.external-paths.weights", names, (), "shares of the roots of external-paths"
+    )
+    file_index_threshold: int = opt(
+        "file-index.in-manifest-threshold", memory_size, 500, "file indexes up to this size are in manifests"
+    )
+    file_index_read: bool = opt("file-index.read.enabled", boolean, True, "file indexes skip files and rows")
+    thin_mode: bool = opt("data-file.thin-mode", boolean, False, "data files without _KEY_ columns")
+    manifest_compression: str = opt("manifest.compression", str.lower, "zstd", "codec of manifests")
+    manifest_target_bytes: int = opt(
+        "manifest.target-file-size", memory_size, 8 << 20, "size manifests merge to"
+    )
+    manifest_full_bytes: int = opt(
+        "manifest.full-compaction-threshold-size",
+        memory_size,
+        16 << 20,
+        "size at which all manifests are rewritten",
+    )
+    manifest_merge_min_count: int = opt("manifest.merge-min-count", integer, 30, "small manifests that merge")
+    partition_default_name: str = opt(
+        "partition.default-name", str, "__DEFAULT_PARTITION__", "directory of null and blank partition values"
+    )
+    partition_legacy_name: bool = opt(
+        "partition.legacy-name", boolean, True, "partition values in Java's toString"
+    )
+    row_tracking: bool = opt("row-tracking.enabled", boolean, False, "row ids")
+    dynamic_bucket_rows: int = opt(
+        "dynamic-bucket.target-row-num", integer, 2_000_000, "keys a dynamic bucket takes"
+    )
+    dynamic_bucket_most: int = opt(
+        "dynamic-bucket.max-buckets", integer, -1, "dynamic buckets a partition has at most; -1 no limit"
+    )
+    key_index_ttl_ms: int | None = opt(
+        "cross-partition-upsert.index-ttl",
+        duration_ms,
+        None,
+        "age of files whose keys upserts across partitions do not look for",
+    )
+    dynamic_bucket_initial: int | None = opt(
+        "dynamic-bucket.initial-buckets",
+        integer,
+        None,
+        "dynamic buckets that new keys are spread over at once",
+    )
+    postpone_buckets: int = opt(
+        "postpone.default-bucket-num",
+        integer,
+        1,
+        "buckets of a partition that is compacted for the first time",
+    )
+    postpone_bucket_rows: int | None = opt(
+        "postpone.target-row-num-per-bucket",
+        integer,
+        None,
+        "rows that decide the buckets of such a partition",
+    )
+    postpone_bucket_bytes: int | None = opt(
+        "postpone.target-size-per-bucket",
+        memory_size,
+        None,
+        "bytes that decide the buckets of such a partition, where no rows do",
+    )
+    stats_mode: str = opt("metadata.stats-mode", str.lower, "truncate(16)", "column statistics in manifests")
+    stats_mode_per_level: tuple[tuple[int, str], ...] = opt(
+        "metadata.stats-mode.per.level", by_level, (), "column statistics of files at some levels"
+    )
+    stats_first_columns: int = opt(
+        "metadata.stats-keep-first-n-columns", integer, -1, "columns with statistics; -1 all"
+    )
+    stats_dense: bool = opt("metadata.stats-dense-store", boolean, True, "keep only statistics that exist")
+    bucket_key: tuple[str, ...] = opt("bucket-key", names, (), "columns that decide the bucket of a row")
+    indexes_beside_data: bool = opt(
+        "index-file-in-data-file-dir", boolean, False, "index files lie in bucket directories"
+    )
+    partition_expiration_ms: int | None = opt(
+        "partition.expiration-time", duration_ms, None, "age a partition is kept to"
+    )
+    partition_expiration_interval_ms: int = opt(
+        "partition.expiration-check-interval", duration_ms, 3_600_000, "time between looks for old partitions"
+    )
+    partition_expiration_strategy: str = opt(
+        "partition.expiration-strategy", str.lower, "values-time", "what the age of a partition is"
+    )
+    partition_expiration_most: int = opt(
+        "partition.expiration-max-num", integer, 100, "partitions that expire at once"
+    )
+    partition_expiration_batch: int | None = opt(
+        "partition.expiration-batch-size",
+        integer,
+        None,
+        "partitions that expire in one snapshot; all if absent",
+    )
+    end_input_expires: bool = opt(
+        "end-input.check-partition-expire", boolean, False, "batch commits look for old partitions, too"
+    )
+    partition_timestamp_pattern: str | None = opt(
+        "partition.timestamp-pattern", str, None, "partition values as one text: '$dt $hour'"
+    )
+    partition_timestamp_formatter: str | None = opt(
+        "partition.timestamp-formatter", str, None, "how that text is a time: 'yyyyMMdd'"
+    )
+    no_explicit_casts: bool = opt(
+        "disable-explicit-type-casting", boolean, False, "types of columns may only be widened"
+    )
+    no_null_to_not_null: bool = opt(
+        "alter-column-null-to-not-null.disabled", boolean, True, "columns with NULL cannot become NOT NULL"
+    )
+    add_before_partition: bool = opt(
+        "add-column-before-partition", boolean, False, "new columns come before the partition columns"
+    )

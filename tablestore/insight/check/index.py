@@ -1,0 +1,170 @@
+"""The part of `check` that looks at what lies beside the data files: deletion vectors, hash indexes, row ids.
+
+A deletion vector belongs to one live file of its bucket, its rows are rows of that file, its checksum holds.
+The hash indexes of a partition name each hash once, and every key's bucket is the one its hash is in. Row ids
+of files do not overlap and lie below the snapshot's next one. Reads each container once; for hash indexes
+the key columns of one bucket at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from tablestore.core.errors import Corrupt, TablestoreError
+from tablestore.format import checksums, deletion_vector, hash_index, hashing
+from tablestore.format.deletion_vector import DeletionFile
+from tablestore.format.manifests.index_manifest import DELETION_VECTORS, HASH, IndexEntry
+from tablestore.format.manifests.manifest import ManifestEntry
+from tablestore.format.snapshot import Snapshot
+from tablestore.insight.check.findings import Findings
+from tablestore.meta.store import Store
+from tablestore.read.scan.file_read import stored
+
+Place = tuple[bytes, int]
+
+
+class IndexCheck:
+    """Index files of the snapshots of one table."""
+
+    def __init__(self, store: Store, found: Findings) -> None:
+        self._store, self._found = store, found
+        self._known: set[tuple[str, str, int, int]] = set()  # vectors that were read and are sound
+
+    def snapshot(self, where: str, snapshot: Snapshot, live: Sequence[ManifestEntry]) -> None:
+        """What a snapshot's index manifest says of its live files, and their row ids."""
+        self._row_ids(where, snapshot, live)
+        if snapshot.index_manifest is None:
+            return
+        path = self._store.paths.manifest(snapshot.index_manifest)
+        try:
+            entries = self._store.manifests.index_entries(snapshot)
+        except (TablestoreError, OSError) as e:
+            self._found.violate("I2", path, str(e))
+            return
+        for e in entries:
+            self._file(where, e)
+        self._vectors(where, entries, live)
+
+    def _file(self, where: str, e: IndexEntry) -> None:
+        """I2: the index file is there, in its size."""
+        try:
+            path = self._store.index_path(e.partition, e.bucket, e.file)
+            size = len(checksums.require_named(path, self._store.io.read(path)))
+            self._found.looked_at(path, checksum=checksums.is_named(path))
+        except FileNotFoundError:
+            self._found.violate("I2", path, f"is missing; {where} needs it")
+        except (TablestoreError, OSError) as error:
+            self._found.violate("I2", e.file.file_name, str(error))
+        else:
+            if size != e.file.file_size:
+                self._found.violate("I2", path, f"has {size} bytes, {where} says {e.file.file_size}")
+
+    def _vectors(self, where: str, entries: Iterable[IndexEntry], live: Iterable[ManifestEntry]) -> None:
+        rows: dict[Place, dict[str, int]] = {}
+        for e in live:
+            rows.setdefault((e.partition, e.bucket), {})[e.file.file_name] = e.file.row_count
+        seen: set[tuple[bytes, int, str]] = set()
+        for e in entries:
+            if e.file.index_type != DELETION_VECTORS:
+                continue
+            path, there = (
+                self._store.index_path(e.partition, e.bucket, e.file),
+                rows.get((e.partition, e.bucket), {}),
+            )
+            if e.file.row_count != len(e.file.dv_ranges or ()):
+                ranges = len(e.file.dv_ranges or ())
+                self._found.violate("I8", path, f"holds {ranges} vectors, {where} says {e.file.row_count}")
+            for r in e.file.dv_ranges or ():
+                if (e.partition, e.bucket, r.data_file) in seen:
+                    self._found.violate("I6", path, f"{r.data_file} has two deletion vectors in {where}")
+                seen.add((e.partition, e.bucket, r.data_file))
+                if r.data_file not in there:
+                    text = f"a deletion vector of {r.data_file}, which is not live in its bucket at {where}"
+                    self._found.violate("I6", path, text)
+                    continue
+                self._vector(
+                    path,
+                    r.data_file,
+                    DeletionFile(path, r.offset, r.length, r.cardinality),
+                    there[r.data_file],
+                )
+
+    def _vector(self, path: str, data_file: str, file: DeletionFile, rows: int) -> None:
+        """I8: positions are rows of the file, as many as promised; the checksum holds."""
+        known = (path, data_file, file.offset, file.length)
+        if known in self._known:
+            return
+        try:
+            deletion_vector.read(self._store.io, file, rows=rows)
+        except (TablestoreError, OSError) as e:
+            self._found.violate("I8", path, f"{data_file}: {e}")
+        else:
+            self._known.add(known)
+
+    def _row_ids(self, where: str, snapshot: Snapshot, live: Iterable[ManifestEntry]) -> None:
+        """I8: no two files give one row id, none reaches the snapshot's next one."""
+        ids = (
+            sorted((e.file.first_row_id, e.file) for e in live if e.file.first_row_id is not None)
+            if (self._store.options.row_tracking)
+            else []
+        )
+        end, last = 0, ""
+        for first, file in ids:
+            if first < end:
+                self._found.violate("I8", where, f"{file.file_name} and {last} share row ids from {first} on")
+            end, last = first + file.row_count, file.file_name
+        if ids and snapshot.next_row_id is not None and end > snapshot.next_row_id:
+            text = f"row ids reach {end}, nextRowId is {snapshot.next_row_id}"
+            self._found.violate("I8", where, text)
+
+    def hashes(self, snapshot: Snapshot, live: Iterable[ManifestEntry]) -> None:
+        """I10: on tables of dynamic buckets every key is in the bucket that has its hash."""
+        entries = [e for e in self._store.manifests.index_entries(snapshot) if e.file.index_type == HASH]
+        held: dict[Place, np.ndarray] = {}
+        for e in entries:
+            path = self._store.index_path(e.partition, e.bucket, e.file)
+            try:
+                found = hash_index.decode(self._store.io.read(path), path)
+            except (TablestoreError, OSError):
+                continue  # told when the file was looked at
+            if len(found) != e.file.row_count:
+                self._found.violate("I8", path, f"holds {len(found)} hashes, {e.file.row_count} are promised")
+            held[e.partition, e.bucket] = found
+        self._once(held)
+        places: dict[Place, list[ManifestEntry]] = {}
+        for e in live:
+            places.setdefault((e.partition, e.bucket), []).append(e)
+        for place, files in places.items():
+            self._keys(place, files, held.get(place))
+
+    def _once(self, held: dict[Place, np.ndarray]) -> None:
+        by_partition: dict[bytes, list[np.ndarray]] = {}
+        for (partition, _), found in held.items():
+            by_partition.setdefault(partition, []).append(np.unique(found))
+        for partition, parts in by_partition.items():
+            together = np.concatenate(parts)
+            twice = len(together) - len(np.unique(together))
+            if twice:
+                text = f"{twice} hashes are in the indexes of two buckets"
+                self._found.violate("I10", self._store.partition_text(partition) or "table", text)
+
+    def _keys(self, place: Place, files: Sequence[ManifestEntry], held: np.ndarray | None) -> None:
+        where = self._store.bucket_dir(*place)
+        if held is None:
+            self._found.violate("I10", where, "holds rows, and no index has their hashes")
+            return
+        types = [f.type for f in self._store.schema.key_fields]
+        missing = 0
+        for e in files:
+            own = self._store.schema_of(e.file.schema_id)
+            names = [own.by_id[f.id].name for f in self._store.schema.key_fields]
+            path = self._store.file_path(e.partition, e.bucket, e.file)
+            try:
+                for batch in stored(self._store, path, e.file, names, system=False):
+                    missing += int(np.count_nonzero(~np.isin(hashing.hash_rows(batch.columns, types), held)))
+            except (Corrupt, OSError):
+                return  # told when the file was looked at
+        if missing:
+            self._found.violate("I10", where, f"the hashes of {missing} rows are not in its index")

@@ -1,0 +1,110 @@
+"""The doctor: why a table is slow or at risk, from its metadata alone. Behind `inspect.doctor()`.
+
+`RULES` are functions of `Facts`; each says what it looked at, in numbers, and what is wrong with the call
+that mends it. Nothing is changed and no data file is opened. Cost: the manifests of one snapshot by columns,
+and at most `Limits.commits` of its newest commits; 10,000 files take a few tenths of a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import partial
+
+from tablestore.core.errors import Corrupt, InvalidRequest, NotFound
+from tablestore.format.snapshot import Snapshot
+from tablestore.insight.doctor import changes, history, layout, rows
+from tablestore.insight.doctor.calls import Call, look
+from tablestore.insight.doctor.facts import Facts, Limits
+from tablestore.insight.doctor.finding import SEVERITIES, Diagnosis, Finding, Outcome, Tried
+from tablestore.meta.store import Store
+from tablestore.read.scan import time_travel
+
+__all__ = [
+    "RULES",
+    "Call",
+    "Diagnosis",
+    "Facts",
+    "Finding",
+    "Limits",
+    "Outcome",
+    "Tried",
+    "diagnose",
+    "limits_of",
+]
+
+Rule = Callable[[Facts], Outcome]
+RULES: tuple[tuple[str, Rule], ...] = (
+    ("sorted runs", layout.sorted_runs),
+    ("stop trigger", layout.stop_trigger),
+    ("write stalls", layout.write_stalls),
+    ("small files", layout.small_files),
+    ("key overlap", layout.key_overlap),
+    ("bucket size", layout.bucket_size),
+    ("bucket skew", layout.bucket_skew),
+    ("partition skew", layout.partition_skew),
+    ("tombstones", rows.tombstones),
+    ("deletion vectors", rows.deletion_vectors),
+    ("waiting rows", rows.waiting_rows),
+    ("unseen level 0", rows.unseen_level0),
+    ("expired rows", rows.expired_rows),
+    ("statistics", rows.statistics),
+    ("formats", rows.mixed_formats),
+    ("retractions", changes.retractions),
+    ("streams", changes.merged_streams),
+    ("deletes", changes.dropped_deletes),
+    ("writers", changes.several_writers),
+    ("primary key", changes.narrow_key),
+    ("snapshots", history.snapshots),
+    ("consumers", history.consumers),
+    ("tags", history.tags),
+    ("manifests", history.manifests),
+)
+
+
+def limits_of(given: Mapping[str, float]) -> Limits:
+    """Limits by name, defaults for the others; raises NotFound naming the nearest, InvalidRequest."""
+    known = {f.name for f in fields(Limits)}
+    for name, value in given.items():
+        if name not in known:
+            raise NotFound.among("limit of the doctor", name, known)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+            raise InvalidRequest(f"the doctor's limit {name} is {value!r}; it must be a number, from 0 on")
+    return Limits(**given)  # type: ignore[arg-type]
+
+
+def diagnose(
+    store: Store, snapshot: Snapshot | None, limits: Limits | None = None, *, listing: bool = False
+) -> Diagnosis:
+    """Try every rule on a snapshot. `listing` also lists the buckets for files that nothing names.
+
+    Damage that a rule meets is a finding; the other rules go on.
+    """
+    name, limits = store.paths.root, limits or Limits()
+    if snapshot is None:
+        return Diagnosis(
+            name, None, (), (Tried("snapshots", "none yet: nothing to look at"),), limits, listing
+        )
+    facts = Facts(store, snapshot, limits)
+    rules = (*RULES, ("left-overs", partial(history.left_overs, listing=listing)))
+    findings, tried = list[Finding](), list[Tried]()
+    for rule, examine in rules:
+        with time_travel.expiring(store, snapshot.id):
+            outcome = _looked(examine, facts)
+            findings += outcome.findings
+            tried.append(Tried(rule, outcome.text, len(outcome.findings)))
+    once = {(f.kind, f.where, f.what): f for f in findings}  # damage may be met by several rules
+    found = sorted(once.values(), key=lambda f: SEVERITIES.index(f.severity))
+    return Diagnosis(name, snapshot.id, tuple(found), tuple(tried), limits, listing)
+
+
+def _looked(rule: Rule, facts: Facts) -> Outcome:
+    try:
+        with facts.store.manifests.naming_rows():
+            return rule(facts)
+    except Corrupt as e:
+        if not facts.store.io.exists(e.path):
+            raise  # expired while it was looked at, or lost: `expiring` tells which
+        calls = (look("table.check()"),)
+        found = Finding("damage", "risk", e.path, e.problem, calls, {"file": e.path}, mends=False)
+        return Outcome(f"met damage: {e}", (found,))

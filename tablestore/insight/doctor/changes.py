@@ -1,0 +1,240 @@
+"""Rules about what changes say and who writes them: changelogs that lack retractions, streams of engines
+without a producer, deletes that are dropped, writers that interleave. Metadata of the newest commits only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.core.options.table_options import ChangelogProducer, MergeEngine
+from tablestore.format.manifests.manifest import ADD
+from tablestore.format.snapshot import COMPACT
+from tablestore.insight.doctor.calls import Call, look, python
+from tablestore.insight.doctor.facts import Facts
+from tablestore.insight.doctor.finding import Finding, Outcome, Severity
+from tablestore.insight.doctor.words import count, set_call
+from tablestore.meta.entries import Entries
+from tablestore.read.scan import sections
+
+_COMPUTING = (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
+_LOOKED_UP = "writers then look up what each key was, and compact before they commit: writes take longer"
+_TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ", "DATE", "BIGINT", "INT")
+
+
+def retractions(facts: Facts) -> Outcome:
+    """`changelog-producer` = input whose changes replace keys without a −U: consumers count rows twice."""
+    if facts.options.changelog_producer is not ChangelogProducer.INPUT:
+        return Outcome(f"changelog-producer is {facts.options.changelog_producer.value}")
+    told_rows = sum(int(c.numbers("row_count").sum()) for c in facts.changelogs)
+    retracts = sum(int(c.numbers("delete_count").sum()) for c in facts.changelogs)
+    replaced = sum(_folded(d, c) for d, c in zip(facts.deltas, facts.changelogs, strict=True))
+    fresh: set[str] = set()  # files of these commits: what they replaced, these commits replaced
+    for snapshot, delta in zip(facts.commits, facts.deltas, strict=True):
+        if snapshot.commit_kind == COMPACT:
+            replaced += _merged(delta, fresh)
+        else:
+            fresh |= set(_names(delta, delta.numbers("kind") == ADD))
+    twice = _keys_met_twice(facts.live, facts.group, fresh) if len(facts.live) else 0
+    told = f"{retracts:,} −U and −D in {told_rows:,} changes of {count(len(facts.commits), 'snapshot')}"
+    told += f"; at least {max(replaced, twice):,} rows were replaced"
+    if not told_rows or max(replaced, twice) == 0 or 2 * retracts >= replaced + twice:
+        return Outcome(told)
+    evidence = {
+        "changes": told_rows,
+        "retractions": retracts,
+        "rows_replaced": replaced,
+        "keys_met_twice": twice,
+        "snapshots": len(facts.commits),
+    }
+    what = "keys were written again without a −U of their old row: who adds up the changes counts them twice"
+    call = set_call(**{"changelog-producer": "lookup"})
+    found = Finding("no retractions", "risk", "changelog", what, call, evidence, asks=_LOOKED_UP)
+    return Outcome(told, (found,))
+
+
+def _folded(delta: Entries, changelog: Entries) -> int:
+    """Rows of a write that its own later rows of the same keys replaced before it was flushed."""
+    if not len(changelog):
+        return 0
+    new = delta.numbers("row_count")[(delta.numbers("kind") == ADD) & (delta.numbers("level") == 0)]
+    return max(0, int(changelog.numbers("row_count").sum()) - int(new.sum()))
+
+
+def _names(entries: Entries, which: np.ndarray) -> list[str]:
+    return entries.table.column("file_name").filter(pa.array(which)).to_pylist()
+
+
+def _merged(delta: Entries, fresh: set[str]) -> int:
+    """Rows that a compaction read and did not write, in buckets where all its runs but one are `fresh`: older
+    runs may have replaced rows of each other. What it wrote there is fresh, too."""
+    if not len(delta):
+        return 0
+    group, levels = sections.buckets(delta), delta.numbers("level")
+    adding, buckets = delta.numbers("kind") == ADD, int(group.max()) + 1
+    names = delta.table.column("file_name").to_numpy(zero_copy_only=False)
+    older = ~adding & np.array([name not in fresh for name in names], dtype=bool)
+    upper = np.unique((group << 16 | levels)[older & (levels > 0)]) >> 16
+    runs = np.bincount(group[older & (levels == 0)], minlength=buckets) + np.bincount(
+        upper, minlength=buckets
+    )
+    here = (runs <= 1)[group]
+    fresh |= set(names[here & adding].tolist())
+    signs = np.where(adding, 1, -1)
+    return max(0, -int((signs * delta.numbers("row_count"))[here].sum()))
+
+
+def _keys_met_twice(live: Entries, group: np.ndarray, fresh: set[str]) -> int:
+    """Keys that begin or end two files of one bucket, one of which is `fresh`: certainly written again."""
+    columns = [live.table.column(n).combine_chunks() for n in ("min_key", "max_key")]
+    codes = pa.concat_arrays(columns).dictionary_encode().indices.to_numpy().astype(np.int64)
+    low, high = np.split(codes, 2)
+    span = int(codes.max(initial=0)) + 1
+    low, high = group * span + low, group * span + high
+    new = np.isin(live.table.column("file_name").to_numpy(zero_copy_only=False).astype(str), list(fresh))
+    two = high != low
+    ends, of_new = np.r_[low, high[two]], np.r_[new, new[two]]
+    _, codes, counts = np.unique(ends, return_inverse=True, return_counts=True)
+    return int(((counts > 1) & (np.bincount(codes, weights=of_new) > 0)).sum())
+
+
+def merged_streams(facts: Facts) -> Outcome:
+    """Engines that compute rows, whose readers of changes get no merged rows."""
+    options = facts.options
+    if options.merge_engine not in _COMPUTING:
+        return Outcome(f"merge-engine {options.merge_engine.value} passes rows on")
+    producer, readers = options.changelog_producer, sorted(facts.consumers)
+    told = f"changelog-producer {producer.value}, {count(len(readers), 'consumer')}"
+    wrong = producer is ChangelogProducer.INPUT or (producer is ChangelogProducer.NONE and readers)
+    if not wrong:
+        return Outcome(told)
+    evidence = {
+        "merge_engine": options.merge_engine.value,
+        "changelog_producer": producer.value,
+        "consumers": ", ".join(readers[:5]) or "none",
+    }
+    what = (
+        "changes tell the rows that were written, not the merged ones"
+        if producer is ChangelogProducer.INPUT
+        else "streams are refused: the engine needs a producer that tells merged rows"
+    )
+    severity: Severity = "risk" if readers else "note"
+    call = set_call(**{"changelog-producer": "lookup"})
+    found = Finding("unmerged changes", severity, "changelog", what, call, evidence, asks=_LOOKED_UP)
+    return Outcome(told, (found,))
+
+
+def dropped_deletes(facts: Facts) -> Outcome:
+    """Options that drop deletes without a word, and deletes in files of an engine that cannot read them."""
+    options = facts.options
+    if not facts.keyed:
+        return Outcome("append table: rows are marked as deleted")
+    deletes = int(facts.places.deletes.sum())
+    told = f"merge-engine {options.merge_engine.value}, {count(deletes, 'delete')} in files"
+    ignoring = [k for k, v in facts.schema.options.items() if v.lower() == "true" and _drops(k)]
+    if ignoring:
+        evidence = {"options": ", ".join(ignoring), "deletes_in_files": deletes}
+        what = "options drop deletes without a word: what is deleted at the source stays"
+        call = (Call("reset_options", tuple(ignoring)),)
+        asks = "from then on deletes take rows away; those that were dropped do not come back"
+        return Outcome(told, (Finding("dropped deletes", "note", "table", what, call, evidence, asks=asks),))
+    partial = options.merge_engine is MergeEngine.PARTIAL_UPDATE
+    grouped = any(k.startswith("fields.") and k.endswith(".sequence-group") for k in facts.schema.options)
+    takes = options.partial_update_removes or bool(options.partial_update_removing_groups) or grouped
+    refused = (partial and not takes) or options.merge_engine is MergeEngine.FIRST_ROW
+    if not refused or not deletes:
+        return Outcome(told)
+    evidence = {"deletes_in_files": deletes, "merge_engine": options.merge_engine.value}
+    what = "files hold deletes that the merge engine refuses: reads of those keys fail"
+    call = set_call(**{"ignore-delete": "true"})
+    asks = "deletes are then passed over without a word: rows that they should take away stay"
+    found = Finding("refused deletes", "risk", "table", what, call, evidence, asks=asks)
+    return Outcome(told, (found,))
+
+
+def _drops(option: str) -> bool:
+    """Whether an option that is on lets −D rows, or what they take away, be lost."""
+    return option.endswith("ignore-delete") or (
+        option.startswith("fields.") and option.endswith(".ignore-retract")
+    )
+
+
+def several_writers(facts: Facts) -> Outcome:
+    """Streams that commit in turns to a table in which nothing but their order says which row is newer."""
+    if not facts.keyed:
+        return Outcome("append table: rows do not replace each other")
+    users = [s.commit_user for s in facts.commits if s.commit_kind != COMPACT]
+    turns = _turns(users)
+    told = f"{count(len(set(users)), 'commit user')}, {count(turns, 'turn')} back to an earlier one"
+    options = facts.options
+    if options.sequence_fields or options.merge_engine is MergeEngine.AGGREGATION or turns < 2:
+        said = f"; sequence.field is {options.sequence_field}" if options.sequence_fields else ""
+        return Outcome(told + said)
+    column = _time_column(facts)
+    evidence = {
+        "users": len(set(users)),
+        "turns": turns,
+        "snapshots": len(users),
+        "equal_sequences": _equal_sequences(facts),
+    }
+    what = "several streams write in turns without a sequence.field: of one key, who commits last wins"
+    call = set_call(**{"sequence.field": column or "<column that rises with each change>"})
+    if column is None:
+        call = (look(python(call)),)
+    asks = (
+        "" if column is None else f"does {column} rise with each change of a key? The largest one wins then"
+    )
+    found = Finding("several writers", "risk", "table", what, call, evidence, column is not None, asks)
+    return Outcome(told, (found,))
+
+
+def _turns(users: Sequence[str]) -> int:
+    """How often a user commits again after another one did."""
+    seen: set[str] = set()
+    turns, last = 0, None
+    for user in users:
+        turns += user != last and user in seen
+        seen.add(user)
+        last = user
+    return turns
+
+
+def _equal_sequences(facts: Facts) -> int:
+    """Level-0 files whose sequence numbers overlap those of another: rows that only a tie decides."""
+    if not len(facts.live):
+        return 0
+    at0 = facts.live.numbers("level") == 0
+    low, high = facts.live.numbers("min_sequence")[at0], facts.live.numbers("max_sequence")[at0]
+    group = facts.group[at0]
+    order = np.lexsort((low, group))
+    same = group[order][1:] == group[order][:-1]
+    return int((same & (low[order][1:] <= high[order][:-1])).sum())
+
+
+def _time_column(facts: Facts) -> str | None:
+    """A column that may say which row is newer: a time if there is one, else a whole number."""
+    keys = set(facts.schema.primary_keys) | set(facts.schema.partition_keys)
+    for root in _TIMES:
+        for f in facts.schema.fields:
+            if f.type.root == root and f.name not in keys:
+                return f.name
+    return None
+
+
+def narrow_key(facts: Facts) -> Outcome:
+    """A primary key that is unique in each partition only."""
+    missing = [k for k in facts.schema.partition_keys if k not in facts.schema.primary_keys]
+    if not facts.keyed or not missing or facts.options.bucket <= 0:
+        return Outcome("rows of a key are in one partition" if facts.keyed else "no primary key")
+    told = f"the primary key lacks {', '.join(missing)}"
+    partitions = len(set(facts.places.partition))
+    evidence = {"missing": ", ".join(missing), "partitions": partitions}
+    what = (
+        f"{told}: with fixed buckets a key is unique in each partition only, and may be there several times"
+    )
+    key = [*facts.schema.primary_keys, *missing]
+    call = (look(f"ts.advise_buckets(table, primary_key={key})"),)
+    found = Finding("narrow key", "risk", "table", what, call, evidence, False)
+    return Outcome(told, (found,))

@@ -1,0 +1,189 @@
+"""What the doctor says: findings with their evidence and the call that mends them, and what was looked at.
+
+A `Diagnosis` is never silent: each rule that was tried leaves a line with its numbers, also when nothing is
+wrong. Immutable values; made by `insight.doctor.diagnose`, shown by `inspect.doctor()`.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from textwrap import wrap
+from typing import Literal
+
+import pyarrow as pa
+
+from tablestore.core import quantities
+from tablestore.insight.doctor.calls import Call, python
+from tablestore.insight.doctor.facts import Limits
+
+Severity = Literal["risk", "slow", "waste", "note"]
+SEVERITIES: tuple[Severity, ...] = ("risk", "slow", "waste", "note")
+Number = int | float | str
+_WIDTH = 100
+_SCHEMA = pa.schema(
+    {
+        "kind": pa.string(),
+        "severity": pa.string(),
+        "where": pa.string(),
+        "what": pa.string(),
+        "evidence": pa.string(),
+        "remedy": pa.string(),
+        "mends": pa.bool_(),
+        "asks": pa.string(),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong. `severity`: risk (rows may be lost, wrong or late), slow, waste (bytes kept),
+    note. With `mends` the `calls` take the finding away, else they show what to decide first. `asks` says
+    what is given up by them, so that somebody has to decide. `evidence` holds the numbers; keys that end in
+    `bytes` count bytes.
+    """
+
+    kind: str
+    severity: Severity
+    where: str
+    what: str
+    calls: tuple[Call, ...]
+    evidence: Mapping[str, Number] = field(default_factory=dict)
+    mends: bool = True
+    asks: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """The calls as Python over `table` (and `ts`); `table.mend(finding)` carries them out."""
+        return python(self.calls)
+
+    @property
+    def numbers(self) -> str:
+        """The evidence in words: `runs 9, trigger 5, bytes 1.20 MiB`."""
+        return ", ".join(f"{k.replace('_', ' ')} {_shown(k, v)}" for k, v in self.evidence.items())
+
+    @property
+    def text(self) -> str:
+        """What is wrong where, the numbers, the call, which stays on one line, and what it gives up."""
+        where = f"{self.where}: " if self.where else ""
+        lines = _lines(f"{self.severity} · {self.kind} · {where}{self.what}", "    ")
+        lines += _lines(f"    {self.numbers}", "    ") if self.evidence else []
+        lines.append(f"    {'mend' if self.mends else 'look'}: {self.remedy}")
+        lines += _lines(f"    decide: {self.asks}", " " * 12) if self.asks else []
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Finding({self.text})"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one rule gives: a line on what it looked at, and its findings."""
+
+    text: str
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One rule that was tried: what it looked at, in numbers, and how many findings it gave."""
+
+    rule: str
+    text: str
+    findings: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Everything the doctor has to say of one snapshot, and how it was asked. True when something was found;
+    iterates over it."""
+
+    table: str
+    snapshot: int | None
+    findings: tuple[Finding, ...]
+    tried: tuple[Tried, ...]
+    limits: Limits = Limits()
+    listing: bool = False
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of the findings, in order."""
+        return tuple(f.kind for f in self.findings)
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+    @property
+    def summary(self) -> str:
+        """`3 findings: 1 risk, 2 slow` or `sound`."""
+        if self.sound:
+            return "sound"
+        counts = ((s, sum(f.severity == s for f in self.findings)) for s in SEVERITIES)
+        many = "1 finding" if len(self) == 1 else f"{len(self)} findings"
+        return f"{many}: {', '.join(f'{n} {s}' for s, n in counts if n)}"
+
+    @property
+    def text(self) -> str:
+        """All of it: findings first, then what each rule looked at."""
+        at = "without a snapshot" if self.snapshot is None else f"at snapshot {self.snapshot}"
+        lines = [f"{self.table} {at}: {self.summary}", *(f.text for f in self.findings)]
+        lines.append("sound: looked at" if self.findings else "looked at")
+        for t in self.tried:
+            lines += [] if t.findings else _lines(f"  {t.rule}: {t.text}", "    ")
+        return "\n".join(lines)
+
+    def to_arrow(self) -> pa.Table:
+        """One row a finding, worst first; `evidence` as JSON."""
+        rows = [
+            (f.kind, f.severity, f.where, f.what, json.dumps(dict(f.evidence)), f.remedy, f.mends, f.asks)
+            for f in self.findings
+        ]
+        columns = list(zip(*rows, strict=True)) or [()] * len(_SCHEMA)
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, _SCHEMA, strict=True)]
+        return pa.table(arrays, schema=_SCHEMA)
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook; whatever the table's names hold is text."""
+        rows = "".join(_row(f) for f in self.findings)
+        head = "".join(f"<th>{h}</th>" for h in ("", "where", "what", "numbers", "call"))
+        found = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if rows else ""
+        items = "".join(
+            f"<li><b>{html.escape(t.rule)}</b>: {html.escape(t.text)}</li>"
+            for t in self.tried
+            if not t.findings
+        )
+        title = html.escape(f"{self.table}: {self.summary}")
+        return f"<p><b>{title}</b></p>{found}<details><summary>looked at</summary><ul>{items}</ul></details>"
+
+
+def _row(f: Finding) -> str:
+    cells = (f"{f.severity}: {f.kind}", f.where, f.what, f.numbers)
+    shown = "".join(f"<td>{html.escape(c)}</td>" for c in cells)
+    asks = f"<br>decide: {html.escape(f.asks)}" if f.asks else ""
+    return f"<tr>{shown}<td><code>{html.escape(f.remedy)}</code>{asks}</td></tr>"
+
+
+def _lines(text: str, indent: str) -> list[str]:
+    """The text in lines that fit a terminal; names are not torn."""
+    return wrap(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def _shown(key: str, value: Number) -> str:
+    if isinstance(value, str):
+        return value
+    if key.endswith("bytes"):
+        return quantities.size(int(value))
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"

@@ -1,0 +1,326 @@
+"""Rules about how a table lies: sorted runs, small files, overlap, bucket sizes, skew. Metadata only.
+
+Each rule is a function of `Facts` that says what it looked at and what is wrong. Which compaction is due is
+the engine's own `Decision`; nothing here picks files.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tablestore.core.options.table_options import MergeEngine
+from tablestore.insight.doctor.calls import Call, look
+from tablestore.insight.doctor.facts import Facts, added
+from tablestore.insight.doctor.finding import Finding, Outcome, Severity
+from tablestore.insight.doctor.words import compact_call, count, set_call, size, where
+from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.lsm.compaction import append_compaction
+from tablestore.lsm.compaction.append_compaction import AppendCompaction
+from tablestore.lsm.compaction.decision import Decision
+from tablestore.lsm.writing import stalls
+from tablestore.read.scan import sections
+
+_REWRITTEN = "all rows are written anew, in one commit; while it runs nobody else may write"
+
+
+def sorted_runs(facts: Facts) -> Outcome:
+    """Buckets in which a compaction is due but did not run, or in which none is due in spite of many runs."""
+    if not facts.keyed:
+        return Outcome("append table: files are not merged")
+    places, trigger, stop = facts.places, facts.trigger, facts.rules.stop_trigger
+    most = int(places.runs.max(initial=0))
+    many = np.flatnonzero((facts.backlog >= max(trigger, 2)) | (places.runs > facts.limits.runs))
+    if facts.rules.leveled:  # a level may be over its target with level 0 empty
+        many = np.flatnonzero(places.runs > 1)
+    many = many[np.argsort(-places.runs[many], kind="stable")].tolist()
+    told = f"{most} in the fullest of {count(len(places), 'bucket')}, trigger {trigger}, stop trigger {stop}"
+    looked = {p: facts.decision(p) for p in many[: facts.limits.decisions]}
+    due = [p for p, decision in looked.items() if decision.unit is not None]
+    idle = [p for p in looked if p not in due and places.runs[p] > facts.limits.runs]
+    more = len(many) - len(looked)
+    if due and more:
+        due += [p for p in many[len(looked) :] if facts.backlog[p] > trigger]
+    found = [_due(facts, due, looked[due[0]])] if due else []
+    found += [_idle(facts, idle, looked[idle[0]])] if idle else []
+    if not found and len(places):  # why no compaction runs is a question, too
+        first = int(places.runs.argmax())
+        decision = looked[first] if first in looked else facts.decision(first)
+        told += f"; {facts.name(first)}: {decision.text}"
+    return Outcome(told, tuple(found))
+
+
+def _due(facts: Facts, due: list[int], worst: Decision) -> Finding:
+    places, trigger, stop = facts.places, facts.trigger, facts.rules.stop_trigger
+    runs, backlog = int(places.runs[due[0]]), int(facts.backlog[due[0]])
+    left = max(0, stop - backlog + 1)
+    evidence = {
+        "runs": runs,
+        "trigger": trigger,
+        "stop_trigger": stop,
+        "flushes_until_stall": left,
+        "buckets": len(due),
+        "bytes": int(places.size[due].sum()),
+        "rule": worst.reason.rule,
+        "sum": worst.reason.text,
+    }
+    what = f"{count(runs, 'sorted run')} to merge in every read; {_why(facts)}"
+    severity: Severity = "slow" if left or facts.options.write_only else "risk"
+    way = "full" if trigger > facts.limits.runs else "until_quiet"
+    call = compact_call(facts, due, **{way: True})
+    return Finding("sorted runs", severity, where(facts, due), what, call, evidence)
+
+
+def _why(facts: Facts) -> str:
+    """Why a compaction that is due has not run."""
+    last = facts.last_compaction
+    since = f"the last COMPACT snapshot is {last}"
+    if last is None:
+        since = f"no COMPACT among the last {count(len(facts.commits), 'snapshot')}"
+    if facts.options.write_only:
+        return f"option write-only leaves compaction to a job of its own; {since}"
+    return f"the writers since did not compact (Spark tasks, other engines); {since}"
+
+
+def _idle(facts: Facts, idle: list[int], worst: Decision) -> Finding:
+    places = facts.places
+    evidence = {
+        "runs": int(places.runs[idle[0]]),
+        "limit": facts.limits.runs,
+        "trigger": facts.trigger,
+        "buckets": len(idle),
+        "bytes": int(places.size[idle].sum()),
+    }
+    runs = count(int(places.runs[idle[0]]), "sorted run")
+    what = f"{runs}, and no rule asks for a compaction: {worst.reason.text}"
+    call = compact_call(facts, idle, full=True)
+    return Finding("sorted runs", "slow", where(facts, idle), what, call, evidence)
+
+
+def small_files(facts: Facts) -> Outcome:
+    """Files that could be fewer: small ones that combining would save. Level 0 is the matter of its runs."""
+    options, live = facts.options, facts.live
+    target = options.target_bytes(keyed=facts.keyed)
+    below = int(target * options.small_file_ratio)
+    small = facts.sizes < below
+    if facts.keyed:
+        small &= live.numbers("level") > 0
+    number = np.bincount(facts.group[small], minlength=len(facts.places))
+    held = added(facts.group[small], facts.sizes[small], len(facts.places))
+    saved = number - -(-held // target)
+    ill = np.flatnonzero(saved >= facts.limits.small_files)
+    told = f"{int(small.sum()):,} of {count(len(live), 'file')} below {size(below)}"
+    told += f", {int(saved.max(initial=0)):,} of one bucket could be saved" if len(live) else ""
+    if not facts.keyed and len(live):
+        told += f"; {facts.name(int(number.argmax()))}: {_append_reason(facts, int(number.argmax()))}"
+    if not len(ill):
+        return Outcome(told)
+    ill = ill[np.argsort(-saved[ill], kind="stable")].tolist()
+    evidence = {
+        "small_files": int(number[ill].sum()),
+        "small_bytes": int(held[ill].sum()),
+        "mean_bytes": int(held[ill].sum() // number[ill].sum()),
+        "target_bytes": target,
+        "saved_files": int(saved[ill].sum()),
+        "buckets": len(ill),
+    }
+    alone = facts.keyed and bool((facts.places.runs[ill] == 1).any())
+    call = (Call("rescale", (options.bucket,)),) if alone else compact_call(facts, ill, full=True)
+    what = f"{count(int(number[ill[0]]), 'small file')} where {int(-(-held[ill[0]] // target)):,} would do"
+    mends = not alone or options.bucket > 0
+    asks = _REWRITTEN if alone else ""
+    found = Finding("small files", "slow", where(facts, ill), what, call, evidence, mends, asks)
+    return Outcome(told, (found,))
+
+
+def _append_reason(facts: Facts, place: int) -> str:
+    """What the compaction of an append table would do there, in the engine's own words."""
+    files = [e.file for e in facts.live.filter(facts.group == place)]
+    wanted = AppendCompaction.of(facts.options)
+    if facts.options.bucket > 0:
+        return append_compaction.pick(files, wanted).text
+    return append_compaction.pack(files, wanted, all_small=False)[0].text
+
+
+def key_overlap(facts: Facts) -> Outcome:
+    """Many bytes that are merged in every scan for the sake of a few newer rows."""
+    options = facts.options
+    if not facts.keyed:
+        return Outcome("append table: files are not merged")
+    if options.deletion_vectors or options.merge_engine is MergeEngine.FIRST_ROW:
+        return Outcome("files are read as they are, without a merge")
+    if not len(facts.live):
+        return Outcome("no files")
+    merged, newer = _merged(facts)
+    total, all_merged = int(facts.sizes.sum()), int(merged.sum())
+    told = f"{size(all_merged)} of {size(total)} are merged in a scan"
+    ill = (merged >= facts.limits.merged_bytes) & (newer <= facts.limits.newer_share * merged)
+    chosen = np.flatnonzero(ill)
+    if not len(chosen):
+        return Outcome(told)
+    chosen = chosen[np.argsort(-merged[chosen], kind="stable")].tolist()
+    evidence = {
+        "merged_bytes": int(merged[chosen].sum()),
+        "newer_bytes": int(newer[chosen].sum()),
+        "bytes": total,
+        "share": float(merged[chosen].sum() / max(total, 1)),
+        "buckets": len(chosen),
+    }
+    what = "a few newer rows lie over keys of large files, which are merged instead of read as they are"
+    call = compact_call(facts, chosen, full=True)
+    return Outcome(told, (Finding("key overlap", "slow", where(facts, chosen), what, call, evidence),))
+
+
+def _merged(facts: Facts) -> tuple[np.ndarray, np.ndarray]:
+    """For each bucket: bytes in sections of several files, and how many of them lie above the largest run."""
+    live, group = facts.live, facts.group
+    order, starts = sections.sections(live, group, facts.store.key_types, facts.store.key_order)
+    sizes, lengths = facts.sizes[order], np.diff(np.r_[starts, len(order)])
+    several = np.repeat(lengths > 1, lengths)
+    merged = added(group[order][several], sizes[several], len(facts.places))
+    levels = live.numbers("level")[order]
+    top = np.zeros(len(facts.places), dtype=np.int64)
+    np.maximum.at(top, group[order], levels)
+    upper = several & (levels < top[group[order]])
+    return merged, added(group[order][upper], sizes[upper], len(facts.places))
+
+
+def bucket_size(facts: Facts) -> Outcome:
+    """Buckets beyond Paimon's guidance of 200 MB to 1 GB; for fixed numbers of buckets."""
+    places, options, limits = facts.places, facts.options, facts.limits
+    if options.bucket <= 0 or not len(places):
+        return Outcome("no fixed number of buckets" if len(places) else "no files")
+    largest, total = int(places.size.max()), int(places.size.sum())
+    told = f"{size(largest)} the largest, {size(total // len(places))} the mean of {len(places):,}"
+    if largest > limits.bucket_bytes:
+        return Outcome(told, (_too_large(facts),))
+    partitions = {}
+    for i, p in enumerate(places.partition):
+        partitions.setdefault(p, []).append(i)
+    sizes = [int(places.size[some].sum()) for some in partitions.values()]
+    needless = (
+        options.bucket >= limits.many_buckets and max(sizes) < options.bucket * limits.bucket_least_bytes
+    )
+    if not needless or len(places) < limits.many_buckets:
+        return Outcome(told)
+    wanted = max(1, -(-max(sizes) // (limits.bucket_bytes // 2)))
+    evidence = {
+        "buckets": options.bucket,
+        "largest_partition_bytes": max(sizes),
+        "mean_bytes": total // len(places),
+        "guidance_least_bytes": 200_000_000,
+        "proposed": wanted,
+    }
+    what = f"{options.bucket} buckets of {size(total // len(places))} each: many small files, unless it grows"
+    call = (Call("rescale", (wanted,)),)
+    found = Finding("bucket size", "note", "table", what, call, evidence, asks=_REWRITTEN)
+    return Outcome(told, (found,))
+
+
+def _too_large(facts: Facts) -> Finding:
+    places, limits = facts.places, facts.limits
+    over = np.flatnonzero(places.size > limits.bucket_bytes)
+    over = over[np.argsort(-places.size[over], kind="stable")].tolist()
+    largest = int(places.size[over[0]])
+    factor = -(-largest // max(limits.bucket_bytes // 2, 1))
+    wanted = int(places.total[over[0]]) * factor
+    evidence = {
+        "bucket_bytes": largest,
+        "limit_bytes": limits.bucket_bytes,
+        "buckets_over": len(over),
+        "buckets": facts.options.bucket,
+        "proposed": wanted,
+    }
+    what = f"{size(largest)} in one bucket: one writer and one compaction at a time work on all of it"
+    call = (Call("rescale", (wanted,)),)
+    return Finding("bucket size", "slow", where(facts, over), what, call, evidence, asks=_REWRITTEN)
+
+
+def bucket_skew(facts: Facts) -> Outcome:
+    """One bucket much larger than the others of its partition."""
+    places, options, limits = facts.places, facts.options, facts.limits
+    if options.bucket <= 1 or not len(places):
+        return Outcome("fewer than two fixed buckets" if len(places) else "no files")
+    codes = np.unique(np.array(places.partition, dtype=object), return_inverse=True)[1]
+    sums = added(codes, places.size, int(codes.max()) + 1)
+    means = sums[codes] / np.maximum(places.total, 1)
+    ratio = places.size / np.maximum(means, 1)
+    told = f"the largest bucket holds {float(ratio.max()):.2f} times the mean of its partition"
+    ill = np.flatnonzero((ratio > limits.skew) & (places.size > limits.skew_bytes))
+    if not len(ill):
+        return Outcome(told)
+    ill = ill[np.argsort(-ratio[ill], kind="stable")].tolist()
+    key = ", ".join(facts.schema.bucket_keys)
+    evidence = {
+        "times_mean": float(ratio[ill[0]]),
+        "bucket_bytes": int(places.size[ill[0]]),
+        "mean_bytes": int(means[ill[0]]),
+        "rows": int(places.rows[ill[0]]),
+        "bucket_key": key,
+    }
+    what = f"rows crowd in one bucket: few values of the bucket key ({key}), or values that hash alike"
+    call = (look(f"ts.advise_buckets(table, bucket_key={list(facts.schema.bucket_keys)})"),)
+    return Outcome(told, (Finding("bucket skew", "slow", where(facts, ill), what, call, evidence, False),))
+
+
+def partition_skew(facts: Facts) -> Outcome:
+    """One partition so much larger than the others that one number of buckets cannot fit all."""
+    places, options, limits = facts.places, facts.options, facts.limits
+    if not facts.schema.partition_keys or not len(places):
+        return Outcome("no partitions")
+    distinct, codes = np.unique(np.array(places.partition, dtype=object), return_inverse=True)
+    sums = added(codes, places.size, len(distinct))
+    median, largest = float(np.median(sums)), int(sums.max())
+    told = f"{size(int(median))} the one in the middle of {len(distinct):,}, {size(largest)} the largest"
+    buckets = max(options.bucket, 1)
+    ill = len(distinct) > 3 and largest > limits.skew * max(median, 1) and largest > limits.skew_bytes
+    over = largest // buckets > limits.bucket_bytes and median // buckets < limits.bucket_least_bytes
+    if not ill or not over or options.bucket == POSTPONE_BUCKET:
+        return Outcome(told)
+    evidence = {
+        "partitions": len(distinct),
+        "largest_bytes": largest,
+        "median_bytes": int(median),
+        "buckets": options.bucket,
+    }
+    name = facts.store.partition_text(distinct[int(sums.argmax())])
+    what = "one number of buckets is too few for this partition and too many for the others"
+    call = (look("ts.advise_buckets(table)"),)
+    return Outcome(told, (Finding("partition skew", "slow", name, what, call, evidence, False),))
+
+
+def write_stalls(facts: Facts) -> Outcome:
+    """Writers that waited for compaction, at fewer runs than the stop trigger allows now."""
+    stalled = [r for r in facts.records if r.stalled]
+    told = f"{count(len(stalled), 'wait')} for compaction in {count(len(facts.commits), 'commit')}"
+    again = [r for r in stalled if stalls.backlog(r) > facts.rules.stop_trigger]
+    if len(again) < facts.limits.stalls:
+        return Outcome(told)
+    worst = stalls.of(again)[0]
+    most = max(map(stalls.backlog, again))
+    evidence = {
+        "waits": len(again),
+        "seconds": sum(r.millis or 0 for r in again) / 1000,
+        "runs": most,
+        "stop_trigger": facts.rules.stop_trigger,
+        "read_bytes": sum(r.bytes_read for r in again),
+        "commits": len(facts.commits),
+    }
+    what = f"writers flush faster than runs are merged; a larger write-buffer-size flushes less; {worst.text}"
+    call = set_call(**{"num-sorted-run.stop-trigger": most + 1})
+    where_ = "/".join(t for t in (worst.partition, f"bucket-{worst.bucket}") if t)
+    asks = f"reads then merge up to {most + 1} runs a bucket before writers wait"
+    return Outcome(told, (Finding("write stalls", "slow", where_, what, call, evidence, asks=asks),))
+
+
+def stop_trigger(facts: Facts) -> Outcome:
+    """A stop trigger that lets no merge happen before writers wait."""
+    if not facts.keyed:
+        return Outcome("append table: writers do not wait for merges")
+    trigger, stop = facts.trigger, facts.rules.stop_trigger
+    told = f"compaction from {trigger} runs on, writers wait above {stop}"
+    if stop >= trigger:
+        return Outcome(told)
+    what = "writers wait for compactions that no rule asks for yet"
+    evidence = {"trigger": trigger, "stop_trigger": stop}
+    call = set_call(**{"num-sorted-run.stop-trigger": trigger + 3})
+    return Outcome(told, (Finding("stop trigger", "slow", "table", what, call, evidence),))

@@ -1,0 +1,204 @@
+"""Rules about what rows cost or hide: deletes that are carried along, waiting rows, rows past their time,
+missing statistics, mixed formats, levels that nobody looked up. Metadata only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow.compute as pc
+
+from tablestore.core import quantities
+from tablestore.core.options.table_options import MergeEngine
+from tablestore.format.file_spec import file_format
+from tablestore.format.manifests.index_manifest import DELETION_VECTORS
+from tablestore.insight.doctor.calls import Call
+from tablestore.insight.doctor.facts import Facts
+from tablestore.insight.doctor.finding import Finding, Outcome, Severity
+from tablestore.insight.doctor.words import compact_call, count, set_call, where
+from tablestore.lsm.merge.record_expiry import RecordExpire
+
+_WITH_STATISTICS = set_call(**{"metadata.stats-mode": "truncate(16)"})
+
+
+def tombstones(facts: Facts) -> Outcome:
+    """Rows that only say that others are gone."""
+    places, limits = facts.places, facts.limits
+    if not facts.keyed or not len(places):
+        return Outcome("none in an append table" if not facts.keyed else "no files")
+    deletes, rows = int(places.deletes.sum()), int(places.rows.sum())
+    unknown = facts.live.table.column("delete_count").null_count
+    told = f"{deletes:,} of {rows:,} rows are deletes"
+    told += f"; {count(unknown, 'file')} do not say" if unknown else ""
+    ill = np.flatnonzero(
+        (places.deletes >= limits.deleted_rows) & (places.deletes > limits.deleted_share * places.rows)
+    )
+    if not len(ill):
+        return Outcome(told)
+    ill = ill[np.argsort(-places.deletes[ill], kind="stable")].tolist()
+    share = float(places.deletes[ill].sum() / places.rows[ill].sum())
+    evidence = {
+        "deletes": int(places.deletes[ill].sum()),
+        "rows": int(places.rows[ill].sum()),
+        "share": share,
+        "buckets": len(ill),
+    }
+    what = f"{share:.0%} of the rows are deletes, read and merged each time; only the top level drops them"
+    call = compact_call(facts, ill, full=True)
+    return Outcome(told, (Finding("tombstones", "slow", where(facts, ill), what, call, evidence),))
+
+
+def deletion_vectors(facts: Facts) -> Outcome:
+    """Rows of files that deletion vectors take away: read, then thrown away."""
+    limits = facts.limits
+    entries = facts.store.manifests.index_entries(facts.snapshot)
+    marked = [
+        (e.partition, e.bucket, r.cardinality or 0)
+        for e in entries
+        if e.file.index_type == DELETION_VECTORS
+        for r in e.file.dv_ranges or ()
+    ]
+    if not marked or not len(facts.places):
+        return Outcome("none")
+    number = {
+        (p, b): i
+        for i, (p, b) in enumerate(zip(facts.places.partition, facts.places.bucket.tolist(), strict=True))
+    }
+    gone = np.zeros(len(facts.places), dtype=np.int64)
+    for partition, bucket, rows in marked:
+        if (partition, bucket) in number:
+            gone[number[partition, bucket]] += rows
+    told = f"{int(gone.sum()):,} of {int(facts.places.rows.sum()):,} rows in {count(len(marked), 'file')}"
+    ill = np.flatnonzero((gone >= limits.deleted_rows) & (gone > limits.deleted_share * facts.places.rows))
+    if not len(ill):
+        return Outcome(told)
+    ill = ill[np.argsort(-gone[ill], kind="stable")].tolist()
+    share = float(gone[ill].sum() / facts.places.rows[ill].sum())
+    evidence = {
+        "marked_rows": int(gone[ill].sum()),
+        "rows": int(facts.places.rows[ill].sum()),
+        "share": share,
+        "buckets": len(ill),
+    }
+    what = f"{share:.0%} of the rows are marked as deleted, and read all the same"
+    call = compact_call(facts, ill, full=True)
+    return Outcome(told, (Finding("deletion vectors", "slow", where(facts, ill), what, call, evidence),))
+
+
+def waiting_rows(facts: Facts) -> Outcome:
+    """Rows of postponed buckets, which no reader sees before a compaction."""
+    waiting = facts.waiting
+    if not len(waiting):
+        return Outcome("none wait" if facts.options.bucket == -2 else "no postponed buckets")
+    rows, held = int(waiting.numbers("row_count").sum()), int(waiting.numbers("file_size").sum())
+    made = pc.min(waiting.table.column("creation_time_ms")).as_py()
+    age = 0 if made is None else max(0, facts.store.env.local_now_ms() - made)
+    severity: Severity = "risk" if age > facts.limits.waiting_ms else "note"
+    evidence = {"rows": rows, "files": len(waiting), "bytes": held, "oldest": quantities.duration(age)}
+    what = f"{count(rows, 'row')} in postponed buckets, which no reader sees before a compaction"
+    found = Finding("waiting rows", severity, "bucket-postpone", what, (Call("compact"),), evidence)
+    return Outcome(f"{rows:,} wait", (found,))
+
+
+def unseen_level0(facts: Facts) -> Outcome:
+    """Level 0 of tables whose readers wait until it is looked up: rows and changes that are not there yet."""
+    options, places = facts.options, facts.places
+    if not (facts.keyed and options.needs_lookup):
+        return Outcome("readers need no lookups")
+    files = int(places.level0.sum())
+    told = f"{count(files, 'file')} of level 0 wait for their lookup"
+    allowed = options.lookup_max_interval if options.lookup_compact.value == "gentle" else 0
+    ill = np.flatnonzero(places.level0 > allowed)
+    if not len(ill):
+        return Outcome(told)
+    ill = ill[np.argsort(-places.level0[ill], kind="stable")].tolist()
+    at0 = facts.live.numbers("level") == 0
+    rows = int(facts.live.numbers("row_count")[at0 & np.isin(facts.group, ill)].sum())
+    hidden = options.merge_engine is MergeEngine.FIRST_ROW or options.deletion_vectors
+    hidden = hidden and not options.merge_on_read
+    evidence = {
+        "files": int(places.level0[ill].sum()),
+        "rows": rows,
+        "allowed": allowed,
+        "buckets": len(ill),
+        "write_only": str(options.write_only).lower(),
+    }
+    what = f"{count(rows, 'row')} not looked up yet: "
+    what += "batch readers do not see them" if hidden else "their changes are not told yet"
+    severity: Severity = "risk" if hidden else "slow"
+    rounds = {"until_quiet": True} if facts.rules.leveled else {}  # a fuller level goes before level 0
+    call = compact_call(facts, ill, **rounds)
+    found = Finding("unseen level 0", severity, where(facts, ill), what, call, evidence)
+    return Outcome(told, (found,))
+
+
+def expired_rows(facts: Facts) -> Outcome:
+    """Rows past `record-level.expire-time` that no compaction has dropped."""
+    if facts.options.record_expire_ms is None:
+        return Outcome("rows have no time limit")
+    expire = RecordExpire.of(facts.schema, facts.options)
+    if expire is None or not len(facts.live):
+        return Outcome("no files")
+    now = facts.store.env.now_ms() // 1000
+    ill = np.array([expire.expired(e.file, facts.store.schema_of, now) for e in facts.live])
+    told = f"{int(ill.sum()):,} of {count(len(ill), 'file')} hold a row past its time"
+    share = float(facts.sizes[ill].sum() / max(int(facts.sizes.sum()), 1))
+    if not ill.any() or share <= facts.limits.deleted_share:
+        return Outcome(told)
+    places = np.unique(facts.group[ill]).tolist()
+    evidence = {"files": int(ill.sum()), "bytes": int(facts.sizes[ill].sum()), "share": share}
+    what = "rows past their time are still read; only compaction drops them"
+    call = compact_call(facts, places, full=True)
+    return Outcome(told, (Finding("expired rows", "waste", where(facts, places), what, call, evidence),))
+
+
+def statistics(facts: Facts) -> Outcome:
+    """Files without column statistics, which no filter but one on keys can skip."""
+    live = facts.live.table
+    if not len(facts.live):
+        return Outcome("no files")
+    nulls = pc.list_value_length(live.column("value_nulls"))
+    stored = pc.list_value_length(live.column("value_stats_cols"))
+    without = pc.or_(pc.equal(pc.fill_null(nulls, 0), 0), pc.equal(pc.fill_null(stored, -1), 0))
+    missing = without.to_numpy(zero_copy_only=False)
+    told = f"{int((~missing).sum()):,} of {count(len(missing), 'file')} have them"
+    if int(missing.sum()) * 2 <= len(missing):
+        return Outcome(told)
+    evidence = {
+        "files": int(missing.sum()),
+        "of_files": len(missing),
+        "bytes": int(facts.sizes[missing].sum()),
+        "stats_mode": facts.options.stats_mode,
+    }
+    what = "files without column statistics: filters on columns read all of them"
+    off = facts.options.stats_mode in ("none", "counts")
+    calls = (*(_WITH_STATISTICS if off else ()), _anew(facts))
+    found = Finding("statistics", "note", "table", what, calls, evidence, facts.keyed)
+    return Outcome(told, (found,))
+
+
+def mixed_formats(facts: Facts) -> Outcome:
+    """Files of several formats that the options do not ask for: what was written before an ALTER."""
+    if not len(facts.live):
+        return Outcome("no files")
+    options = facts.options
+    names = facts.live.table.column("file_name").to_numpy(zero_copy_only=False)
+    levels = facts.live.numbers("level")
+    formats = np.array([file_format(n) for n in names])
+    wanted = np.full(len(formats), options.file_format, dtype=object)
+    for level, name in options.file_format_per_level:
+        wanted[levels == level] = name
+    other = formats != wanted
+    distinct, counts = np.unique(formats, return_counts=True)
+    told = ", ".join(f"{n:,} {name}" for name, n in zip(distinct, counts, strict=True))
+    if not other.any():
+        return Outcome(told)
+    evidence = {"other_files": int(other.sum()), "of_files": len(other), "wanted": options.file_format}
+    what = f"{count(int(other.sum()), 'file')} of a format that the options no longer ask for ({told})"
+    found = Finding("mixed formats", "note", "table", what, (_anew(facts),), evidence, facts.keyed)
+    return Outcome(told, (found,))
+
+
+def _anew(facts: Facts) -> Call:
+    """The call that writes files anew: every one with a primary key, small ones without."""
+    under = {"compaction.force-rewrite-all-files": "true"} if facts.keyed else {}
+    return Call("compact", named={"full": True}, under=under)

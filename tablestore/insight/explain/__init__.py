@@ -1,0 +1,1 @@
+"""Why: decisions, forecasts, merges step by step, amplification."""

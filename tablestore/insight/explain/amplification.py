@@ -1,0 +1,163 @@
+"""The numbers of amplification: bytes that moved, what is live, what a compacted copy would take; the columns
+of the views of `inspect.amplification`. Sums that are added to; used by `insight/inspect/amplification.py`
+and by the journal of a simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.insight.explain.ledger import RANGE_SHARE, Account, Space
+
+Place = tuple[str, int]  # partition text, bucket
+VIEWS = ("table", "snapshot", "bucket", "level")
+_MS = pa.timestamp("ms")
+_IDENTITY = {
+    "table": {},
+    "snapshot": {"snapshot_id": pa.int64(), "commit_kind": pa.string(), "commit_time": _MS},
+    "bucket": {"partition": pa.string(), "bucket": pa.int32()},
+    "level": {"level": pa.int32()},
+}
+FLOWS = {
+    "bytes_ingested": pa.int64(),
+    "bytes_compacted": pa.int64(),
+    "bytes_read": pa.int64(),
+    "bytes_moved": pa.int64(),
+    "bytes_changelog": pa.int64(),
+    "compactions": pa.int64(),
+    "write_amplification": pa.float64(),
+    "compactions_exact": pa.bool_(),
+}
+STATE = {
+    "live_bytes": pa.int64(),
+    "live_files": pa.int64(),
+    "live_rows": pa.int64(),
+    "runs": pa.int64(),
+    "point_files": pa.float64(),
+    "point_bytes": pa.float64(),
+    "range_files": pa.float64(),
+    "range_bytes": pa.float64(),
+}
+SPACE = {
+    "compacted_bytes": pa.int64(),
+    "space_amplification": pa.float64(),
+    "space_exact": pa.bool_(),
+    "why": pa.string(),
+}
+
+
+def schema(per: str) -> pa.Schema:
+    """The columns of a view; levels have no copy of their own to be compared with."""
+    space = {} if per == "level" else SPACE
+    return pa.schema({**_IDENTITY[per], **FLOWS, **STATE, **space, "since_snapshot": pa.int64()})
+
+
+@dataclass
+class Flow:
+    """Bytes that moved. Grows."""
+
+    ingested: int = 0
+    compacted: int = 0
+    read: int = 0
+    moved: int = 0
+    changelog: int = 0
+    compactions: int = 0
+    exact: bool = True
+
+    def add(self, more: Flow) -> None:
+        self.ingested += more.ingested
+        self.compacted += more.compacted
+        self.read += more.read
+        self.moved += more.moved
+        self.changelog += more.changelog
+        self.compactions += more.compactions
+        self.exact = self.exact and more.exact
+
+    def row(self, ingested: int) -> tuple[Any, ...]:
+        """The columns of FLOWS; `ingested` are the bytes that the written ones are held against."""
+        written = (self.ingested + self.compacted) / ingested if ingested else None
+        sums = (self.ingested, self.compacted, self.read, self.moved, self.changelog, self.compactions)
+        return (*sums, written, self.exact)
+
+
+@dataclass
+class State:
+    """What is live, added up over buckets; reads of one key go to one bucket, the likelier the more rows it
+    has, reads of a range to all of them."""
+
+    bytes: int = 0
+    files: int = 0
+    rows: int = 0
+    runs: int = 0
+    point: tuple[float, float] = (0.0, 0.0)  # files and bytes, each times the rows of its bucket
+    range: tuple[float, float] = (0.0, 0.0)
+
+    def add(self, more: State, sign: int = 1) -> None:
+        self.bytes += sign * more.bytes
+        self.files += sign * more.files
+        self.rows += sign * more.rows
+        self.runs += sign * more.runs
+        self.point = tuple(a + sign * b for a, b in zip(self.point, more.point, strict=True))
+        self.range = tuple(a + sign * b for a, b in zip(self.range, more.range, strict=True))
+
+    def row(self, rows: int | None = None) -> tuple[Any, ...]:
+        """The columns of STATE; `rows`: of all that the reads are spread over."""
+        among = self.rows if rows is None else rows
+        point = tuple(v / among if among else 0.0 for v in self.point)
+        return (self.bytes, self.files, self.rows, self.runs, *point, *self.range)
+
+
+@dataclass
+class Copies:
+    """Live bytes and those of a fully compacted copy, added up over buckets."""
+
+    live: int = 0
+    compacted: int = 0
+    guessed: dict[Place, str] = field(default_factory=dict)
+    buckets: int = 0
+    why: str = "nothing is live"
+
+    @classmethod
+    def of(cls, spaces: Mapping[Place, Space]) -> Copies:
+        found = cls(buckets=len(spaces))
+        for place, space in spaces.items():
+            found.live += space.live_bytes
+            found.compacted += space.compacted_bytes
+            found.why = space.why
+            if not space.exact:
+                found.guessed[place] = space.why
+        return found
+
+    def row(self) -> tuple[Any, ...]:
+        """The columns of SPACE."""
+        ratio = self.live / self.compacted if self.compacted else None
+        why = self.why
+        if self.guessed and self.buckets > 1:
+            some = next(iter(self.guessed.values()))
+            why = f"{len(self.guessed)} of {self.buckets} buckets estimated: {some}"
+        elif not self.guessed and self.buckets > 1:
+            why = f"all {self.buckets} buckets exact, such as: {self.why}"
+        return self.compacted, ratio, not self.guessed, why
+
+
+def state_of(account: Account) -> State:
+    reads, rows = account.reads, account.live_rows
+    point = (reads.point_files * rows, reads.point_bytes * rows)
+    ranged = (reads.range_files, reads.range_bytes)
+    return State(account.live_bytes, account.live_files, rows, account.runs, point, ranged)
+
+
+def level_state(account: Account, level: int) -> State:
+    """The part of `state_of` that one level has."""
+    files = account.files[level] if level < len(account.files) else 0
+    if not files:
+        return State()
+    size, rows, whole = account.bytes[level], account.rows[level], account.live_rows
+    opened = files if level == 0 else 1
+    many = files if level == 0 else min(float(files), 1.0 + RANGE_SHARE * files)
+    point = (float(opened * whole), size / files * opened * whole)
+    return State(size, files, rows, opened, point, (float(many), size / files * many))

@@ -1,0 +1,184 @@
+"""One bucket's pick: what its compaction is or would be, as words, as numbers and as rows.
+
+Made by `table.compaction` and by simulators, one a bucket; `Compaction` (`compaction_report`) holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.core import quantities
+from tablestore.format.compaction_record import CompactionRecord
+from tablestore.insight.explain.forecast import Forecast
+from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.lsm.compaction.decision import Decision
+
+SCHEMA = pa.schema(
+    [
+        pa.field("partition", pa.string(), nullable=False),
+        pa.field("bucket", pa.int32(), nullable=False),
+        pa.field("rule", pa.string(), nullable=False),
+        pa.field("reason", pa.string(), nullable=False),
+        pa.field("unit", pa.string()),
+        pa.field("output_level", pa.int32()),
+        pa.field("files_read", pa.int64(), nullable=False),
+        pa.field("bytes_read", pa.int64(), nullable=False),
+        pa.field("rows_in", pa.int64(), nullable=False),
+        pa.field("files_moved", pa.int64(), nullable=False),
+        pa.field("bytes_moved", pa.int64(), nullable=False),
+        pa.field("bytes_written", pa.int64(), nullable=False),
+        pa.field("rows_out", pa.int64(), nullable=False),
+        pa.field("rows_least", pa.int64(), nullable=False),
+        pa.field("rows_most", pa.int64(), nullable=False),
+        pa.field("measured", pa.bool_(), nullable=False),
+        pa.field("how", pa.string(), nullable=False),
+    ]
+)
+FILES = pa.schema(
+    [
+        pa.field("partition", pa.string(), nullable=False),
+        pa.field("bucket", pa.int32(), nullable=False),
+        pa.field("file_name", pa.string(), nullable=False),
+        pa.field("level", pa.int32(), nullable=False),
+        pa.field("output_level", pa.int32(), nullable=False),
+        pa.field("action", pa.string(), nullable=False),
+        pa.field("bytes", pa.int64(), nullable=False),
+        pa.field("rows", pa.int64(), nullable=False),
+        pa.field("deletes", pa.int64()),
+    ]
+)
+
+
+class Pick:
+    """What one bucket's compaction is or would be. `partition` as text; `forecast` is there where something
+    would be done, `record` where it was done. A forecast is made when it is asked for, from what was known
+    when the bucket was planned."""
+
+    __slots__ = ("_forecast", "_made", "bucket", "decision", "partition", "record")
+
+    def __init__(
+        self,
+        partition: str,
+        bucket: int,
+        decision: Decision,
+        forecast: Forecast | Callable[[], Forecast | None] | None = None,
+        record: CompactionRecord | None = None,
+    ) -> None:
+        self.partition, self.bucket, self.decision, self.record = partition, bucket, decision, record
+        self._forecast: Forecast | None = None
+        self._made: Callable[[], Forecast | None] | None = None
+        if forecast is None or isinstance(forecast, Forecast):
+            self._forecast = forecast
+        else:
+            self._made = forecast
+
+    @property
+    def forecast(self) -> Forecast | None:
+        """What carrying it out would read, move and write; None where nothing is done, or it was done."""
+        if self._made is not None:
+            self._forecast, self._made = self._made(), None
+        return self._forecast
+
+    def _values(self) -> tuple[Any, ...]:
+        return self.partition, self.bucket, self.decision, self.forecast, self.record
+
+    def __eq__(self, other: object) -> bool:
+        return self._values() == other._values() if isinstance(other, Pick) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.partition, self.bucket, self.decision))
+
+    def __repr__(self) -> str:
+        return f"Pick({self.text})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Pick, self._values()
+
+    @property
+    def place(self) -> str:
+        """`p=1/bucket-0`."""
+        bucket = "bucket-postpone" if self.bucket == POSTPONE_BUCKET else f"bucket-{self.bucket}"
+        return "/".join(t for t in (self.partition, bucket) if t)
+
+    @property
+    def text(self) -> str:
+        """One line: where, what, why."""
+        what = self.decision.unit.text if self.decision.unit else "nothing"
+        reason = self.decision.reason
+        rule = (
+            ""
+            if reason.rule in ("none", "full") or reason.text.startswith(reason.rule)
+            else f"{reason.rule}: "
+        )
+        return f"{self.place}: {what}, because {rule}{reason.text}"
+
+    @property
+    def outcome(self) -> str:
+        """What it costs and gives: measured where it was done, else foretold; empty if nothing is done."""
+        if self.record is not None:
+            return _measured(self.record)
+        return "" if self.forecast is None else self.forecast.text
+
+    def explain(self) -> str:
+        """The place, every rule that was tried, and the outcome."""
+        lines = [f"{self.place}: {self.decision.explain()}"]
+        if self.outcome:
+            lines.append(f"  {'did' if self.record is not None else 'would'}: {self.outcome}")
+        return "\n".join(lines)
+
+    def files(self) -> Iterator[tuple[Any, ...]]:
+        """Values of `FILES`, one tuple a file."""
+        unit, found = self.decision.unit, self.forecast
+        if unit is None or found is None:
+            return
+        does = {f.file_name: "rewrite" for f in found.read} | {f.file_name: "move" for f in found.moved}
+        for f in unit.files:
+            done = does.get(f.file_name, "leave")
+            place = (self.partition, self.bucket, f.file_name, f.level, unit.output_level)
+            yield (*place, done, f.file_size, f.row_count, f.delete_count)
+
+    def row(self) -> tuple[Any, ...]:
+        """Values of `SCHEMA`."""
+        unit, reason = self.decision.unit, self.decision.reason
+        what = (None, None) if unit is None else (unit.text, unit.output_level)
+        return (self.partition, self.bucket, reason.rule, reason.text, *what, *self._numbers())
+
+    def _numbers(self) -> tuple[Any, ...]:
+        r, f = self.record, self.forecast
+        if r is not None:
+            moved = (r.files_moved, r.bytes_moved, r.bytes_written)
+            return (
+                r.files_read,
+                r.bytes_read,
+                r.rows_in,
+                *moved,
+                *[r.rows_out] * 3,
+                True,
+                f"measured, {r.millis} ms",
+            )
+        if f is None:
+            return (*[0] * 9, False, "nothing to do")
+        out = f.output
+        how = f"{'exact rows' if out.exact else 'estimated'}: {out.why}"
+        moved = (f.files_moved, f.bytes_moved, out.bytes)
+        rows = (out.rows, out.rows_least, out.rows_most)
+        return (f.files_read, f.bytes_read, f.rows_in, *moved, *rows, False, how)
+
+
+def _measured(record: CompactionRecord) -> str:
+    said = []
+    if record.files_read:
+        said.append(f"read {_files(record.files_read, record.bytes_read)} of {record.rows_in:,} rows")
+    if record.files_moved:
+        said.append(f"only moved {_files(record.files_moved, record.bytes_moved)}")
+    if record.files_written:
+        said.append(f"wrote {_files(record.files_written, record.bytes_written)} of {record.rows_out:,} rows")
+    took = "" if record.millis is None else f" in {quantities.duration(record.millis)}"
+    return (", ".join(said) or "changed nothing") + took
+
+
+def _files(count: int, size: int) -> str:
+    return f"{count} file{'' if count == 1 else 's'} {quantities.size(size)}"

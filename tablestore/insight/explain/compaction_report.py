@@ -1,0 +1,143 @@
+"""What `Table.compact` gives: each bucket's pick with its arithmetic, forecast before, measured after.
+
+Values to print (`text`), to study (`explain()`) and to compute with (`to_arrow()`). Made by
+`table.compaction` and by simulators.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import pyarrow as pa
+
+from tablestore.core import quantities
+from tablestore.insight.explain.bucket_pick import FILES, SCHEMA, Pick
+from tablestore.insight.explain.forecast import Forecast, total
+from tablestore.insight.explain.outlook import Outlook, outlook
+
+_WIDTH = 110
+_SHOWN = 20  # buckets with work that a text names
+
+
+class Commit(Protocol):
+    """What a compaction committed: a dataclass such as `Committed`."""
+
+    snapshots: tuple[int, ...]
+
+    @property
+    def snapshot(self) -> int | None:
+        """Id of the last snapshot made."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """Every bucket's pick; `committed` is None after a dry run. Bytes are those of files that were read and
+    written, and of those that only changed their level."""
+
+    picks: tuple[Pick, ...]
+    committed: Commit | None = None
+    bytes_read: int = 0
+    bytes_written: int = 0
+    bytes_moved: int = 0
+
+    @property
+    def busy(self) -> tuple[Pick, ...]:
+        """Picks that do something."""
+        return tuple(p for p in self.picks if p.decision.unit)
+
+    @property
+    def forecast(self) -> Forecast | None:
+        """All forecasts of a dry run added up; None if nothing would be done, or when it is done."""
+        some = [p.forecast for p in self.picks if p.forecast is not None]
+        if not some:
+            return None
+        read, moved = (tuple(x for f in some for x in getattr(f, name)) for name in ("read", "moved"))
+        return Forecast(read, moved, total(f.output for f in some))
+
+    def outlook(self, files: pa.Table, now: pa.Table) -> Outlook | None:
+        """What a dry run foretells of write, read and space amplification; None if nothing would be done.
+
+        `files` are the live ones (`inspect.levels()`), `now` is the row of `inspect.amplification()`, of the
+        table or of the bucket that is planned, or all rows of its view by snapshot.
+        """
+        return outlook(self.forecast, self.picks, files, now)
+
+    @property
+    def text(self) -> str:
+        """What happened (or would), a line for each bucket that has work, and all of it together."""
+        busy = self.busy
+        if not self.picks:
+            return "no buckets: none of those chosen holds files"
+        lines = [p.text for p in busy[:_SHOWN]] or [self.picks[0].text]
+        more = len(busy) - _SHOWN if busy else len(self.picks) - 1
+        if more > 0:
+            lines.append(f"… and {_buckets(more)} {'with work' if busy else 'with nothing to do'}")
+        return "\n".join([*lines, *self._sums()])
+
+    def _sums(self) -> list[str]:
+        whole = self.forecast
+        if self.committed is None:
+            return (
+                []
+                if whole is None
+                else _in_lines(f"dry run, {self._share()}: {whole.text}", f": {whole.output.why}")
+            )
+        if self.committed.snapshot is None:
+            return []
+        read, wrote, moved = map(quantities.size, (self.bytes_read, self.bytes_written, self.bytes_moved))
+        done = [f"read {read}, wrote {wrote}"] if self.bytes_read or self.bytes_written else []
+        done += [f"only moved {moved}"] if self.bytes_moved else []
+        return [f"snapshot {self.committed.snapshot}: {', '.join(done) or 'read nothing'}"]
+
+    def _share(self) -> str:
+        busy, many = len(self.busy), len(self.picks)
+        return f"{busy:,} of {quantities.many(many, 'bucket')}"
+
+    def explain(self) -> str:
+        """Every bucket's decision with all rules that were tried and what it costs, then the sums."""
+        return "\n".join([*(p.explain() for p in self.picks), *self._sums()])
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each bucket: its rule, files and bytes in and out, forecast or measured."""
+        rows = [p.row() for p in self.picks]
+        columns = list(zip(*rows, strict=True)) if rows else [()] * len(SCHEMA)
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)]
+        return pa.table(arrays, schema=SCHEMA)
+
+    def files(self) -> pa.Table:
+        """A row for each file of the picks: whether it is rewritten, only moved or left as it is.
+
+        Known for dry runs; what a compaction did to files the manifests tell.
+        """
+        rows = [row for p in self.picks for row in p.files()]
+        columns = list(zip(*rows, strict=True)) if rows else [()] * len(FILES)
+        return pa.table([pa.array(c, f.type) for c, f in zip(columns, FILES, strict=True)], schema=FILES)
+
+    def then(self, later: Compaction) -> Compaction:
+        """Both as one."""
+        committed = later.committed
+        if self.committed is not None and committed is not None:
+            committed = replace(committed, snapshots=(*self.committed.snapshots, *committed.snapshots))
+        return Compaction(
+            (*self.picks, *later.picks),
+            committed,
+            self.bytes_read + later.bytes_read,
+            self.bytes_written + later.bytes_written,
+            self.bytes_moved + later.bytes_moved,
+        )
+
+    def __repr__(self) -> str:
+        return f"Compaction({self.text})"
+
+
+def _buckets(more: int) -> str:
+    return "1 more bucket" if more == 1 else f"{more:,} more buckets"
+
+
+def _in_lines(text: str, why: str) -> list[str]:
+    """The numbers and what they rest on, which goes below them if the line would be long."""
+    if len(text) <= _WIDTH or not text.endswith(why):
+        return [text]
+    return [text.removesuffix(why), f"  {why.removeprefix(': ')}"]

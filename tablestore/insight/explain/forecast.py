@@ -1,0 +1,201 @@
+"""What carrying out a compaction unit would do: bytes read, moved, and about how much is written.
+
+The plan of the unit is the rewriter's own, so what is read and what only changes its level is known; how many
+rows come out is estimated from metadata (`insight.explain.estimate`), each number labelled. Pure. Used by dry
+runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tablestore.core import quantities
+from tablestore.core.options.table_options import MergeEngine, TableOptions
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.types.arrow_types import DataType
+from tablestore.insight.explain.estimate import UNKNOWN, Estimate, SizeModel, merged
+from tablestore.lsm.compaction import CompactionOptions
+from tablestore.lsm.compaction.decision import CompactUnit
+from tablestore.lsm.compaction.rewrite_plan import Step, drops_deletes, plan_unit
+from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.sorted_run import Levels
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Files that would be rewritten or only moved, and what would be written: `output`, whose rows are exact
+    or lie between its bounds. `drops_deletes` says what becomes of rows that take keys away, None where the
+    table knows none, or where they become rows."""
+
+    read: tuple[DataFileMeta, ...]
+    moved: tuple[DataFileMeta, ...]
+    output: Estimate
+    drops_deletes: bool | None = None
+
+    @property
+    def files_read(self) -> int:
+        """How many files are rewritten."""
+        return len(self.read)
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of the files that are rewritten."""
+        return sum(f.file_size for f in self.read)
+
+    @property
+    def rows_in(self) -> int:
+        """Rows of the files that are rewritten, deleted ones included."""
+        return sum(f.row_count for f in self.read)
+
+    @property
+    def files_moved(self) -> int:
+        """How many files only change their level."""
+        return len(self.moved)
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes of the files that only change their level."""
+        return sum(f.file_size for f in self.moved)
+
+    @property
+    def deletes_text(self) -> str:
+        """`drops 1,200 deletes: nothing older lies below`, or that they are kept and why; empty without
+        any."""
+        counts = [f.delete_count for f in self.read]
+        if self.drops_deletes is None or not any(c is None or c for c in counts):
+            return ""
+        many = "deletes" if None in counts else quantities.many(sum(c or 0 for c in counts), "delete")
+        if self.drops_deletes:
+            return f"drops {many}: nothing older lies below"
+        return f"keeps {many}: older rows may lie below"
+
+    @property
+    def text(self) -> str:
+        """`reads 5 files 20.1 MiB, moves 1 file 90.0 MiB, writes about 14.2 MiB: about 1,200 rows (…): …`."""
+        said = []
+        if self.files_read:
+            about = "" if not self.output.bytes else "about "
+            said.append(f"reads {_files(self.files_read, self.bytes_read)}")
+            said.append(f"writes {about}{quantities.size(self.output.bytes)}, {self.output.text}")
+        if self.files_moved:
+            said.insert(len(said) // 2, f"only moves {_files(self.files_moved, self.bytes_moved)}")
+        return ", ".join(said) or "changes nothing"
+
+
+def forecast(
+    unit: CompactUnit,
+    levels: Levels,
+    options: TableOptions,
+    types: Sequence[DataType],
+    *,
+    expired: Container[str] = (),
+    gone: Mapping[str, int] | None = None,
+    model: SizeModel = UNKNOWN,
+) -> Forecast:
+    """What the unit, picked from `levels` of a table with these key types, would do.
+
+    `expired` names files with rows past their time; `gone`, on tables with deletion vectors, counts the rows
+    of files that are marked as deleted.
+    """
+    rules = CompactionOptions.of(options)
+    key = interval.key_order(types)
+    drop = drops_deletes(unit, levels, marked=gone is not None, newest_wins=rules.newest_wins)
+    moved, read, outputs, stay = [], [], [], False
+    for step in plan_unit(unit, levels, key, small_bytes=rules.small_file_bytes, expired=expired):
+        if step.upgrade is not None and not _read_all_the_same(step.upgrade, unit, levels, options):
+            moved.append(step.upgrade)
+            continue
+        files = [_alive(f, gone or {}) for f in step.files]
+        stays = _retracts_stay(step, options)
+        stay = stay or stays
+        found = merged(
+            files,
+            types,
+            drop_deletes=drop and not stays,
+            model=model,
+            among=max((run.rows for run in levels.upper), default=0),
+            target_bytes=options.target_bytes(keyed=True),
+        )
+        outputs.append(_uncertain(found, _left_out(step, unit, levels, options, expired)))
+        read += step.files
+    return Forecast(tuple(read), tuple(moved), total(outputs), None if stay else drop)
+
+
+def combined(files: Sequence[DataFileMeta], gone: Mapping[str, int]) -> Forecast:
+    """What combining files of an append table would do: every row that is not marked as deleted stays."""
+    alive = [_alive(f, gone) for f in files]
+    rows = sum(f.row_count for f in alive)
+    before = sum(f.row_count for f in files)
+    size = sum(f.file_size for f in files)
+    why = "rows are copied" if rows == before else f"{before - rows:,} rows are marked as deleted"
+    estimate = Estimate(rows, round(size * rows / before) if before else 0, True, why, rows, rows)
+    return Forecast(tuple(files), (), estimate)
+
+
+def placed(files: Sequence[DataFileMeta]) -> Forecast:
+    """What giving waiting rows their buckets would do: at most as many rows come out."""
+    rows, size = sum(f.row_count for f in files), sum(f.file_size for f in files)
+    why = "rows of equal keys become one, how many is not known"
+    return Forecast(tuple(files), (), Estimate(rows, size, False, why, min(rows, 1), rows))
+
+
+def _read_all_the_same(file: DataFileMeta, unit: CompactUnit, levels: Levels, options: TableOptions) -> bool:
+    """Whether a file that could move is rewritten, because the table looks its rows up: those of a merge
+    with rows above, and deletes that vectors make needless."""
+    if not options.needs_lookup or file.level > 0:
+        return False
+    plain = options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_fields
+    if options.deletion_vectors and file.delete_count != 0:
+        return True
+    return unit.output_level != levels.max_level and not plain
+
+
+def _alive(file: DataFileMeta, gone: Mapping[str, int]) -> DataFileMeta:
+    """The file as if it had only the rows that are not marked as deleted."""
+    marked = gone.get(file.file_name, 0)
+    return file if not marked else replace(file, row_count=max(0, file.row_count - marked))
+
+
+def _retracts_stay(step: Step, options: TableOptions) -> bool:
+    """Whether rows that take others back come out as rows: lookups merge lone rows, too, and what functions
+    make of a retraction alone is a row."""
+    computes = options.merge_engine is MergeEngine.AGGREGATION and not options.aggregation_removes
+    return options.needs_lookup and computes and any(f.level == 0 for f in step.files)
+
+
+def _left_out(
+    step: Step, unit: CompactUnit, levels: Levels, options: TableOptions, expired: Container[str]
+) -> list[str]:
+    """Which rows a step leaves out besides, how many nobody knows before they are read."""
+    said = []
+    if any(f.file_name in expired for f in step.files):
+        said.append("rows past their time")
+    below = any(run.files for run in levels.upper[unit.output_level :])
+    if options.merge_engine is MergeEngine.FIRST_ROW and below and any(f.level == 0 for f in step.files):
+        said.append("rows of keys that lie below")
+    return said
+
+
+def _uncertain(found: Estimate, left_out: Sequence[str]) -> Estimate:
+    if not left_out:
+        return found
+    why = f"{found.why}; {' and '.join(left_out)} are left out"
+    return replace(found, exact=False, rows_least=0, why=why)
+
+
+def total(found: Iterable[Estimate]) -> Estimate:
+    """Several outputs as one: exact if each is."""
+    some = [e for e in found if e.rows_most]
+    return Estimate(
+        sum(e.rows for e in some),
+        sum(e.bytes for e in some),
+        all(e.exact for e in some),
+        "; ".join(dict.fromkeys(e.why for e in some)) or "no rows are written",
+        sum(e.rows_least for e in some),
+        sum(e.rows_most for e in some),
+    )
+
+
+def _files(count: int, size: int) -> str:
+    return f"{count} file{'' if count == 1 else 's'} {quantities.size(size)}"

@@ -1,0 +1,96 @@
+"""Compactions of other engines, explained as far as the table tells: what lay there, and what we had done.
+
+Paimon keeps no reasons. Its manifests say which files a bucket held before the commit, and the pick of ours
+is a function of those, of the table's options then and of the time, so what it says stands beside what was
+done: the rules are those of Paimon 2.0.0, and where they say otherwise the engine was asked, or ran under
+options of its own. In the same way the sums of our own picks are found again that a snapshot of very many
+buckets had no room for. Reads the manifests before one snapshot. Used by inspection and, before snapshots
+expire, by history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tablestore.core.options.table_options import TableOptions
+from tablestore.format.compaction_record import CompactionRecord, Shape, inputs_of
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.snapshot import Snapshot
+from tablestore.lsm.compaction import CompactionOptions, PickContext, pick, recording
+from tablestore.lsm.compaction.decision import Decision, shape_text
+from tablestore.lsm.levels.sorted_run import Levels
+from tablestore.meta.store import Store
+
+
+def explained(
+    store: Store, snapshot: Snapshot, records: Sequence[CompactionRecord]
+) -> tuple[CompactionRecord, ...]:
+    """The records of one snapshot, those of another engine with what our pick says of the same files, ours
+    with the sums that were left out."""
+    if not store.schema.primary_keys or not any(map(_lacks_sums, records)):
+        return tuple(records)
+    options = store.options_of(snapshot.schema_id)
+    local_ms = store.env.local_ms(snapshot.time_millis)
+    before = _before(store, snapshot)
+    found = []
+    for record in records:
+        files = before.get((record.partition, record.bucket))
+        if _lacks_sums(record) and record.bucket >= 0 and files:
+            levels = Levels.of(files, options.num_levels, store.key_order)
+            decision = pick(levels, CompactionOptions.of(options), PickContext.at(local_ms, levels))
+            known = _told if record.rule is None else _completed
+            record = known(record, levels, decision, options)
+        found.append(record)
+    return tuple(found)
+
+
+def _lacks_sums(record: CompactionRecord) -> bool:
+    return not record.trials and not record.asked
+
+
+def _completed(
+    record: CompactionRecord, levels: Levels, decision: Decision, options: TableOptions
+) -> CompactionRecord:
+    """Our own record with the trials of the pick, if that is the one: a later one of its commit began with
+    what the first had made."""
+    unit = decision.unit
+    if unit is None or (decision.reason.rule, unit.shape) != (record.rule, record.shape):
+        return record
+    return replace(record, trials=recording.kept_trials(decision.reason))
+
+
+def _before(store: Store, snapshot: Snapshot) -> dict[tuple[str, int], list[DataFileMeta]]:
+    """Live files before a snapshot by partition (text) and bucket."""
+    files: dict[tuple[str, int], list[DataFileMeta]] = {}
+    texts: dict[bytes, str] = {}
+    for e in store.manifests.read_manifests(store.manifests.read_list(snapshot.base_manifest_list)).live():
+        text = texts.get(e.partition)
+        if text is None:
+            text = texts[e.partition] = store.partition_text(e.partition)
+        files.setdefault((text, e.bucket), []).append(e.file)
+    return files
+
+
+def _told(
+    record: CompactionRecord, levels: Levels, decision: Decision, options: TableOptions
+) -> CompactionRecord:
+    """The record with the layout before, the verdict of our rules and their trials."""
+    there = Shape(levels.max_level, inputs_of(levels.files))
+    held = shape_text(there).rsplit(" → ", 1)[0]
+    size = shape_text(there).rsplit(", ", 1)[1]
+    unit = decision.unit
+    if unit is None:
+        said = f"taken nothing, so it was asked for: {decision.reason.text}"
+    else:
+        same = unit.shape.output_level == record.output_level and _moved_alike(unit.shape, record)
+        what = "done the same" if same else f"taken {unit.text}"
+        said = f"{what}, because {decision.reason.rule}: {decision.reason.text}"
+    text = f"before it: {held}, {size}; {options.strategy.value} compaction here would have {said}"
+    return replace(record, text=text, trials=recording.kept_trials(decision.reason, carried_out=False))
+
+
+def _moved_alike(shape: Shape, record: CompactionRecord) -> bool:
+    """Whether a unit takes as many files and bytes as the commit replaced."""
+    taken = Shape(record.output_level, record.inputs)
+    return (shape.files, shape.size) == (taken.files, taken.size)

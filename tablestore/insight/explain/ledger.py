@@ -1,0 +1,312 @@
+"""The ledger: what flushes and compactions wrote, what is live, and what that costs whom.
+
+    write amplification = (bytes flushed + bytes written by compactions) / bytes ingested
+    read amplification  = sorted runs, and files and bytes of the files that a point or a range read opens
+    space amplification = live bytes / bytes of a fully compacted copy
+
+Bytes ingested are those of the data files that writers flushed, before any compaction; changelog files are
+told apart. One `Account` a bucket, kept by sums, so adding an event costs what the event changed. Used by
+inspection over a table's history and by the simulator, which keeps the same accounts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+
+import pyarrow as pa
+
+from tablestore.core.errors import Corrupt
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.snapshot import COMPACT
+from tablestore.format.types.arrow_types import DataType
+from tablestore.insight.explain.bucket_history import BucketEvent
+from tablestore.insight.explain.estimate import UNKNOWN, Estimate, SizeModel, merged
+
+RANGE_SHARE = 0.01  # part of the keys that the range read of read amplification asks for
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAmplification:
+    """What reads open at most, index and statistics aside: one key, and RANGE_SHARE of all keys in a row."""
+
+    runs: int
+    point_files: float
+    point_bytes: float
+    range_files: float
+    range_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Live bytes beside those of a fully compacted copy, which are `exact` or estimated, and `why`."""
+
+    live_bytes: int
+    compacted_bytes: int
+    exact: bool
+    why: str
+
+    @property
+    def amplification(self) -> float | None:
+        """Live bytes / compacted bytes, None where nothing would be left."""
+        return self.live_bytes / self.compacted_bytes if self.compacted_bytes else None
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """One event entered: what it moved, then the state and the sums of its bucket after it.
+
+    `compaction_exact` is False where files may have been written and replaced within one commit, which only
+    the engine's own records tell.
+    """
+
+    snapshot: int
+    time_ms: int
+    kind: str
+    partition: str
+    bucket: int
+    bytes_ingested: int
+    bytes_flushed: int
+    bytes_compacted: int
+    bytes_read: int
+    bytes_moved: int
+    bytes_changelog: int
+    live_bytes: int
+    live_files: int
+    live_rows: int
+    runs: int
+    total_ingested: int
+    total_compacted: int
+    compactions: int
+    write_amplification: float | None
+    compaction_exact: bool
+    point_files: float
+    point_bytes: float
+    range_files: float
+    range_bytes: float
+    compacted_bytes: int | None
+    space_amplification: float | None
+    exact: bool
+    why: str
+
+
+class Account:
+    """Sums of one bucket. Mutable; belongs to whoever adds to it."""
+
+    __slots__ = (
+        "bytes",
+        "changelog",
+        "compacted",
+        "compactions",
+        "deletes",
+        "exact",
+        "files",
+        "ingested",
+        "moved",
+        "read",
+        "rows",
+        "written",
+    )
+
+    def __init__(self) -> None:
+        self.files: list[int] = [0]  # by level
+        self.bytes: list[int] = [0]
+        self.rows: list[int] = [0]
+        self.written: list[int] = [0]  # bytes that compactions wrote into each level
+        self.deletes = 0  # rows that take keys away, files whose number is unknown counting as one
+        self.ingested = self.compacted = self.read = self.moved = self.changelog = 0
+        self.compactions = 0
+        self.exact = True
+
+    def _reach(self, level: int) -> None:
+        while len(self.files) <= level:
+            for sums in (self.files, self.bytes, self.rows, self.written):
+                sums.append(0)
+
+    def put(self, level: int, size: int, rows: int, deletes: int | None = 0) -> None:
+        """A file is live from now on."""
+        if level >= len(self.files):
+            self._reach(level)
+        self.files[level] += 1
+        self.bytes[level] += size
+        self.rows[level] += rows
+        self.deletes += 1 if deletes is None else deletes
+
+    def take(self, level: int, size: int, rows: int, deletes: int | None = 0) -> None:
+        """A file is live no more."""
+        assert self.files[level : level + 1] > [0], f"I6: level {level} holds no file to take away"
+        self.files[level] -= 1
+        self.bytes[level] -= size
+        self.rows[level] -= rows
+        self.deletes -= 1 if deletes is None else deletes
+
+    def compaction(self, level: int, *, read: int, written: int, moved: int) -> None:
+        """Bytes that one compaction read, wrote into `level` and only moved there."""
+        self._reach(level)
+        self.compactions += 1
+        self.read += read
+        self.compacted += written
+        self.written[level] += written
+        self.moved += moved
+
+    @property
+    def live_files(self) -> int:
+        """Files of all levels."""
+        return sum(self.files)
+
+    @property
+    def live_bytes(self) -> int:
+        """Bytes of all levels."""
+        return sum(self.bytes)
+
+    @property
+    def live_rows(self) -> int:
+        """Rows of all files, deletes and older rows of a key included."""
+        return sum(self.rows)
+
+    @property
+    def runs(self) -> int:
+        """Sorted runs: each file of level 0, each level above that holds files."""
+        return self.files[0] + sum(1 for n in self.files[1:] if n)
+
+    @property
+    def write_amplification(self) -> float | None:
+        """Bytes written for each byte ingested, None before the first."""
+        return (self.ingested + self.compacted) / self.ingested if self.ingested else None
+
+    @property
+    def reads(self) -> ReadAmplification:
+        """What reads open: of each run one file for a key, and a hundredth, but one at least, for a range."""
+        point_bytes = range_bytes = float(self.bytes[0])
+        point_files = range_files = float(self.files[0])
+        for count, size in zip(self.files[1:], self.bytes[1:], strict=True):
+            if count:
+                many = min(float(count), 1.0 + RANGE_SHARE * count)
+                point_files, point_bytes = point_files + 1, point_bytes + size / count
+                range_files, range_bytes = range_files + many, range_bytes + size / count * many
+        return ReadAmplification(self.runs, point_files, point_bytes, range_files, range_bytes)
+
+    @property
+    def compacted_fully(self) -> bool:
+        """Whether a full compaction would change no row: one run above level 0 that holds no deletes."""
+        return not self.files[0] and self.runs <= 1 and not self.deletes
+
+
+class Ledger:
+    """Accounts of a table's buckets. `types` are those of the key columns, none of a table without a key;
+    `model` says what merges give.
+
+    Without `space` rows say nothing of a compacted copy, which is the only part that looks at every file.
+    """
+
+    def __init__(
+        self, types: Sequence[DataType] = (), *, model: SizeModel = UNKNOWN, space: bool = True
+    ) -> None:
+        self._types, self._model, self._space = tuple(types), model, space
+        self.accounts: dict[tuple[str, int], Account] = {}
+        self._live: dict[tuple[str, int], dict[tuple[int, str], DataFileMeta]] = {}
+
+    def learn(self, model: SizeModel) -> None:
+        """Estimate compacted copies by this model from now on."""
+        self._model = model
+
+    def add(self, event: BucketEvent) -> LedgerRow:
+        """Enter one event; what it did and how its bucket stands. Raises Corrupt if it takes a file away that
+        is not live (I6)."""
+        return self._row(event, *self.enter(event))
+
+    def enter(self, event: BucketEvent) -> tuple[Account, tuple[int, ...]]:
+        """The same without a row: the bucket's account, and bytes flushed, ingested, written, read, moved and
+        of changelogs."""
+        account = self.accounts.setdefault(event.place, Account())
+        live = self._live.setdefault(event.place, {})
+        for file in event.before:
+            if live.pop((file.level, file.file_name), None) is None:
+                what = f"I6: it deletes {file.file_name} at level {file.level}, which is not live there"
+                raise Corrupt(f"snapshot-{event.snapshot}", what)
+            account.take(file.level, file.file_size, file.row_count, file.delete_count)
+        for file in (*event.flushed, *event.after):
+            account.put(file.level, file.file_size, file.row_count, file.delete_count)
+            live[file.level, file.file_name] = file
+        ingested, changelog = _bytes(event.flushed), _bytes(event.changelog)
+        account.ingested += ingested
+        account.changelog += changelog
+        done = compactions_of(event) if event.kind == COMPACT else []
+        for level, read, written, moved in done:
+            account.compaction(level, read=read, written=written, moved=moved)
+        account.exact = account.exact and (event.kind != COMPACT or bool(event.records))
+        read, written, moved = (sum(one[i] for one in done) for i in (1, 2, 3))
+        return account, (ingested, ingested, written, read, moved, changelog)
+
+    def _row(self, event: BucketEvent, account: Account, moved: tuple[int, ...]) -> LedgerRow:
+        space = self.space(event.place) if self._space else None
+        reads = account.reads
+        return LedgerRow(
+            event.snapshot,
+            event.time_ms,
+            event.kind,
+            event.partition,
+            event.bucket,
+            *moved,
+            live_bytes=account.live_bytes,
+            live_files=account.live_files,
+            live_rows=account.live_rows,
+            runs=account.runs,
+            total_ingested=account.ingested,
+            total_compacted=account.compacted,
+            compactions=account.compactions,
+            write_amplification=account.write_amplification,
+            compaction_exact=account.exact,
+            point_files=reads.point_files,
+            point_bytes=reads.point_bytes,
+            range_files=reads.range_files,
+            range_bytes=reads.range_bytes,
+            compacted_bytes=space.compacted_bytes if space else None,
+            space_amplification=space.amplification if space else None,
+            exact=space.exact if space else False,
+            why=space.why if space else "not asked",
+        )
+
+    def files(self, place: tuple[str, int]) -> tuple[DataFileMeta, ...]:
+        """Live files of a bucket."""
+        return tuple(self._live.get(place, {}).values())
+
+    def space(self, place: tuple[str, int]) -> Space:
+        """Live bytes of a bucket beside those of its fully compacted copy."""
+        account = self.accounts.get(place, Account())
+        live = account.live_bytes
+        if not self._types:
+            return Space(live, live, True, "a table without a key merges no rows")
+        if account.compacted_fully:
+            return Space(live, live, True, "one sorted run without deletes")
+        found = self._copy(place, account)
+        return Space(live, found.bytes, False, found.why)
+
+    def _copy(self, place: tuple[str, int], account: Account) -> Estimate:
+        among = max(account.rows[1:], default=0)
+        return merged(self.files(place), self._types, drop_deletes=True, model=self._model, among=among)
+
+
+def compactions_of(event: BucketEvent) -> list[tuple[int, int, int, int]]:
+    """(output level, bytes read, written, moved) of each compaction of a commit; of one without records,
+    what became of it."""
+    if event.records:
+        return [(r.output_level, r.bytes_read, r.bytes_written, r.bytes_moved) for r in event.records]
+    level, moved = max((f.level for f in event.after), default=0), event.moved
+    lifted = sum(f.file_size for f in event.after if f.file_name in moved)
+    return [(level, _bytes(event.rewritten), _bytes(event.written), lifted)]
+
+
+def _bytes(files: Iterable[DataFileMeta]) -> int:
+    return sum(f.file_size for f in files)
+
+
+_ARROW = {"int": pa.int64(), "str": pa.string(), "float": pa.float64(), "bool": pa.bool_()}
+LEDGER = pa.schema([pa.field(f.name, _ARROW[str(f.type).split(" |")[0]]) for f in fields(LedgerRow)])
+
+
+def ledger_table(rows: Iterable[LedgerRow]) -> pa.Table:
+    """Rows of a ledger as an Arrow table."""
+    found = list(rows)
+    columns = {f.name: pa.array([getattr(r, f.name) for r in found], f.type) for f in LEDGER}
+    return pa.table(columns, schema=LEDGER)

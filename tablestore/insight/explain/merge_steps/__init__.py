@@ -1,0 +1,13 @@
+"""A few keys' merges told step by step: what the merge function did with each row, and why."""
+
+from tablestore.insight.explain.merge_steps.steps import (
+    DROPPED,
+    REFUSED,
+    Merging,
+    Place,
+    Run,
+    event_steps,
+    merged_steps,
+)
+
+__all__ = ["DROPPED", "REFUSED", "Merging", "Place", "Run", "event_steps", "merged_steps"]

@@ -1,0 +1,297 @@
+"""Why a merge came out as it did, in one sentence a key and one a column.
+
+Written from a `Trace` and the values that decided: sequence numbers, `sequence.field`, the sequences of
+groups. The words name runs as the caller labels them. Pure; for a few keys, as it makes texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.format import binary_row, rowkind
+from tablestore.format.parquet.schema import KIND, SEQUENCE
+from tablestore.format.text import cast_text
+from tablestore.format.types.arrow_types import DataField, DataType
+from tablestore.insight.explain.merge_steps.trace import (
+    ADDED,
+    COMPUTED,
+    KEPT,
+    NOTHING,
+    NULL,
+    SUPERSEDED,
+    TAKEN,
+    Trace,
+)
+from tablestore.lsm.merge.aggregation import Aggregation
+from tablestore.lsm.merge.changelog import LowestLevel
+from tablestore.lsm.merge.counted import Counting
+from tablestore.lsm.merge.merge_function import MergeFunction, kinds_of
+from tablestore.lsm.merge.partial_update import PartialUpdate, SequenceGroup
+from tablestore.lsm.merge.winners import FirstRow
+
+_SHOWN = 4
+SIGNS = ("+I", "−U", "+U", "−D")
+
+
+@dataclass(frozen=True)
+class Why:
+    """One key's merge in words. `labels`: the run of each row; `rows` from old to new runs."""
+
+    function: MergeFunction
+    rows: pa.RecordBatch
+    trace: Trace
+    labels: Sequence[str]
+    fate: str = ""
+    _texts: dict[str, list[str]] = field(default_factory=dict, repr=False)
+
+    @property
+    def engine(self) -> MergeFunction:
+        """The function that knows its columns."""
+        inner = self.function.function if isinstance(self.function, LowestLevel) else self.function
+        return inner.function if isinstance(inner, Counting) else inner
+
+    def sentence(self) -> str:
+        """Why this is the key's row, and what becomes of it."""
+        if self.trace.failure:
+            return f"Refused: {self.trace.failure}."
+        if self.rows.num_rows == 1:
+            return f"Only {self.labels[0]} has the key: {self._only()}"
+        if isinstance(self.engine, Aggregation | PartialUpdate) and len(self.trace.order) > 1:
+            said = self._by_columns()
+        else:
+            said = self._whole_row()
+        return f"{said} {self.fate}".rstrip()
+
+    def column(self, name: str) -> str:
+        """Why this is the column's value."""
+        origin = self.trace.origin[name]
+        engine = self.engine
+        if self.trace.failure:
+            return f"refused: {self.trace.failure}"
+        if not isinstance(engine, Aggregation | PartialUpdate) or len(self.trace.order) == 1:
+            return "no row is left" if origin == NOTHING else f"the row of {self.labels[origin]}"
+        group = self._group(name)
+        function = self._function(name)
+        if origin == COMPUTED:
+            return self._sum(name, function)
+        if group is not None and (function is None or name in group.names):
+            return self._guarded(name, group, origin)
+        if function in ("", "last_non_null_value"):
+            return self._newest_value(name, origin)
+        return self._picked(name, function, origin)
+
+    # whole rows
+
+    def _only(self) -> str:
+        kind = int(kinds_of(self.rows)[0])
+        if rowkind.retracts(np.array([kind]))[0]:
+            return f"its row is {SIGNS[kind]}. {self.fate}".rstrip()
+        return "its row passes as it is."
+
+    def _whole_row(self) -> str:
+        """The chain of what orders the rows, then who wins."""
+        order = self.trace.order
+        winner = next(iter(self.trace.origin.values()), NOTHING)
+        first_wins = isinstance(self.engine, FirstRow)
+        passed = self._passed(winner)
+        if winner == NOTHING:
+            return f"{passed}No row is left."
+        name = self.labels[winner]
+        chain = self._chain(order if first_wins else order[::-1], rising=first_wins)
+        kind = int(kinds_of(self.rows)[winner])
+        if first_wins:
+            return f"{passed}{chain}: first-row keeps the oldest, of {name}."
+        if winner != int(np.max(order)) and not passed:
+            return f"{chain}: {name} wins, although {self.labels[int(np.max(order))]} was written later."
+        if kind in (rowkind.DELETE, rowkind.UPDATE_BEFORE):
+            return f"{passed}{chain}: the newest row, of {name}, is {SIGNS[kind]}."
+        return f"{passed}{chain}: the newest row wins, of {name}."
+
+    def _passed(self, winner: int) -> str:
+        """The rows that `ignore-delete` leaves out."""
+        if not getattr(self.engine, "ignore_delete", False):
+            return ""
+        kinds = kinds_of(self.rows)
+        gone = [i for i in self.trace.order if rowkind.retracts(kinds)[i] and i != winner]
+        if not gone:
+            return ""
+        names = ", ".join(f"{SIGNS[kinds[i]]} of {self.labels[i]}" for i in gone[::-1][:_SHOWN])
+        return f"ignore-delete leaves out {names}. "
+
+    def _chain(self, places: Sequence[int], *, rising: bool = False) -> str:
+        """`sequence 984 > 431 > 17`; with `sequence.field` its values, then numbers where they are equal."""
+        ordering = self.engine.sequence
+        shown = [int(i) for i in places][:_SHOWN]
+        more = f" {'<' if rising else '>'} …" if len(places) > _SHOWN else ""
+        numbers = [str(n) for n in self.rows.column(SEQUENCE).to_pylist()]
+        if not ordering.fields:
+            return "sequence " + _compared([numbers[i] for i in shown], "<" if rising else ">") + more
+        values = ["·".join(self._text(f, i) for f in ordering.fields) for i in range(self.rows.num_rows)]
+        names = ", ".join(ordering.names)
+        sign = "before" if ordering.descending else ">"
+        said = f"{names} {_compared([values[i] for i in shown], sign)}{more}"
+        if len(shown) > 1 and values[shown[0]] == values[shown[1]]:
+            said += f", then sequence {_compared([numbers[i] for i in shown[:2]], '>')}"
+        return said
+
+    # column by column
+
+    def _by_columns(self) -> str:
+        """The columns that are not simply the newest row's, those of one reason together."""
+        newest = int(self.trace.order[-1])
+        kinds = kinds_of(self.rows)
+        if self.trace.row.num_rows and rowkind.retracts(kinds_of(self.trace.row))[0]:
+            remover = SIGNS[int(kinds[newest])]
+            return f"{remover} of {self.labels[newest]} takes the row away."
+        said: dict[str, list[str]] = {}
+        plain = []
+        for name in self._told_columns():
+            why = self.column(name)
+            if self.trace.origin[name] == newest and ">" not in why:
+                plain.append(name)
+            else:
+                said.setdefault(why, []).append(name)
+        parts = [f"{', '.join(names)}: {why}." for why, names in list(said.items())[:_SHOWN]]
+        if len(said) > _SHOWN:
+            parts.append(f"And {len(said) - _SHOWN} more.")
+        if not parts:
+            return f"{self.labels[newest]} is the newest and has a value in every column."
+        return " ".join(parts)
+
+    def _told_columns(self) -> list[str]:
+        keys = set(self.engine.schema.primary_keys)  # type: ignore[attr-defined]
+        return [n for n in self.trace.origin if n not in keys]
+
+    def _group(self, name: str) -> SequenceGroup | None:
+        engine = self.engine
+        if not isinstance(engine, PartialUpdate):
+            return None
+        return next((g for g in engine.groups if name in (*g.names, *g.guarded)), None)
+
+    def _function(self, name: str) -> str | None:
+        """The aggregate function of a column; "" where newer values that are not NULL replace older ones,
+        None where a group's rows replace it whole."""
+        engine = self.engine
+        if isinstance(engine, PartialUpdate):
+            known = engine.functions.get(name)
+            if known is not None:
+                return known.name
+            return "" if self._group(name) is None else None
+        found = (f.name for f in engine.functions if f.field.name == name)  # type: ignore[attr-defined]
+        return next(found, "")
+
+    def _guarded(self, name: str, group: SequenceGroup, origin: int) -> str:
+        """`g1 21 > 17 of L0 #412`: the group's sequence decides, not the run."""
+        names = ", ".join(group.names)
+        parts = self.trace.parts[name]
+        if origin == NOTHING:
+            taken = [i for i in self.trace.order if parts[i] == TAKEN]
+            if taken:
+                return f"cleared by {self._kind(taken[-1])} of {self.labels[taken[-1]]}"
+            return f"null in the row with the newest {names}, or no row has a {names}"
+        later = [i for i in self.trace.order if i > origin and i != origin]
+        mine = self._sequence(group, origin)
+        beaten = [i for i in later if self._sequence(group, i) != "null" and parts[i] in (SUPERSEDED, NULL)]
+        beaten += [
+            i for i in later if parts[i] not in (SUPERSEDED, NULL) and self._sequence(group, i) != "null"
+        ]
+        if beaten:
+            other = beaten[-1]
+            return f"{names} {mine} > {self._sequence(group, other)} of the newer {self.labels[other]}"
+        absent = [i for i in later if self._sequence(group, i) == "null"]
+        if absent:
+            return f"{self.labels[absent[-1]]} has no {names}, so {self.labels[origin]} stays"
+        older = [i for i in self.trace.order if i != origin and self._sequence(group, i) != "null"]
+        if older:
+            return f"{names} {mine} ≥ {self._sequence(group, older[-1])} of {self.labels[older[-1]]}"
+        return f"only {self.labels[origin]} has a {names}"
+
+    def _newest_value(self, name: str, origin: int) -> str:
+        order = [int(i) for i in self.trace.order]
+        parts = self.trace.parts[name]
+        if origin == NOTHING:
+            taken = [i for i in order if parts[i] == TAKEN]
+            return f"taken back by {self.labels[taken[-1]]}" if taken else "null in every row"
+        newer = order[order.index(origin) + 1 :]
+        empty = [self.labels[i] for i in newer if parts[i] == NULL]
+        if empty:
+            return f"from {self.labels[origin]}, as {_listed(empty[::-1])} has null"
+        return f"from {self.labels[origin]}"
+
+    def _picked(self, name: str, function: str | None, origin: int) -> str:
+        if origin == NOTHING:
+            return f"{function}: null"
+        values = [i for i in self.trace.order if self.trace.parts[name][i] in (KEPT, SUPERSEDED)]
+        field_ = self._field(name)
+        texts = [self._text(field_, int(i)) for i in values][::-1]
+        of = f" of {', '.join(texts[:_SHOWN])}{' …' if len(texts) > _SHOWN else ''}" if len(texts) > 1 else ""
+        return f"{function}{of}, from {self.labels[origin]}"
+
+    def _sum(self, name: str, function: str | None) -> str:
+        """`sum 9 + 6 − 4 = 11`; other functions say how many rows count."""
+        parts, field_ = self.trace.parts[name], self._field(name)
+        counted = [(int(i), parts[i]) for i in self.trace.order if parts[i] in (ADDED, TAKEN)]
+        if function not in ("sum", "product") or len(counted) > 6:
+            taken = sum(part == TAKEN for _, part in counted)
+            back = f", {taken} taken back" if taken else ""
+            return f"{function} of {len(counted) - taken} values{back}"
+        if len(counted) == 1:
+            return f"{function} of one value, {self._result(name)}, of {self.labels[counted[0][0]]}"
+        plus, minus = ("+", "−") if function == "sum" else ("×", "÷")
+        said = ""
+        for at, (row, part) in enumerate(counted):
+            value = self._text(field_, row).replace("-", "−")
+            value = f"({value})" if at and value.startswith("−") else value
+            sign = minus if part == TAKEN else plus
+            said += value if not at and part == ADDED else f" {sign} {value}"
+        return f"{function} {said.strip()} = {self._result(name)}"
+
+    # values as text
+
+    def _result(self, name: str) -> str:
+        made = self.trace.row
+        if not made.num_rows:
+            return "null"
+        return _texts(made.column(name), self._field(name).type)[0].replace("-", "−")
+
+    def _kind(self, row: int) -> str:
+        return SIGNS[int(self.rows.column(KIND)[row].as_py())]
+
+    def _sequence(self, group: SequenceGroup, row: int) -> str:
+        texts = [self._text(f, row) for f in group.sequence]
+        return "null" if set(texts) == {"null"} else "·".join(texts)
+
+    def _field(self, name: str) -> DataField:
+        return self.engine.schema.by_name[name]  # type: ignore[attr-defined]
+
+    def _text(self, column: DataField, row: int) -> str:
+        known = self._texts.get(column.name)
+        if known is None:
+            known = self._texts[column.name] = _texts(self.rows.column(column.name), column.type)
+        return known[row]
+
+
+def _texts(column: pa.Array, t: DataType) -> list[str]:
+    """Values as SQL casts them to STRING; values of nested types as Python shows them."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if not t.is_scalar:
+        return ["null" if v is None else str(v) for v in column.to_pylist()]
+    return [cast_text(v, t) for v in binary_row.raw_values(column, t)]
+
+
+def _compared(texts: Sequence[str], sign: str) -> str:
+    """`984 > 431 = 431`."""
+    said = texts[0]
+    for before, after in pairwise(texts):
+        said += f" {'=' if before == after else sign} {after}"
+    return said
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

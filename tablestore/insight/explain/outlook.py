@@ -1,0 +1,64 @@
+"""What write, read and space amplification would be if the next compactions were carried out.
+
+From the picks of a dry run, the live files (`inspect.levels()`) and the amplification of now
+(`inspect.amplification()`), all of the same buckets. Runs are counted, so they are exact; bytes are as exact
+as the forecast's, and what is left as one run a bucket is its compacted copy. Pure. Used by
+`Compaction.outlook`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.insight.explain.bucket_pick import Pick
+from tablestore.insight.explain.forecast import Forecast
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """The three numbers afterwards; None where one is not known. `exact`: no byte was estimated."""
+
+    write_amplification: float | None
+    runs: int
+    space_amplification: float | None
+    exact: bool
+
+
+def outlook(whole: Forecast | None, picks: Sequence[Pick], files: pa.Table, now: pa.Table) -> Outlook | None:
+    """What `picks`, `whole` in all, would make of buckets with these live files; None if they do nothing.
+
+    `now` is the row of `inspect.amplification()`, of the table or of the bucket that is planned, or all rows
+    of its view by snapshot, which add up to it.
+    """
+    busy = [pick for pick in picks if pick.decision.unit]
+    if not busy or whole is None or not now.num_rows:
+        return None
+    at = now.slice(now.num_rows - 1).to_pylist()[0]
+    ingested, compacted = (pc.sum(now[name]).as_py() or 0 for name in ("bytes_ingested", "bytes_compacted"))
+    written = ingested + compacted + whole.output.bytes if ingested else None
+    held, live = at["compacted_bytes"], (at["live_bytes"] or 0) - whole.bytes_read + whole.output.bytes
+    left = sum(_runs_after(pick, files) for pick in picks)
+    held = live if left == len(busy) == len(picks) else min(held, live) if held else held
+    return Outlook(
+        written / ingested if written is not None else None,
+        left,
+        live / held if held else None,
+        whole.output.exact and not whole.output.bytes,
+    )
+
+
+def _runs_after(pick: Pick, files: pa.Table) -> int:
+    """The sorted runs of a bucket when its pick is done: those not taken whole, and the one that is made."""
+    here = pc.and_(pc.equal(files["partition"], pick.partition), pc.equal(files["bucket"], pick.bucket))
+    found, unit = files.filter(here).select(["run", "level", "file_name"]), pick.decision.unit
+    if unit is None:
+        return int(pc.count_distinct(found["run"]).as_py())
+    taken = pa.array([f.file_name for f in unit.files], pa.string())
+    left = found.filter(pc.invert(pc.is_in(found["file_name"], value_set=taken)))
+    makes = pick.forecast is not None and bool(pick.forecast.output.rows or pick.forecast.moved)
+    joins = unit.output_level in pc.unique(left["level"]).to_pylist()
+    return int(pc.count_distinct(left["run"]).as_py()) + int(makes and not joins)

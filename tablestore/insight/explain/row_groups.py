@@ -1,0 +1,130 @@
+"""Which row groups of the files of a plan will be read, and why the others not: one row a row group.
+
+Opens the footers of Parquet files, and nothing else but file indexes and deletion vectors. The filter of
+each file, its statistics, indexes and masks are those by which `split_read` and `datafile.read` go. ORC and
+Avro files are read whole: such a file counts as one group.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tablestore.format import deletion_vector, evolution
+from tablestore.format.data_format import complaints
+from tablestore.format.parquet.data import group_stats
+from tablestore.format.parquet.footer import sound_metadata
+from tablestore.format.parquet.intact import open_intact
+from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.schema import TableSchema
+from tablestore.meta.store import Store
+from tablestore.read.scan import file_index
+from tablestore.read.scan.pruning import TRUE
+from tablestore.read.scan.refusal import refusal
+from tablestore.read.scan.split import DataSplit
+from tablestore.read.scan.split_read import asked_of_files
+from tablestore.read.support import file_format
+
+ROW_GROUPS = pa.schema(
+    {
+        "partition": pa.string(),
+        "bucket": pa.int32(),
+        "level": pa.int32(),
+        "file_name": pa.string(),
+        "row_group": pa.int32(),
+        "rows": pa.int64(),
+        "bytes": pa.int64(),
+        "kept": pa.bool_(),
+        "rule": pa.string(),
+        "reason": pa.string(),
+        "compared": pa.string(),
+        "merged": pa.bool_(),
+    }
+)
+Verdict = tuple[str | None, str | None, str | None]  # rule, reason, what was compared; of None: read
+_READ: Verdict = (None, None, None)
+
+
+def row_group_plan(
+    store: Store,
+    splits: Collection[DataSplit],
+    where: Predicate | None,
+    *,
+    files: Collection[str] | None = None,
+    limit: int | None = None,
+) -> pa.Table:
+    """The row groups of the files of `splits`, of those named `files` only, of `limit` files at most."""
+    rows: list[tuple[Any, ...]] = []
+    chosen = (
+        (split, number, asked, merged)
+        for split in splits
+        for number, asked, merged in asked_of_files(store, split, where)
+        if files is None or split.files[number].file_name in files
+    )
+    for split, number, asked, merged in islice(chosen, limit):
+        file = split.files[number]
+        place = (store.partition_text(split.partition), split.bucket, file.level, file.file_name)
+        for group, (count, size, verdict) in enumerate(_groups(store, split, number, asked)):
+            rows.append((*place, group, count, size, verdict[0] is None, *verdict, merged))
+    columns = list(zip(*rows, strict=True)) or [()] * len(ROW_GROUPS)
+    return pa.table(
+        [pa.array(c, f.type) for c, f in zip(columns, ROW_GROUPS, strict=True)], schema=ROW_GROUPS
+    )
+
+
+def _groups(
+    store: Store, split: DataSplit, number: int, asked: Predicate
+) -> Iterator[tuple[int, int, Verdict]]:
+    """Rows, bytes and verdict of each row group of a file."""
+    file = split.files[number]
+    own, path = store.schema_of(file.schema_id), store.file_path(split.partition, split.bucket, file)
+    where = None if asked == TRUE else evolution.evolve_predicate(asked, own, store.schema)
+    selected = True if where is None else file_index.select_rows(store, path, file, where)
+    if file_format(file.file_name) != "parquet":
+        missed: Verdict = ("file index", f"its index has no row of {asked!r}", None)
+        yield file.row_count, file.file_size, missed if selected is False else _READ
+        return
+    with complaints(path, "Parquet"), contextlib.closing(open_intact(store.io, path)) as source:
+        footer = sound_metadata(source)
+    alive = split.deletion_file(number)
+    masks = []
+    if not isinstance(selected, bool):
+        masks.append(("file index", f"its index has no row of {asked!r} there", selected))
+    if alive is not None:
+        mask = deletion_vector.read(store.io, alive, rows=file.row_count).alive(0, file.row_count)
+        masks.append(("deletion vector", "every row there is deleted", mask))
+    at = 0
+    for g in range(footer.num_row_groups):
+        part = footer.row_group(g)
+        size = sum(part.column(c).total_compressed_size for c in range(part.num_columns))
+        if selected is False:
+            verdict: Verdict = ("file index", f"its index has no row of {asked!r}", None)
+        else:
+            verdict = _by_stats(footer, g, own, where) or _by_masks(masks, at, at + part.num_rows)
+        yield part.num_rows, size, verdict
+        at += part.num_rows
+
+
+def _by_stats(
+    footer: pq.FileMetaData, group: int, own: TableSchema, where: Predicate | None
+) -> Verdict | None:
+    if where is None:
+        return None
+    found = refusal(where, group_stats(footer, group, own, where.columns))
+    return None if found is None else ("column stats", found.text(own), found.compared())
+
+
+def _by_masks(masks: list[tuple[str, str, np.ndarray]], start: int, end: int) -> Verdict:
+    """What leaves no row of a row group; rows that only both masks together exclude count for the last."""
+    left = np.ones(end - start, dtype=bool)
+    for rule, reason, mask in masks:
+        left &= mask[start:end]
+        if not left.any():
+            return rule, reason, None
+    return _READ

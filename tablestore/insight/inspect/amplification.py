@@ -1,0 +1,331 @@
+"""Amplification: what each byte that was written cost, by snapshot, bucket, level or for the whole table.
+
+    write amplification = (bytes ingested + bytes that compactions wrote) / bytes ingested
+    read amplification  = sorted runs, and files and bytes of the files that a point or a range read opens
+    space amplification = live bytes / bytes of a fully compacted copy
+
+Bytes ingested are those of the data files of writers (level 0 before any compaction; what an OVERWRITE
+writes, too); changelog files are told apart. The flows come from delta manifests and from the engine's own
+records of compactions, the states from `insight/explain/ledger.py`, the ledger that the simulator keeps, too.
+Sums of a view equal those of every other one. Memory: the live files, and a row of numbers a row of the view.
+Called by `Inspect`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.core.errors import Corrupt, InvalidRequest, TablestoreError
+from tablestore.format.compaction_record import CompactionRecord
+from tablestore.format.manifests.index_manifest import DELETION_VECTORS
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.snapshot import COMPACT, Snapshot
+from tablestore.insight.explain.amplification import (
+    SPACE,
+    STATE,
+    VIEWS,
+    Copies,
+    Flow,
+    Place,
+    State,
+    level_state,
+    schema,
+    state_of,
+)
+from tablestore.insight.explain.bucket_history import BASE, BucketEvent
+from tablestore.insight.explain.estimate import SizeModel
+from tablestore.insight.explain.ledger import Account, Ledger, Space
+from tablestore.insight.explain.table_history import changed_places, events
+from tablestore.meta import compaction_history
+from tablestore.meta.compaction_history import Done
+from tablestore.meta.store import Store
+from tablestore.read.scan.time_travel import local_ms
+
+_MERGES_LEARNED, _FILES_LEARNED = 64, 256  # what the model of merges is made of: the last ones
+_TRIES = 3
+_MOST_VIEWS = 8  # that one table holds
+_MOST_COPIES = 2_000  # compacted copies that the view by snapshot estimates; the newest come first
+
+
+def amplification(
+    store: Store, per: str, *, partition: str | None = None, bucket: int | None = None
+) -> pa.Table:
+    """The view `per` of the buckets chosen; see `Inspect.amplification`."""
+    if per not in VIEWS:
+        raise InvalidRequest(f"per {per!r} must be one of {', '.join(VIEWS)}")
+
+    def chosen(place: Place) -> bool:
+        return (partition is None or place[0] == partition) and (bucket is None or place[1] == bucket)
+
+    for tried in range(1, _TRIES + 1):
+        earliest, book = store.snapshots.earliest_id(), _Book(store, per, chosen)
+        try:
+            book.read()
+            break
+        except TablestoreError:
+            if tried == _TRIES or store.snapshots.earliest_id() == earliest:
+                raise  # else snapshots expired while they were looked at
+    return _made(schema(per), book.rows())
+
+
+class Amplifications:
+    """Views of one table, made anew once its snapshots, or what is kept of expired ones, have changed. Not
+    thread-safe."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._made: dict[tuple[str, str | None, int | None], tuple[object, pa.Table]] = {}
+
+    def view(self, per: str, *, partition: str | None = None, bucket: int | None = None) -> pa.Table:
+        """As `amplification`."""
+        snapshots, kept = self._store.snapshots, self._store.io.list(self._store.paths.history_dir)
+        there = (snapshots.ids(), snapshots.latest(), kept)
+        held, table = self._made.pop((per, partition, bucket), (None, None))
+        if table is None or held != there:
+            table = amplification(self._store, per, partition=partition, bucket=bucket)
+        self._made[per, partition, bucket] = (there, table)
+        while len(self._made) > _MOST_VIEWS:
+            self._made.pop(next(iter(self._made)))
+        return table
+
+
+class _Book:
+    """One pass over a table's history: flows by the key of the view, states from the ledger. One thread."""
+
+    def __init__(self, store: Store, per: str, chosen: Callable[[Place], bool]) -> None:
+        self._store, self._per, self._chosen = store, per, chosen
+        self._flows: dict[tuple[Any, ...], Flow] = {}
+        self._ledger = Ledger(store.key_types, space=False)
+        self._merges: deque[tuple[tuple[DataFileMeta, ...], tuple[DataFileMeta, ...]]] = deque(
+            maxlen=_MERGES_LEARNED
+        )
+        self._seen: deque[DataFileMeta] = deque(maxlen=_FILES_LEARNED)
+        self._spaces: dict[Place, Space] = {}
+        self._deleted: dict[Place, int] = {}
+        self._index: str | None = None
+        self._done: list[tuple[Any, ...]] = []
+        self._total, self._state = Flow(), State()
+        self._since: int | None = None
+        self._measured = False
+
+    def read(self) -> None:
+        """Enter all that the table did, as far back as is known without a gap."""
+        store = self._store
+        snapshots = _last_run(store.snapshots.all())
+        if not snapshots:
+            return
+        gone = _before(compaction_history.expired(store), snapshots[0].id)
+        self._since = gone[0].snapshot if gone else snapshots[0].id
+        for done in gone:
+            self._enter(done.snapshot, _expired_flows(done))
+            self._snapshot_row(done.snapshot, done.kind, done.time_ms, None)
+        measured_from = self._look_ahead(snapshots) if self._per == "snapshot" else snapshots[-1].id
+        told = groupby(events(store, first=snapshots[0].id, last=snapshots[-1].id), lambda e: e.snapshot)
+        at, some = next(told, (None, ()))
+        for snapshot in snapshots:
+            touched: set[Place] = set()
+            if at == snapshot.id:
+                touched = self._live(snapshot, some)
+                at, some = next(told, (None, ()))
+            touched |= self._marked(snapshot)
+            if snapshot.id >= measured_from:
+                if self._per != "snapshot":
+                    self._ledger.learn(self._model())
+                self._measure(touched if snapshot.id > measured_from else self._ledger.accounts)
+            self._snapshot_row(snapshot.id, snapshot.commit_kind, snapshot.time_millis, snapshot)
+
+    def _look_ahead(self, snapshots: Sequence[Snapshot]) -> int:
+        """Learn of all merges, which the first rows want, too; the snapshot from which on copies are
+        estimated."""
+        touched, places = Counter[int](), set[Place]()
+        for snapshot_id, some in changed_places(self._store, snapshots):
+            chosen = set(filter(self._chosen, some))
+            touched[snapshot_id] += len(chosen)
+            places |= chosen
+        self._learn_last(snapshots)
+        self._ledger.learn(self._model())
+        first, left = snapshots[-1].id, _MOST_COPIES - len(places)
+        while first > snapshots[0].id and left >= touched[first]:
+            left -= touched[first]
+            first -= 1
+        return first
+
+    def _learn_last(self, snapshots: Sequence[Snapshot]) -> None:
+        """Learn of the last merges, as many as are kept: from as few snapshots as hold them."""
+        count = _MERGES_LEARNED
+        while True:
+            first = snapshots[max(0, len(snapshots) - count)].id
+            for event in events(self._store, first=first, last=snapshots[-1].id):
+                self._learn(event)
+            full = len(self._merges) == _MERGES_LEARNED and len(self._seen) == _FILES_LEARNED
+            if full or first == snapshots[0].id:
+                return
+            self._merges.clear()
+            self._seen.clear()
+            count *= 4
+
+    def _live(self, snapshot: Snapshot, some: Iterable[BucketEvent]) -> set[Place]:
+        """Enter the events of a snapshot that is there; the buckets it touched."""
+        touched = set()
+        flows: list[tuple[Place, int, Flow]] = []
+        for event in some:
+            if self._per != "snapshot":
+                self._learn(event)
+            if not self._chosen(event.place):
+                continue
+            before = self._ledger.accounts.get(event.place)
+            if self._per == "snapshot" and before is not None:
+                self._state.add(state_of(before), -1)
+            try:
+                self._ledger.enter(event)
+            except Corrupt as e:
+                raise Corrupt(self._store.paths.snapshot(event.snapshot), e.problem) from None
+            if self._per == "snapshot":
+                self._state.add(state_of(self._ledger.accounts[event.place]))
+            touched.add(event.place)
+            if event.kind not in (BASE, COMPACT):
+                flows += _new_files(event)
+        if snapshot.commit_kind == COMPACT:
+            flows += _compactions(compaction_history.of(self._store, snapshot))
+        self._enter(snapshot.id, flows)
+        return touched
+
+    def _learn(self, event: BucketEvent) -> None:
+        """Remember what the event tells of merges: that is the same whatever buckets are looked at."""
+        self._seen.extend(event.flushed)
+        if self._store.key_types and event.rewritten and event.written:
+            self._merges.append((event.rewritten, event.written))
+
+    def _model(self) -> SizeModel:
+        return SizeModel.learned(self._merges, self._store.key_types, self._seen)
+
+    def _enter(self, snapshot: int, flows: Iterable[tuple[Place, int, Flow]]) -> None:
+        for place, level, flow in flows:
+            if self._chosen(place):
+                keys = {"table": (), "snapshot": (snapshot,), "bucket": place, "level": (level,)}
+                self._flows.setdefault(keys[self._per], Flow()).add(flow)
+                self._total.add(flow)
+
+    def _marked(self, snapshot: Snapshot) -> set[Place]:
+        """Learn how many rows deletion vectors take away; the buckets where that changed."""
+        if snapshot.index_manifest == self._index:
+            return set()
+        self._index = snapshot.index_manifest
+        found: dict[Place, int] = defaultdict(int)
+        for e in self._store.manifests.index_entries(snapshot):
+            if e.file.index_type == DELETION_VECTORS:
+                place = (self._store.partition_text(e.partition), e.bucket)
+                found[place] += sum(r.cardinality or 0 for r in e.file.dv_ranges or ())
+        changed = {p for p in {*found, *self._deleted} if found.get(p) != self._deleted.get(p)}
+        self._deleted = dict(found)
+        return {p for p in changed if p in self._ledger.accounts}
+
+    def _measure(self, places: Iterable[Place]) -> None:
+        """Hold these buckets against their fully compacted copies."""
+        self._measured = True
+        for place in places:
+            account, space = self._ledger.accounts[place], self._ledger.space(place)
+            marked = self._deleted.get(place)
+            if marked is not None:
+                share = max(0.0, 1 - marked / account.live_rows) if account.live_rows else 1.0
+                least = min(space.compacted_bytes, round(space.live_bytes * share))
+                space = Space(space.live_bytes, least, False, f"{marked:,} rows are marked as deleted")
+            self._spaces[place] = space
+            if not space.live_bytes:
+                del self._spaces[place]
+
+    def _snapshot_row(self, snapshot: int, kind: str, time_ms: int, there: Snapshot | None) -> None:
+        if self._per == "snapshot":
+            flow = self._flows.pop((snapshot,), Flow())
+            written = self._total.row(self._total.ingested)[6]
+            flows = (*flow.row(1)[:6], written, flow.exact)
+            blank = (None,) * (len(STATE) + len(SPACE))
+            none = (None, None, None, f"not estimated for more than {_MOST_COPIES:,} changes of buckets")
+            space = Copies.of(self._spaces).row() if self._measured else none
+            state = (*self._state.row(), *space) if there else blank
+            self._done.append((snapshot, kind, local_ms(time_ms), *flows, *state, self._since))
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """The rows of the view."""
+        if self._per == "snapshot":
+            yield from self._done
+        elif self._since is None:
+            return
+        elif self._per == "table":
+            whole = State()
+            for account in self._ledger.accounts.values():
+                whole.add(state_of(account))
+            space = Copies.of(self._spaces).row()
+            yield (*self._total.row(self._total.ingested), *whole.row(), *space, self._since)
+        elif self._per == "bucket":
+            for place in sorted({*self._flows, *self._ledger.accounts}):
+                flow, account = self._flows.get(place, Flow()), self._ledger.accounts.get(place, Account())
+                own = {place: self._spaces[place]} if place in self._spaces else {}
+                state = (*state_of(account).row(), *Copies.of(own).row())
+                yield (*place, *flow.row(flow.ingested), *state, self._since)
+        else:
+            yield from self._levels()
+
+    def _levels(self) -> Iterator[tuple[Any, ...]]:
+        accounts = self._ledger.accounts.values()
+        rows = sum(a.live_rows for a in accounts)
+        there = {level for a in accounts for level, count in enumerate(a.files) if count}
+        for level in sorted(there | {level for (level,) in self._flows}):
+            state = State()
+            for account in accounts:
+                state.add(level_state(account, level))
+            flow = self._flows.get((level,), Flow())
+            yield (level, *flow.row(self._total.ingested), *state.row(rows), self._since)
+
+
+def _last_run(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
+    """The newest snapshots without a gap, which a rollback to an expired one leaves."""
+    gaps = [i for i in range(1, len(snapshots)) if snapshots[i].id != snapshots[i - 1].id + 1]
+    return list(snapshots[gaps[-1] if gaps else 0 :])
+
+
+def _before(kept: Sequence[Done], first: int) -> list[Done]:
+    """What is known of the snapshots up to `first`, without a gap, the oldest first."""
+    found: list[Done] = []
+    for done in reversed(kept):
+        if done.snapshot != first - 1 - len(found) or done.flushed is None:
+            break
+        found.append(done)
+    return found[::-1]
+
+
+def _new_files(event: BucketEvent) -> Iterator[tuple[Place, int, Flow]]:
+    sizes: dict[int, int] = defaultdict(int)
+    for file in event.flushed:
+        sizes[file.level] += file.file_size
+    for level, size in sizes.items():
+        yield event.place, level, Flow(ingested=size)
+    if event.changelog:
+        yield event.place, 0, Flow(changelog=sum(f.file_size for f in event.changelog))
+
+
+def _compactions(records: Iterable[CompactionRecord]) -> Iterator[tuple[Place, int, Flow]]:
+    for r in records:
+        sums = {"compacted": r.bytes_written, "read": r.bytes_read, "moved": r.bytes_moved}
+        flow = Flow(**sums, changelog=r.changelog_bytes, compactions=1, exact=r.rule is not None)
+        yield (r.partition, r.bucket), r.output_level, flow
+
+
+def _expired_flows(done: Done) -> Iterator[tuple[Place, int, Flow]]:
+    if done.kind == COMPACT:
+        yield from _compactions(done.compactions)
+        return
+    for new in done.flushed or ():
+        place = (new.partition, new.bucket)
+        yield place, new.level, Flow(ingested=new.bytes, changelog=new.changelog_bytes)
+
+
+def _made(columns: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
+    found = list(zip(*rows, strict=True)) or [()] * len(columns)
+    arrays = [pa.array(c, f.type) for c, f in zip(found, columns, strict=True)]
+    return pa.table(arrays, schema=columns)

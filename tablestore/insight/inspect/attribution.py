@@ -1,0 +1,270 @@
+"""Attribution: every byte below a table's directory, who wrote it, who needs it, when it may go.
+
+What snapshots, tags, branches and changelogs name (`claims.py`) is put against the files that lie there. What
+nothing names is an orphan, a temporary file or none of the engine's. So the bytes of all rows are the
+bytes on disk; files at other roots (`data-file.external-paths`) are shown beside, with the sizes that
+manifests tell. No data file is opened. Memory: a few columns a file. Called by `Inspect.storage`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.core.errors import TablestoreError
+from tablestore.insight.inspect import claims as named
+from tablestore.insight.inspect.claims import (
+    BRANCH,
+    CHANGELOG,
+    COMING,
+    CONSUMER,
+    KINDS,
+    LEFT,
+    SNAPSHOTS,
+    TAG,
+    Claims,
+)
+from tablestore.insight.inspect.release import FOREIGN, FREE, KEPT, LIVE, MISSING, Needs, Release, Releases
+from tablestore.io.fileio import FileStatus
+from tablestore.io.paths import join
+from tablestore.meta import refs
+from tablestore.meta.store import Store
+from tablestore.read.scan.time_travel import local_ms
+
+_MS = pa.timestamp("ms")
+_TEXTS = pa.list_(pa.string())
+STORAGE = pa.schema(
+    {
+        "path": pa.string(),
+        "kind": pa.string(),
+        "bytes": pa.int64(),
+        "state": pa.string(),
+        "partition": pa.string(),
+        "bucket": pa.int32(),
+        "written_by": pa.int64(),
+        "first_needed": pa.int64(),
+        "last_needed": pa.int64(),
+        "tags": _TEXTS,
+        "branches": _TEXTS,
+        "first_changelog": pa.int64(),
+        "last_changelog": pa.int64(),
+        "consumers": _TEXTS,
+        "freed": pa.string(),
+        "freed_after": _MS,
+        "freed_after_snapshot": pa.int64(),
+        "modified": _MS,
+        "outside": pa.bool_(),
+    }
+)
+_DAY_MS = 86_400_000  # the age at which `remove_orphans` takes a file, unless told otherwise
+_TRIES = 3
+_NO_ID = pa.scalar(None, pa.int64())
+
+
+def storage(store: Store) -> pa.Table:
+    """One row of STORAGE a file below the table's directory, and one for each file that is named but lies
+    elsewhere or is missing; by path."""
+    for tried in range(1, _TRIES + 1):
+        before = _references(store)
+        try:
+            found = named.claims(store)
+            disk = listed(store)  # last: of a commit in between there are files too many, none too few
+        except TablestoreError:
+            if tried == _TRIES or _references(store) == before:
+                raise
+            continue  # expired, tagged or rolled back while it was looked at
+        if _references(store) == before:
+            break
+    return _table(store, disk, found)
+
+
+def _references(store: Store) -> object:
+    """What changes when files change hands; a commit in between would show its files as orphans."""
+    lines = (store, *refs.other_branches(store))
+    return [(s.paths.branch, s.snapshots.ids(), refs.tag_names(s)) for s in lines]
+
+
+def listed(store: Store) -> pa.Table:
+    """Path, bytes and time of the last change (epoch) of every file below the table's directory, hidden ones
+    too."""
+    found = list(_walk(store, store.paths.root))
+    return pa.table(
+        {
+            "path": pa.array([path for path, _ in found], pa.large_string()),
+            "size": pa.array([s.size for _, s in found], pa.int64()),
+            "modified": pa.array([s.modified_ms for _, s in found], pa.int64()),
+        }
+    )
+
+
+def _walk(store: Store, folder: str) -> Iterator[tuple[str, FileStatus]]:
+    for status in store.io.list(folder, hidden=True):
+        path = join(folder, status.name)
+        if status.is_dir:
+            yield from _walk(store, path)
+        else:
+            yield path, status
+
+
+def _table(store: Store, disk: pa.Table, found: Claims) -> pa.Table:
+    by_path, needs = _by_path(found)
+    rows = disk.join(by_path, "path", join_type="full outer")
+    sure = pc.or_(pc.is_valid(rows["size"]), pc.coalesce(rows["sure"], False))
+    rows = rows.filter(sure).sort_by("path").combine_chunks()
+    releases = Releases(store)
+    told = [releases.of(n) for n in needs]
+    codes = rows["needs"].fill_null(-1).to_numpy().astype(np.int64)
+    kinds = rows["kind"].fill_null(KINDS.index("unknown")).to_numpy().copy()
+    there = _mask(pc.is_valid(rows["size"]))
+    outside = ~there & ~_mask(pc.starts_with(rows["path"], f"{store.paths.root}/"))
+    for kind, release, chosen in _unnamed(store, rows, (codes < 0) & there):
+        kinds[chosen] = kinds[chosen] if kind is None else KINDS.index(kind)
+        codes[chosen] = len(told)
+        told.append(release)
+    codes[~there & ~outside] = len(told)
+    told.append(Release(MISSING, "it is named and not there: see check()"))
+    return _shown(store, found, rows, kinds, told, needs, codes, outside)
+
+
+def _mask(values: pa.ChunkedArray) -> np.ndarray:
+    return values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy()
+
+
+def _by_path(found: Claims) -> tuple[pa.Table, list[Needs]]:
+    """One row a path, with the number of its combination of needs, and these combinations."""
+    t, holders = found.table, found.holders
+    kinds = np.array([h.kind for h in holders])[t["holder"].to_numpy()]  # never empty: there is a schema
+    own, lasting, left, coming = (pa.array(kinds == kind) for kind in (SNAPSHOTS, CHANGELOG, LEFT, COMING))
+    mine = pa.array(kinds != BRANCH)
+    ids = {
+        "first_needed": (own, "first"),
+        "last_needed": (own, "last"),
+        "first_changelog": (lasting, "first"),
+        "last_changelog": (lasting, "last"),
+        "last_left": (left, "last"),
+        "last_coming": (coming, "last"),
+        "written_by": (mine, "written"),
+        "elsewhere": (pc.invert(mine), "written"),
+    }
+    for name, (where, column) in ids.items():
+        t = t.append_column(name, pc.if_else(where, t[column], _NO_ID))
+    sums = [(n, "max" if n.startswith("last") else "min") for n in ids]
+    sums += [("kind", "min"), ("place", "min"), ("bytes", "max"), ("sure", "max")]
+    rows = t.group_by("path").aggregate(sums)
+    rows = rows.rename_columns([n.removesuffix("_min").removesuffix("_max") for n in rows.column_names])
+    spans = pc.or_(pc.or_(own, coming), pc.or_(lasting, left))
+    sets, codes = _sets(t.filter(pc.invert(spans)), rows["path"])
+    rows = _with_left(rows, pa.array(codes == 0))
+    columns = [rows[n].fill_null(-1).to_numpy() for n in ("last_needed", "last_changelog", "last_coming")]
+    distinct, inverse = np.unique(np.stack([*columns, codes], axis=1), axis=0, return_inverse=True)
+    needs = [
+        Needs(*(i if i >= 0 else None for i in ids), tuple(holders[h] for h in sets[of]))
+        for *ids, of in distinct.tolist()
+    ]
+    return rows.append_column("needs", pa.array(inverse.reshape(-1))), needs
+
+
+def _with_left(rows: pa.Table, alone: pa.Array) -> pa.Table:
+    """Files that no snapshot reads and a changelog's expiry will remove count as that changelog's, too."""
+    mine = pc.if_else(pc.and_(alone, pc.is_null(rows["last_needed"])), rows["last_left"], _NO_ID)
+    for name, found in (
+        ("first_changelog", pc.coalesce(rows["first_changelog"], mine)),
+        ("last_changelog", pc.max_element_wise(rows["last_changelog"], mine)),
+    ):
+        rows = rows.set_column(rows.column_names.index(name), name, found)
+    return rows
+
+
+def _sets(others: pa.Table, paths: pa.ChunkedArray) -> tuple[list[list[int]], np.ndarray]:
+    """The distinct sets of other holders (positions, ascending), the empty one first, and each path's."""
+    pairs = others.select(["path", "holder"]).group_by(["path", "holder"]).aggregate([])
+    pairs = pairs.sort_by([("path", "ascending"), ("holder", "ascending")])
+    texts = pairs.set_column(1, "holder", pc.cast(pairs["holder"], pa.string()))
+    lists = texts.group_by("path", use_threads=False).aggregate([("holder", "list")])
+    joined = pc.binary_join(lists["holder_list"].combine_chunks(), ",").dictionary_encode()
+    sets = [[]] + [[int(h) for h in text.split(",")] for text in joined.dictionary.to_pylist()]
+    at = pc.index_in(paths, lists["path"])
+    codes = pc.take(pc.add(joined.indices, 1), at.combine_chunks())
+    return sets, codes.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _unnamed(
+    store: Store, rows: pa.Table, unnamed: np.ndarray
+) -> Iterator[tuple[str | None, Release, np.ndarray]]:
+    """Files that nothing names, by where they lie: (kind, release, which)."""
+    local = pc.utf8_slice_codeunits(rows["path"], len(store.paths.root) + 1)
+    depth, data = len(store.schema.partition_keys), store.paths.data_directory
+    folder = f"{re.escape(data)}/" if data else ""
+    mine = f"{store.paths.refs_dir}/".removeprefix(f"{store.paths.root}/")
+    own = r"^(branch/branch-[^/]+/)?(schema|snapshot|tag|consumer|changelog)/"
+    orphan = Release(FREE, "nothing names it: remove_orphans() takes it once it is a day old")
+    places = (
+        ("checksum", r"^tablestore/checksums/[^/]+$", orphan),
+        ("history", f"^{re.escape(mine)}tablestore/", Release(LIVE, "with the table")),
+        ("history", r"^(branch/branch-[^/]+/)?tablestore/", Release(KEPT, "with its branch")),
+        ("temporary", r"(^|/)\.[^/]+\.tmp$", orphan),
+        ("manifest", r"^manifest/[^/]+$", orphan),
+        ("index", r"^index/[^/]+$", orphan),
+        ("statistics", r"^statistics/[^/]+$", orphan),
+        ("data", rf"^{folder}([^/]*=[^/]*/){{{depth}}}bucket-[^/]*/[^/]+$", orphan),
+        ("unknown", own, orphan),
+        ("unknown", "", Release(FOREIGN, "none of the engine's files: it stays")),
+    )
+    left = unnamed
+    for kind, pattern, release in places:
+        if left.any():
+            chosen = left & _mask(pc.match_substring_regex(local, pattern))
+            left = left & ~chosen
+            yield kind, release, chosen
+
+
+def _shown(
+    store: Store,
+    found: Claims,
+    rows: pa.Table,
+    kinds: np.ndarray,
+    told: Sequence[Release],
+    needs: Sequence[Needs],
+    codes: np.ndarray,
+    outside: np.ndarray,
+) -> pa.Table:
+    """The rows as STORAGE; what is the same for a combination is made once and taken."""
+    known = [*needs, *[Needs(None, None, None, ())] * (len(told) - len(needs))]
+    which, places = pa.array(codes), found.places
+
+    def taken(values: Iterable[object], kind: pa.DataType) -> pa.Array:
+        return pa.array(values, kind).take(which)
+
+    root = f"{store.paths.root}/"
+    paths = pc.if_else(
+        pa.array(outside), rows["path"], pc.replace_substring(rows["path"], root, "", max_replacements=1)
+    )
+    free = taken([r.state == FREE for r in told], pa.bool_())
+    at = rows["place"].combine_chunks()
+    modified = pc.add(rows["modified"], local_ms(0))
+    after = taken([None if r.after_ms is None else local_ms(r.after_ms) for r in told], pa.int64())
+    columns = {
+        "path": paths,
+        "kind": pa.array(KINDS).take(pa.array(kinds)),
+        "bytes": pc.coalesce(rows["size"], pc.if_else(pa.array(outside), rows["bytes"], 0)),
+        "state": taken([r.state for r in told], pa.string()),
+        "partition": pa.array([p for p, _ in places], pa.string()).take(at),
+        "bucket": pa.array([b for _, b in places], pa.int32()).take(at),
+        "written_by": pc.coalesce(rows["written_by"], rows["elsewhere"]),
+        "tags": taken([n.names(TAG) for n in known], _TEXTS),
+        "branches": taken([n.names(BRANCH) for n in known], _TEXTS),
+        "consumers": taken(
+            [[*r.consumers, *n.names(CONSUMER)] for r, n in zip(told, known, strict=True)], _TEXTS
+        ),
+        "freed": taken([r.text for r in told], pa.string()),
+        "freed_after": pc.if_else(free, pc.add(modified, _DAY_MS), after),
+        "freed_after_snapshot": taken([r.after_snapshot for r in told], pa.int64()),
+        "modified": modified,
+        "outside": pa.array(outside),
+    }
+    columns = {n: columns.get(n, rows[n] if n in rows.column_names else None) for n in STORAGE.names}
+    return pa.table({n: c.cast(STORAGE.field(n).type) for n, c in columns.items()}, schema=STORAGE)

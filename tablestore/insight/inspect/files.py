@@ -1,0 +1,260 @@
+"""The tables of `inspect` that are made from live data files and index files: files, levels, table_indexes.
+
+Pure but for the store's texts and schemas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.core.errors import TablestoreError
+from tablestore.format import binary_row
+from tablestore.format.binary_row import Raw
+from tablestore.format.manifests.index_manifest import IndexEntry
+from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
+from tablestore.format.predicates import literal
+from tablestore.format.schema import TableSchema
+from tablestore.format.stats import ColumnStats
+from tablestore.format.text import cast_text, legacy_text
+from tablestore.format.types import casts
+from tablestore.format.types.arrow_types import DataType
+from tablestore.insight.explain.key_axis import key_axis
+from tablestore.insight.inspect.columns import made, required
+from tablestore.insight.inspect.levels_table import LEVELS, SOURCES
+from tablestore.lsm.levels.sorted_run import Levels
+from tablestore.meta.store import Store
+from tablestore.read.scan.file_stats import own_stats, stats_by_name
+from tablestore.read.support import file_format
+
+_MS = pa.timestamp("ms")
+
+
+FILES = required(
+    pa.schema(
+        {
+            "partition": pa.string(),
+            "bucket": pa.int32(),
+            "file_path": pa.string(),
+            "file_format": pa.string(),
+            "schema_id": pa.int64(),
+            "level": pa.int32(),
+            "record_count": pa.int64(),
+            "file_size_in_bytes": pa.int64(),
+            "min_key": pa.string(),
+            "max_key": pa.string(),
+            "null_value_counts": pa.string(),
+            "min_value_stats": pa.string(),
+            "max_value_stats": pa.string(),
+            "min_sequence_number": pa.int64(),
+            "max_sequence_number": pa.int64(),
+            "creation_time": _MS,
+            "deleteRowCount": pa.int64(),
+            "file_source": pa.string(),
+            "first_row_id": pa.int64(),
+            "write_cols": pa.list_(pa.string()),
+        }
+    ),
+    "bucket file_path file_format schema_id level record_count file_size_in_bytes null_value_counts "
+    "min_value_stats max_value_stats",
+)
+KEY_RANGES = [*FILES.names[:10], "first_row_id"]
+_RANGE = pa.struct(
+    [
+        pa.field("f0", pa.string(), nullable=False),
+        pa.field("f1", pa.int32(), nullable=False),
+        pa.field("f2", pa.int32(), nullable=False),
+        pa.field("_CARDINALITY", pa.int64()),
+    ]
+)
+TABLE_INDEXES = required(
+    pa.schema(
+        {
+            "partition": pa.string(),
+            "bucket": pa.int32(),
+            "index_type": pa.string(),
+            "file_name": pa.string(),
+            "file_size": pa.int64(),
+            "row_count": pa.int64(),
+            "dv_ranges": pa.list_(pa.field("element", _RANGE)),
+            "row_range_start": pa.int64(),
+            "row_range_end": pa.int64(),
+            "index_field_id": pa.int32(),
+            "index_field_name": pa.string(),
+        }
+    ),
+    "bucket index_type file_name file_size row_count",
+)
+
+
+def table_indexes(store: Store, entries: Sequence[IndexEntry]) -> pa.Table:
+    """One row an index file, as `$table_indexes`."""
+    return made(TABLE_INDEXES, [_index_row(store, e) for e in entries])
+
+
+def _index_row(store: Store, e: IndexEntry) -> tuple[Any, ...]:
+    f, ranges = e.file, None
+    if f.dv_ranges is not None:
+        ranges = [
+            {"f0": r.data_file, "f1": r.offset, "f2": r.length, "_CARDINALITY": r.cardinality}
+            for r in f.dv_ranges
+        ]
+    meta = f.global_index or {}
+    places = (meta.get("_ROW_RANGE_START"), meta.get("_ROW_RANGE_END"), meta.get("_INDEX_FIELD_ID"))
+    name = store.schema.by_id[places[2]].name if places[2] in store.schema.by_id else None
+    where = (partition_text(store, e.partition), e.bucket)
+    return *where, f.index_type, f.file_name, f.file_size, f.row_count, ranges, *places, name
+
+
+def files(store: Store, entries: Sequence[ManifestEntry]) -> pa.Table:
+    """One row a live file, as `$files`."""
+    return made(FILES, [_file_row(store, e) for e in entries])
+
+
+def _file_row(store: Store, e: ManifestEntry) -> tuple[Any, ...]:
+    f = e.file
+    known = _shown_stats(f, store.schema_of(f.schema_id), store.schema)
+    types = {field.name: field.type for field in store.schema.fields}
+    path = f.external_path or store.file_path(e.partition, e.bucket, f)
+    return (
+        partition_text(store, e.partition),
+        e.bucket,
+        path,
+        file_format(f.file_name),
+        f.schema_id,
+        f.level,
+        f.row_count,
+        f.file_size,
+        _raw_key(store, f.min_key),
+        _raw_key(store, f.max_key),
+        _named((n, "null" if s.null_count is None else str(s.null_count)) for n, s in known),
+        _named((n, raw_text(s.min, types[n])) for n, s in known),
+        _named((n, raw_text(s.max, types[n])) for n, s in known),
+        f.min_sequence,
+        f.max_sequence,
+        f.creation_time_ms,
+        f.delete_count,
+        SOURCES.get(f.file_source) if f.file_source is not None else None,
+        f.first_row_id,
+        None if f.write_cols is None else list(f.write_cols),
+    )
+
+
+def _shown_stats(
+    file: DataFileMeta, written: TableSchema, schema: TableSchema
+) -> list[tuple[str, ColumnStats]]:
+    """Statistics of every column by name; bounds of columns whose type has changed are cast, for show."""
+    own, there = own_stats(file, written), stats_by_name(file, written, schema)
+    found = []
+    for f in sorted(schema.fields, key=lambda f: f.name):
+        known = there.get(f.name, ColumnStats(None, None, None, file.row_count))
+        before = written.by_id.get(f.id)
+        if before is not None and before.name in own and before.type.as_nullable() != f.type.as_nullable():
+            stored = own[before.name]
+            bounds = (_cast(v, before.type, f.type) for v in (stored.min, stored.max))
+            known = ColumnStats(*bounds, stored.null_count, stored.rows)
+        found.append((f.name, known))
+    return found
+
+
+def _cast(value: Raw, before: DataType, after: DataType) -> Raw:
+    if value is None:
+        return None
+    before, after = before.as_nullable(), after.as_nullable()
+    try:
+        return binary_row.raw_values(casts.cast(literal.array([value], before), before, after), after)[0]
+    except (TablestoreError, pa.ArrowInvalid):
+        return None
+
+
+def raw_text(value: Raw, t: DataType) -> str:
+    """A bound as Java prints its internal value: a DATE is its epoch day; null as `null`."""
+    return "null" if value is None else legacy_text(value, t)
+
+
+def _raw_key(store: Store, key: bytes) -> str | None:
+    """`[1, b]` of a serialized key, None without one."""
+    types = store.key_types
+    if not types:
+        return None
+    values = binary_row.decode(key, types)
+    return "[" + ", ".join(raw_text(v, t) for v, t in zip(values, types, strict=True)) + "]"
+
+
+def braced(values: Sequence[Raw], types: Sequence[DataType]) -> str:
+    """`{1, b}`, null as `null`."""
+    return "{" + ", ".join(cast_text(v, t) for v, t in zip(values, types, strict=True)) + "}"
+
+
+def partition_text(store: Store, partition: bytes) -> str:
+    return braced(store.partition_values(partition), store.partition_types)
+
+
+def _key_texts(store: Store, e: ManifestEntry) -> tuple[str | None, str | None]:
+    if not store.key_types:
+        return None, None
+    return store.key_text(e.file.min_key), store.key_text(e.file.max_key)
+
+
+def _named(pairs: Iterable[tuple[str, str]]) -> str:
+    return "{" + ", ".join(f"{n}={v}" for n, v in pairs) + "}"
+
+
+def levels(
+    store: Store,
+    entries: Iterable[ManifestEntry],
+    *,
+    origins: Mapping[str, int],
+    masked: Mapping[str, int | None],
+) -> pa.Table:
+    """One row a live file with its run and its place on the key axis of its bucket; `origins` are the
+    snapshots in which files came, `masked` the rows that deletion vectors take away, both by file name."""
+    rows: list[tuple[Any, ...]] = []
+    for (key, number), some in by_bucket(store, entries):
+        found = _bucket_levels(store, store.partition_text(key), number, some)
+        rows += [(*row, origins.get(row[4]), masked.get(row[4])) for row in found]
+    return made(LEVELS, rows)
+
+
+def masked_rows(entries: Iterable[IndexEntry]) -> dict[str, int | None]:
+    """How many rows of each data file its deletion vector takes away."""
+    vectors = (r for e in entries for r in e.file.dv_ranges or ())
+    return {r.data_file: r.cardinality for r in vectors}
+
+
+def by_bucket(
+    store: Store, entries: Iterable[ManifestEntry]
+) -> list[tuple[tuple[bytes, int], list[ManifestEntry]]]:
+    """Entries of each (partition, bucket), in the order of partition values."""
+    groups: dict[tuple[bytes, int], list[ManifestEntry]] = {}
+    for e in entries:
+        groups.setdefault((e.partition, e.bucket), []).append(e)
+    types = [t.as_nullable() for t in store.partition_types]
+
+    def place(partition: bytes) -> tuple[Any, ...]:
+        return binary_row.sort_key(store.partition_values(partition), types)
+
+    return sorted(groups.items(), key=lambda item: (place(item[0][0]), item[0][1]))
+
+
+def _bucket_levels(
+    store: Store, text: str, bucket: int, entries: list[ManifestEntry]
+) -> list[tuple[Any, ...]]:
+    tree = Levels.of([e.file for e in entries], store.options.num_levels, store.key_order)
+    by_file = {id(e.file): e for e in entries}
+    ends = [k for e in entries for k in (e.file.min_key, e.file.max_key)]
+    position = key_axis(ends, store.key_types)
+    rows = []
+    for run, sorted_run in enumerate(tree.runs):
+        for f in sorted_run.files:
+            keys = _key_texts(store, by_file[id(f)])
+            source = SOURCES.get(f.file_source) if f.file_source is not None else None
+            places = sorted(
+                (position(f.min_key), position(f.max_key)), key=lambda p: p or 0.0
+            )  # postponed: any order
+            counts = (f.row_count, f.delete_count, f.file_size)
+            tail = (f.min_sequence, f.max_sequence, f.schema_id, f.creation_time_ms, source)
+            rows.append((text, bucket, f.level, run, f.file_name, *counts, *keys, *places, *tail))
+    return rows

@@ -1,0 +1,373 @@
+"""A table's metadata as Arrow tables: `Inspect(store)` behind `table.inspect`.
+
+Those that Paimon has as system tables have its columns and text forms (format facts section 23); the others
+are made for pictures. Times are local wall clock, like those that writers put into manifests. Only
+`row_groups` opens a data file.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.core.arguments import checked
+from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.core.options.secrets import hidden
+from tablestore.format.manifests.manifest import ManifestEntry
+from tablestore.format.predicates.literal import unwrapped
+from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.snapshot import Snapshot
+from tablestore.insight.doctor import Diagnosis, diagnose, limits_of
+from tablestore.insight.explain.bucket_runs import Window, merging
+from tablestore.insight.explain.merge_steps import Merging
+from tablestore.insight.inspect import compactions as inspect_compactions
+from tablestore.insight.inspect import files as inspect_files
+from tablestore.insight.inspect import metadata
+from tablestore.insight.inspect import partitions as inspect_partitions
+from tablestore.insight.inspect import pressure as inspect_pressure
+from tablestore.insight.inspect import references as inspect_references
+from tablestore.insight.inspect import tree as inspect_tree
+from tablestore.insight.inspect.amplification import Amplifications
+from tablestore.insight.inspect.columns import made
+from tablestore.insight.inspect.commits import CommitSums
+from tablestore.insight.inspect.origins import Origins
+from tablestore.insight.inspect.partitions import partition_named
+from tablestore.insight.inspect.storage import Storage, stored
+from tablestore.lsm.lookup import cache as lookup_cache
+from tablestore.lsm.merge.validate import validate
+from tablestore.meta import consumers, refs
+from tablestore.meta.entries import Entries
+from tablestore.meta.store import Store
+from tablestore.read.scan import fallback, time_travel
+from tablestore.read.scan.time_travel import local_ms
+
+
+def _naming_rows(view: Callable[..., pa.Table]) -> Callable[..., pa.Table]:
+    """Damaged keys, partitions and statistics are reported with the manifest that holds them."""
+
+    @functools.wraps(view)
+    def named(self: Inspect, *args: Any, **options: Any) -> pa.Table:
+        with self._store.manifests.naming_rows():
+            return view(self, *args, **options)
+
+    return named
+
+
+def _text(value: Any, what: str) -> str:
+    """Text, out of a column too; raises InvalidRequest."""
+    value = unwrapped(value)
+    if not isinstance(value, str):
+        raise InvalidRequest(f"{what} {value!r} must be text, as inspection gives it")
+    return value
+
+
+@checked
+class Inspect:
+    """Metadata of one table. Remembers the counts of commits it has added up, where files came from and the
+    last views of amplification; not thread-safe."""
+
+    def __init__(self, store: Store, *, at: Snapshot | None = None) -> None:
+        self._store, self._at = store, at
+        self._commits, self._origins = CommitSums(store), Origins(store)
+        self._amplified = Amplifications(store)
+
+    def __repr__(self) -> str:
+        names = [n for n, f in vars(type(self)).items() if not n.startswith("_") and callable(f)]
+        return f"Inspect({self._store.paths.root}: {', '.join(names)})"
+
+    def snapshots(self, *, only: int | None = None, newest: int | None = None) -> pa.Table:
+        """Every snapshot there is, oldest first; one `only`, which a tag may keep, or the `newest` so many:
+        no other file is read."""
+        snapshots = self._store.snapshots
+        if only is not None:
+            found = self._snapshot(only)
+            return metadata.snapshots([] if found is None else [found])
+        if newest is None:
+            return metadata.snapshots(snapshots.all())
+        ids = snapshots.ids()[-newest:] if newest > 0 else []
+        return metadata.snapshots(snapshots.get(i) for i in ids)
+
+    def schemas(self) -> pa.Table:
+        """Every schema; fields, keys and options as JSON."""
+        return metadata.schemas(self._store)
+
+    def options(self) -> pa.Table:
+        """The options the table was given."""
+        return made(metadata.OPTIONS, sorted(hidden(self._store.schema.options).items()))
+
+    @_naming_rows
+    def manifests(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
+        """Manifests of a snapshot's state (None: the newest), oldest first, then those of its changelog."""
+        found, manifests = self._snapshot(snapshot), self._store.manifests
+        some = manifests.manifests(found) if found is not None else []
+        if found is not None and found.changelog_manifest_list is not None:
+            some += manifests.read_list(found.changelog_manifest_list)
+        return metadata.manifests(self._store, some)
+
+    @_naming_rows
+    def commits(self) -> pa.Table:
+        """What each snapshot changed: rows, files and bytes added and removed, oldest snapshot first."""
+        return self._commits.table()
+
+    @_naming_rows
+    def files(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
+        """Live data files of a snapshot (None: the newest), with their statistics as text."""
+        return inspect_files.files(self._store, self._live(snapshot))
+
+    @_naming_rows
+    def manifest_lists(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
+        """The lists a snapshot names: base, delta, changelog, index; sizes, and how many files they are
+        about."""
+        return inspect_tree.manifest_lists(self._store, self._snapshot(snapshot))
+
+    @_naming_rows
+    def list_manifests(self, manifest_list: str) -> pa.Table:
+        """The manifests of one list, with the partitions, buckets and levels each is about."""
+        return inspect_tree.listed(self._store, _text(manifest_list, "manifest list"))
+
+    @_naming_rows
+    def entries(self, manifest: str) -> pa.Table:
+        """What one manifest adds and removes, in order; columns as those of `diff`."""
+        return inspect_tree.entries(self._store, _text(manifest, "manifest"))
+
+    @_naming_rows
+    def state(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
+        """Live data files of a snapshot with the rows their deletion vectors mask; columns as `diff`."""
+        return inspect_tree.state(self._store, self._snapshot(snapshot))
+
+    @_naming_rows
+    def diff(self, before: int | str | Snapshot, after: int | str | Snapshot | None = None) -> pa.Table:
+        """Files of two snapshots side by side: removed, added, moved (to another level), masked (another
+        deletion vector only), kept. `min_key_pos`, `max_key_pos` lie on one 0..1 axis over all of them."""
+        return inspect_tree.difference(self._store, self._snapshot(before), self._snapshot(after))
+
+    @_naming_rows
+    def row_groups(self, file: str, snapshot: int | str | Snapshot | None = None) -> pa.Table:
+        """The column chunks of one data or changelog file, row group by row group: sizes, encodings, nulls,
+        bounds. Stripes of ORC, blocks of Avro, as far as these tell. Opens the file's footer."""
+        return inspect_tree.row_groups(self._store, self._snapshot(snapshot), _text(file, "file"))
+
+    @_naming_rows
+    def file_key_ranges(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
+        """Live data files of a snapshot with the keys they span."""
+        return self.files(snapshot).select(inspect_files.KEY_RANGES)
+
+    @_naming_rows
+    def table_indexes(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
+        """Index files of a snapshot: hash indexes of dynamic buckets, deletion vectors."""
+        entries = self._store.manifests.index_entries(self._snapshot(snapshot))
+        return inspect_files.table_indexes(self._store, entries)
+
+    def statistics(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
+        """What ANALYZE found, if the snapshot's columns are those it was made of; one row or none."""
+        return metadata.statistics_of(self._store, self._snapshot(snapshot))
+
+    def aggregation_fields(self) -> pa.Table:
+        """Each column with the `fields.<column>.…` options it has."""
+        return metadata.aggregation_fields(self._store)
+
+    @_naming_rows
+    def levels(
+        self,
+        snapshot: int | str | Snapshot | None = None,
+        *,
+        partition: str | None = None,
+        bucket: int | None = None,
+    ) -> pa.Table:
+        """Live data files by place in their LSM tree, newest run first.
+
+        `run` 0 is the newest level-0 file; each level above is one run. `min_key_pos`, `max_key_pos` lie on a
+        0..1 axis over the keys of the bucket. `partition` is a text such as "l_year=1995/l_month=6".
+        `snapshot_id` is the snapshot that added a level-0 file, null above and when it has expired;
+        `masked_rows` how many rows the file's deletion vector takes away, null if it has none.
+        """
+        partition, bucket = self._place(partition, bucket)
+        found = self._snapshot(snapshot)
+        live = self._chosen(found, partition, bucket)
+        origins = self._origins.of(found, {e.file.file_name for e in live if e.file.level == 0})
+        masked = inspect_files.masked_rows(self._store.manifests.index_entries(found))
+        return inspect_files.levels(self._store, live, origins=origins, masked=masked)
+
+    def _chosen(self, snapshot: Snapshot | None, partition: str | None, bucket: int | None) -> Entries:
+        """Live files of a partition, of a bucket, or all: objects are made of those alone."""
+        live = self._store.manifests.live_entries(snapshot)
+        if bucket is not None:
+            live = live.filter(live.numbers("bucket") == bucket)
+        if partition is not None:
+            live = live.of_partitions(lambda p: self._store.partition_text(p) == partition)
+        return live
+
+    @_naming_rows
+    def partitions(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
+        """Partitions of a snapshot with their files added up; those that scans find in the branch beside it
+        (`scan.fallback-branch`) among them."""
+        found = self._snapshot(snapshot)
+        own = inspect_partitions.of_state(self._store, found)
+        newest = snapshot is None and self._at is None
+        other = (
+            fallback.newest(self._store) if newest or found is None else fallback.as_of(self._store, found)
+        )
+        if other is None:
+            return own
+        theirs = inspect_partitions.of_state(other.store, other.snapshot)
+        return (
+            inspect_partitions.united(theirs, own) if other.first else inspect_partitions.united(own, theirs)
+        )
+
+    @_naming_rows
+    def buckets(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
+        """Buckets of a snapshot with their files added up."""
+        return inspect_partitions.buckets(self._store, self._all(snapshot))
+
+    def tags(self) -> pa.Table:
+        """Tags by name."""
+        return metadata.tags(refs.all_tags(self._store))
+
+    def branches(self) -> pa.Table:
+        """Branches with the time their directory last changed."""
+        rows = [(name, local_ms(changed)) for name, changed in refs.branches(self._store).items()]
+        return made(metadata.BRANCHES, rows)
+
+    def references(self) -> pa.Table:
+        """Tags and branches with the snapshot each keeps or began at, and whether this branch still has it.
+
+        `kind` is "tag" or "branch"; a branch without snapshots has no `snapshot_id`.
+        """
+        return inspect_references.references(self._store)
+
+    def consumers(self) -> pa.Table:
+        """Stream readers that left their place, with the next snapshot they will read."""
+        rows = consumers.all_next(self._store).items()
+        return made(metadata.CONSUMERS, rows)
+
+    @_naming_rows
+    def compactions(self, *, partition: str | None = None, bucket: int | None = None) -> pa.Table:
+        """Every compaction the table has had, oldest first: the rule and its sum, files, bytes, duration.
+
+        `explanation` tells of every rule that was tried; `partition` is a text such as "l_year=1995". What
+        expired snapshots did was kept, unless another engine expired them.
+        """
+        partition, bucket = self._place(partition, bucket)
+        return inspect_compactions.compactions(self._store, partition=partition, bucket=bucket)
+
+    @_naming_rows
+    def cache(self) -> pa.Table:
+        """What this process keeps in memory for lookups, of all tables: entries, bytes, hits, misses."""
+        state = lookup_cache.LOCAL.state
+        return pa.table({name: pa.array([n], pa.int64()) for name, n in asdict(state).items()})
+
+    def pressure(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
+        """Buckets by how many flushes are left before a compaction and a write stall, the nearest first."""
+        return inspect_pressure.pressure(self._store, self._snapshot(snapshot))
+
+    def doctor(
+        self, snapshot: int | str | Snapshot | None = None, *, listing: bool = False, **limits: float
+    ) -> Diagnosis:
+        """Why the table is slow or at risk: findings with evidence and the call that mends each, and what was
+        looked at.
+
+        From metadata; `listing` also lists the buckets for files that nothing names. `limits` are the fields
+        of `insight.doctor.Limits`: `doctor(skew=2.0)`.
+        """
+        return diagnose(self._store, self._snapshot(snapshot), limits_of(limits), listing=listing)
+
+    @_naming_rows
+    def amplification(
+        self, per: str = "table", *, partition: str | None = None, bucket: int | None = None
+    ) -> pa.Table:
+        """Write, read and space amplification of the table, or `per` "snapshot", "bucket" or "level".
+
+        Bytes ingested are those of the data files that writers flushed, before any compaction; changelogs are
+        told apart. What reads open is the most they can: `runs`; `point_*` for one key, on average over the
+        rows; `range_*` for a hundredth of the keys of every bucket. `compacted_bytes` of a fully compacted
+        copy are exact or estimated, and `why`. All since `since_snapshot`; rows of a snapshot show the sums
+        and the state after it. What moves rows out of postponed buckets counts with bucket -2. `partition` is
+        a text such as "l_year=1995/l_month=6".
+        """
+        partition, bucket = self._place(partition, bucket)
+        return self._amplified.view(per, partition=partition, bucket=bucket)
+
+    def merging(
+        self,
+        snapshot: int | str | Snapshot | None = None,
+        *,
+        partition: str | None = None,
+        bucket: int | None = None,
+        where: Predicate | str | None = None,
+        between: tuple[float, float] | None = None,
+        runs: int | None = None,
+        options: Mapping[str, str] | None = None,
+        limit: int = 10,
+    ) -> Merging:
+        """How the runs of a bucket (None: the one of the most runs) become one row a key, for `limit` keys:
+        inputs, winners of each column, output and why, from the table's own merge function.
+
+        `where` names key columns; `between` two places of the axis of `levels()`, 0..1. With `runs` only so
+        many of the newest are merged: deletes are kept then, for the older ones. `options`: as if the table
+        had these, such as another merge engine; nothing is stored.
+        """
+        partition, bucket = self._place(partition, bucket)
+        found, store = self._snapshot(snapshot), self._store
+        if options:
+            store = store.with_schema(store.schema.with_options(options))
+            validate(store.schema, store.options)
+        return merging(
+            store,
+            found,
+            Window(where, between, limit),
+            partition=partition,
+            bucket=bucket,
+            newest=runs,
+            origins=lambda names: self._origins.of(found, names),
+        )
+
+    def storage(self) -> Storage:
+        """Every file below the table's directory: who wrote it, who needs it, when it may go; with its sums.
+
+        `.files` are the rows, `.summary()` bytes by kind and state, `.holders()` by who keeps them, `.text`
+        a screen of it. The bytes are those on disk.
+        """
+        with self._store.manifests.naming_rows():
+            return stored(self._store)
+
+    def _place(self, partition: str | None, bucket: int | None) -> tuple[str | None, int | None]:
+        """A partition as "p=1" and a bucket, given in any form that views have.
+
+        Raises InvalidRequest for what can name none, instead of finding nothing there.
+        """
+        partition, bucket = unwrapped(partition), unwrapped(bucket)
+        if partition is not None and not isinstance(partition, str):
+            raise InvalidRequest(f"partition {partition!r} must be text such as 'p=1'")
+        if bucket is not None and (isinstance(bucket, bool) or not isinstance(bucket, int) or bucket < 0):
+            raise InvalidRequest(f"bucket {bucket!r} must be a bucket's number, from 0 on")
+        return None if partition is None else partition_named(self._store, partition, self._at), bucket
+
+    def _snapshot(self, snapshot: int | str | Snapshot | None) -> Snapshot | None:
+        """The snapshot meant, by its id or a tag's name: without one that of `Table.at`, else the newest. One
+        that expired is still found where a tag keeps it."""
+        if isinstance(snapshot, Snapshot):
+            return snapshot
+        if snapshot is None and self._at is not None:
+            return self._at
+        snapshot = unwrapped(snapshot)
+        if isinstance(snapshot, str):
+            return refs.tagged(self._store, snapshot)
+        try:
+            return time_travel.resolve(self._store, snapshot=snapshot)
+        except NotFound:
+            kept = (t for t in refs.tags(self._store).values() if t.id == snapshot)
+            if (found := next(kept, None)) is None:
+                raise
+            return found
+
+    def _all(self, snapshot: int | str | Snapshot | None) -> Sequence[ManifestEntry]:
+        """Entries as they are stored, deletions included."""
+        found, manifests = self._snapshot(snapshot), self._store.manifests
+        return [] if found is None else manifests.read_manifests(manifests.manifests(found))
+
+    def _live(self, snapshot: int | str | Snapshot | None) -> list[ManifestEntry]:
+        return self._store.manifests.live_entries(self._snapshot(snapshot))

@@ -1,0 +1,79 @@
+"""Levels as an Arrow table, the form in which pictures take them: one row a file with its run and its place.
+
+The same columns for the buckets of tables (`inspect.levels`) and for simulated ones. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
+
+from tablestore.format import binary_row
+from tablestore.format.text import cast_text
+from tablestore.format.types.arrow_types import DataType
+from tablestore.insight.explain.key_axis import key_axis
+from tablestore.lsm.levels.sorted_run import Levels
+
+LEVELS = pa.schema(
+    {
+        "partition": pa.string(),
+        "bucket": pa.int32(),
+        "level": pa.int32(),
+        "run": pa.int32(),
+        "file_name": pa.string(),
+        "rows": pa.int64(),
+        "deletes": pa.int64(),
+        "bytes": pa.int64(),
+        "min_key": pa.string(),
+        "max_key": pa.string(),
+        "min_key_pos": pa.float64(),
+        "max_key_pos": pa.float64(),
+        "min_sequence": pa.int64(),
+        "max_sequence": pa.int64(),
+        "schema_id": pa.int64(),
+        "creation_time": pa.timestamp("ms"),
+        "file_source": pa.string(),
+        "snapshot_id": pa.int64(),
+        "masked_rows": pa.int64(),
+    }
+)
+SOURCES = {0: "APPEND", 1: "COMPACT"}
+
+
+def levels_table(
+    levels: Levels,
+    types: Sequence[DataType],
+    *,
+    partition: str = "",
+    bucket: int = 0,
+    among: Iterable[bytes] = (),
+    origins: Mapping[str, int] | None = None,
+) -> pa.Table:
+    """The files of one bucket whose keys are of these types. The axis holds the keys `among`, too, so that
+    pictures of several states share it; `origins` are the snapshots in which files came, where known."""
+    files, came = levels.files, origins or {}
+    place = key_axis([*(k for f in files for k in (f.min_key, f.max_key)), *among], types)
+    rows = []
+    for run, sorted_run in enumerate(levels.runs):
+        for f in sorted_run.files:
+            keys = (_text(f.min_key, types), _text(f.max_key, types), place(f.min_key), place(f.max_key))
+            counts = (f.row_count, f.delete_count, f.file_size)
+            source = None if f.file_source is None else SOURCES.get(f.file_source)
+            tail = (
+                f.min_sequence,
+                f.max_sequence,
+                f.schema_id,
+                f.creation_time_ms,
+                source,
+                came.get(f.file_name),
+                None,
+            )
+            rows.append((partition, bucket, f.level, run, f.file_name, *counts, *keys, *tail))
+    columns = list(zip(*rows, strict=True)) or [()] * len(LEVELS)
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, LEVELS, strict=True)], schema=LEVELS)
+
+
+def _text(key: bytes, types: Sequence[DataType]) -> str:
+    values = binary_row.decode(key, types)
+    return "[" + ", ".join(cast_text(v, t) for v, t in zip(values, types, strict=True)) + "]"

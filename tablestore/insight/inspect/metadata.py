@@ -1,0 +1,222 @@
+"""Views whose rows are values of metadata files, one each: snapshots, schemas, manifests, statistics,
+aggregations of columns, tags. Columns and text forms are those of Paimon's system tables (format facts 23).
+
+Pure but for the files they are about. Used by `Inspect`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.core.errors import Corrupt
+from tablestore.core.options.secrets import hidden
+from tablestore.format import stats
+from tablestore.format.manifests.manifest import ManifestFileMeta, SimpleStats
+from tablestore.format.snapshot import Snapshot
+from tablestore.insight.inspect.columns import SNAPSHOTS, made, required
+from tablestore.insight.inspect.files import braced
+from tablestore.meta import refs, statistics
+from tablestore.meta.store import Store
+from tablestore.read.scan.time_travel import local_ms
+
+_MS = pa.timestamp("ms")
+SCHEMAS = required(
+    pa.schema(
+        {
+            "schema_id": pa.int64(),
+            "fields": pa.string(),
+            "partition_keys": pa.string(),
+            "primary_keys": pa.string(),
+            "options": pa.string(),
+            "comment": pa.string(),
+            "update_time": _MS,
+        }
+    ),
+    "schema_id fields partition_keys primary_keys options update_time",
+)
+MANIFESTS = required(
+    pa.schema(
+        {
+            "file_name": pa.string(),
+            "file_size": pa.int64(),
+            "num_added_files": pa.int64(),
+            "num_deleted_files": pa.int64(),
+            "schema_id": pa.int64(),
+            "min_partition_stats": pa.string(),
+            "max_partition_stats": pa.string(),
+            "min_row_id": pa.int64(),
+            "max_row_id": pa.int64(),
+        }
+    ),
+    "file_name file_size num_added_files num_deleted_files schema_id",
+)
+STATISTICS = required(
+    pa.schema(
+        {
+            "snapshot_id": pa.int64(),
+            "schema_id": pa.int64(),
+            "mergedRecordCount": pa.int64(),
+            "mergedRecordSize": pa.int64(),
+            "colstat": pa.string(),
+        }
+    ),
+    "snapshot_id schema_id",
+)
+AGGREGATION_FIELDS = required(
+    pa.schema(
+        {
+            "field_name": pa.string(),
+            "field_type": pa.string(),
+            "function": pa.string(),
+            "function_options": pa.string(),
+            "comment": pa.string(),
+        }
+    ),
+    "field_name field_type",
+)
+OPTIONS = required(pa.schema({"key": pa.string(), "value": pa.string()}), "key value")
+BRANCHES = required(pa.schema({"branch_name": pa.string(), "create_time": _MS}), "branch_name create_time")
+CONSUMERS = required(
+    pa.schema({"consumer_id": pa.string(), "next_snapshot_id": pa.int64()}), "consumer_id next_snapshot_id"
+)
+TAGS = required(
+    pa.schema(
+        {
+            "tag_name": pa.string(),
+            "snapshot_id": pa.int64(),
+            "schema_id": pa.int64(),
+            "commit_time": _MS,
+            "record_count": pa.int64(),
+            "create_time": _MS,
+            "time_retained": pa.string(),
+        }
+    ),
+    "tag_name snapshot_id schema_id commit_time",
+)
+
+
+def snapshots(found: Iterable[Snapshot]) -> pa.Table:
+    """A row a snapshot, in the order given."""
+    return made(SNAPSHOTS, map(_snapshot_row, found))
+
+
+def _snapshot_row(s: Snapshot) -> tuple[Any, ...]:
+    return (
+        s.id,
+        s.schema_id,
+        s.commit_user,
+        s.commit_identifier,
+        s.commit_kind,
+        local_ms(s.time_millis),
+        s.base_manifest_list,
+        s.delta_manifest_list,
+        s.changelog_manifest_list,
+        s.total_record_count,
+        s.delta_record_count,
+        s.changelog_record_count,
+        s.watermark,
+        s.next_row_id,
+        s.operation,
+    )
+
+
+def schemas(store: Store) -> pa.Table:
+    """Every schema, from the files themselves: types of any kind are shown as they are stored."""
+    return made(SCHEMAS, (_schema_row(store, i) for i in store.schemas.ids()))
+
+
+def _schema_row(store: Store, schema_id: int) -> tuple[Any, ...]:
+    path = store.paths.schema(schema_id)
+    body = _json(store.io.read(path), path)
+    options = body.get("options")
+    options = hidden(options) if isinstance(options, dict) else options
+    parts = (body.get("fields"), body.get("partitionKeys"), body.get("primaryKeys"), options)
+    texts = (json.dumps(p, ensure_ascii=False, separators=(",", ":")) for p in parts)
+    return schema_id, *texts, body.get("comment"), local_ms(int(body.get("timeMillis") or 0))
+
+
+def _json(data: bytes, path: str) -> dict[str, Any]:
+    try:
+        body = json.loads(data)
+    except ValueError as e:
+        raise Corrupt(path, f"not JSON: {e}") from e
+    if not isinstance(body, dict):
+        raise Corrupt(path, "not a JSON object")
+    return body
+
+
+def manifests(store: Store, found: Iterable[ManifestFileMeta]) -> pa.Table:
+    """A row a manifest, with the bounds of its partitions."""
+    return made(MANIFESTS, (_manifest_row(store, m) for m in found))
+
+
+def _manifest_row(store: Store, m: ManifestFileMeta) -> tuple[Any, ...]:
+    counts = (m.file_size, m.num_added, m.num_deleted, m.schema_id)
+    return m.file_name, *counts, *_bounds(store, m.partition_stats), None, None
+
+
+def _bounds(store: Store, known: SimpleStats) -> tuple[str, str]:
+    types = [t.as_nullable() for t in store.partition_types]
+    columns = stats.decode(known, types, 0) if types else []
+    return braced([c.min for c in columns], types), braced([c.max for c in columns], types)
+
+
+def statistics_of(store: Store, snapshot: Snapshot | None) -> pa.Table:
+    """What ANALYZE found, if the snapshot's columns are those it was made of; one row or none."""
+    found = statistics.read(store, snapshot)
+    if found is None or found.schema_id != store.schema.id:
+        return made(STATISTICS, [])
+    columns = json.dumps(
+        statistics.columns_json(found.columns), indent=2, ensure_ascii=False, separators=(",", " : ")
+    )
+    counts = (found.merged_record_count, found.merged_record_size)
+    return made(STATISTICS, [(found.snapshot_id, found.schema_id, *counts, columns)])
+
+
+def aggregation_fields(store: Store) -> pa.Table:
+    """Each column with the `fields.<column>.…` options it has."""
+    own: dict[str, list[tuple[str, str]]] = {f.name: [] for f in store.schema.fields}
+    for key, value in store.schema.options.items():
+        parts = key.split(".")
+        if len(parts) > 2 and parts[0] == "fields" and parts[1] in own:
+            own[parts[1]].append((value, key))
+    rows = (
+        (
+            f.name,
+            str(f.type),
+            _listed(v for v, _ in own[f.name]),
+            _listed(k for _, k in own[f.name]),
+            f.description,
+        )
+        for f in store.schema.fields
+    )
+    return made(AGGREGATION_FIELDS, rows)
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return f"[{', '.join(texts)}]"
+
+
+def tags(found: Iterable[refs.Tag]) -> pa.Table:
+    """A row a tag."""
+    return made(TAGS, map(_tag_row, found))
+
+
+def _tag_row(tag: refs.Tag) -> tuple[Any, ...]:
+    s, kept = tag.snapshot, tag.retained_seconds
+    times = (local_ms(s.time_millis), s.total_record_count, tag.created_ms)
+    return tag.name, s.id, s.schema_id, *times, None if kept is None else java_duration(kept)
+
+
+def java_duration(seconds: float) -> str:
+    """Seconds as Java prints a Duration: PT24H, PT1M0.5S."""
+    whole, nanos = divmod(round(seconds * 1_000_000_000), 1_000_000_000)
+    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
+    fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
+    parts = [f"{hours}H" if hours else "", f"{minutes}M" if minutes else ""]
+    parts.append(f"{rest}{fraction}S" if rest or nanos or not whole else "")
+    return "PT" + "".join(parts)

@@ -1,0 +1,133 @@
+"""The tables of `inspect` that add files up: partitions and buckets, as `$partitions` and `$buckets`.
+
+Both are made from all entries of a state, deletions included: the newest creation time is that of any file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.format.manifests.index_manifest import IndexEntry
+from tablestore.format.manifests.manifest import ADD, ManifestEntry
+from tablestore.format.snapshot import Snapshot
+from tablestore.format.text import cast_text
+from tablestore.insight.inspect.columns import made, required
+from tablestore.insight.inspect.files import by_bucket, partition_text
+from tablestore.meta.store import Store
+
+_MS = pa.timestamp("ms")
+PARTITIONS = required(
+    pa.schema(
+        {
+            "partition": pa.string(),
+            "record_count": pa.int64(),
+            "file_size_in_bytes": pa.int64(),
+            "file_count": pa.int64(),
+            "last_update_time": _MS,
+            "created_at": _MS,
+            "created_by": pa.string(),
+            "updated_by": pa.string(),
+            "options": pa.string(),
+            "total_buckets": pa.int32(),
+            "done": pa.bool_(),
+            "deleted_record_count": pa.int64(),
+        }
+    ),
+    "record_count file_size_in_bytes file_count total_buckets done",
+)
+BUCKETS = required(
+    pa.schema(
+        {
+            "partition": pa.string(),
+            "bucket": pa.int32(),
+            "record_count": pa.int64(),
+            "file_size_in_bytes": pa.int64(),
+            "file_count": pa.int64(),
+            "last_update_time": _MS,
+        }
+    ),
+    "bucket record_count file_size_in_bytes file_count",
+)
+
+
+def partitions(
+    store: Store,
+    entries: Iterable[ManifestEntry],
+    indexes: Iterable[IndexEntry] = (),
+    *,
+    as_directories: bool = False,
+) -> pa.Table:
+    """One row a partition, as `$partitions`, by the text of its name, from all entries of a state, deletions
+    included; `indexes` tell the rows deleted by vectors, `as_directories` names values as directories do."""
+    groups: dict[bytes, list[ManifestEntry]] = {}
+    for (partition, _), some in by_bucket(store, entries):
+        groups.setdefault(partition, []).extend(some)
+    deleted = _deleted(indexes)
+    rows = []
+    for partition, some in groups.items():
+        counts = _added_up(some)
+        if counts[2]:
+            tail = (None, None, None, None, some[-1].total_buckets, False, deleted.get(partition, 0))
+            name = _partition_name(store, partition)
+            if as_directories:
+                name = "/".join(f"{key}={value}" for key, value in store.partition_pairs(partition))
+            rows.append((name, *counts, *tail))
+    return made(PARTITIONS, sorted(rows, key=lambda row: row[0]))
+
+
+def of_state(store: Store, snapshot: Snapshot | None) -> pa.Table:
+    """The partitions of one snapshot, none of a table without any."""
+    manifests = store.manifests
+    entries = [] if snapshot is None else manifests.read_manifests(manifests.manifests(snapshot))
+    return partitions(store, entries, manifests.index_entries(snapshot))
+
+
+def united(first: pa.Table, second: pa.Table) -> pa.Table:
+    """The partitions of two branches; the first one's where both have one."""
+    new = pc.invert(pc.is_in(second.column("partition"), first.column("partition")))
+    return pa.concat_tables([first, second.filter(new)]).sort_by("partition")
+
+
+def _partition_name(store: Store, partition: bytes) -> str:
+    """`day=2024-01-02/region=eu`; blank values have the name of the default partition."""
+    default, parts = store.options.partition_default_name, []
+    for f, value in zip(store.schema.partition_fields, store.partition_values(partition), strict=True):
+        blank = value is None or (isinstance(value, str) and not value.strip())
+        parts.append(f"{f.name}={default if blank else cast_text(value, f.type)}")
+    return "/".join(parts)
+
+
+def _deleted(indexes: Iterable[IndexEntry]) -> dict[bytes, int | None]:
+    """Rows that deletion vectors take away, by partition; None where a container does not say how many."""
+    found: dict[bytes, int | None] = {}
+    for e in indexes:
+        for r in e.file.dv_ranges or ():
+            known = found.get(e.partition, 0)
+            found[e.partition] = None if known is None or r.cardinality is None else known + r.cardinality
+    return found
+
+
+def buckets(store: Store, entries: Iterable[ManifestEntry]) -> pa.Table:
+    """One row a bucket, as `$buckets`, from all entries of a state, deletions included."""
+    rows = ((partition_text(store, p), b, *_added_up(some)) for (p, b), some in by_bucket(store, entries))
+    return made(BUCKETS, [row for row in rows if row[4]])
+
+
+def _added_up(entries: Sequence[ManifestEntry]) -> tuple[Any, ...]:
+    """Rows, bytes and files that are left, and the newest creation time of any file, a deleted one too."""
+    made = [e.file.creation_time_ms for e in entries if e.file.creation_time_ms is not None]
+    signs = [(1 if e.kind == ADD else -1, e.file) for e in entries]
+    rows, size = sum(n * f.row_count for n, f in signs), sum(n * f.file_size for n, f in signs)
+    return rows, size, sum(n for n, _ in signs), max(made, default=None)
+
+
+def partition_named(store: Store, text: str, snapshot: Snapshot | None = None) -> str:
+    """A partition as "p=1/q=2", given so or as "{1, 2}", the form of Paimon's tables of files and buckets."""
+    if not text.startswith("{"):
+        return text
+    live, _ = store.manifests.live_entries(snapshot or store.snapshots.latest()).partitions()
+    return next((store.partition_text(p) for p in live if partition_text(store, p) == text), text)

@@ -1,0 +1,94 @@
+"""System tables of one table (`t$snapshots`, …): name → columns and rows, as Paimon 2.0.0 has them.
+
+The small ones are made whole from metadata (`inspect`); `audit_log`, `binlog`, `ro` and `row_tracking` read
+data and come as batches. Called by `table.system`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tablestore.core.errors import NotFound
+from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.snapshot import Snapshot
+from tablestore.insight.inspect import audit, row_tracking
+from tablestore.insight.inspect.inspect import Inspect
+from tablestore.meta.store import Store
+from tablestore.read.scan import scan_mode
+from tablestore.read.scan.plan import plan
+from tablestore.read.scan.split_read import read_split
+
+Batches = Callable[[Store, Predicate | None], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One system table: its columns, and its batches. `filters` tells whether it takes the table's own
+    predicates, so that less is read."""
+
+    schema: pa.Schema
+    batches: Batches
+    filters: bool = False
+
+
+METADATA = (
+    "snapshots",
+    "schemas",
+    "options",
+    "manifests",
+    "files",
+    "file_key_ranges",
+    "partitions",
+    "buckets",
+    "tags",
+    "branches",
+    "consumers",
+    "statistics",
+    "aggregation_fields",
+    "table_indexes",
+)
+OF_STATE = ("manifests", "files", "file_key_ranges", "partitions", "buckets", "statistics", "table_indexes")
+DATA = ("audit_log", "binlog", "ro", "row_tracking")
+NAMES = (*METADATA, *DATA)
+
+
+def source(store: Store, name: str, at: Snapshot | None = None) -> Source:
+    """The system table of that name, of a snapshot if one was chosen; raises NotFound naming the nearest."""
+    if name in METADATA:
+        found = _metadata(store, name, at)
+        return Source(found.schema, lambda _, __: iter(found.to_batches()))
+    if name not in DATA:
+        raise NotFound.among("system table", name, NAMES)
+    under, start = audit.start_of(store, at)
+    if name == "audit_log":
+        return Source(audit.audit_schema(under), lambda _, w: audit.audit_log(under, start, w), filters=True)
+    if name == "binlog":
+        return Source(audit.binlog_schema(under), lambda _, w: audit.binlog(under, start, w))
+    snapshot = start.snapshot if isinstance(start, scan_mode.State) else store.snapshots.latest()
+    if name == "row_tracking":
+        schema = row_tracking.tracked_schema(under)
+        return Source(schema, lambda _, __: row_tracking.tracked_rows(under, snapshot))
+    return Source(under.schema.shown.arrow, lambda _, w: read_optimized(under, snapshot, w), filters=True)
+
+
+def _metadata(store: Store, name: str, at: Snapshot | None) -> pa.Table:
+    """A table of `inspect`, of the snapshot that is chosen where it depends on one."""
+    inspect = Inspect(store)
+    if name in OF_STATE:
+        _, start = audit.start_of(store, at)
+        if isinstance(start, scan_mode.State) and start.travelled and start.snapshot is not None:
+            return getattr(inspect, name)(start.snapshot)
+    return getattr(inspect, name)()
+
+
+def read_optimized(
+    store: Store, snapshot: Snapshot | None, where: Predicate | None
+) -> Iterator[pa.RecordBatch]:
+    """Rows of the highest level only, which need no merge; all files of tables without a primary key."""
+    top = store.options.num_levels - 1 if store.schema.primary_keys else 0
+    found = plan(store, snapshot, where, min_level=top)
+    for split in found.splits:
+        yield from read_split(store, split, store.schema.shown.names, found.where)

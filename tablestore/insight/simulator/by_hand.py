@@ -1,0 +1,71 @@
+"""Compactions of a simulation asked for by hand: what the next pick would do, and what it did.
+
+Shaped as `Table.compact` tells of a table's (`Compaction`). What a merge would give is known from the
+samples, so a plan is carried out without being entered. Used by `Simulator.compact`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tablestore.core.errors import InvalidRequest
+from tablestore.insight.explain.bucket_pick import Pick
+from tablestore.insight.explain.estimate import Estimate
+from tablestore.insight.explain.forecast import Forecast
+from tablestore.insight.simulator.bucket import Bucket
+from tablestore.insight.simulator.contents import Contents
+from tablestore.lsm.compaction.universal import full as full_compaction
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """The commits that a compaction of a simulation made."""
+
+    snapshots: tuple[int, ...] = ()
+
+    @property
+    def snapshot(self) -> int | None:
+        """Id of the last one, None if there was nothing to do."""
+        return self.snapshots[-1] if self.snapshots else None
+
+
+def chosen(buckets: int, partition: str | None, bucket: int | Iterable[int] | None) -> list[int]:
+    """The buckets that are asked for; raises InvalidRequest for those that are not there."""
+    wanted = range(buckets) if bucket is None else [bucket] if isinstance(bucket, int) else bucket
+    found = sorted(set(wanted))
+    if partition or not all(0 <= i < buckets for i in found):
+        asked = f"partition {partition!r}" if partition else f"buckets {found}"
+        raise InvalidRequest(f"{asked}: a simulation has buckets 0..{buckets - 1} and no partitions")
+    return found
+
+
+def planned(number: int, bucket: Bucket, *, full: bool, weight: float) -> Pick:
+    """The next pick in a bucket, by its rules or (`full`) of everything, with what it would give."""
+    decision = full_compaction(bucket.levels, bucket.options) if full else bucket.loop.decide()
+    found = bucket.foretell(decision)
+    if found is None or decision.unit is None:
+        return Pick("", number, decision)
+    moved = {f.file_name for f in found.before} & {f.file_name for f in found.after}
+    read = [f for f in found.before if f.file_name not in moved]
+    made = [f for f in found.after if f.file_name not in moved]
+    output = _output(read, made, bucket.contents)
+    lifted = (f for f in found.before if f.file_name in moved)
+    drops = bucket.drops(decision.unit, bucket.levels)
+    return Pick("", number, decision, Forecast(_metas(read, weight), _metas(lifted, weight), output, drops))
+
+
+def _output(read: list[Any], made: list[Any], contents: Contents) -> Estimate:
+    """What a merge gives: exact where each row is drawn."""
+    rows, size = sum(f.row_count for f in made), sum(f.file_size for f in made)
+    if not read:
+        return Estimate(0, 0, True, "no rows are written", 0, 0)
+    if contents.exact:
+        return Estimate(rows, size, True, "merged in the simulation", rows, rows)
+    why = f"merged in the simulation, where {contents.why}"
+    return Estimate(rows, size, False, why, min(rows, 1), sum(f.row_count for f in read))
+
+
+def _metas(files: Iterable[Any], weight: float) -> tuple[Any, ...]:
+    return tuple(f.meta(weight) for f in files)

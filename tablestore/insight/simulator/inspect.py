@@ -1,0 +1,139 @@
+"""`inspect` of a simulation: the tables of a real table's `inspect` that pictures draw, from the journal.
+
+The same columns and types; a flush is an APPEND snapshot, a compaction a COMPACT one, times are virtual. What
+happened before the commits that are kept is in the sums only. Safe to read while the simulation goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.core.errors import InvalidRequest
+from tablestore.insight.explain.amplification import VIEWS, Flow, State, level_state, schema, state_of
+from tablestore.insight.inspect.columns import COMMITS, SNAPSHOTS, compactions_table, made
+from tablestore.insight.inspect.levels_table import LEVELS, levels_table
+from tablestore.insight.simulator.bucket import KEY
+from tablestore.insight.simulator.journal import Commit, Journal
+
+
+class SimulatedInspect:
+    """Metadata of a simulation as Arrow tables."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def __repr__(self) -> str:
+        first, last = self._journal.first, self._journal.last
+        return f"SimulatedInspect(snapshots {first}..{last})" if last else "SimulatedInspect(no snapshot)"
+
+    def snapshots(self) -> pa.Table:
+        """Every commit that is kept, oldest first."""
+        return made(SNAPSHOTS, (_snapshot_row(c) for c in self._commits()))
+
+    def commits(self) -> pa.Table:
+        """What each commit changed: rows, files and bytes added and removed, oldest first."""
+        return made(COMMITS, (_commit_row(c) for c in self._commits()))
+
+    def levels(
+        self, snapshot: int | None = None, *, partition: str | None = None, bucket: int | None = None
+    ) -> pa.Table:
+        """Live files after a commit (None: the newest), newest run first. The key axis of a bucket is that of
+        all its keys, so pictures of several snapshots share it. Raises NotFound."""
+        journal = self._journal
+        with journal.lock:
+            found, origins = journal.files(snapshot), journal.origins()
+            tables = [
+                levels_table(
+                    levels,
+                    KEY,
+                    bucket=number,
+                    among=journal.ends[number],
+                    origins={
+                        f.file_name: origins[f.file_name] for f in levels.level0 if f.file_name in origins
+                    },
+                )
+                for number, levels in found.items()
+                if bucket in (None, number) and partition in (None, "")
+            ]
+        return pa.concat_tables(tables) if tables else LEVELS.empty_table()
+
+    def compactions(self, *, partition: str | None = None, bucket: int | None = None) -> pa.Table:
+        """Every compaction that is kept, oldest first: the rule and its sum, files and bytes."""
+        rows = [
+            (c.event.snapshot, c.event.time_ms, record)
+            for c in self._commits()
+            for record in c.event.records
+            if bucket in (None, c.event.bucket) and partition in (None, "")
+        ]
+        return compactions_table(rows)
+
+    def amplification(
+        self, per: str = "table", *, partition: str | None = None, bucket: int | None = None
+    ) -> pa.Table:
+        """Write, read and space amplification of all, or `per` "snapshot", "bucket" or "level", since the
+        first flush. A `bucket` can be chosen of the views "bucket" and, if there is only that one, of the
+        others."""
+        if per not in VIEWS:
+            raise InvalidRequest(f"per {per!r} must be one of {', '.join(VIEWS)}")
+        with self._journal.lock:
+            buckets = sorted(self._journal.accounts)
+            chosen = [b for b in buckets if bucket in (None, b) and partition in (None, "")]
+            if not chosen:
+                return schema(per).empty_table()
+            if per != "bucket" and chosen != buckets:
+                raise InvalidRequest(
+                    f"a simulation tells of one of its {len(buckets)} buckets per 'bucket' only"
+                )
+            rows = {"table": self._whole, "snapshot": self._snapshots, "level": self._levels}
+            found = self._buckets(chosen) if per == "bucket" else rows[per]()
+            return made(schema(per), found)
+
+    def _commits(self) -> list[Commit]:
+        with self._journal.lock:
+            return list(self._journal.commits)
+
+    def _whole(self) -> Iterator[tuple[Any, ...]]:
+        journal, whole = self._journal, State()
+        for account in journal.accounts.values():
+            whole.add(state_of(account))
+        yield (*journal.total.row(journal.total.ingested), *whole.row(), *journal.space(), 1)
+
+    def _snapshots(self) -> Iterator[tuple[Any, ...]]:
+        for c in self._commits():
+            yield c.event.snapshot, c.event.kind, c.event.time_ms, *c.numbers, 1
+
+    def _buckets(self, chosen: list[int]) -> Iterator[tuple[Any, ...]]:
+        journal = self._journal
+        for bucket in chosen:
+            flow = journal.by_bucket[bucket]
+            state = state_of(journal.accounts[bucket]).row()
+            yield "", bucket, *flow.row(flow.ingested), *state, *journal.space(bucket), 1
+
+    def _levels(self) -> Iterator[tuple[Any, ...]]:
+        journal = self._journal
+        accounts = journal.accounts.values()
+        rows = sum(a.live_rows for a in accounts)
+        there = {level for a in accounts for level, count in enumerate(a.files) if count}
+        for level in sorted(there | set(journal.by_level)):
+            state = State()
+            for account in accounts:
+                state.add(level_state(account, level))
+            flow = journal.by_level.get(level, Flow())
+            yield level, *flow.row(journal.total.ingested), *state.row(rows), 1
+
+
+def _snapshot_row(c: Commit) -> tuple[Any, ...]:
+    event = c.event
+    delta = sum(f.row_count for f in c.added) - sum(f.row_count for f in event.before)
+    known = (event.snapshot, 0, event.user, event.identifier, event.kind, event.time_ms, "", "", None)
+    return (*known, c.live_rows, delta, None, None, None, None)
+
+
+def _commit_row(c: Commit) -> tuple[Any, ...]:
+    event, sums = c.event, []
+    for value in (lambda f: f.row_count, lambda f: 1, lambda f: f.file_size):
+        sums += [sum(map(value, c.added)), sum(map(value, event.before))]
+    return event.snapshot, event.kind, event.time_ms, *sums, None, None, event.user, event.identifier, "{}"

@@ -1,0 +1,405 @@
+"""Replays: a table's own history carried out again, under its options or under others.
+
+First every commit is carried out under the table's options in the ways in which it may have compacted, until
+one leaves the files that the table had: that finds out who compacted when (`Occasion.way`), and what each
+merge gave (`Known`). Then any options can be asked: flushes, commits and jobs come as they came; real files
+come out of merges that the table made, estimates of all others. Commits that no way explains are told.
+Memory: the metadata of the history's files. Nothing is read; `insight.explain.table_history` gives the
+events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from tablestore.core.errors import Unsupported
+from tablestore.core.options.table_options import CompactionStrategy, TableOptions
+from tablestore.format.compaction_record import CompactionRecord
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.schema import TableSchema
+from tablestore.insight.explain.bucket_history import BucketEvent
+from tablestore.insight.explain.estimate import SizeModel
+from tablestore.insight.explain.ledger import Ledger, compactions_of
+from tablestore.insight.simulator.occasions import Occasion, Place, Way, occasions
+from tablestore.insight.simulator.replay_bucket import (
+    BETWEEN,
+    ESTIMATED,
+    Done,
+    Files,
+    Known,
+    Merge,
+    ReplayBucket,
+    fits,
+)
+from tablestore.insight.simulator.replayed import Replay, ReplayRow, Steps
+from tablestore.lsm.compaction.options import CompactionOptions
+from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.sorted_run import Levels
+
+Tell = Callable[[int, int], None]  # hears of commits done, and of how many there are
+
+
+class History:
+    """A table's events, understood: how each commit compacted, and what its merges gave.
+
+    `options` are those of now; `earlier` those of schemas before it, by id, which were in force when events
+    name them. Options that were given for one writer or one job only are nowhere kept.
+    """
+
+    def __init__(
+        self,
+        events: Iterable[BucketEvent],
+        schema: TableSchema,
+        options: TableOptions,
+        *,
+        earlier: Mapping[int, TableOptions] | None = None,
+        tell: Tell | None = None,
+    ) -> None:
+        if not schema.primary_keys:
+            raise Unsupported("replays of tables without a primary key", "they have no levels")
+        self.events = tuple(events)
+        self.types = tuple(f.type for f in schema.key_fields)
+        self.options = CompactionOptions.of(options)
+        self._earlier = {i: CompactionOptions.of(o) for i, o in (earlier or {}).items() if i != schema.id}
+        self._marked = options.deletion_vectors
+        early = options.needs_lookup and not options.lookup_wait
+        self._default = Way.NEVER if options.write_only else Way.EARLIER if early else Way.SETTLE
+        self.places = occasions(self.events)
+        self.model = SizeModel.learned(_merges(self.events), self.types, _flushed(self.events))
+        self._known: dict[Place, Known] = {}
+        self.real: dict[Place, Levels] = {}
+        self.unexplained: list[tuple[int, Place]] = []
+        self.halves: list[tuple[int, Place]] = []  # compactions of commits whose flushes have expired
+        understood = 0
+        for place, found in self.places.items():
+            if tell is not None:
+                tell(understood, self.commits)
+            self._understand(place, found)
+            understood += len(found)
+
+    @property
+    def commits(self) -> int:
+        """Commits to all buckets."""
+        return sum(map(len, self.places.values()))
+
+    def ledger(self) -> Ledger:
+        """The account of what really happened."""
+        ledger = Ledger(self.types, model=self.model, space=False)
+        for event in self.events:
+            if event.bucket >= 0:
+                ledger.add(event)
+        return ledger
+
+    def replay(
+        self,
+        options: CompactionOptions | None = None,
+        *,
+        estimates: bool = False,
+        tell: Tell | None = None,
+    ) -> Replay:
+        """The history under other options (None: its own, as they were); `estimates`: no real output is used.
+
+        `tell(commits done, all of them)` hears of each commit; what it raises ends the replay.
+        """
+        wanted = options or self.options
+        rows: list[ReplayRow] = []
+        levels: dict[Place, Levels] = {}
+        done: list[tuple[int, Place, Done]] = []
+        steps: dict[Place, Steps] = {}
+        for place, found in self.places.items():
+            bucket, steps[place] = self._bucket(place, wanted, estimates=estimates), Steps()
+            stalls = 0
+            for occasion in found:
+                if tell is not None:
+                    tell(len(rows), self.commits)
+                if options is None:
+                    bucket.options = self.in_force(occasion)
+                _carry_out(bucket, occasion, unchanged=options is None)
+                stalls += sum(d.stalled for d in bucket.done)
+                done += ((occasion.last_snapshot, place, d) for d in bucket.done)
+                bucket.done = []
+                at = {"snapshot": occasion.last_snapshot, "time_ms": occasion.now_ms, "kind": occasion.kind}
+                rows.append(ReplayRow.of(bucket.account, place, stalls=stalls, **at))
+                steps[place].add(occasion.last_snapshot, bucket.levels)
+            levels[place] = bucket.levels
+        rows.sort(key=lambda r: r.snapshot)
+        merges = [m.known for _, _, d in done for m in d.merges]
+        known, tree = sum(merges), (steps, self.types, self.model)
+        return Replay(wanted, tuple(rows), levels, tuple(done), known, len(merges) - known, *tree)
+
+    def in_force(self, occasion: Occasion) -> CompactionOptions:
+        """The table's options at the time of a commit."""
+        return self._earlier.get(occasion.schema_id, self.options)
+
+    def _bucket(self, place: Place, options: CompactionOptions, *, estimates: bool = False) -> ReplayBucket:
+        learned = self._known[place]
+        fresh = Known(target_bytes=learned.target_bytes)
+        known = fresh if estimates else replace(learned, contents=dict(learned.contents))
+        return ReplayBucket(options, self.types, self.model, known, estimates=estimates, marked=self._marked)
+
+    def _understand(self, place: Place, found: Sequence[Occasion]) -> None:
+        """Find how each commit to a bucket compacted, and learn what its merges gave."""
+        known = self._known[place] = Known(target_bytes=self.options.target_bytes)
+        bucket = ReplayBucket(
+            self.options, self.types, self.model, known, marked=self._marked, prefix=BETWEEN
+        )
+        real = bucket.levels
+        for occasion in found:
+            start, real = real, _after(real, occasion)
+            bucket.options = self.in_force(occasion)
+            occasion.everything = len(occasion.overwritten) == len(start.files)
+            occasion.way = self._way(bucket, known, occasion, start, real)
+            if occasion.way is Way.GIVEN:
+                half = occasion is not found[0] and found[0].base and occasion.snapshot == found[0].snapshot
+                missed = self.halves if half else self.unexplained
+                missed.append((occasion.last_snapshot, place))
+        _settle_doubts(found, self._default)
+        self.real[place] = real
+
+    def _way(
+        self, bucket: ReplayBucket, known: Known, occasion: Occasion, start: Levels, goal: Levels
+    ) -> Way | None:
+        """The first way that leads from `start` to `goal`, learned from; None where two would."""
+        for way in _ways(occasion):
+            for _ in range(_tries(occasion)):
+                bucket.reset(start)
+                _carry_out(bucket, replace(occasion, way=way), unchanged=True)
+                if not _learn_between(known, bucket, occasion):
+                    break
+            if _agree(bucket, start, occasion, goal) and _as_recorded(bucket, occasion):
+                _learn(known, bucket, occasion, goal)
+                quiet = occasion.compaction is None and not bucket.done and bool(occasion.flushes)
+                occasion.left_alone = quiet and way is not Way.SETTLE
+                return None if quiet else way
+        if occasion.compaction is None:
+            return Way.NEVER
+        return Way.GIVEN
+
+
+def _ways(occasion: Occasion) -> tuple[Way, ...]:
+    """Ways in which a commit may have compacted, the likeliest first."""
+    done = occasion.compaction
+    if done is None:
+        return (Way.SETTLE, Way.EARLIER) if occasion.flushes else (Way.NEVER,)
+    if any(r.full and r.asked for r in done.records):
+        return (Way.FULLY,)
+    if occasion.flushes:
+        return Way.SETTLE, Way.ONCE, Way.EARLIER, Way.FULLY
+    return Way.ONCE, Way.FULLY, Way.SETTLE
+
+
+def _tries(occasion: Occasion) -> int:
+    done = occasion.compaction
+    return 1 + len(done.records) if done is not None else 1
+
+
+def _carry_out(bucket: ReplayBucket, occasion: Occasion, *, unchanged: bool) -> None:
+    """One commit: what is overwritten goes, flushes come, and compactions as its way is."""
+    bucket.now_ms = occasion.now_ms
+    bucket.restart()
+    if occasion.base:
+        bucket.replace((), occasion.base)
+    if occasion.overwritten:
+        bucket.replace(_overwritten(bucket.levels, occasion), ())
+    way = occasion.way
+    for number, files in enumerate(occasion.flushes, start=1):
+        if way is Way.EARLIER and number == len(occasion.flushes):
+            bucket.settle()
+        if way in (Way.SETTLE, Way.EARLIER, Way.FULLY):
+            bucket.relieve()
+        bucket.flush(files)
+        if way is Way.ONCE:
+            bucket.loop.once()
+    if way is Way.GIVEN and not (unchanged and _given(bucket, occasion)):
+        bucket.loop.once()
+    if way is Way.ONCE and not occasion.flushes:
+        bucket.loop.once()
+    if way is Way.FULLY:  # what was worn: rows that are deleted or past their time
+        worn = {f.file_name for f in occasion.compaction.before} if occasion.compaction is not None else set()
+        bucket.loop.fully(lambda f: f.file_name in worn)
+    if way is Way.SETTLE or (way is Way.FULLY and occasion.flushes):
+        bucket.settle()
+    bucket.account.changelog += occasion.changelog_bytes
+
+
+def _given(bucket: ReplayBucket, occasion: Occasion) -> bool:
+    """Carry over what a compaction did, if its files are there."""
+    event = occasion.compaction
+    if event is None:
+        return False
+    there = {(f.level, f.file_name) for f in bucket.levels.files}
+    if not all((f.level, f.file_name) in there for f in event.before):
+        return False
+    bucket.replace(event.before, event.after)
+    for level, read, written, moved in compactions_of(event):
+        bucket.account.compaction(level, read=read, written=written, moved=moved)
+    return True
+
+
+def _overwritten(levels: Levels, occasion: Occasion) -> Files:
+    """The files that an overwrite takes away: those it names, and what became of them."""
+    names = {f.file_name for f in occasion.overwritten}
+    return tuple(f for f in levels.files if occasion.everything or f.file_name in names)
+
+
+def _after(real: Levels, occasion: Occasion) -> Levels:
+    """The table's own files after a commit."""
+    new = tuple(f for files in occasion.flushes for f in files)
+    levels = real.apply(occasion.overwritten, (*occasion.base, *new))
+    event = occasion.compaction
+    return levels if event is None else levels.apply(event.before, event.after)
+
+
+def _settle_doubts(found: Sequence[Occasion], default: Way) -> None:
+    """A commit that had nothing to compact is like the commits before it, else like those after."""
+    habit = next((h for h in map(_habit, found) if h is not None), default)
+    for occasion in found:
+        if occasion.way is None:
+            left = occasion.left_alone and habit is not Way.EARLIER
+            occasion.way = Way.NEVER if left else habit
+        else:
+            habit = _habit(occasion) or habit
+
+
+def _habit(occasion: Occasion) -> Way | None:
+    """What a commit tells of those beside it, None if nothing. A full compaction is no habit: it comes every
+    few commits, and those between settle."""
+    if not occasion.flushes or occasion.way is Way.GIVEN:
+        return None
+    return Way.SETTLE if occasion.way is Way.FULLY else occasion.way
+
+
+def _agree(bucket: ReplayBucket, start: Levels, occasion: Occasion, goal: Levels) -> bool:
+    """Whether the replay took the same files, moved the same and wrote to the levels the table wrote to.
+
+    A file may have been moved here and rewritten there; what a merge made may have been nothing there.
+    """
+    wanted = {(f.level, f.file_name) for f in goal.files}
+    old = {(f.level, f.file_name) for f in (*start.files, *occasion.base)}
+    old |= {(f.level, f.file_name) for files in occasion.flushes for f in files}
+    old_names, wanted_names = {name for _, name in old}, {name for _, name in wanted}
+    found = {(f.level, f.file_name) for f in bucket.levels.files}
+    if not found & old <= wanted:
+        return False  # a file is left that the table compacted
+    kept = {w for w in wanted if w[1] in old_names}
+    new = {level for level, name in wanted if name not in old_names}
+    made = {level for level, name in found if name not in old_names or name not in wanted_names}
+    return {f for f in found if f[1] in old_names & wanted_names} == kept and new <= made
+
+
+def _as_recorded(bucket: ReplayBucket, occasion: Occasion) -> bool:
+    """Whether the replay compacted by the rules that the records name, one after the other; without records
+    nothing speaks against it."""
+    records = occasion.compaction.records if occasion.compaction is not None else ()
+    found = [(d.decision.rule, d.decision.unit and d.decision.unit.output_level) for d in bucket.done]
+    return not records or found == [(r.rule, r.output_level) for r in records]
+
+
+def _learn(known: Known, bucket: ReplayBucket, occasion: Occasion, goal: Levels) -> None:
+    """Remember the real outputs of merges that the replay made as the table did."""
+    if occasion.compaction is None:
+        return
+    left = {f.file_name: f.level for f in bucket.levels.files}
+    key = interval.key_order(bucket.types)
+    for done in bucket.done:
+        for merge in done.merges:
+            levels = {left[f.file_name] for f in merge.outputs if f.file_name in left}  # moved on, maybe
+            if merge.known or not levels:
+                continue
+            low, high = min(key(f.min_key) for f in merge.inputs), max(key(f.max_key) for f in merge.inputs)
+            made = (f for f in occasion.compaction.written if f.level in levels)
+            known.learn(merge.content, tuple(f for f in made if low <= key(f.min_key) <= high))
+    real = {f.file_name for f in goal.files}
+    for f in bucket.levels.files:  # moved by the plan, rewritten by the engine
+        if f.file_name not in real and not f.file_name.startswith(ESTIMATED):
+            span = key(f.min_key), key(f.max_key)
+            made = (w for w in occasion.compaction.written if w.level == f.level)
+            known.lifted[f.file_name, f.level] = tuple(
+                w for w in made if span[0] <= key(w.min_key) <= span[1]
+            )
+
+
+def _learn_between(known: Known, bucket: ReplayBucket, occasion: Occasion) -> bool:
+    """Take the sizes of files between two compactions of one commit from their records; True if that told
+    something new."""
+    event = occasion.compaction
+    if event is None:
+        return False
+    later = event.records
+    for done, record in zip(bucket.done, event.records, strict=False):
+        later = later[1:]
+        if not fits(done, record):
+            return False
+        unknown = [m for m in done.merges if not m.known]
+        if _replaced(record, later, event.written) and _learn_lifted(known, bucket, record, done):
+            return True
+        if len(done.merges) != 1 or not unknown:
+            continue
+        (merge,) = unknown
+        left = _left(record, merge, event.written, bucket)
+        if left:
+            known.learn(merge.content, left)
+            return True
+        if _replaced(record, later, event.written):
+            level = record.output_level
+            deletes = 0 if merge.content[1] else sum(f.delete_count or 0 for f in merge.inputs)
+            size = record.rows_out, record.bytes_written, min(deletes, record.rows_out)
+            made = bucket.sized(merge.inputs, level, *size, record.files_written) if record.rows_out else ()
+            known.learn(merge.content, made)
+            return True
+    return False
+
+
+def _learn_lifted(known: Known, bucket: ReplayBucket, record: CompactionRecord, done: Done) -> bool:
+    """Take the sizes of files that the plan only moved and the engine rewrote from their record; False if it
+    moved them, too."""
+    unit, level = done.decision.unit, record.output_level
+    files = [f for f in unit.files if f.level != level] if unit is not None else []
+    total = sum(f.file_size for f in files)
+    if done.merges or not record.bytes_written or not total:
+        return False
+    for f in files:
+        rows, size = (n * f.file_size // total for n in (record.rows_out, record.bytes_written))
+        made = bucket.sized((f,), level, rows, size, min(f.delete_count or 0, rows), 1)
+        known.lifted[f.file_name, level] = made
+    return True
+
+
+def _replaced(record: CompactionRecord, later: Sequence[CompactionRecord], written: Files) -> bool:
+    """Whether `later` compactions of a commit, which left `written`, took all that one wrote before them."""
+    level = record.output_level
+    if not any(i.level == level for r in later for i in r.inputs):
+        return False
+    return not any(f.level == level for f in written) or (
+        record.strategy != CompactionStrategy.LEVELED.value and any(r.output_level == level for r in later)
+    )
+
+
+def _left(record: CompactionRecord, merge: Merge, written: Files, bucket: ReplayBucket) -> Files:
+    """What a compaction wrote, if all of it is among what its commit left, at its level or moved on from it:
+    files of one level that come to what the record says."""
+    key = interval.key_order(bucket.types)
+    low, high = min(key(f.min_key) for f in merge.inputs), max(key(f.max_key) for f in merge.inputs)
+    by_level: dict[int, list[DataFileMeta]] = {}
+    for f in written:
+        if low <= key(f.min_key) and key(f.max_key) <= high:
+            by_level.setdefault(f.level, []).append(f)
+    wrote = record.files_written, record.rows_out, record.bytes_written
+    for files in by_level.values():
+        if (len(files), sum(f.row_count for f in files), sum(f.file_size for f in files)) == wrote:
+            return tuple(files)
+    return ()
+
+
+def _merges(events: Iterable[BucketEvent]) -> Iterator[tuple[Files, Files]]:
+    """What was read and written by each compaction."""
+    for event in events:
+        if len(event.rewritten) > 1:
+            yield event.rewritten, event.written
+
+
+def _flushed(events: Iterable[BucketEvent]) -> Iterator[DataFileMeta]:
+    for event in events:
+        yield from event.flushed
+        yield from event.after

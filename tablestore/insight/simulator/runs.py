@@ -1,0 +1,60 @@
+"""What a compaction makes of simulated levels: a run in which files change costs what changes, and its copy.
+
+Keys are comparable as they lie, so files are found by search, and sizes are kept, where `Levels.apply` looks
+at every file. Pure. Used by `Bucket`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+from tablestore.lsm.levels.sorted_run import Levels, SortedRun, byte_order
+
+ByLevel = Mapping[int, Sequence[Any]]  # files
+
+
+def applied(levels: Levels, gone: ByLevel, come: ByLevel) -> Levels:
+    """The levels without the files that are `gone` and with those that have `come`, none of them to level 0:
+    what `Levels.apply` gives."""
+    level0, upper = levels.level0, list(levels.upper)
+    for level in gone.keys() | come.keys():
+        if level:
+            upper[level - 1] = _changed(upper[level - 1], gone.get(level, ()), come.get(level, ()))
+    if 0 in gone:
+        names = {f.file_name for f in gone[0]}
+        level0 = tuple([f for f in level0 if f.file_name not in names]) if len(names) < len(level0) else ()
+    return Levels(level0, tuple(upper), levels.key)
+
+
+def _changed(run: SortedRun, gone: Sequence[Any], come: Sequence[Any]) -> SortedRun:
+    """The run without some files and with others, which stay disjoint."""
+    files = run.files
+    if len(gone) == len(files):
+        start, stop = 0, len(files)
+    elif len(gone) + len(come) == 1:
+        (file,) = (*gone, *come)
+        start, stop = run.span(file.min_key, file.max_key, byte_order)
+    else:
+        low = min([f.min_key for f in gone] + [f.min_key for f in come])
+        high = max([f.max_key for f in gone] + [f.max_key for f in come])
+        start, stop = run.span(low, high, byte_order)
+    inside = _exchanged(files[start:stop], gone, come, run.level)
+    made = SortedRun(files[:start] + tuple(inside) + files[stop:], run.level)  # few copies of a long run
+    size = run.size + sum([f.file_size for f in come]) - sum([f.file_size for f in gone])
+    vars(made)["size"] = size  # else added up anew for each pick
+    return made
+
+
+def _exchanged(files: Sequence[Any], gone: Sequence[Any], come: Sequence[Any], level: int) -> Sequence[Any]:
+    """Files in key order without some, which must be among them, and with others."""
+    found: list[Any] = []
+    if len(files) > len(gone):
+        names = {f.file_name for f in gone}
+        found += [f for f in files if f.file_name not in names]
+    assert len(found) == len(files) - len(gone), f"I6: not all of {len(gone)} files are live at L{level}"
+    found += come
+    if len(found) > 1:
+        found.sort(key=attrgetter("min_key"))
+    return found

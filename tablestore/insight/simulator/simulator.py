@@ -1,0 +1,335 @@
+"""Simulator: the flushes of a workload into buckets, compacted by the engine's own rules, step by step.
+
+A step is one flush or one compaction that was carried out, with its decision. Times are virtual. The same
+workload, options, schedule and seed give the same steps. `inspect` tells of them as a table's does, so
+pictures draw a simulation; `flush`, `compact` and `set_options` drive one by hand. Memory holds the sampled
+keys of the live files, and a journal of the newest `keep` steps. Steps belong to one thread at a time;
+`inspect` may be read meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tablestore.core.errors import InvalidRequest
+from tablestore.core.options.rules import require_known
+from tablestore.core.options.table_options import TableOptions, as_text, require_levels
+from tablestore.insight.explain.bucket_pick import Pick
+from tablestore.insight.explain.compaction_report import Compaction
+from tablestore.insight.simulator.bucket import KEY, Bucket, FileSizes
+from tablestore.insight.simulator.by_hand import Simulated, chosen, planned
+from tablestore.insight.simulator.contents import Drawn, Expected
+from tablestore.insight.simulator.expected import Expectations, law_of
+from tablestore.insight.simulator.inspect import SimulatedInspect
+from tablestore.insight.simulator.journal import Journal
+from tablestore.insight.simulator.workload import BLOCK_ROWS, Draws, FlushedRows, Workload
+from tablestore.lsm.compaction.decision import Decision
+from tablestore.lsm.compaction.options import CompactionOptions
+from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.sorted_run import Levels, SortedRun
+
+FLUSH, COMPACTION = "flush", "compaction"
+MOST_BUCKETS = 10_000  # each takes some 10 kB and what its flushes take
+KEPT = 10_000  # steps that a journal goes back
+_KEYS = {
+    "trigger": "num-sorted-run.compaction-trigger",
+    "stop_trigger": "num-sorted-run.stop-trigger",
+    "num_levels": "num-levels",
+    "max_size_amplification": "compaction.max-size-amplification-percent",
+    "size_ratio": "compaction.size-ratio",
+    "strategy": "tablestore.compaction.strategy",
+    "level0_trigger": "tablestore.compaction.leveled.level0-file-num-trigger",
+    "level_base_bytes": "tablestore.compaction.leveled.max-bytes-for-level-base",
+    "level_multiplier": "tablestore.compaction.leveled.max-bytes-for-level-multiplier",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When writers flush and compact. Each commit takes `flushes_per_commit` flushes, `interval_ms` apart,
+    then picks until no rule fires; between them only a write stall compacts.
+
+    With `write_only` writers never compact: a job makes one pick a bucket after every `compact_every`
+    commits (0: never). `full_every` commits everything is brought to the top level (0: never).
+    """
+
+    interval_ms: int = 60_000
+    flushes_per_commit: int = 1
+    write_only: bool = False
+    compact_every: int = 0
+    full_every: int = 0
+
+    def __post_init__(self) -> None:
+        """Raise InvalidRequest for numbers below those there can be."""
+        least = {"interval_ms": 0, "flushes_per_commit": 1, "compact_every": 0, "full_every": 0}
+        for name, low in least.items():
+            if getattr(self, name) < low:
+                raise InvalidRequest(f"{name} {getattr(self, name)} must be at least {low}")
+
+
+@dataclass(slots=True)
+class Step:
+    """One flush, or one compaction and why. `levels` are those after it; bytes are of this step alone.
+
+    `flush` counts from 1; a `stalled` compaction held up the flush that follows. `snapshot` is its commit in
+    `inspect`, 0 where no journal is kept.
+    """
+
+    flush: int
+    time_ms: int
+    bucket: int
+    kind: str
+    levels: Levels
+    decision: Decision | None = None
+    stalled: bool = False
+    bytes_read: int = 0
+    bytes_written: int = 0
+    bytes_moved: int = 0
+    snapshot: int = 0
+
+    @property
+    def text(self) -> str:
+        """One line: what happened, and why."""
+        if self.decision is None:
+            return f"flush {self.flush}"
+        return f"{'stalled: ' if self.stalled else ''}{self.decision.text}"
+
+
+def compaction_options(
+    options: Mapping[str, Any] | CompactionOptions | TableOptions | None,
+) -> CompactionOptions:
+    """What the rules ask of options, however they are given. Raises InvalidOption for bad values."""
+    if isinstance(options, CompactionOptions):
+        return options
+    if isinstance(options, TableOptions):
+        return CompactionOptions.of(options)
+    given = as_text(options or {})
+    require_known(given)
+    parsed = TableOptions.parse(given)
+    require_levels(parsed)
+    return CompactionOptions.of(parsed)
+
+
+def _stored(
+    options: Mapping[str, Any] | CompactionOptions | TableOptions | None, rules: CompactionOptions
+) -> dict[str, str]:
+    """Options as a table stores them: those given, or what the rules would be made of."""
+    if options is None or isinstance(options, Mapping):
+        return as_text(options)
+    return as_text({key: getattr(rules, name) for name, key in _KEYS.items()})
+
+
+class Simulator:
+    """`step()` by step, or by hand. `samples` rows stand for the rows of a flush (None: each for itself, 0:
+    none is drawn, sizes are expected); `inspect` goes back over the newest `keep` steps (0: none)."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        options: Mapping[str, Any] | CompactionOptions | None = None,
+        *,
+        buckets: int = 1,
+        schedule: Schedule | None = None,
+        seed: int = 0,
+        samples: int | None = None,
+        keep: int = KEPT,
+    ) -> None:
+        if buckets < 1 or keep < 0:
+            raise InvalidRequest(f"buckets {buckets} must be at least 1, and keep {keep} at least 0")
+        if buckets > MOST_BUCKETS:
+            raise InvalidRequest(
+                f"buckets {buckets:,} are more than the {MOST_BUCKETS:,} that are simulated at once; all are "
+                "alike: simulate some, with the rows that come to them"
+            )
+        if samples is not None and samples < 0:
+            raise InvalidRequest(f"samples {samples} must be at least 0: rows drawn a flush")
+        self.workload, self.rules = workload, compaction_options(options)
+        self.options, self.name = _stored(options, self.rules), f"simulated {workload.kind}"
+        self.schedule, self.seed = schedule or Schedule(), seed
+        share = _share(workload, buckets)
+        sizes = FileSizes(workload.row_bytes, workload.file_bytes, self.rules.target_bytes)
+        self.samples, seeds = samples, range(seed, seed + 2 * buckets, 2)
+        flows: list[Draws] | list[Expectations]
+        if samples == 0:
+            flows, self.weight = [Expectations(share, seed=one) for one in seeds], 1.0
+        else:
+            block = BLOCK_ROWS // buckets
+            flows = [Draws(share, seed=one, samples=samples, block_rows=block) for one in seeds]
+            self.weight = flows[0].weight
+        contents = Expected(law_of(share)) if samples == 0 else Drawn(self.weight)
+        self.buckets = [Bucket(self.rules, sizes, contents) for _ in seeds]
+        self._flows = [iter(flow) for flow in flows]
+        self.flushes = self.stalls = 0
+        self._journal = Journal(keep=keep, weight=self.weight)
+        self.inspect = SimulatedInspect(self._journal)
+        self._cycle: Iterator[Step] = iter(())
+
+    def step(self) -> Step:
+        """The next flush or compaction."""
+        while True:
+            found = next(self._cycle, None)
+            if found is not None:
+                return found
+            self._cycle = self._next_cycle()
+
+    def steps(self, flushes: int) -> Iterator[Step]:
+        """All steps until `flushes` flushes a bucket have been made in all, and what follows the last."""
+        yield from self._cycle
+        while self.flushes < flushes:
+            self._cycle = self._next_cycle()
+            yield from self._cycle
+
+    def advance(self, flushes: int) -> Simulator:
+        """Run until `flushes` flushes a bucket have been made in all."""
+        for _ in self._cycle:
+            pass
+        while self.flushes < flushes:
+            if self._journal.keep:
+                for _ in self._next_cycle():
+                    pass
+            else:
+                self._pass_cycle()
+        return self
+
+    def flush(self) -> tuple[Step, ...]:
+        """One flush in each bucket, after the write stall that is due before it; what is due after it is left
+        to `compact`."""
+        return tuple(self._next_cycle(compacts=False))
+
+    def set_options(self, options: Mapping[str, Any]) -> Simulator:
+        """Other options from now on, the others as they are; files stay where they are.
+
+        `num-levels` stays as well unless it is given. Raises InvalidOption and changes nothing then.
+        """
+        given = {"num-levels": str(self.rules.num_levels), **self.options, **as_text(options)}
+        self.rules, self.options = compaction_options(given), given
+        for bucket in self.buckets:
+            bucket.set_options(self.rules)
+        return self
+
+    def compact(
+        self,
+        *,
+        full: bool = False,
+        dry_run: bool = False,
+        until_quiet: bool = False,
+        partition: str | None = None,
+        bucket: int | Iterable[int] | None = None,
+        tell: Callable[[str, float, float, str], None] | None = None,
+    ) -> Compaction:
+        """Compact each bucket once by the rules, or fully, or until no rule fires; with `dry_run` only tell
+        what would happen and why: as `Table.compact` does. `tell` hears of each bucket."""
+        if until_quiet and (full or dry_run):
+            raise InvalidRequest("until_quiet goes on by the rules: it goes with neither full nor dry_run")
+        asked = chosen(len(self.buckets), partition, bucket)
+        if dry_run:
+            each = ((i, self.buckets[i]) for i in asked)
+            return Compaction(tuple(planned(i, b, full=full, weight=self.weight) for i, b in each))
+        done = last = self._round(asked, full, tell)
+        while until_quiet and last.busy:
+            last = self._round(asked, full, tell)
+            done = done.then(last) if last.busy else done
+        return done
+
+    def _round(
+        self, buckets: Iterable[int], full: bool, tell: Callable[[str, float, float, str], None] | None
+    ) -> Compaction:
+        """One pick in each of these buckets, carried out."""
+        picks, snapshots, sums = [], [], [0, 0, 0]
+        asked = list(buckets)
+        for done, i in enumerate(asked, start=1):
+            bucket = self.buckets[i]
+            decision = bucket.loop.fully() if full else bucket.loop.once()
+            if decision is None:
+                picks.append(planned(i, bucket, full=full, weight=self.weight))
+            else:
+                step = self._compacted(self.flushes, i, decision)
+                picks.append(Pick("", i, decision, record=self._journal.record(step.snapshot)))
+                snapshots += [step.snapshot] if step.snapshot else []
+                sums = [a + b for a, b in zip(sums, bucket.last, strict=True)]
+            if tell is not None:
+                tell("compaction", done, len(asked), f"bucket-{i}")
+        return Compaction(tuple(picks), Simulated(tuple(snapshots)), *sums)
+
+    def levels(self, bucket: int = 0) -> Levels:
+        """A bucket's files now, described like those of a table with one BIGINT key."""
+        return described(self.buckets[bucket].levels, self.weight)
+
+    def _next_cycle(self, *, compacts: bool = True) -> Iterator[Step]:
+        """One flush in each bucket, and the compactions that are due before and (if it `compacts`) after
+        it."""
+        schedule, number = self.schedule, self.flushes + 1
+        self.flushes = number
+        now = number * schedule.interval_ms
+        commit, rest = divmod(number, schedule.flushes_per_commit)
+        for i, bucket in enumerate(self.buckets):
+            bucket.now_ms = now
+            if not schedule.write_only:
+                for decision in bucket.loop.relieve():
+                    self.stalls += 1
+                    yield self._compacted(number, i, decision, stalled=True)
+            yield self._flushed(number, i, next(self._flows[i]))
+            if compacts and not rest:
+                for decision in self._due(bucket, commit):
+                    yield self._compacted(number, i, decision)
+
+    def _pass_cycle(self) -> None:
+        """As `_next_cycle`, of which nobody asks for the steps."""
+        schedule, self.flushes = self.schedule, self.flushes + 1
+        now = self.flushes * schedule.interval_ms
+        commit, rest = divmod(self.flushes, schedule.flushes_per_commit)
+        for bucket, flow in zip(self.buckets, self._flows, strict=True):
+            bucket.now_ms = now
+            if not schedule.write_only:
+                for _ in bucket.loop.relieve():
+                    self.stalls += 1
+            bucket.flush(next(flow))
+            if not rest:
+                for _ in self._due(bucket, commit):
+                    pass
+
+    def _due(self, bucket: Bucket, commit: int) -> Iterator[Decision]:
+        """What is compacted with that commit."""
+        schedule = self.schedule
+        if schedule.full_every and commit % schedule.full_every == 0:
+            decision = bucket.loop.fully()
+            if decision is not None:
+                yield decision
+        if not schedule.write_only:
+            yield from bucket.loop.settle()
+        elif schedule.compact_every and commit % schedule.compact_every == 0:
+            decision = bucket.loop.once()
+            if decision is not None:
+                yield decision
+
+    def _flushed(self, number: int, i: int, rows: FlushedRows) -> Step:
+        bucket, snapshot = self.buckets[i], 0
+        written = bucket.flush(rows)
+        if self._journal.keep:
+            snapshot = self._journal.enter(i, bucket, identifier=number, sample=rows.sample)
+        now = bucket.now_ms
+        return Step(number, now, i, FLUSH, bucket.levels, bytes_written=written, snapshot=snapshot)
+
+    def _compacted(self, number: int, i: int, decision: Decision, *, stalled: bool = False) -> Step:
+        bucket, snapshot = self.buckets[i], 0
+        if self._journal.keep:
+            snapshot = self._journal.enter(i, bucket, identifier=number, decision=decision, stalled=stalled)
+        last = bucket.last
+        return Step(number, bucket.now_ms, i, COMPACTION, bucket.levels, decision, stalled, *last, snapshot)
+
+
+def described(levels: Levels, weight: float) -> Levels:
+    """Simulated files as `DataFileMeta`."""
+    level0 = tuple(f.meta(weight) for f in levels.level0)  # type: ignore[attr-defined]
+    upper = (SortedRun(tuple(f.meta(weight) for f in r.files), r.level) for r in levels.upper)  # type: ignore[attr-defined]
+    return Levels(level0, tuple(upper), interval.key_order(KEY))
+
+
+def _share(workload: Workload, buckets: int) -> Workload:
+    """What one bucket gets of a workload."""
+    if buckets == 1:
+        return workload
+    keys = max(1, workload.key_space // buckets) if workload.spread else None
+    return replace(workload, rows=max(1, workload.rows // buckets), keys=keys)

@@ -1,0 +1,161 @@
+"""Which files of an append table are combined, with the reason (format facts section 12.3). Pure.
+
+Bucketed tables keep the order of their rows, so only neighbours are combined: `pick` finds
+`compaction.min.file-num` of them from a small one on, `full` takes everything from the first small file on.
+Tables without buckets have no order: `pack` combines small files in portions of about twice the target. A
+file is small below `compaction.small-file-ratio` of the target; one of which too many rows are deleted
+counts as small too. Used by the append writer and by `Table.compact`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from tablestore.core import quantities
+from tablestore.core.options.table_options import TableOptions
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.lsm.compaction.decision import CompactUnit, Decision, Reason
+
+FEWEST_FULL = 3  # files below which a full compaction of a bucket is not worth it
+
+
+@dataclass(frozen=True, slots=True)
+class AppendCompaction:
+    """The options that decide, and what is known of deletion vectors: rows deleted by file, and the index
+    file that tells so."""
+
+    target: int
+    small: int
+    min_files: int
+    open_cost: int
+    delete_ratio: float = 0.2
+    most_files: int = 100_000
+    deleted: Mapping[str, int] = field(default_factory=dict)
+    vectors: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        options: TableOptions,
+        *,
+        deleted: Mapping[str, int] | None = None,
+        vectors: Mapping[str, str] | None = None,
+    ) -> AppendCompaction:
+        """As the table's options say."""
+        target = options.target_bytes(keyed=False)
+        return cls(
+            target,
+            int(target * options.small_file_ratio),
+            max(options.compaction_min_files, 2),
+            options.split_open_bytes,
+            options.compaction_delete_ratio,
+            max(options.compaction_most_files, 2),
+            deleted or {},
+            vectors or {},
+        )
+
+    def is_small(self, file: DataFileMeta) -> bool:
+        """Whether a file is worth rewriting."""
+        gone = self.deleted.get(file.file_name, 0)
+        return file.file_size < self.small or gone > file.row_count * self.delete_ratio
+
+
+def in_order(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
+    """Files of a bucket in the order of their rows."""
+    return sorted(files, key=lambda f: (f.min_sequence, f.max_sequence))
+
+
+def pick(files: Iterable[DataFileMeta], options: AppendCompaction) -> Decision:
+    """The first `min_files` neighbours of a bucket, from a small one on, that hold less than twice the
+    target."""
+    window: list[DataFileMeta] = []
+    ordered = in_order(files)
+    for file in ordered:
+        window.append(file)
+        while window and (_size(window) >= 2 * options.target or not options.is_small(window[0])):
+            window.pop(0)
+        if len(window) >= options.min_files:
+            text = f"{len(window)} neighbours of {quantities.size(_size(window))} from a small file on"
+            return _combine(window, "small files", text)
+    small = sum(map(options.is_small, ordered))
+    return _nothing(f"{_files(small)} small of {len(ordered)}, fewer than {options.min_files} in a row")
+
+
+def full(files: Iterable[DataFileMeta], options: AppendCompaction) -> Decision:
+    """Everything from the first small file on, if most of it is small."""
+    ordered = in_order(files)
+    first = next((i for i, f in enumerate(ordered) if options.is_small(f) or _marked(f, options)), None)
+    if first is None:
+        return _nothing("no small files")
+    unit = ordered[first:]
+    if any(_marked(f, options) for f in unit):
+        return _combine(unit, "full", "asked for, and rows are deleted")
+    small = sum(map(options.is_small, unit))
+    if len(unit) < FEWEST_FULL or small <= len(unit) - small:
+        return _nothing(
+            f"{_files(small)} small of {len(unit)}; a full compaction takes {FEWEST_FULL} at least"
+        )
+    return _combine(unit, "full", f"asked for, {small} of {len(unit)} files are small")
+
+
+def pack(files: Iterable[DataFileMeta], options: AppendCompaction, *, all_small: bool) -> list[Decision]:
+    """Portions of a partition without buckets; with `all_small` what is left over too, if it is two files.
+    At most `most_files` are looked at, the oldest first.
+
+    Files whose deletion vectors lie in one index file stay together: that file is rewritten once.
+    """
+    worth = (f for f in in_order(files) if options.is_small(f) or (all_small and _marked(f, options)))
+    chosen = list(islice(worth, options.most_files))
+    groups: dict[str, list[DataFileMeta]] = {}
+    for file in chosen:
+        if file.file_name in options.vectors:
+            groups.setdefault(options.vectors[file.file_name], []).append(file)
+    marked = sorted(groups.values(), key=_size)
+    units, left = _portions(marked, options)
+    if left:
+        units.append(left)
+    rest = sorted((f for f in chosen if not _marked(f, options)), key=lambda f: f.file_size)
+    more, left = _portions([[f] for f in rest], options)
+    units += more
+    if len(left) >= (2 if all_small else options.min_files):
+        units.append(left)
+    found = [_combine(u, "small files", f"{_files(len(u))} of {quantities.size(_size(u))}") for u in units]
+    few = f"{_files(len(rest))} small, fewer than {2 if all_small else options.min_files}"
+    return found or [_nothing(few)]
+
+
+def _portions(
+    groups: Sequence[list[DataFileMeta]], options: AppendCompaction
+) -> tuple[list[list[DataFileMeta]], list[DataFileMeta]]:
+    """Groups joined until they hold twice the target, and what is left over."""
+    done: list[list[DataFileMeta]] = []
+    portion: list[DataFileMeta] = []
+    for group in groups:
+        portion = portion + group
+        weight = _size(portion) + options.open_cost * len(portion)
+        if len(portion) > 1 and weight >= 2 * options.target:
+            done.append(portion)
+            portion = []
+    return done, portion
+
+
+def _marked(file: DataFileMeta, options: AppendCompaction) -> bool:
+    return file.file_name in options.vectors
+
+
+def _size(files: Iterable[DataFileMeta]) -> int:
+    return sum(f.file_size for f in files)
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"
+
+
+def _combine(files: Sequence[DataFileMeta], rule: str, text: str) -> Decision:
+    return Decision(CompactUnit(0, tuple(files)), Reason(rule, text))
+
+
+def _nothing(text: str) -> Decision:
+    return Decision(None, Reason("none", text))

@@ -1,0 +1,90 @@
+"""Combining files of an append table: their rows one after another into new files, deleted ones left out.
+
+The new files begin at the first file's sequence number and count rows, as Paimon does. With row tracking each
+row keeps its id and sequence number as columns of the new file, which then has no first row id. One batch of
+one file is in memory, and the open file. Used by the append writer and by `Table.compact`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.format.deletion_vector import DeletionVector, surviving
+from tablestore.format.manifests.manifest import COMPACT_SOURCE, DataFileMeta
+from tablestore.format.parquet.schema import ROW_TRACKING, SEQUENCE
+from tablestore.lsm.compaction.read_progress import Heard, told
+from tablestore.lsm.levels.bucket_files import BucketFiles, RollingWriter, write_all
+
+
+def combine(
+    files: BucketFiles,
+    name: Callable[[], str],
+    before: Sequence[DataFileMeta],
+    *,
+    vectors: Mapping[str, DeletionVector],
+    tracked: bool,
+    heard: Heard | None = None,
+) -> tuple[DataFileMeta, ...]:
+    """New files that hold the rows of `before`, in order; none if anything goes wrong, or no row is left.
+    `heard` is told bytes as they are read."""
+    writer = RollingWriter(
+        files,
+        name,
+        level=0,
+        source=COMPACT_SOURCE,
+        keyed=False,
+        first_sequence=before[0].min_sequence,
+        extra=ROW_TRACKING if tracked else (),
+    )
+    made = write_all(writer, _rows(files, before, vectors, tracked, heard))
+    if not tracked:
+        return made
+    columns = (*files.schema.names, *ROW_TRACKING)
+    low, high = min(f.min_sequence for f in before), max(f.max_sequence for f in before)
+    return tuple(replace(f, write_cols=columns, min_sequence=low, max_sequence=high) for f in made)
+
+
+def _rows(
+    files: BucketFiles,
+    before: Sequence[DataFileMeta],
+    vectors: Mapping[str, DeletionVector],
+    tracked: bool,
+    heard: Heard | None,
+) -> Iterator[pa.RecordBatch]:
+    for file in before:
+        batches = with_row_ids(files, file) if tracked else files.read(file, system=False)
+        yield from surviving(told(batches, file, heard), vectors.get(file.file_name))
+
+
+def with_row_ids(files: BucketFiles, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
+    """Every row of a file with its `_ROW_ID` and `_SEQUENCE_NUMBER`, deleted ones included.
+
+    A file that never was rewritten numbers its rows from its first row id on.
+    """
+    stored = set(ROW_TRACKING) & set(file.write_cols or ())
+    if not stored and file.first_row_id is None:
+        stored = set(ROW_TRACKING)
+    at = file.first_row_id or 0
+    for batch in files.read(file, system=False, extra=tuple(c for c in ROW_TRACKING if c in stored)):
+        ids = np.arange(at, at + batch.num_rows)
+        at += batch.num_rows
+        made = {
+            ROW_TRACKING[0]: pa.array(ids, pa.int64()),
+            SEQUENCE: pa.repeat(pa.scalar(file.max_sequence, pa.int64()), batch.num_rows),
+        }
+        values = [batch.column(n) for n in files.schema.names]
+        system = [_known(batch, c, made[c]) for c in ROW_TRACKING]
+        yield pa.RecordBatch.from_arrays([*values, *system], names=[*files.schema.names, *ROW_TRACKING])
+
+
+def _known(batch: pa.RecordBatch, column: str, otherwise: pa.Array) -> pa.Array:
+    """A stored system column, its NULLs filled; `otherwise` where the file has none."""
+    if column not in batch.schema.names:
+        return otherwise
+    stored = batch.column(column)
+    return stored if not stored.null_count else pc.coalesce(stored, otherwise)

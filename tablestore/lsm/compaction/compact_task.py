@@ -1,0 +1,138 @@
+"""Compaction of one bucket as a task: decide, and carry out. What `table.compact` and Spark tasks run.
+
+One pick a call. `decide` is pure but for the key order of files, so a dry run costs no data I/O.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+
+from tablestore.core.env import Env
+from tablestore.core.options.table_options import TableOptions
+from tablestore.format.commit_message import CommitMessage
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.schema import TableSchema
+from tablestore.insight.explain.estimate import UNKNOWN, SizeModel
+from tablestore.insight.explain.forecast import Forecast, forecast
+from tablestore.io.fileio import FileIO
+from tablestore.lsm.compaction import CompactionOptions, PickContext, pick
+from tablestore.lsm.compaction import full as full_compaction
+from tablestore.lsm.compaction.decision import Decision
+from tablestore.lsm.compaction.deletions import BucketDeletions
+from tablestore.lsm.compaction.read_progress import Heard
+from tablestore.lsm.compaction.recording import record_of
+from tablestore.lsm.compaction.rewriter import Rewriter
+from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.bucket_files import BucketFiles
+from tablestore.lsm.levels.sorted_run import Levels
+from tablestore.lsm.merge.merge_function import in_table
+from tablestore.lsm.merge.record_expiry import expired_files
+
+log = logging.getLogger(__name__)
+
+
+def decide(
+    schema: TableSchema,
+    options: TableOptions,
+    files: Iterable[DataFileMeta],
+    *,
+    full: bool,
+    now_ms: int,
+    deletions: BucketDeletions | None = None,
+    expired: frozenset[str] = frozenset(),
+) -> Decision:
+    """What a compaction of these live files would do. `now_ms` is the local wall clock, as in file metadata;
+    `expired` names files with rows past their time."""
+    worn = expired | (deletions.names() if deletions is not None else frozenset())
+    return _decide(_levels(schema, options, files), options, worn, full=full, now_ms=now_ms)
+
+
+def preview(
+    schema: TableSchema,
+    options: TableOptions,
+    files: Sequence[DataFileMeta],
+    decision: Decision,
+    *,
+    deletions: BucketDeletions | None = None,
+    expired: frozenset[str] = frozenset(),
+    model: SizeModel = UNKNOWN,
+) -> Forecast | None:
+    """What carrying out a decision over these live files would read and write; None if nothing is done."""
+    if decision.unit is None:
+        return None
+    gone = None if deletions is None else deletions.counts({f.file_name: f.row_count for f in files})
+    types = [f.type for f in schema.key_fields]
+    levels = _levels(schema, options, files)
+    return forecast(decision.unit, levels, options, types, expired=expired, gone=gone, model=model)
+
+
+def compact_bucket(
+    env: Env,
+    io: FileIO,
+    schema_of: Callable[[int], TableSchema],
+    schema: TableSchema,
+    options: TableOptions,
+    *,
+    partition: bytes,
+    bucket: int,
+    total_buckets: int,
+    directory: str,
+    files: Iterable[DataFileMeta],
+    full: bool,
+    deletions: BucketDeletions | None = None,
+    heard: Heard | None = None,
+) -> tuple[Decision, CommitMessage | None]:
+    """One compaction of a bucket's live files: what was decided, and the message to commit if anything
+    changed. `heard` is told bytes as they are read."""
+    levels = _levels(schema, options, files)
+    worn = expired_files(env, schema_of, schema, options, levels.files)
+    worn |= deletions.names() if deletions is not None else frozenset()
+    decision = _decide(levels, options, worn, full=full, now_ms=env.local_now_ms())
+    if decision.unit is None:
+        return decision, None
+    bucket_files = BucketFiles(env, io, directory, schema, options, schema_of)
+    started = env.monotonic()
+    with in_table(directory):
+        result = Rewriter(bucket_files, deletions=deletions, heard=heard).run(decision.unit, levels)
+    try:
+        new_index, replaced = deletions.flush() if deletions is not None else ((), ())
+    except BaseException:
+        bucket_files.delete(f.file_name for f in result.written)
+        raise
+    log.info("compacted %s: %s", directory, decision.text)
+    record = record_of(
+        decision,
+        strategy=options.strategy.value,
+        bucket=bucket,
+        before=result.before,
+        after=result.after,
+        changelog=result.changelog,
+        live=len(levels.files),
+        millis=int((env.monotonic() - started) * 1000),
+    )
+    message = CommitMessage(
+        partition,
+        bucket,
+        total_buckets,
+        compact_before=result.before,
+        compact_after=result.after,
+        compact_changelog=result.changelog,
+        compact_new_index=new_index,
+        compact_deleted_index=replaced,
+        compactions=(record,),
+    )
+    return decision, None if message.empty else message
+
+
+def _levels(schema: TableSchema, options: TableOptions, files: Iterable[DataFileMeta]) -> Levels:
+    return Levels.of(files, options.num_levels, interval.key_order([f.type for f in schema.key_fields]))
+
+
+def _decide(
+    levels: Levels, options: TableOptions, worn: frozenset[str], *, full: bool, now_ms: int
+) -> Decision:
+    wanted = CompactionOptions.of(options)
+    if not full:
+        return pick(levels, wanted, PickContext.at(now_ms, levels))
+    return full_compaction(levels, wanted, worn=lambda f: f.file_name in worn)

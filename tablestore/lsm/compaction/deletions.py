@@ -1,0 +1,111 @@
+"""Deletion vectors of one bucket as compaction changes them: which rows are marked, which files are gone.
+
+A bucket has one container; it is written anew, under a fresh name, when anything changed. Vectors are read
+when first asked for, all of a container at once, and kept: memory is 8 bytes a deleted row of the bucket.
+Nothing points to the new container until the message that names it is committed. Belongs to one thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tablestore.core.env import Env
+from tablestore.core.errors import TablestoreError
+from tablestore.format import checksums, deletion_vector
+from tablestore.format.deletion_vector import DeletionFile, DeletionVector
+from tablestore.format.manifests.index_manifest import DELETION_VECTORS, IndexFileMeta
+from tablestore.io.fileio import FileIO
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class BucketDeletions:
+    """`live` are the bucket's index files as committed; `path` says where an index file is, or a new one of
+    that name goes."""
+
+    env: Env
+    io: FileIO
+    path: Callable[[IndexFileMeta | str], str]
+    live: Sequence[IndexFileMeta]
+    bitmap64: bool
+    _vectors: dict[str, DeletionVector] | None = None
+    _changed: bool = False
+    _uuid: str = ""
+    _written: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.live = tuple(f for f in self.live if f.index_type == DELETION_VECTORS)
+
+    def _loaded(self) -> dict[str, DeletionVector]:
+        if self._vectors is None:
+            found: dict[str, DeletionVector] = {}
+            for file in self.live:
+                path = self.path(file)
+                ranges = file.dv_ranges or ()
+                wanted = {r.data_file: DeletionFile(path, r.offset, r.length, r.cardinality) for r in ranges}
+                found |= deletion_vector.read_many(self.io, path, wanted) if wanted else {}
+            self._vectors = found
+        return self._vectors
+
+    def names(self) -> frozenset[str]:
+        """Data files that have deleted rows."""
+        if self._vectors is not None:
+            return frozenset(self._vectors)
+        return frozenset(r.data_file for f in self.live for r in f.dv_ranges or ())
+
+    def counts(self, rows: Mapping[str, int]) -> dict[str, int]:
+        """How many rows of these data files are deleted; all of its `rows` where nobody counted."""
+        ranges = (r for f in self.live for r in f.dv_ranges or () if r.data_file in rows)
+        return {r.data_file: rows[r.data_file] if r.cardinality is None else r.cardinality for r in ranges}
+
+    def of(self, data_file: str) -> DeletionVector | None:
+        """The vector of a data file, None if it has none."""
+        return self._loaded().get(data_file) if data_file in self.names() else None
+
+    def mark(self, data_file: str, positions: np.ndarray) -> None:
+        """These rows of a file are gone, too."""
+        vectors, more = self._loaded(), DeletionVector.of(positions)
+        known = vectors.get(data_file)
+        joined = more if known is None else known.union(more)
+        if joined.cardinality != (known.cardinality if known else 0):
+            vectors[data_file] = joined
+            self._changed = True
+
+    def drop(self, data_files: Iterable[str]) -> None:
+        """Forget files that were rewritten without their deleted rows."""
+        for name in self.names().intersection(data_files):
+            del self._loaded()[name]
+            self._changed = True
+
+    def flush(self) -> tuple[tuple[IndexFileMeta, ...], tuple[IndexFileMeta, ...]]:
+        """(new, replaced) index files if anything changed since the last time. Writes the container."""
+        if not self._changed:
+            return (), ()
+        vectors, replaced = self._loaded(), tuple(self.live)
+        new: tuple[IndexFileMeta, ...] = ()
+        if vectors:
+            data, ranges = deletion_vector.container(sorted(vectors.items()), bitmap64=self.bitmap64)
+            self._uuid = self._uuid or self.env.uuid()
+            name = f"index-{checksums.named(self._uuid, data)}-{len(self._written)}"
+            self._written.append(name)
+            new = (deletion_vector.index_file(name, len(data), ranges),)
+            try:
+                self.io.write(self.path(name), data)
+            except BaseException:
+                self.delete(new)
+                raise
+        self.live, self._changed = new, False
+        return new, replaced
+
+    def delete(self, files: Iterable[IndexFileMeta]) -> None:
+        """Remove containers that no snapshot names. What cannot be removed is logged and left behind."""
+        for file in files:
+            try:
+                self.io.delete(self.path(file))
+            except (OSError, TablestoreError) as e:
+                log.warning("could not delete %s: %s", file.file_name, e)

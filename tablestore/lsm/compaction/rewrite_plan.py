@@ -1,0 +1,128 @@
+"""Which files of a compaction unit are rewritten, and which only change their level (format facts 12.3).
+
+What overlaps is merged; small files that stand alone are rewritten with their neighbours; large ones move.
+Pure: no I/O. Used by the rewriter, which carries the steps out, by dry runs and by the simulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.lsm.compaction.decision import CompactUnit
+from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.interval import Section
+from tablestore.lsm.levels.sorted_run import Levels, SortedRun
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Part of a unit: merge `sections` into new files, or, with `upgrade`, only give that file its new
+    level."""
+
+    sections: tuple[Section, ...] = ()
+    upgrade: DataFileMeta | None = None
+
+    @property
+    def files(self) -> tuple[DataFileMeta, ...]:
+        """The files that go in."""
+        if self.upgrade is not None:
+            return (self.upgrade,)
+        return tuple(f for section in self.sections for run in section for f in run.files)
+
+
+def plan_unit(
+    unit: CompactUnit,
+    levels: Levels,
+    key: Callable[[bytes], Any],
+    *,
+    small_bytes: float,
+    expired: Container[str] = (),
+) -> tuple[Step, ...]:
+    """What to do with the files of `unit`, picked from `levels`; `key` makes their keys comparable."""
+    if unit.file_by_file:
+        return tuple(Step(((SortedRun.single(f),),)) for f in unit.files)
+    return tuple(
+        steps(
+            interval.partition(unit.files, key),
+            output_level=unit.output_level,
+            max_level=levels.max_level,
+            small_bytes=small_bytes,
+            expired=expired,
+        )
+    )
+
+
+def drops_deletes(unit: CompactUnit, levels: Levels, *, marked: bool, newest_wins: bool) -> bool:
+    """Whether rows that take keys away vanish (I7): nothing below the output level holds such a key, or what
+    does is `marked` as deleted. Whole runs ask only whether anything lies below, as the original does.
+
+    Parts of runs may leave something above, too, which deletes must stay for: rows of their keys that they
+    beat or are merged into. Where the `newest_wins` those are only rows that were numbered before them.
+    """
+    last = unit.output_level >= levels.highest_level
+    if marked or not unit.parts:
+        return marked or last
+    low = min(levels.key(f.min_key) for f in unit.files)
+    high = max(levels.key(f.max_key) for f in unit.files)
+    below = levels.upper[unit.output_level :]
+    if not last and any(run.overlapping(low, high, levels.key) for run in below):
+        return False
+    newest = max(f.max_sequence for f in unit.files)
+    return not any(file.min_sequence <= newest or not newest_wins for file in waiting_above(unit, levels))
+
+
+def waiting_above(unit: CompactUnit, levels: Levels) -> Iterator[DataFileMeta]:
+    """Files of lower levels than those that go to the output level, which stay, within the unit's keys."""
+    top = min(f.level for f in unit.files)
+    if top == 0:
+        return
+    low = min(levels.key(f.min_key) for f in unit.files)
+    high = max(levels.key(f.max_key) for f in unit.files)
+    for file in levels.level0:
+        if levels.key(file.min_key) <= high and levels.key(file.max_key) >= low:
+            yield file
+    for run in levels.upper[: top - 1]:
+        yield from run.overlapping(low, high, levels.key)
+
+
+def steps(
+    sections: Sequence[Section],
+    *,
+    output_level: int,
+    max_level: int,
+    small_bytes: float,
+    expired: Container[str] = (),
+) -> Iterator[Step]:
+    """What to do with the sections of a unit, in key order: files named in `expired` are not moved but
+    rewritten."""
+
+    def moved_or_rewritten(file: DataFileMeta) -> Iterator[Step]:
+        may_hold_deletes = file.delete_count != 0  # unknown counts may hide some
+        if (output_level == max_level and may_hold_deletes) or file.file_name in expired:
+            yield Step(((SortedRun.single(file),),))
+        elif file.level != output_level:
+            yield Step(upgrade=file)
+
+    def rewritten(pending: list[Section]) -> Iterator[Step]:
+        if len(pending) == 1 and len(pending[0]) == 1:
+            for file in pending[0][0].files:
+                yield from moved_or_rewritten(file)
+        elif pending:
+            yield Step(tuple(pending))
+
+    pending: list[Section] = []
+    for section in sections:
+        if len(section) > 1:
+            pending.append(section)
+            continue
+        for file in section[0].files:
+            if file.file_size < small_bytes:
+                pending.append((SortedRun.single(file),))
+                continue
+            yield from rewritten(pending)
+            pending = []
+            yield from moved_or_rewritten(file)
+    yield from rewritten(pending)

@@ -1,0 +1,347 @@
+"""Carrying out a compaction unit: files merged, moved or copied, step by step of its `rewrite_plan`.
+
+A file that only changes its level ("upgrade") costs no I/O, or reading only where changes must be told or
+rows marked as deleted.
+Rows that take keys away are dropped only when nothing lies below the output level (I7), or what lies below is
+marked as deleted. One window of the runs of a section is in memory. Outputs are deleted if anything fails.
+Called by writers and by compaction tasks; belongs to one thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.core.options.table_options import ChangelogProducer, MergeEngine, TableOptions
+from tablestore.format.compaction_record import CompactionRecord
+from tablestore.format.deletion_vector import surviving
+from tablestore.format.file_spec import FileSpec
+from tablestore.format.manifests.manifest import APPEND_SOURCE, COMPACT_SOURCE, DataFileMeta
+from tablestore.lsm.compaction import CompactionOptions
+from tablestore.lsm.compaction.decision import CompactUnit
+from tablestore.lsm.compaction.deletions import BucketDeletions
+from tablestore.lsm.compaction.read_progress import Heard, told
+from tablestore.lsm.compaction.rewrite_plan import Step, drops_deletes, plan_unit
+from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames, RollingWriter, write_all
+from tablestore.lsm.levels.interval import Section
+from tablestore.lsm.levels.sorted_run import Levels, SortedRun, old_to_new
+from tablestore.lsm.lookup.lookup import Hits, LevelLookup
+from tablestore.lsm.merge import keys as key_columns
+from tablestore.lsm.merge import merge_reader
+from tablestore.lsm.merge.changelog import (
+    LEVEL,
+    LowestLevel,
+    Telling,
+    Told,
+    Window,
+    by_level,
+    first_rows,
+    fully_merged,
+    looked_up,
+    missing_above,
+    with_level,
+)
+from tablestore.lsm.merge.merge_function import MergeFunction, merge_function, take, without_retracts
+from tablestore.lsm.merge.record_expiry import RecordExpire, expired_files
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactResult:
+    """Files taken out of the levels and files put in, and those that tell what changed. A moved file is in
+    both, with its two levels."""
+
+    before: tuple[DataFileMeta, ...] = ()
+    after: tuple[DataFileMeta, ...] = ()
+    changelog: tuple[DataFileMeta, ...] = ()
+    records: tuple[CompactionRecord, ...] = ()  # what is kept of it
+
+    @property
+    def written(self) -> tuple[DataFileMeta, ...]:
+        """Files that were made, not only moved, changelog files among them."""
+        moved = {f.file_name for f in self.before}
+        return (*(f for f in self.after if f.file_name not in moved), *self.changelog)
+
+    def then(self, later: CompactResult) -> tuple[CompactResult, tuple[DataFileMeta, ...]]:
+        """Both as one result, and the files in between that no snapshot will ever name."""
+        before = {f.file_name: f for f in self.before}
+        after = {f.file_name: f for f in self.after}
+        kept = {f.file_name for f in later.after}
+        between = []
+        for file in later.before:
+            if file.file_name not in after:
+                before[file.file_name] = file
+                continue
+            del after[file.file_name]
+            if file.file_name not in before and file.file_name not in kept:
+                between.append(file)
+        after.update((f.file_name, f) for f in later.after)
+        changelog = (*self.changelog, *later.changelog)
+        both = CompactResult(
+            tuple(before.values()), tuple(after.values()), changelog, (*self.records, *later.records)
+        )
+        return both, tuple(between)
+
+
+class Mode(Enum):
+    """How a table's compaction treats rows: only merges them, or looks at what was there before."""
+
+    MERGE = "merge"
+    LOOKUP = "lookup"
+    FIRST_ROW = "first row"
+    FULL = "full compaction"
+
+    @classmethod
+    def of(cls, options: TableOptions) -> Mode:
+        """The mode of a table."""
+        if options.changelog_producer is ChangelogProducer.FULL_COMPACTION:
+            return cls.FULL
+        if not options.needs_lookup:
+            return cls.MERGE
+        return cls.FIRST_ROW if options.merge_engine is MergeEngine.FIRST_ROW else cls.LOOKUP
+
+    def tells(self, options: TableOptions) -> bool:
+        """Whether it writes a changelog."""
+        return self is Mode.FULL or options.changelog_producer is ChangelogProducer.LOOKUP
+
+    def looks_at(self, files: Sequence[DataFileMeta], work: _Work) -> bool:
+        """Whether compacting these files may change something for readers of changes or rows above."""
+        if self is Mode.FULL:
+            return work.level == work.top
+        return self is not Mode.MERGE and any(f.level == 0 for f in files)
+
+
+class Upgrade(Enum):
+    """How a file gets to its new level."""
+
+    MOVE = "move"
+    READ = "move, but read it"
+    REWRITE = "rewrite"
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What the steps of a unit share."""
+
+    level: int
+    top: int
+    drop: bool
+    lookup: LevelLookup | None
+
+
+class Rewriter:
+    """Runs units of one bucket. Its files have a uuid of their own.
+
+    `deletions` are the bucket's deletion vectors, of tables that have them. Without `produce` no changelog
+    is written, whatever the producer. `heard` is told bytes as they are read.
+    """
+
+    def __init__(
+        self,
+        files: BucketFiles,
+        *,
+        deletions: BucketDeletions | None = None,
+        produce: bool = True,
+        heard: Heard | None = None,
+    ) -> None:
+        self._files, self._deletions, self._heard = files, deletions, heard
+        self._names = FileNames(files)
+        self._key = interval.key_order([f.type for f in files.schema.key_fields])
+        self._function: MergeFunction = merge_function(files.schema, files.options)
+        self._options = CompactionOptions.of(files.options)
+        self._expire = RecordExpire.of(files.schema, files.options)
+        self._mode = Mode.of(files.options)
+        self._telling = Telling.of(
+            files.schema, files.options, told=produce and self._mode.tells(files.options)
+        )
+
+    def run(self, unit: CompactUnit, levels: Levels) -> CompactResult:
+        """Compact `unit`, picked from `levels`."""
+        assert unit.output_level > 0, "compaction never writes level 0"
+        marked = self._deletions is not None
+        drop = drops_deletes(unit, levels, marked=marked, newest_wins=self._options.newest_wins)
+        work = _Work(unit.output_level, levels.max_level, drop, self._lookup(unit.output_level, levels))
+        before: list[DataFileMeta] = []
+        after: list[DataFileMeta] = []
+        changelog: list[DataFileMeta] = []
+        written: list[str] = []
+        try:
+            for step in self._steps(unit, levels):
+                result = (
+                    self._upgrade(step.upgrade, work) if step.upgrade else self._rewrite(step.sections, work)
+                )
+                written += [f.file_name for f in result.written]
+                before += result.before
+                after += result.after
+                changelog += result.changelog
+        except BaseException:
+            self._files.delete(written)
+            raise
+        return CompactResult(tuple(before), tuple(after), tuple(changelog))
+
+    def _steps(self, unit: CompactUnit, levels: Levels) -> tuple[Step, ...]:
+        files = self._files
+        expired = expired_files(files.env, files.schema_of, files.schema, files.options, unit.files)
+        return plan_unit(unit, levels, self._key, small_bytes=self._options.small_file_bytes, expired=expired)
+
+    def _lookup(self, output_level: int, levels: Levels) -> LevelLookup | None:
+        """What looks keys up above the output level, if this table does so."""
+        if self._mode not in (Mode.LOOKUP, Mode.FIRST_ROW):
+            return None
+        rows = self._mode is Mode.LOOKUP and self._needs_values
+        return LevelLookup(self._files, levels, above=output_level, deletions=self._deletions, rows=rows)
+
+    @property
+    def _needs_values(self) -> bool:
+        """Whether rows above matter, not only where they are."""
+        return self._deletions is None or self._telling.told or not self._plain
+
+    @property
+    def _plain(self) -> bool:
+        """Whether the newest row is the result, whatever else there is of its key."""
+        options = self._files.options
+        return options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_fields
+
+    def _rewrite(self, sections: Sequence[Section], work: _Work) -> CompactResult:
+        before = tuple(f for section in sections for run in section for f in run.files)
+        if self._mode.looks_at(before, work):
+            after, changelog = self._tell(sections, work, rewrite=True)
+        else:
+            after, changelog = self._merge(sections, work), ()
+        if self._deletions is not None:
+            self._deletions.drop(f.file_name for f in before)
+        return CompactResult(before, after, changelog)
+
+    def _upgrade(self, file: DataFileMeta, work: _Work) -> CompactResult:
+        """Move a file to the output level, reading it if its rows change something there."""
+        how = self._how_to_upgrade(file, work)
+        if how is Upgrade.REWRITE:
+            return self._rewrite(((SortedRun.single(file),),), work)
+        changelog: tuple[DataFileMeta, ...] = ()
+        if how is Upgrade.READ:
+            _, changelog = self._tell(((SortedRun.single(file),),), work, rewrite=False)
+        return CompactResult((file,), (file.upgraded(work.level),), changelog)
+
+    def _how_to_upgrade(self, file: DataFileMeta, work: _Work) -> Upgrade:
+        if not self._mode.looks_at((file,), work):
+            return Upgrade.MOVE
+        if self._mode is Mode.FULL:
+            return Upgrade.READ if self._telling.told else Upgrade.MOVE
+        if self._deletions is not None and file.delete_count != 0:
+            return Upgrade.REWRITE  # here deletes must vanish
+        if self._other_format(file, work.level):
+            return Upgrade.REWRITE
+        if work.level != work.top and not self._plain:
+            return Upgrade.REWRITE  # rows above may be merged into those of the file
+        found = work.lookup is not None and not work.lookup.empty and self._deletions is not None
+        return Upgrade.READ if self._telling.told or found else Upgrade.MOVE
+
+    def _other_format(self, file: DataFileMeta, level: int) -> bool:
+        """Whether files of that level are of another format than those of the file's level."""
+        options = self._files.options
+        here, there = FileSpec.of(options, level=file.level), FileSpec.of(options, level=level)
+        return here.format != there.format
+
+    def _merge(self, sections: Sequence[Section], work: _Work) -> tuple[DataFileMeta, ...]:
+        writer = RollingWriter(self._files, self._names.data, level=work.level, source=COMPACT_SOURCE)
+        batches = (batch for section in sections for batch in self._rows(section, work.drop))
+        return write_all(writer, batches)
+
+    def _rows(self, section: Section, drop: bool) -> Iterator[pa.RecordBatch]:
+        """Rows of a section in key order. A lone run is copied without merging."""
+        if len(section) == 1:
+            for file in section[0].files:
+                for batch in self._read(file):
+                    rows = without_retracts(batch) if drop and file.delete_count != 0 else batch
+                    if rows.num_rows:
+                        yield rows
+            return
+        lowest = by_level(self._files.options)
+        function = LowestLevel(self._function) if lowest else self._function
+        readers, ahead = self._readers(section, levels=lowest)
+        keys = self._files.schema.key_fields
+        for batch in merge_reader.merge(readers, keys, function, keep_retracts=not drop, ahead=ahead):
+            yield batch.drop_columns([LEVEL]) if LEVEL in batch.schema.names else batch
+
+    def _tell(
+        self, sections: Sequence[Section], work: _Work, *, rewrite: bool
+    ) -> tuple[tuple[DataFileMeta, ...], tuple[DataFileMeta, ...]]:
+        """(data files, if they are rewritten; changelog files) of sections whose changes matter."""
+        data = RollingWriter(self._files, self._names.data, level=work.level, source=COMPACT_SOURCE)
+        changelog = RollingWriter(
+            self._files, self._names.changelog, level=work.level, source=APPEND_SOURCE, changelog=True
+        )
+        try:
+            for section in sections:
+                for told in self._told(section, work):
+                    rows = without_retracts(told.rows) if work.drop else told.rows
+                    if rewrite and rows.num_rows:
+                        data.write(rows)
+                    if told.changes is not None and told.changes.num_rows:
+                        changelog.write(told.changes)
+            return data.close(), changelog.close()
+        except BaseException:
+            try:
+                data.abort()
+            finally:
+                changelog.abort()
+            raise
+
+    def _told(self, section: Section, work: _Work) -> Iterator[Told]:
+        keys, function = self._files.schema.key_fields, self._function
+        readers, ahead = self._readers(section, levels=True)
+        for parts in merge_reader.windows(readers, keys, ahead=ahead):
+            window = Window.of(parts, function)
+            if self._mode is Mode.FULL:
+                yield fully_merged(window, function, self._telling, top=work.top)
+                continue
+            asked, hits = self._find(window, work)
+            if self._mode is Mode.FIRST_ROW:
+                known = asked[hits.asked] if hits is not None else asked[:0]
+                yield first_rows(window, function, known, self._telling)
+                continue
+            if hits is not None:
+                window = window.with_hits(hits, asked, function)
+            yield looked_up(window, function, self._telling)
+
+    def _find(self, window: Window, work: _Work) -> tuple[np.ndarray, Hits | None]:
+        """(groups that were looked up, what was found); rows found are marked as deleted."""
+        asked = missing_above(window)
+        if work.lookup is None or work.lookup.empty or not len(asked):
+            return asked, None
+        keys = take(window.rows, window.first_rows[asked])
+        hits = work.lookup.find(key_columns.of_batch(keys, self._files.schema.key_fields))
+        if self._deletions is not None:
+            for file, positions in hits.by_file():
+                self._deletions.mark(file, positions)
+        return asked, hits
+
+    def _readers(self, section: Section, *, levels: bool) -> tuple[list[merge_reader.Reader], list[int]]:
+        """A reader of each run, old to new, and the rows that each reads at once."""
+        runs = old_to_new(section)
+        ahead = merge_reader.shares([run.rows for run in runs])
+        decoded = merge_reader.decoded(ahead)
+        readers = [partial(self._run, run, rows, levels) for run, rows in zip(runs, decoded, strict=True)]
+        return readers, ahead
+
+    def _run(self, run: SortedRun, batch_rows: int, levels: bool) -> Iterator[pa.RecordBatch]:
+        for file in run.files:
+            for batch in self._read(file, batch_rows=batch_rows):
+                yield with_level(batch, file.level) if levels else batch
+
+    def _read(self, file: DataFileMeta, **options: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a file that are neither deleted nor past their time."""
+        gone = None if self._deletions is None else self._deletions.of(file.file_name)
+        rows = surviving(told(self._files.read(file, **options), file, self._heard), gone)
+        if self._expire is None:
+            return rows
+        kept = partial(self._expire.kept, now_seconds=self._files.env.now_ms() // 1000)
+        return (batch for batch in map(kept, rows) if batch.num_rows)

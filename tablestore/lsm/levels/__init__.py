@@ -1,0 +1,1 @@
+"""The files of a bucket: sorted runs, levels, sections."""

@@ -1,0 +1,369 @@
+"""Data files of one bucket: fresh names, rolled writing, reading in the current schema.
+
+Nothing points to a file until its metadata are committed, so a failed or aborted writer deletes what it made,
+file indexes included. Used by the writers and rewriters of a bucket; belongs to one thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+
+from tablestore.core.env import Env
+from tablestore.core.errors import CommitConflict, TablestoreError
+from tablestore.core.options.table_options import TableOptions
+from tablestore.format import data_checksum, datafile, evolution
+from tablestore.format.data_format import counted
+from tablestore.format.datafile import INDEX_SUFFIX, DataFileWriter, WrittenFile
+from tablestore.format.file_spec import FileSpec
+from tablestore.format.manifests.manifest import APPEND_SOURCE, DataFileMeta
+from tablestore.format.schema import TableSchema
+from tablestore.io import external_paths
+from tablestore.io.confined import roots_of
+from tablestore.io.external_paths import ExternalPaths
+from tablestore.io.fileio import FileIO
+from tablestore.io.paths import TablePaths, inside, join
+from tablestore.lsm.merge.merge_function import joined
+from tablestore.lsm.writing.rolling import NEAR, step_rows
+
+log = logging.getLogger(__name__)
+_ROLL_ROWS = 65_536  # rows between two looks at the size of the file, at most
+_FEW_ROWS = 16_384  # batches below this are joined before they are written
+
+
+@dataclass(frozen=True)
+class BucketFiles:
+    """Where the files of one bucket are and how they are read. `schema` is the one that new files are
+    written in."""
+
+    env: Env
+    io: FileIO
+    directory: str
+    schema: TableSchema
+    options: TableOptions
+    schema_of: Callable[[int], TableSchema]
+    _placed: dict[str, str] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _made: list[str] = field(default_factory=list, init=False, compare=False, repr=False)
+
+    def path(self, file: str | DataFileMeta) -> str:
+        """Where a file is; raises Corrupt for names that leave the bucket and the table's external paths."""
+        if isinstance(file, str):
+            return external_paths.local(self._placed[file]) if file in self._placed else self._inside(file)
+        if file.external_path is None:
+            return self._inside(file.file_name)
+        allowed, option = roots_of(self.io), self.options.external_paths
+        return external_paths.checked(file.external_path, file.file_name, allowed=allowed, option=option)
+
+    @cached_property
+    def checksums_dir(self) -> str:
+        """The table's folder of checksums, above the bucket, its partition and `data-file.path-directory`."""
+        below = 1 + len(self.schema.partition_keys)
+        below += len([d for d in self.options.data_directory.split("/") if d])
+        return TablePaths("/".join(self.directory.split("/")[:-below])).checksums_dir
+
+    def _inside(self, name: str) -> str:
+        return join(self.directory, inside(name))
+
+    @cached_property
+    def _external(self) -> ExternalPaths:
+        found = ExternalPaths.of(self.options)
+        found.require(roots_of(self.io))
+        return found
+
+    @cached_property
+    def _first_root(self) -> int:
+        return int(self.env.uuid()[:8], 16)
+
+    def place(self, name: str) -> str | None:
+        """Choose where the new file `name` goes; its external path, None inside the table."""
+        self._made.append(name)
+        if not self._external.used:
+            return None
+        levels = 1 + len(self.schema.partition_keys) + len(self.options.data_directory.strip("/").split("/"))
+        tail = self.directory.split("/")[-levels if self.options.data_directory else 1 - levels :]
+        number = self._first_root + len(self._placed)
+        self._placed[name] = self._external.place(number, "/".join(tail), name)
+        return self._placed[name]
+
+    def hand_over(self) -> None:
+        """The files made so far are somebody else's from now on."""
+        self._made.clear()
+
+    def drop(self) -> None:
+        """Delete every file made since `hand_over`, finished or not, whoever knows of it."""
+        self.delete(self._made)
+        self._made.clear()
+
+    def read(
+        self,
+        file: DataFileMeta,
+        *,
+        batch_rows: int = _ROLL_ROWS,
+        columns: Sequence[str] | None = None,
+        system: bool = True,
+        extra: Sequence[str] = (),
+    ) -> Iterator[pa.RecordBatch]:
+        """kv batches of a file in the current schema (value columns only without `system`).
+
+        Of `columns`, if given; `extra` are stored row-tracking columns that follow. Text stays
+        dictionary-encoded where the file has it so.
+        """
+        own = self.schema_of(file.schema_id)
+        if columns is None:
+            self.require_known(own)
+        mapping = evolution.projection(own, self.schema, self.schema.names if columns is None else columns)
+        batches = datafile.read(
+            self.io,
+            self.path(file),
+            own,
+            (*mapping.file_columns, *extra),
+            file_size=file.file_size,
+            batch_rows=batch_rows,
+            dictionary=True,
+            system=system,
+            checksums_dir=self.checksums_dir,  # or damage would be written anew, as sound
+        )
+        for batch in counted(batches, file.row_count, self.path(file)):
+            if not extra:
+                yield evolution.evolve(batch, mapping)
+                continue
+            values = evolution.evolve(batch.drop_columns(list(extra)), mapping)
+            for name in extra:
+                values = values.append_column(batch.schema.field(name), batch.column(name))
+            yield values
+
+    def require_known(self, written: TableSchema) -> None:
+        """Raise CommitConflict for rows with columns that this schema has not: rewriting would lose them."""
+        lost = evolution.unknown_columns(written, self.schema) if written.id > self.schema.id else []
+        if lost:
+            raise CommitConflict(
+                f"the table was altered to schema {written.id}, which adds {', '.join(lost)}; a writer of "
+                f"schema {self.schema.id} cannot rewrite its rows: refresh() the table and write again"
+            )
+
+    def delete(self, files: Iterable[str | DataFileMeta]) -> None:
+        """Remove files that nothing points to, with their indexes. What cannot be removed is logged and left
+        behind as an orphan."""
+        for file in files:
+            try:
+                path = self.path(file)
+                self.io.delete(path)
+                data_checksum.delete(self.io, self.checksums_dir, path)
+                if isinstance(file, DataFileMeta):
+                    for name in file.extra_files:
+                        self.io.delete(join(path.rsplit("/", 1)[0], inside(name)))
+                elif self._indexed:
+                    self._delete_indexes(path)
+            except (OSError, TablestoreError) as e:
+                name = file if isinstance(file, str) else file.file_name
+                log.warning("could not delete %s/%s: %s", self.directory, name, e)
+
+    def _delete_indexes(self, path: str) -> None:
+        """Remove what lies beside a file that no metadata tell of."""
+        folder, _, name = path.rpartition("/")
+        for status in self.io.list(folder):
+            if status.name.startswith(f"{name}.") and status.name.endswith(INDEX_SUFFIX):
+                self.io.delete(join(folder, status.name))
+
+    @cached_property
+    def _indexed(self) -> bool:
+        return any(key.startswith("file-index.") for key in self.schema.options)
+
+
+class FileNames:
+    """`data-<uuid>-<n>` and `changelog-<uuid>-<n>` with one counter for both; the format's suffix follows."""
+
+    def __init__(self, files: BucketFiles) -> None:
+        self._options, self._uuid, self._next = files.options, files.env.uuid(), 0
+
+    def data(self) -> str:
+        """A fresh name for a data file."""
+        return self._name(self._options.data_file_prefix)
+
+    def changelog(self) -> str:
+        """A fresh name for a changelog file."""
+        return self._name(self._options.changelog_file_prefix)
+
+    def _name(self, prefix: str) -> str:
+        number, self._next = self._next, self._next + 1
+        return f"{prefix}{self._uuid}-{number}"
+
+
+class RollingWriter:
+    """Writes rows in order into as many files as the target size asks for: kv batches in key order, or with
+    `keyed` false the rows of an append table.
+
+    An append file counts its sequence numbers from `first_sequence` on, file after file; `extra` are
+    row-tracking columns behind the table's. `changelog`: the files have the form of changelog files.
+
+    A file ends near its target by what was encoded, not by a guess: rows come in parts that cannot take it
+    far beyond, and what waits in memory is encoded before a file is called full.
+    """
+
+    def __init__(
+        self,
+        files: BucketFiles,
+        name: Callable[[], str],
+        *,
+        level: int,
+        source: int,
+        keyed: bool = True,
+        first_sequence: int | None = None,
+        extra: Sequence[str] = (),
+        changelog: bool = False,
+    ) -> None:
+        assert keyed or first_sequence is not None, "append files count from a first sequence number"
+        self._files, self._name, self._level, self._source = files, name, level, source
+        self._keyed, self._extra, self._next_sequence = keyed, tuple(extra), first_sequence or 0
+        self._spec = FileSpec.of(files.options, level=level, changelog=changelog, keyed=keyed)
+        self._target = files.options.target_bytes(keyed=keyed)
+        fresh = source == APPEND_SOURCE  # compaction rolls by size alone
+        self._most_rows = max(files.options.target_file_rows, 1) if fresh else sys.maxsize
+        self._writer: DataFileWriter | None = None
+        self._held = 0.0  # bytes in memory of rows that may not be encoded yet
+        self._share: float | None = None  # of the file before
+        self._path_name = ""
+        self._external: str | None = None
+        self._done: list[DataFileMeta] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows that follow those before."""
+        start, row_bytes = 0, max(batch.nbytes / max(batch.num_rows, 1), 1.0)
+        while start < batch.num_rows:
+            if self._writer is not None and self._full(self._writer, row_bytes):
+                self._finish()
+            writer = self._writer or self._open()
+            part = batch.slice(start, self._step(writer, row_bytes))
+            writer.write(part)
+            start += part.num_rows
+            self._held += part.num_rows * row_bytes
+
+    def _step(self, writer: DataFileWriter, row_bytes: float) -> int:
+        """Rows to the next look, where a file may end: half of what there is room for if encoding made them
+        no smaller."""
+        room = max((self._target - writer.bytes_written) / 2, self._target / 16)
+        step = step_rows(row_bytes, target_bytes=self._target)
+        end = writer.rows + min(int(room / row_bytes), _ROLL_ROWS)
+        end = max(end - end % step, writer.rows - writer.rows % step + step)
+        return min(end, self._most_rows) - writer.rows
+
+    def _full(self, writer: DataFileWriter, row_bytes: float) -> bool:
+        """Whether the file has reached its target, asked when more rows come; what is held is encoded if
+        that is to be known."""
+        if writer.rows >= self._most_rows:
+            return True
+        if writer.rows % step_rows(row_bytes, target_bytes=self._target):
+            return False
+        unknown = self._share is None and writer.share is None
+        if writer.bytes_written < NEAR * self._target and self._held < self._target * (0.5 if unknown else 4):
+            return False
+        self.flush()
+        return writer.bytes_written >= NEAR * self._target
+
+    def flush(self) -> None:
+        """Let the open file encode what it holds, as far as its format allows."""
+        if self._writer is not None:
+            self._writer.flush()
+            self._held = 0.0
+
+    def _open(self) -> DataFileWriter:
+        files = self._files
+        self._path_name = self._name() + self._spec.suffix
+        self._external = files.place(self._path_name)
+        self._writer = DataFileWriter(
+            files.io,
+            files.path(self._path_name),
+            files.schema,
+            files.options,
+            spec=self._spec,
+            keyed=self._keyed,
+            extra=self._extra,
+            share=self._share,
+            checksums_dir=files.checksums_dir,
+        )
+        return self._writer
+
+    def _finish(self) -> None:
+        assert self._writer is not None
+        written = self._writer.close()
+        self._done.append(self._meta(written))
+        self._share = self._writer.share or self._share
+        self._writer, self._held = None, 0.0
+
+    def _meta(self, written: WrittenFile) -> DataFileMeta:
+        low, high = written.min_sequence, written.max_sequence
+        if not self._keyed:
+            first, self._next_sequence = self._next_sequence, self._next_sequence + written.rows
+            if not self._extra:
+                low, high = first, self._next_sequence - 1
+        return DataFileMeta(
+            file_name=self._path_name,
+            file_size=written.size,
+            row_count=written.rows,
+            min_key=written.min_key,
+            max_key=written.max_key,
+            key_stats=written.key_stats,
+            value_stats=written.value_stats,
+            min_sequence=low,
+            max_sequence=high,
+            schema_id=self._files.schema.id,
+            level=self._level,
+            extra_files=written.extra_files,
+            creation_time_ms=self._files.env.local_now_ms(),
+            delete_count=written.delete_count,
+            embedded_index=written.embedded_index,
+            file_source=self._source,
+            value_stats_cols=written.value_stats_cols,
+            external_path=self._external,
+        )
+
+    def close(self) -> tuple[DataFileMeta, ...]:
+        """Finish the last file; metadata of all of them, in key order. No rows, no file."""
+        if self._writer is not None:
+            self._finish()
+        return tuple(self._done)
+
+    def abort(self) -> None:
+        """Delete every file this writer made."""
+        if self._writer is not None:
+            try:
+                self._writer.abort()
+            except (OSError, TablestoreError) as e:
+                log.warning("could not delete %s/%s: %s", self._files.directory, self._path_name, e)
+            self._writer = None
+            self._files.delete([self._path_name])  # opening it may have failed half-way
+        self._files.delete(self._done)
+        self._done = []
+
+
+def write_all(writer: RollingWriter, batches: Iterable[pa.RecordBatch]) -> tuple[DataFileMeta, ...]:
+    """The files that hold all batches; none if anything goes wrong."""
+    try:
+        for batch in _joined(batches):
+            writer.write(batch)
+        return writer.close()
+    except BaseException:
+        writer.abort()
+        raise
+
+
+def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows with small neighbouring batches made one: each batch costs, however few its rows."""
+    few: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if few and rows + batch.num_rows > _ROLL_ROWS:
+            yield joined(few)
+            few, rows = [], 0
+        if batch.num_rows >= _FEW_ROWS and not few:
+            yield batch
+            continue
+        few.append(batch)
+        rows += batch.num_rows
+    if few:
+        yield joined(few)

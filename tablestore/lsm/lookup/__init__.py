@@ -1,0 +1,1 @@
+"""Rows of given keys in the files of a bucket."""

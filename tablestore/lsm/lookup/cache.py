@@ -1,0 +1,154 @@
+"""What lookups keep of data files, in memory, for all tables of a process: layouts, keys, row groups.
+
+Files never change under their names, so nothing here grows stale; what nobody asks for any more goes first.
+After every `put` the whole holds at most the bytes that the putting table allows
+(`lookup.cache-max-memory-size`; 0 keeps nothing). Layouts and keys are small and asked for each time; while
+they take less than `lookup.cache.high-priority-pool-ratio` of it, row groups go before them, however long
+nobody asked for the keys. Nothing is on disk: `lookup.cache-max-disk-size` and `lookup.cache-file-retention`
+say nothing here. Safe to share between threads. Used by `keyed_file`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from tablestore.core.options.table_options import TableOptions
+
+
+@dataclass(frozen=True, slots=True)
+class CacheBounds:
+    """What a table allows: bytes in all, and the share of them that keys have before row groups."""
+
+    most_bytes: int
+    key_share: float = 0.25
+
+    @classmethod
+    def of(cls, options: TableOptions) -> CacheBounds:
+        """As a table's options say."""
+        return cls(max(0, options.lookup_cache_bytes), options.lookup_cache_key_share)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheState:
+    """A look at the cache: what it holds, and how often it was asked since the process began."""
+
+    entries: int
+    key_bytes: int
+    row_bytes: int
+    hits: int
+    misses: int
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes in all."""
+        return self.key_bytes + self.row_bytes
+
+
+@dataclass(slots=True)
+class _Kept:
+    value: Any
+    nbytes: int
+    turn: int  # when it was last asked for
+
+
+class LookupCache:
+    """Two queues, least recently used first: keys with layouts, and rows."""
+
+    def __init__(self) -> None:
+        self._queues_lock = threading.Lock()
+        self._keys: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._rows: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._key_bytes = self._row_bytes = self._hits = self._misses = self._turn = 0
+
+    def get(self, name: Hashable) -> Any:
+        """What is kept under a name, None if nothing."""
+        with self._queues_lock:
+            for queue in (self._keys, self._rows):
+                if name in queue:
+                    queue.move_to_end(name)
+                    self._hits += 1
+                    kept = queue[name]
+                    kept.turn = self._turn = self._turn + 1
+                    return kept.value
+            self._misses += 1
+            return None
+
+    def put(
+        self, name: Hashable, value: Any, *, nbytes: int, bounds: CacheBounds, rows: bool = False
+    ) -> None:
+        """Keep a value that weighs so much; one that alone is over the bounds is not kept."""
+        with self._queues_lock:
+            if nbytes <= bounds.most_bytes:
+                self._forget(name)
+                self._turn += 1
+                (self._rows if rows else self._keys)[name] = _Kept(value, nbytes, self._turn)
+                self._weigh(nbytes, rows)
+            self._shrink(bounds)
+
+    def load(
+        self,
+        name: Hashable,
+        make: Callable[[], Any],
+        *,
+        weigh: Callable[[Any], int],
+        bounds: CacheBounds,
+        rows: bool = False,
+    ) -> Any:
+        """What is kept under a name, or else is made now. Two threads may both make it."""
+        found = self.get(name)
+        if found is None:
+            found = make()
+            self.put(name, found, nbytes=weigh(found), bounds=bounds, rows=rows)
+        return found
+
+    def _weigh(self, change: int, rows: bool) -> None:
+        if rows:
+            self._row_bytes += change
+        else:
+            self._key_bytes += change
+
+    def _forget(self, name: Hashable) -> None:
+        for queue, rows in ((self._keys, False), (self._rows, True)):
+            if name in queue:
+                self._weigh(-queue.pop(name).nbytes, rows)
+
+    def _shrink(self, bounds: CacheBounds) -> None:
+        while self._key_bytes + self._row_bytes > bounds.most_bytes:
+            rows = self._rows_go_first(bounds)
+            _, kept = (self._rows if rows else self._keys).popitem(last=False)
+            self._weigh(-kept.nbytes, rows)
+
+    def _rows_go_first(self, bounds: CacheBounds) -> bool:
+        if not self._rows or not self._keys:
+            return bool(self._rows)
+        if self._key_bytes <= bounds.key_share * bounds.most_bytes:
+            return True
+        return next(iter(self._rows.values())).turn < next(iter(self._keys.values())).turn
+
+    def clear(self) -> None:
+        """Hold nothing, as in a process that has just started."""
+        with self._queues_lock:
+            self._keys.clear()
+            self._rows.clear()
+            self._key_bytes = self._row_bytes = 0
+
+    @property
+    def state(self) -> CacheState:
+        """What it holds now."""
+        with self._queues_lock:
+            count = len(self._keys) + len(self._rows)
+            return CacheState(count, self._key_bytes, self._row_bytes, self._hits, self._misses)
+
+    def __repr__(self) -> str:
+        s = self.state
+        return (
+            f"LookupCache({s.entries:,} entries: {s.key_bytes / 1e6:.1f} MB keys, {s.row_bytes / 1e6:.1f} MB"
+            f" rows, {s.hits:,} hits, {s.misses:,} misses)"
+        )
+
+
+LOCAL = LookupCache()

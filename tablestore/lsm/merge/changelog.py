@@ -1,0 +1,247 @@
+"""What a compaction tells of its rows: one window of merged runs → result rows and changes (format facts 13).
+
+Rows carry the level of their file in an extra column, `LEVEL`. *Lookup*: for keys with a level-0 row, the row
+before is that of the lowest other level taking part, else what a lookup finds above; only it and level 0 are
+merged, as a row at a level already holds everything above it. *Full compaction*: the row before is that of
+the top level, and everything is merged. *First row*: a key is new if no level above 0 has it. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.core.options.table_options import MergeEngine, TableOptions
+from tablestore.format import rowkind
+from tablestore.format.parquet.schema import KIND
+from tablestore.format.schema import TableSchema
+from tablestore.format.types.arrow_types import DataField
+from tablestore.lsm.lookup.lookup import Hits
+from tablestore.lsm.merge import keys as key_columns
+from tablestore.lsm.merge.equality import equal_rows
+from tablestore.lsm.merge.keys import Component
+from tablestore.lsm.merge.merge_function import (
+    Groups,
+    MergeFunction,
+    SequenceOrder,
+    grouped,
+    joined,
+    kinds_of,
+    take,
+)
+
+LEVEL = "_LEVEL"
+_FOUND = np.int8(127)  # level of rows that a lookup brought: below no other
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """What is told of rows: with `told` their changes; of `compared`, if given, one column must differ for an
+    update to count. `keys` are the key columns."""
+
+    keys: tuple[DataField, ...]
+    told: bool
+    compared: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, schema: TableSchema, options: TableOptions, *, told: bool) -> Telling:
+        """As a table's options ask."""
+        if not options.row_deduplicate:
+            return cls(schema.key_fields, told)
+        ignored = {n.strip() for n in (options.row_deduplicate_ignored or "").split(",")}
+        return cls(schema.key_fields, told, tuple(n for n in schema.names if n not in ignored))
+
+
+@dataclass(frozen=True)
+class Window:
+    """The rows of one range of keys, grouped: kv rows without `LEVEL`, their key codes and levels."""
+
+    rows: pa.RecordBatch
+    codes: np.ndarray
+    levels: np.ndarray
+    groups: Groups
+
+    @classmethod
+    def of(cls, parts: Sequence[tuple[pa.RecordBatch, list[Component]]], function: MergeFunction) -> Window:
+        """The window of what each run has in a range of keys; batches must have `LEVEL`."""
+        rows = joined([batch for batch, _ in parts])
+        codes = key_columns.codes(key_columns.concatenated([p for _, p in parts]))
+        rows, levels = without_level(rows)
+        return cls(rows, codes, levels, grouped(codes, function.sequence.numbers(rows)))
+
+    @property
+    def first_rows(self) -> np.ndarray:
+        """A row of each group, in key order."""
+        return self.groups.order[self.groups.starts]
+
+    def with_hits(self, hits: Hits, asked: np.ndarray, function: MergeFunction) -> Window:
+        """The window with the rows that a lookup found; `asked` are the groups that were looked up."""
+        if hits.rows is None:
+            return self
+        rows = joined([self.rows, hits.rows.select(self.rows.schema.names)])
+        codes = np.concatenate([self.codes, self.codes[self.first_rows[asked[hits.asked]]]])
+        levels = np.concatenate([self.levels, np.full(len(hits.asked), _FOUND)])
+        return Window(rows, codes, levels, grouped(codes, function.sequence.numbers(rows)))
+
+
+@dataclass(frozen=True)
+class Told:
+    """Result rows of a window, retractions included, and the changes in key order (None: not told)."""
+
+    rows: pa.RecordBatch
+    changes: pa.RecordBatch | None
+
+
+def with_level(batch: pa.RecordBatch, level: int) -> pa.RecordBatch:
+    """The batch with the level of its rows."""
+    return batch.append_column(LEVEL, pa.array(np.full(batch.num_rows, level, dtype=np.int8)))
+
+
+def without_level(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, np.ndarray]:
+    """The batch as it was, and the levels."""
+    at = batch.schema.get_field_index(LEVEL)
+    return batch.remove_column(at), batch.column(at).to_numpy(zero_copy_only=False)
+
+
+def by_level(options: TableOptions) -> bool:
+    """Whether rows of a key must be merged with an eye to their levels: where a row holds a merge of all
+    above it, merging those once more would count them twice."""
+    return options.needs_lookup and options.merge_engine in (
+        MergeEngine.PARTIAL_UPDATE,
+        MergeEngine.AGGREGATION,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LowestLevel:
+    """Merges level 0 and the lowest other level of each key, leaving out what those already hold.
+
+    For tables whose compaction looks rows up: there a row at a level is merged with all above it. Rows must
+    have `LEVEL`; merged ones have it no more.
+    """
+
+    function: MergeFunction
+
+    @property
+    def sequence(self) -> SequenceOrder:
+        """The order of the function inside."""
+        return self.function.sequence
+
+    def columns(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The columns of the function inside."""
+        return self.function.columns(names)
+
+    def refusing(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of the function inside."""
+        return self.function.refusing(names)
+
+    def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
+        """At most one row a key."""
+        rows, levels = without_level(rows)
+        return self.function.merge(rows, newest_levels(groups, levels))
+
+
+def newest_levels(groups: Groups, levels: np.ndarray) -> Groups:
+    """The groups with the rows of level 0 and of the lowest level above it only."""
+    places = levels[groups.order].astype(np.int64)
+    lowest = np.minimum.reduceat(np.where(places > 0, places, 1 << 20), groups.starts)
+    group_of = np.repeat(np.arange(len(groups.starts)), groups.ends - groups.starts)
+    kept = (places == 0) | (places == lowest[group_of])
+    if kept.all():
+        return groups
+    counts = np.add.reduceat(kept, groups.starts)
+    return Groups(groups.order[kept], np.cumsum(counts) - counts)
+
+
+def missing_above(window: Window) -> np.ndarray:
+    """Groups that have rows of level 0 only: their keys must be looked up."""
+    highest = np.maximum.reduceat(window.levels[window.groups.order], window.groups.starts)
+    return np.flatnonzero(highest <= 0)
+
+
+def looked_up(window: Window, function: MergeFunction, telling: Telling) -> Told:
+    """A window to which lookups have added what they found."""
+    places = window.levels[window.groups.order]
+    groups = newest_levels(window.groups, window.levels)
+    rows = function.merge(window.rows, replace(groups, every=True))
+    if not telling.told:
+        return Told(rows, None)
+    fresh = np.minimum.reduceat(places, window.groups.starts) <= 0
+    before = _high_rows(groups, window.levels)
+    return Told(rows, _changes(window, rows, before, fresh, telling))
+
+
+def fully_merged(window: Window, function: MergeFunction, telling: Telling, *, top: int) -> Told:
+    """A window of a compaction to the top level."""
+    places = window.levels[window.groups.order]
+    rows = function.merge(window.rows, window.groups)
+    at_top = np.flatnonzero(places == top)
+    before = np.full(len(window.groups.starts), -1)
+    before[np.searchsorted(window.groups.starts, at_top, side="right") - 1] = window.groups.order[at_top]
+    several = window.groups.ends - window.groups.starts > 1
+    return Told(rows, _changes(window, rows, before, several | (before < 0), telling))
+
+
+def first_rows(window: Window, function: MergeFunction, known: np.ndarray, telling: Telling) -> Told:
+    """A window of a first-row table; `known` are the groups that a lookup found above."""
+    places = window.levels[window.groups.order]
+    held = np.maximum.reduceat(places, window.groups.starts) > 0
+    rows = function.merge(window.rows, window.groups)
+    gone = np.zeros(len(held), dtype=bool)
+    gone[known] = True
+    group_of = _groups_of(window, rows, telling)
+    new = ~gone[group_of]
+    told = None if not telling.told else rows.filter(pa.array(new & ~held[group_of]))
+    return Told(rows if new.all() else rows.filter(pa.array(new)), told)
+
+
+def _high_rows(groups: Groups, levels: np.ndarray) -> np.ndarray:
+    """The row above level 0 of each group, −1 without one; groups have at most one."""
+    at = np.flatnonzero(levels[groups.order] > 0)
+    found = np.full(len(groups.starts), -1)
+    found[np.searchsorted(groups.starts, at, side="right") - 1] = groups.order[at]
+    return found
+
+
+def _changes(
+    window: Window, after: pa.RecordBatch, before: np.ndarray, told: np.ndarray, telling: Telling
+) -> pa.RecordBatch:
+    """−D, −U/+U or +I for each group of `told`: from its row `before` (−1: none) to that of `after`."""
+    count = len(window.groups.starts)
+    result = np.full(count, -1)
+    result[_groups_of(window, after, telling)] = np.arange(after.num_rows)
+    there = ~np.append(rowkind.retracts(kinds_of(after)), True)[result]
+    was = ~np.append(rowkind.retracts(kinds_of(window.rows)), True)[before]
+    updated = np.flatnonzero(told & was & there)
+    if telling.compared is not None and len(updated):
+        old = take(window.rows, before[updated]).select(list(telling.compared))
+        new = take(after, result[updated]).select(list(telling.compared))
+        updated = updated[~equal_rows(old, new)]
+    inserted, deleted = np.flatnonzero(told & ~was & there), np.flatnonzero(told & was & ~there)
+    old_groups, new_groups = np.concatenate([deleted, updated]), np.concatenate([inserted, updated])
+    images = joined([take(window.rows, before[old_groups]), take(after, result[new_groups])])
+    kinds = np.repeat(
+        np.array(
+            [rowkind.DELETE, rowkind.UPDATE_BEFORE, rowkind.INSERT, rowkind.UPDATE_AFTER], dtype=np.int8
+        ),
+        [len(deleted), len(updated), len(inserted), len(updated)],
+    )
+    at = images.schema.get_field_index(KIND)
+    images = images.set_column(at, images.schema.field(at), pa.array(kinds))
+    order = np.argsort(np.concatenate([old_groups * 2, new_groups * 2 + 1]), kind="stable")
+    return take(images, order)
+
+
+def _groups_of(window: Window, rows: pa.RecordBatch, telling: Telling) -> np.ndarray:
+    """The group that each merged row is of: a function may leave groups out, but keeps their order."""
+    firsts = window.first_rows
+    if rows.num_rows == len(firsts):
+        return np.arange(len(firsts))
+    names = [f.name for f in telling.keys]
+    mine = take(window.rows.select(names), firsts)
+    both = joined([mine, rows.select(names)])
+    codes = key_columns.codes(key_columns.of_batch(both, telling.keys))
+    return np.searchsorted(codes[: len(firsts)], codes[len(firsts) :])

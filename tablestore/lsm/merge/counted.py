@@ -1,0 +1,217 @@
+"""Change-log tables without a primary key: equal rows are stored once, with how often they are there.
+
+Stored, such a table is an aggregation table that any Paimon reads: its primary key is every column, and a
+BIGINT named by `tablestore.row-count-field` is their sum. A row that comes is +1, one that goes is −1; a row
+is shown as often as its count says, and not at all where that is 0 or less (a row may go before it came). A
+count of 0 is marked as a delete, so that compaction to the top level drops it; a sum alone never would.
+Pure. Memory: a few ten thousand repeated rows at a time, whatever the counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.core.errors import InvalidOption, SchemaMismatch
+from tablestore.core.options.table_options import ChangelogProducer, MergeEngine, TableOptions
+from tablestore.format import rowkind
+from tablestore.format.parquet.schema import KIND
+from tablestore.format.schema import ROW_COUNT_OPTION, TableSchema
+from tablestore.format.types.arrow_types import BIGINT, DataField
+from tablestore.lsm.merge.aggregation import Aggregation
+from tablestore.lsm.merge.groups import Groups, SequenceOrder
+
+COLUMN = "_count"
+_ROWS = 65_536
+_WHAT = "a change-log table without a primary key"
+
+
+# making one
+
+
+def is_asked_for(options: Mapping[str, str], primary_key: Sequence[str]) -> bool:
+    """Whether these options make such a table: the old `write-mode` = change-log and no primary key, or the
+    option that names the column of counts."""
+    if ROW_COUNT_OPTION in options and primary_key:
+        raise InvalidOption(f"option {ROW_COUNT_OPTION!r} makes {_WHAT}: leave one of them out")
+    changelog = options.get("write-mode") == "change-log"
+    return ROW_COUNT_OPTION in options or (changelog and not primary_key)
+
+
+def declared(
+    fields: Sequence[DataField], partition_by: Sequence[str], options: Mapping[str, str]
+) -> tuple[tuple[DataField, ...], tuple[str, ...], dict[str, str]]:
+    """(columns, primary key, options) of the table as it is stored. All columns become NOT NULL; the count is
+    1 by default, since engines that know nothing of it write NULL.
+
+    Raises SchemaMismatch naming a column that cannot be part of a key or has the name of the counts.
+    """
+    given = {k: v for k, v in options.items() if k != "write-mode"}
+    count = given.setdefault(ROW_COUNT_OPTION, COLUMN)
+    for f in fields:
+        if f.name == count:
+            raise SchemaMismatch(
+                f"column {f.name!r} has the name under which equal rows are counted: rename it, or set "
+                f"{ROW_COUNT_OPTION!r} to another name"
+            )
+        if not f.type.is_scalar:
+            raise SchemaMismatch(
+                f"column {f.name!r} is {f.type}, which cannot be compared; in {_WHAT} the whole row is the "
+                "key: leave the column out, or name a primary key"
+            )
+    if {f.name for f in fields} <= set(partition_by):
+        raise SchemaMismatch(f"all columns are partition columns: {_WHAT} needs one more to count rows by")
+    given.setdefault("merge-engine", MergeEngine.AGGREGATION.value)
+    given.setdefault(f"fields.{count}.aggregate-function", "sum")
+    return (*fields, DataField(len(fields), count, BIGINT, default="1")), tuple(f.name for f in fields), given
+
+
+def require_sound(schema: TableSchema, options: TableOptions) -> None:
+    """Raise InvalidOption where schema or options would make the counts mean something else."""
+    count = options.row_count_field
+    if count is None:
+        return
+    require_counts(schema)
+    problem = _problem(schema, options, count)
+    if problem:
+        raise InvalidOption(f"{_WHAT} ({ROW_COUNT_OPTION} = {count}): {problem}")
+
+
+def outside(schema: TableSchema) -> tuple[str, ...]:
+    """Columns that another engine added: rows that differ in them alone are equal, and have the last value
+    that is not NULL."""
+    count = schema.row_count_field
+    return () if count is None else tuple(n for n in schema.names if n not in (*schema.primary_keys, count))
+
+
+def require_whole_rows(schema: TableSchema, before: TableSchema) -> None:
+    """Raise InvalidOption for a change that adds a column: the key, which is every column, cannot grow."""
+    added = [n for n in outside(schema) if n not in outside(before)]
+    if added:
+        raise InvalidOption(f"{_WHAT}: {added[0]!r} would not be in its key: columns cannot be added")
+
+
+def require_counts(schema: TableSchema) -> None:
+    """Raise InvalidOption where the column that is named for the counts can hold none: no row could be read
+    right."""
+    count = schema.options.get(ROW_COUNT_OPTION)
+    field = None if count is None else schema.by_name.get(count)
+    fits = field is not None and field.type.as_nullable() == BIGINT and count not in schema.primary_keys
+    if count is not None and not (fits and schema.primary_keys):
+        raise InvalidOption(f"option {ROW_COUNT_OPTION!r} is {count!r}: no BIGINT column outside of a key")
+
+
+def _problem(schema: TableSchema, options: TableOptions, count: str) -> str | None:
+    if options.merge_engine is not MergeEngine.AGGREGATION:
+        return f"merge-engine must be aggregation, not {options.merge_engine.value}"
+    function = schema.options.get(f"fields.{count}.aggregate-function")
+    if function != "sum":
+        return f"'fields.{count}.aggregate-function' must be sum, not {function}"
+    if options.changelog_producer is not ChangelogProducer.NONE:
+        producer = options.changelog_producer.value
+        return f"changelog-producer {producer} is not needed: what each commit adds is what changed"
+    if options.rowkind_field is not None:
+        return "'rowkind.field' would make row kinds part of the rows: hand them in by row_kind_column"
+    if options.aggregation_removes:
+        return "'aggregation.remove-record-on-delete' would forget counts"
+    if options.sequence_fields:
+        return "'sequence.field' means nothing: counts are added up in any order"
+    return None
+
+
+# merging
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """The table's merge function: sums, in which rows that are there 0 times are deletes."""
+
+    function: Aggregation
+    count: str
+
+    @property
+    def sequence(self) -> SequenceOrder:
+        """The order of the function inside."""
+        return self.function.sequence
+
+    def columns(self, names: Iterable[str]) -> tuple[str, ...]:
+        """What must be read for `names`: the counts as well."""
+        return tuple(dict.fromkeys((*self.function.columns(names), self.count)))
+
+    def refusing(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of the function inside."""
+        return self.function.refusing(self.columns(names))
+
+    def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
+        """One row a key."""
+        merged = self.function.merge(rows, groups)
+        none = pc.equal(merged.column(self.count), 0)
+        if not pc.any(none).as_py():
+            return merged
+        at = merged.schema.get_field_index(KIND)
+        gone = pa.scalar(rowkind.DELETE, merged.schema.field(at).type)
+        return merged.set_column(at, merged.schema.field(at), pc.if_else(none, gone, merged.column(at)))
+
+
+# rows in, rows out
+
+
+def counted(rows: pa.RecordBatch, kinds: pa.Array, count: str) -> tuple[pa.RecordBatch, pa.Array]:
+    """Rows and their kinds as they are stored: +1 or −1 of each, all of kind +I."""
+    gone = rowkind.retracts(kinds.to_numpy(zero_copy_only=False))
+    signs = pa.array(np.where(gone, -1, 1).astype(np.int64))
+    plain = pa.array(np.zeros(rows.num_rows, dtype=np.int8))
+    return rows.append_column(count, signs), plain
+
+
+def there(rows: pa.RecordBatch, count: str) -> pa.RecordBatch:
+    """The stored rows that are shown at all."""
+    return rows.filter(pc.greater(rows.column(count), 0))
+
+
+def negated(rows: pa.RecordBatch, count: str) -> pa.RecordBatch:
+    """Stored rows that take these away."""
+    at = rows.schema.get_field_index(count)
+    return rows.set_column(at, rows.schema.field(at), pc.negate(rows.column(at)))
+
+
+def numbers(rows: pa.RecordBatch, count: str) -> np.ndarray:
+    """How often each stored row is there; negative where it went before it came."""
+    return pc.fill_null(rows.column(count), 0).to_numpy(zero_copy_only=False)
+
+
+def shown(batches: Iterable[pa.RecordBatch], count: str) -> Iterator[pa.RecordBatch]:
+    """Stored rows as often as they are there, without the counts."""
+    for batch in batches:
+        yield from _repeated(batch, np.maximum(numbers(batch, count), 0), count)
+
+
+def told(batches: Iterable[pa.RecordBatch], count: str) -> Iterator[pa.RecordBatch]:
+    """Stored changes, their kinds as texts in the first column, as +I and −D of each row that came or went.
+
+    A kind that takes away turns the sign, as the sum does.
+    """
+    for batch in batches:
+        gone = rowkind.retracts(rowkind.parse(batch.column(0)).to_numpy(zero_copy_only=False))
+        signed = numbers(batch, count) * np.where(gone, -1, 1)
+        kinds = pa.array(np.where(signed < 0, rowkind.DELETE, rowkind.INSERT).astype(np.int8))
+        batch = batch.set_column(0, batch.schema.field(0), rowkind.texts(kinds))
+        yield from _repeated(batch, np.abs(signed), count)
+
+
+def _repeated(rows: pa.RecordBatch, times: np.ndarray, count: str) -> Iterator[pa.RecordBatch]:
+    """Each row that many times, in batches of bounded size."""
+    names = [n for n in rows.schema.names if n != count]
+    if (times == 1).all():
+        if rows.num_rows:
+            yield rows.select(names)
+        return
+    ends = np.cumsum(times)
+    for start in range(0, int(ends[-1]), _ROWS):
+        stop = min(start + _ROWS, int(ends[-1]))
+        places = np.searchsorted(ends, np.arange(start, stop), side="right")
+        yield rows.take(pa.array(places)).select(names)

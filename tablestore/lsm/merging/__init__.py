@@ -1,5 +1,0 @@
-"""A few keys' merges told step by step: what the merge function did with each row, and why."""
-
-from tablestore.lsm.merging.steps import DROPPED, REFUSED, Merging, Place, Run, event_steps, merged_steps
-
-__all__ = ["DROPPED", "REFUSED", "Merging", "Place", "Run", "event_steps", "merged_steps"]

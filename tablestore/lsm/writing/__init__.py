@@ -1,0 +1,1 @@
+"""Rows into the files of a bucket: write buffers, flushes, writers."""

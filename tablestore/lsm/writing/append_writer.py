@@ -1,0 +1,138 @@
+"""AppendWriter: rows of one bucket of a table without primary key → files in the order of arrival → message.
+
+Sequence numbers count rows: from the bucket's last on, or from what the caller says. A bucketed table's
+writer combines small neighbours when it prepares (`append_compaction`), unless rows of the bucket are marked
+deleted: then `Table.compact` does. Tables without buckets leave that to `Table.compact` altogether. Nothing
+is visible until the message is committed. Belongs to one thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.core.errors import InvalidRequest
+from tablestore.format import rowkind
+from tablestore.format.commit_message import CommitMessage
+from tablestore.format.compaction_record import CompactionRecord
+from tablestore.format.manifests.manifest import APPEND_SOURCE, DataFileMeta
+from tablestore.lsm.compaction import append_compaction
+from tablestore.lsm.compaction.append_compaction import AppendCompaction
+from tablestore.lsm.compaction.append_rewriter import combine
+from tablestore.lsm.compaction.recording import APPEND, completed, planned
+from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames, RollingWriter
+from tablestore.lsm.writing.memory import MemoryPool
+from tablestore.lsm.writing.row_stream import RowStream
+from tablestore.lsm.writing.workers import Workers
+
+log = logging.getLogger(__name__)
+
+
+class AppendWriter:
+    """Writes one bucket. `live` are its files if small ones are to be combined (None: they are not)."""
+
+    def __init__(
+        self,
+        files: BucketFiles,
+        *,
+        place: tuple[bytes, int, int],
+        pool: MemoryPool,
+        next_sequence: int,
+        live: Iterable[DataFileMeta] | None,
+        workers: Workers | None = None,
+    ) -> None:
+        self._files, self._place, self._next = files, place, next_sequence
+        self._names = FileNames(files)
+        self._live = None if live is None else append_compaction.in_order(live)
+        self._stream = RowStream(self._open, pool=pool, workers=workers)
+        self._rows = 0
+        self._new: list[DataFileMeta] = []
+        self._before: list[DataFileMeta] = []
+        self._after: list[DataFileMeta] = []
+        self._records: list[CompactionRecord] = []
+
+    def _open(self) -> RollingWriter:
+        return RollingWriter(
+            self._files,
+            self._names.data,
+            level=0,
+            source=APPEND_SOURCE,
+            keyed=False,
+            first_sequence=self._next,
+        )
+
+    def append(
+        self, values: pa.RecordBatch, kinds: pa.Array | None = None, sequences: pa.Array | None = None
+    ) -> None:
+        """Add rows of the table's columns, inserts only; `sequences` set where counting begins."""
+        require_inserts(kinds)
+        if sequences is not None and not self._rows and len(sequences):
+            self._next = sequences[0].as_py()
+        self._rows += values.num_rows
+        self._stream.append(values)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of the rows that are held."""
+        return self._stream.bytes
+
+    def prepare(self) -> CommitMessage:
+        """Finish files, combine small ones, hand over what is to be committed; the writer may go on then."""
+        new = self._stream.finish()
+        self._next, self._rows = self._next + self._rows, 0
+        self._new += new
+        if self._live is not None:
+            self._live += new
+            self._combine()
+        partition, bucket, total_buckets = self._place
+        message = CommitMessage(
+            partition,
+            bucket,
+            total_buckets,
+            new_files=tuple(self._new),
+            compact_before=tuple(self._before),
+            compact_after=tuple(self._after),
+            compactions=tuple(self._records),
+        )
+        self._new, self._before, self._after, self._records = [], [], [], []
+        self._files.hand_over()
+        return message
+
+    def _combine(self) -> None:
+        """Combine neighbours while there are enough of them. Results are not combined again in one go."""
+        assert self._live is not None
+        options, waiting = AppendCompaction.of(self._files.options), list(self._live)
+        while (decision := append_compaction.pick(waiting, options)).unit is not None:
+            unit = decision.unit.files
+            started = self._files.env.monotonic()
+            after = combine(self._files, self._names.data, unit, vectors={}, tracked=False)
+            millis = int((self._files.env.monotonic() - started) * 1000)
+            record = planned(decision, strategy=APPEND, bucket=self._place[1])
+            self._records.append(completed(record, before=unit, after=after, millis=millis))
+            log.info("compacted %s: %s", self._files.directory, decision.text)
+            self._before += unit
+            self._after += after
+            last = waiting.index(unit[-1])
+            waiting = waiting[last + 1 :]
+            self._live = append_compaction.in_order([*(f for f in self._live if f not in unit), *after])
+
+    def abort(self) -> None:
+        """Drop what is held and delete every file made since the last `prepare`."""
+        self._stream.abort()
+        self._new, self._before, self._after, self._records = [], [], [], []
+        self._files.drop()
+
+
+def require_inserts(kinds: pa.Array | None) -> None:
+    """Raise InvalidRequest for anything but +I and +U rows."""
+    if kinds is None or not len(kinds):
+        return
+    retracts = rowkind.retracts(kinds.to_numpy(zero_copy_only=False))
+    if retracts.any():
+        kind = rowkind.TEXTS[int(kinds[int(np.argmax(retracts))].as_py())]
+        raise InvalidRequest(
+            f"append tables take inserts only, not {kind}; 'ignore-delete' would drop such rows"
+        )

@@ -1,0 +1,96 @@
+"""PostponeWriter: rows of one partition of a table with `bucket` = -2 → files in bucket-postpone → message.
+
+Rows are written as they come, not sorted and not merged, without statistics, in Avro where the types allow;
+sequence number −1 says that none was given. All files of one writer share a name prefix, by which a
+compaction reads them in order (format facts section 9). Belongs to one thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.core.options.table_options import TableOptions
+from tablestore.format.binary_row import is_timestamp
+from tablestore.format.commit_message import CommitMessage
+from tablestore.format.manifests.manifest import APPEND_SOURCE
+from tablestore.format.parquet.schema import kv_schema
+from tablestore.format.schema import TableSchema
+from tablestore.format.types.arrow_types import DataType
+from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames, RollingWriter
+from tablestore.lsm.writing.memory import MemoryPool
+from tablestore.lsm.writing.row_stream import RowStream
+from tablestore.lsm.writing.workers import Workers
+
+UNNUMBERED = -1
+
+
+class PostponeWriter:
+    """Writes one partition. `files` are those of its postponed bucket under `postponed_options`."""
+
+    def __init__(
+        self, files: BucketFiles, *, partition: bytes, pool: MemoryPool, workers: Workers | None = None
+    ) -> None:
+        self._files, self._partition = files, partition
+        self._names = FileNames(files)
+        self._schema = kv_schema(files.schema)
+        self._stream = RowStream(self._open, pool=pool, workers=workers)
+
+    def _open(self) -> RollingWriter:
+        return RollingWriter(self._files, self._names.data, level=0, source=APPEND_SOURCE)
+
+    def append(
+        self, values: pa.RecordBatch, kinds: pa.Array | None = None, sequences: pa.Array | None = None
+    ) -> None:
+        """Add rows of the table's columns; sequence numbers are not kept."""
+        if kinds is None:
+            kinds = pa.array(np.zeros(values.num_rows, dtype=np.int8))
+        unnumbered = pa.array(np.full(values.num_rows, UNNUMBERED, dtype=np.int64))
+        columns = [unnumbered, kinds, *values.columns]
+        self._stream.append(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of the rows that are held."""
+        return self._stream.bytes
+
+    def prepare(self) -> CommitMessage:
+        """Finish the files and hand them over; the writer may go on then."""
+        files = self._stream.finish()
+        self._files.hand_over()
+        return CommitMessage(self._partition, POSTPONE_BUCKET, POSTPONE_BUCKET, new_files=files)
+
+    def abort(self) -> None:
+        """Drop what is held and delete what was not handed over."""
+        self._stream.abort()
+        self._files.drop()
+
+
+def postponed_options(schema: TableSchema, options: TableOptions, *, user: str, number: int) -> TableOptions:
+    """How the files of one writer are written: under its prefix, in Avro without statistics if that takes
+    the table's types."""
+    prefix = f"{options.data_file_prefix}-u-{user}-s-{number}-w-"
+    if not all(_in_avro(f.type) for f in schema.fields):
+        return replace(options, data_file_prefix=prefix)
+    form = {"file_format": "avro", "file_format_per_level": ()}
+    return replace(options, data_file_prefix=prefix, stats_mode="none", stats_mode_per_level=(), **form)
+
+
+def _in_avro(t: DataType) -> bool:
+    """Whether Paimon's Avro files hold the type."""
+    if t.root == "VARIANT" or (t.root == "TIME" and t.precision > 3):
+        return False
+    if is_timestamp(t) and t.precision > 6:
+        return False
+    if t.root == "MULTISET" and not t.children[0].type.is_string:
+        return False
+    return all(_in_avro(f.type) for f in t.children)
+
+
+def writer_of(file_name: str) -> str:
+    """The prefix that all files of one writer share; the whole name for names of another form."""
+    head, found, _ = file_name.rpartition("-w-")
+    return head if found else file_name

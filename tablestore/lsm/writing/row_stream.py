@@ -1,0 +1,138 @@
+"""RowStream: rows of one bucket → files, in the order in which they come. No sort, no merge.
+
+Rows wait in memory until the pool is full or enough for a file's next part have come; what is then handed to
+the open file is encoded at once, so that the pool bounds what a process holds however many buckets it
+writes. A file is finished when it has reached the target size, or at `finish`. Used by writers of append
+tables and of postponed buckets. Belongs to one thread; with `workers` what is handed over is encoded beside
+it, one part at a time, while the next rows come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
+from functools import partial
+
+import pyarrow as pa
+
+from tablestore.core.errors import Unavailable
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.lsm.levels.bucket_files import RollingWriter
+from tablestore.lsm.writing.memory import MemoryPool
+from tablestore.lsm.writing.workers import Workers
+from tablestore.lsm.writing.write_buffer import settled
+
+_BESIDE_BYTES = 1 << 20  # less is encoded sooner than a thread takes it over
+_HELD_BYTES = 32 << 20  # buffered rows that are handed over though the pool has room
+
+
+class RowStream:
+    """Writes batches through rolling writers that `open_writer` makes, one for each `finish`."""
+
+    def __init__(
+        self, open_writer: Callable[[], RollingWriter], *, pool: MemoryPool, workers: Workers | None = None
+    ) -> None:
+        self._open, self._pool = open_writer, pool
+        self._workers = workers if workers is not None and not workers.idle else None
+        self._under_way: Future[None] | None = None
+        self._writer: RollingWriter | None = None
+        self._batches: list[pa.RecordBatch] = []
+        self._bytes = self._settled = 0
+        self._failure: BaseException | None = None
+        pool.register(self, beside=self._workers is not None)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the rows that are held."""
+        return self._bytes
+
+    def append(self, batch: pa.RecordBatch) -> None:
+        """Add rows. May hand over rows of this or another stream of the pool."""
+        self._require_whole()
+        if batch.num_rows:
+            self._batches.append(batch)
+            self._bytes += batch.nbytes
+            if self._bytes > _HELD_BYTES:
+                self.flush()
+            else:
+                self._pool.report(self, self._bytes)
+
+    def settle(self) -> None:
+        """Let go of batches of which only slices are held."""
+        self._batches[self._settled :] = settled(self._batches[self._settled :])
+        self._settled = len(self._batches)
+
+    def flush(self) -> None:
+        """Hand what is held to the open file. If that fails the rows are gone: then only `abort` is left."""
+        self._hand_over(self._workers if self._bytes >= _BESIDE_BYTES else None)
+
+    def _hand_over(self, workers: Workers | None) -> None:
+        self._require_whole()
+        self.wait()
+        batches, held = self._batches, self._bytes
+        self._batches, self._bytes, self._settled = [], 0, 0
+        if workers is not None and batches:
+            self._pool.begun(self, held)
+            self._under_way = workers.begin(partial(self._encode, batches))
+            return
+        self._pool.report(self, 0)
+        try:
+            self._encode(batches)
+        except BaseException as e:
+            self._failure = e
+            raise
+
+    def _encode(self, batches: Sequence[pa.RecordBatch]) -> None:
+        """Runs on any thread, one at a time."""
+        if not batches:
+            return
+        if self._writer is None:
+            self._writer = self._open()
+        for batch in pa.Table.from_batches(batches).combine_chunks().to_batches():
+            self._writer.write(batch)
+        self._writer.flush()
+
+    def wait(self) -> None:
+        """Return when what was handed over is encoded; raises what that raised."""
+        encoding = self._under_way
+        if encoding is None:
+            return
+        try:
+            encoding.result()
+        except BaseException as e:
+            if encoding.done():  # else the caller was interrupted
+                self._under_way, self._failure = None, e
+                self._pool.flushed(self)
+            raise
+        self._under_way = None
+        self._pool.flushed(self)
+
+    def _require_whole(self) -> None:
+        if self._failure is not None:
+            text = f"a flush of this writer failed and lost its rows; abort and write again: {self._failure}"
+            raise Unavailable(0, text) from self._failure
+
+    def finish(self) -> tuple[DataFileMeta, ...]:
+        """Write everything and close; the files in order. The stream may go on with new ones."""
+        self._hand_over(None)
+        writer, self._writer = self._writer, None
+        if writer is None:
+            return ()
+        try:
+            return writer.close()
+        except BaseException:
+            writer.abort()
+            raise
+
+    def abort(self) -> None:
+        """Drop what is held and delete the files that are not finished."""
+        encoding, self._under_way = self._under_way, None
+        if encoding is not None:
+            with suppress(CancelledError):  # never begun
+                encoding.exception()  # it has ended then
+        self._pool.release(self)
+        self._batches, self._bytes, self._settled = [], 0, 0
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.abort()

@@ -1,0 +1,300 @@
+"""MergeTreeWriter: rows of one bucket → level-0 files, their changelog, and compactions → one commit message.
+
+Sequence numbers are stamped in order of arrival unless the caller gives them. A flush orders the buffer,
+folds equal keys and writes level 0; `changelog` writes all rows, before folding, to changelog files. With
+`compact` the writer compacts when it prepares, and in between when more than `num-sorted-run.stop-trigger`
+runs (leveled: files of level 0) have gathered: the write stall. Tables whose compaction looks keys up lift
+level 0 each time; what that tells and marks is in the message, too. Nothing is visible until it is committed.
+Belongs to one thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.core.env import Env
+from tablestore.core.errors import SchemaMismatch, Unavailable
+from tablestore.core.options.table_options import TableOptions
+from tablestore.format.commit_message import CommitMessage
+from tablestore.format.manifests.manifest import APPEND_SOURCE, DataFileMeta
+from tablestore.format.parquet.schema import kv_schema
+from tablestore.format.schema import TableSchema
+from tablestore.io.fileio import FileIO
+from tablestore.lsm.compaction import CompactionOptions
+from tablestore.lsm.compaction.decision import Decision
+from tablestore.lsm.compaction.deletions import BucketDeletions
+from tablestore.lsm.compaction.loop import CompactionLoop
+from tablestore.lsm.compaction.recording import record_of
+from tablestore.lsm.compaction.rewriter import CompactResult, Rewriter
+from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames, RollingWriter, write_all
+from tablestore.lsm.levels.sorted_run import Levels
+from tablestore.lsm.merge.merge_function import merge_function
+from tablestore.lsm.merge.record_expiry import expired_files
+from tablestore.lsm.writing.memory import MemoryPool
+from tablestore.lsm.writing.workers import Workers
+from tablestore.lsm.writing.write_buffer import WriteBuffer
+
+log = logging.getLogger(__name__)
+_MOST_BYTES = 1 << 30  # text columns of one batch must stay below 2 GiB
+_BESIDE_BYTES = 1 << 20  # a smaller buffer is written sooner than a thread takes it over
+
+
+@dataclass(frozen=True, slots=True)
+class Flushed:
+    """The files that one flush made."""
+
+    data: tuple[DataFileMeta, ...]
+    changelog: tuple[DataFileMeta, ...]
+
+
+class MergeTreeWriter:
+    """Writes one bucket. `levels` are its live files, `next_sequence` is above every live sequence number.
+
+    `deletions` are its deletion vectors, of tables that have them; with `produce` compactions write the
+    changelog that their producer asks for.
+    """
+
+    def __init__(
+        self,
+        env: Env,
+        io: FileIO,
+        schema: TableSchema,
+        options: TableOptions,
+        *,
+        partition: bytes,
+        bucket: int,
+        total_buckets: int,
+        directory: str,
+        levels: Levels,
+        pool: MemoryPool,
+        next_sequence: int,
+        compact: bool,
+        changelog: bool,
+        schema_of: Callable[[int], TableSchema],
+        deletions: BucketDeletions | None = None,
+        produce: bool = True,
+        workers: Workers | None = None,
+    ) -> None:
+        self._env, self._place = env, (partition, bucket, total_buckets)
+        self._files = BucketFiles(env, io, directory, schema, options, schema_of)
+        self._names = FileNames(self._files)
+        self._kv_schema = kv_schema(schema)
+        self._key = interval.key_order([f.type for f in schema.key_fields])
+        self._function = merge_function(schema, options)
+        self._options = CompactionOptions.of(options)
+        self._deletions = deletions
+        self._rewriter = Rewriter(self._files, deletions=deletions, produce=produce) if compact else None
+        self._changelog = changelog
+        self._waits = options.lookup_wait or not options.needs_lookup or not produce
+        self._next_sequence = next_sequence
+        self._loop = CompactionLoop(levels, self._options, carry_out=self._carry_out, now_ms=env.local_now_ms)
+        self._buffer = WriteBuffer(schema.key_fields, self._function.sequence)
+        self._pool, self._workers = pool, workers
+        self._under_way: Future[Flushed] | None = None
+        self._new: list[DataFileMeta] = []
+        self._new_changelog: list[DataFileMeta] = []
+        self._compacted = CompactResult()
+        self._failure: BaseException | None = None
+        pool.register(self, beside=workers is not None and not workers.idle)
+
+    @property
+    def levels(self) -> Levels:
+        """The bucket as it will be once everything flushed and compacted so far is committed."""
+        return self._loop.levels
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of what `prepare` may have to write: the buffer, and files it may compact."""
+        live = sum(f.file_size for f in self.levels.files) if self._rewriter is not None else 0
+        return self._buffer.bytes + live
+
+    def reserve(self, rows: int) -> int:
+        """The first of so many sequence numbers that this writer gives to no other rows."""
+        first, self._next_sequence = self._next_sequence, self._next_sequence + rows
+        return first
+
+    def append(
+        self, values: pa.RecordBatch, kinds: pa.Array | None = None, sequences: pa.Array | None = None
+    ) -> None:
+        """Add rows of the table's columns; row kinds default to +I, sequence numbers to the next ones.
+
+        Sequence numbers are given by every call, or reserved. May flush this or another writer of the pool.
+        """
+        self._require_whole()
+        rows = values.num_rows
+        if kinds is None:
+            kinds = pa.array(np.zeros(rows, dtype=np.int8))
+        if sequences is None:
+            first = self.reserve(rows)
+            sequences = pa.array(np.arange(first, first + rows))
+        if len(kinds) != rows or len(sequences) != rows:
+            raise SchemaMismatch(f"{rows} rows, {len(kinds)} row kinds, {len(sequences)} sequence numbers")
+        batch = pa.RecordBatch.from_arrays([sequences, kinds, *values.columns], schema=self._kv_schema)
+        if self._buffer.bytes > _MOST_BYTES:
+            self.flush()
+        self._buffer.append(batch)
+        self._pool.report(self, self._buffer.bytes)
+
+    def settle(self) -> None:
+        """Let go of batches of which only slices are held."""
+        self._buffer.settle()
+
+    def flush(self) -> None:
+        """Write what is buffered to level 0, beside the caller if there are workers and it is worth it. If
+        that fails the rows are gone: then only `abort` is left."""
+        workers = self._workers
+        beside = workers is not None and not workers.idle and self._buffer.bytes >= _BESIDE_BYTES
+        self._flush(workers if beside else None)
+
+    def _require_whole(self) -> None:
+        if self._failure is not None:
+            text = f"a flush of this writer failed and lost its rows; abort and write again: {self._failure}"
+            raise Unavailable(0, text) from self._failure
+
+    def _flush(self, workers: Workers | None) -> None:
+        self._require_whole()
+        self.wait()
+        if not self._buffer.rows:
+            return
+        try:
+            if self._rewriter is not None:
+                self._stall()
+            buffer = self._buffer
+            self._buffer = WriteBuffer(self._files.schema.key_fields, self._function.sequence)
+            if workers is None:
+                self._pool.report(self, 0)
+                self._take(self._written(buffer))
+                return
+            self._pool.begun(self, buffer.bytes)
+            self._under_way = workers.begin(partial(self._written, buffer))
+        except BaseException as e:
+            self._failure = e
+            raise
+
+    def _written(self, buffer: WriteBuffer) -> Flushed:
+        """What a buffer holds as files of level 0; none if that fails. Runs on any thread, one at a time."""
+        changelog: tuple[DataFileMeta, ...] = ()
+        rows = buffer.drain()
+        try:
+            if self._changelog:
+                raw = RollingWriter(
+                    self._files, self._names.changelog, level=0, source=APPEND_SOURCE, changelog=True
+                )
+                changelog = write_all(raw, rows.raw())
+            data = RollingWriter(self._files, self._names.data, level=0, source=APPEND_SOURCE)
+            return Flushed(write_all(data, rows.folded(self._function)), changelog)
+        except BaseException:
+            self._files.delete(changelog)
+            raise
+
+    def wait(self) -> None:
+        """Return when the flush that is under way is done; raises what it raised."""
+        flushing = self._under_way
+        if flushing is None:
+            return
+        try:
+            flushed = flushing.result()
+        except BaseException as e:
+            if flushing.done():  # else the caller was interrupted
+                self._under_way, self._failure = None, e
+                self._pool.flushed(self)
+            raise
+        self._under_way = None
+        self._pool.flushed(self)
+        self._take(flushed)
+
+    def _take(self, flushed: Flushed) -> None:
+        self._new += flushed.data
+        self._new_changelog += flushed.changelog
+        self._loop.levels = self.levels.apply((), flushed.data, self._key)
+
+    def _stall(self) -> None:
+        """Compact while more runs than the stop trigger have gathered."""
+        for _ in self._loop.relieve():
+            backlog = self._options.backlog(self.levels)
+            log.info("%s: waited for compaction, %d runs are left", self._files.directory, backlog)
+
+    def _compact_fully(self) -> None:
+        """Bring everything to the top level."""
+        files = self._files
+        worn = self._deletions.names() if self._deletions is not None else frozenset()
+        worn |= expired_files(self._env, files.schema_of, files.schema, files.options, self.levels.files)
+        self._loop.fully(lambda f: f.file_name in worn)
+
+    def _carry_out(self, decision: Decision, levels: Levels) -> Levels | None:
+        """The levels after a decision, None if nothing came of it."""
+        assert self._rewriter is not None
+        assert decision.unit is not None
+        started = self._env.monotonic()
+        result = self._rewriter.run(decision.unit, levels)
+        millis = int((self._env.monotonic() - started) * 1000)
+        log.info("compacted %s: %s", self._files.directory, decision.text)
+        record = record_of(
+            decision,
+            strategy=self._options.strategy.value,
+            bucket=self._place[1],
+            before=result.before,
+            after=result.after,
+            changelog=result.changelog,
+            live=len(levels.files),
+            millis=millis,
+            stalled=self._loop.stalled,
+        )
+        self._compacted, between = self._compacted.then(replace(result, records=(record,)))
+        self._files.delete(f.file_name for f in between)
+        return levels.apply(result.before, result.after, self._key) if result.before else None
+
+    def prepare(self, *, fully: bool = False) -> CommitMessage:
+        """Flush, compact while a rule fires (with `fully`, everything), and hand over what is to be
+        committed; the writer may go on then.
+
+        Where commits need not wait for lookups (`lookup-wait` = false) what is compacted is what earlier
+        commits left at level 0: the rows flushed now are looked up with the next one, or by a compaction.
+        """
+        if self._waits or fully:
+            self._flush(None)
+        self.wait()
+        if fully and self._rewriter is not None:
+            self._compact_fully()
+        if self._rewriter is not None:
+            for decision in self._loop.settle():
+                log.debug("%s: %s", self._files.directory, decision.rule)
+        self._flush(None)
+        new_index, replaced = self._deletions.flush() if self._deletions is not None else ((), ())
+        partition, bucket, total_buckets = self._place
+        message = CommitMessage(
+            partition,
+            bucket,
+            total_buckets,
+            new_files=tuple(self._new),
+            changelog_files=tuple(self._new_changelog),
+            compact_before=self._compacted.before,
+            compact_after=self._compacted.after,
+            compact_changelog=self._compacted.changelog,
+            compact_new_index=new_index,
+            compact_deleted_index=replaced,
+            compactions=self._compacted.records,
+        )
+        self._new, self._new_changelog, self._compacted = [], [], CompactResult()
+        self._files.hand_over()
+        return message
+
+    def abort(self) -> None:
+        """Drop what is buffered and delete every file made since the last `prepare`."""
+        flushing, self._under_way = self._under_way, None
+        if flushing is not None:
+            with suppress(CancelledError):  # never begun
+                flushing.exception()  # it has ended then
+        self._pool.release(self)
+        self._buffer = WriteBuffer(self._files.schema.key_fields, self._function.sequence)
+        self._new, self._new_changelog, self._compacted = [], [], CompactResult()
+        self._files.drop()

@@ -1,0 +1,1 @@
+"""Changes between snapshots, and following a table."""

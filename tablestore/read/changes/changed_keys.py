@@ -1,0 +1,91 @@
+"""Which keys of a table with a primary key may have other rows at a later snapshot than at an earlier one.
+
+What a commit adds by key, and, where level 0 is hidden from reads (deletion vectors, first-row), what a
+compaction takes from there: only the key columns of those files are read. A compaction changes no row
+otherwise (I12). What cannot be told by files (an overwrite, rows that expire by age, snapshots that are gone)
+raises `NotByKey` with its reason: look at the whole table then. Memory: the keys of one bucket's files.
+Used by lookup joins, and by streams that look up what was before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.core.errors import NotFound
+from tablestore.core.options.table_options import MergeEngine
+from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
+from tablestore.format.snapshot import APPEND, COMPACT, OVERWRITE, Snapshot
+from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.lsm.merge import keys as key_columns
+from tablestore.lsm.merge.merge_function import joined
+from tablestore.meta.entries import EMPTY, Entries
+from tablestore.meta.store import Store
+from tablestore.read.scan.file_read import read_file
+
+Place = tuple[bytes, int | None]  # partition, bucket (None: any of it)
+
+
+class NotByKey(Exception):
+    """Why the files of some commits do not tell which keys changed."""
+
+
+def hides_level_0(store: Store) -> bool:
+    """Whether rows are read only once a compaction has taken them from level 0."""
+    options = store.options
+    vectors = options.deletion_vectors and not options.merge_on_read
+    return vectors or options.merge_engine is MergeEngine.FIRST_ROW
+
+
+def with_level_0(store: Store) -> Store:
+    """The table whose reads see rows that wait at level 0, where deletion vectors hide them until they are
+    looked up: streams tell them when they come, not when they are looked up."""
+    if not store.options.deletion_vectors or store.options.merge_on_read:
+        return store
+    return store.with_schema(store.schema.with_options({"deletion-vectors.merge-on-read": "true"}))
+
+
+def changed_files(store: Store, since: Snapshot, until: Snapshot) -> dict[Place, list[ManifestEntry]]:
+    """The files whose keys have rows at `until` that may differ from those at `since`, by bucket."""
+    if store.options.record_expire_ms is not None:
+        raise NotByKey("rows expire by age (record-level.expire-time)")
+    if store.options.bucket == POSTPONE_BUCKET:
+        raise NotByKey("rows wait in bucket-postpone until a compaction brings them")
+    found: dict[Place, list[ManifestEntry]] = {}
+    for snapshot_id in range(since.id + 1, until.id + 1):
+        try:
+            snapshot = store.snapshots.get(snapshot_id)
+        except NotFound:
+            raise NotByKey(f"snapshot {snapshot_id} has expired") from None
+        if snapshot.commit_kind == OVERWRITE:
+            raise NotByKey(f"snapshot {snapshot_id} is an OVERWRITE")
+        for entry in changed_of(store, snapshot):
+            found.setdefault((entry.partition, entry.bucket), []).append(entry)
+    return found
+
+
+def changed_of(store: Store, snapshot: Snapshot) -> Entries:
+    """The files by which one APPEND or COMPACT snapshot changes rows."""
+    hidden = hides_level_0(store)
+    if snapshot.commit_kind != (COMPACT if hidden else APPEND):
+        return EMPTY
+    entries = store.manifests.delta_entries(snapshot)
+    if hidden:
+        return entries.filter((entries.numbers("kind") == DELETE) & (entries.numbers("level") == 0))
+    return entries.filter(entries.numbers("kind") == ADD)
+
+
+def changed_keys(store: Store, files: Sequence[ManifestEntry]) -> pa.RecordBatch:
+    """The distinct keys (trimmed key columns, then those partition columns that are no key) of files of one
+    bucket, in key order."""
+    schema = store.schema
+    names = tuple(dict.fromkeys((*schema.trimmed_primary_keys, *schema.partition_keys)))
+    rows = joined([b.select(names) for e in files for b in _rows(store, e, names)])
+    codes = key_columns.codes(key_columns.of_batch(rows, schema.key_fields))
+    return rows.take(pa.array(np.unique(codes, return_index=True)[1]))
+
+
+def _rows(store: Store, entry: ManifestEntry, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    return read_file(store, entry.partition, entry.bucket, entry.file, names, system=False)

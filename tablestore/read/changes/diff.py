@@ -1,0 +1,226 @@
+"""The difference of two states of a table with a primary key: rows that are new or other, keys that are gone.
+
+Bucket by bucket, and only sections of keys that hold a file which is not in both states: the rows of each
+side are merged on read, then both are walked in key order, window by window (memory: one batch a side plus
+one window). A key whose values are the same on both sides is not told; of a changed one its new row is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.core.errors import InvalidRequest, Unsupported
+from tablestore.format.deletion_vector import DeletionFile
+from tablestore.format.manifests.manifest import ManifestEntry
+from tablestore.format.predicates import predicate
+from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.snapshot import Snapshot
+from tablestore.lsm.levels import interval
+from tablestore.lsm.merge import keys as key_columns
+from tablestore.lsm.merge import merge_reader
+from tablestore.lsm.merge.equality import equal_rows
+from tablestore.lsm.merge.merge_function import joined
+from tablestore.meta.deletion_files import deletion_files
+from tablestore.meta.entries import Entries
+from tablestore.meta.store import Store
+from tablestore.read.changes.incremental import change_schema
+from tablestore.read.scan.plan import Plan
+from tablestore.read.scan.pruning import Filters, Pruner, selected_partitions
+from tablestore.read.scan.split import DataSplit
+from tablestore.read.scan.split_read import ROWKIND, read_split
+from tablestore.read.support import require_readable, require_readable_files
+
+_SIDE = "_SIDE"
+Place = tuple[bytes, int]
+Deletions = Mapping[Place, Mapping[str, DeletionFile]]
+
+
+@dataclass(frozen=True, slots=True)
+class DiffSplit(DataSplit):
+    """What differs in one bucket: `files` are those of the later state, `before` those of the earlier one."""
+
+    before: DataSplit | None = None
+
+
+def plan_diff(
+    store: Store,
+    start: Snapshot,
+    end: Snapshot,
+    where: Predicate | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+) -> Plan:
+    """One split a bucket that differs. Raises Unsupported for tables without a primary key."""
+    if not store.schema.shown.primary_keys:
+        raise Unsupported(
+            "the difference of two states of a table without a primary key",
+            "read the changes between their snapshots",
+        )
+    bound = None if where is None else predicate.bind(where, store.schema)
+    asked = None if columns is None else (*columns, *(bound.columns if bound is not None else ()))
+    require_readable(store.schema, store.options, asked)
+    sides = [_visible(store, s, bound) for s in (start, end)]
+    vectors = [deletion_files(store, s) if store.options.deletion_vectors else {} for s in (start, end)]
+    _require_same_totals(store, [e for side in sides for half in side.values() for e in half])
+    made = []
+    for place in dict.fromkeys([*sides[0], *sides[1]]):
+        halves = [side.get(place, []) for side in sides]
+        before, after = (
+            _half(store, s, place, half, _touched(store, place, halves, vectors), v)
+            for s, half, v in zip((start, end), halves, vectors, strict=True)
+        )
+        if before.files or after.files:
+            made.append(
+                DiffSplit(
+                    *place, after.total_buckets, end.id, after.files, False, after.deletion_files, before
+                )
+            )
+    return Plan(store, end, bound, tuple(made))
+
+
+def _visible(store: Store, snapshot: Snapshot, where: Predicate | None) -> dict[Place, list[ManifestEntry]]:
+    """Live entries that a read sees, by bucket; of a filter only what it says of partitions counts."""
+    entries = store.manifests.live_entries(snapshot)
+    pruner = Pruner(
+        store.schema, store.options, Filters.of(None, store.schema), store.partition_values, store.schema_of
+    )
+    entries = entries.filter(pruner.keep(entries)) if len(entries) else entries
+    distinct, codes = entries.partitions()
+    chosen = selected_partitions(
+        distinct, Filters.of(where, store.schema).partition, store.partition_values, store.schema
+    )
+    if len(entries):
+        entries = entries.filter(np.array([chosen[p] for p in distinct], dtype=bool)[codes])
+    require_readable_files(entries, store.schema_of)
+    return _by_bucket(entries)
+
+
+def _by_bucket(entries: Entries) -> dict[Place, list[ManifestEntry]]:
+    found: dict[Place, list[ManifestEntry]] = {}
+    for e in entries:
+        found.setdefault((e.partition, e.bucket), []).append(e)
+    return found
+
+
+def _require_same_totals(store: Store, entries: Sequence[ManifestEntry]) -> None:
+    """A partition with another number of buckets has its keys in other ones."""
+    totals: dict[bytes, int] = {}
+    for e in entries:
+        if e.total_buckets >= 0 and totals.setdefault(e.partition, e.total_buckets) != e.total_buckets:
+            where = store.partition_text(e.partition) or "the table"
+            both = sorted({e.total_buckets, totals[e.partition]})
+            raise InvalidRequest(f"{where} had {both} buckets in these states: a difference needs one number")
+
+
+def _touched(
+    store: Store, place: Place, halves: Sequence[list[ManifestEntry]], vectors: Sequence[Deletions]
+) -> set[str]:
+    """Names of the files in sections of keys where the two states differ."""
+    names = [
+        {e.file.file_name: gone.get(e.file.file_name) for e in half}
+        for half, gone in zip(halves, (v.get(place, {}) for v in vectors), strict=True)
+    ]
+    same = {n for n, vector in names[0].items() if n in names[1] and names[1][n] == vector}
+    files = {e.file.file_name: e.file for half in halves for e in half}
+    touched: set[str] = set()
+    for section in interval.partition(list(files.values()), store.key_order):
+        together = {f.file_name for run in section for f in run.files}
+        if not together <= same:
+            touched |= together
+    return touched
+
+
+def _half(
+    store: Store,
+    snapshot: Snapshot,
+    place: Place,
+    entries: list[ManifestEntry],
+    touched: set[str],
+    vectors: Deletions,
+) -> DataSplit:
+    """One side of a bucket, to be merged."""
+    some = [e for e in entries if e.file.file_name in touched]
+    gone = vectors.get(place, {})
+    deleted = tuple(gone.get(e.file.file_name) for e in some) if gone else ()
+    total = some[0].total_buckets if some else store.options.bucket
+    return DataSplit(*place, total, snapshot.id, tuple(e.file for e in some), False, deleted)
+
+
+def read_diff(
+    store: Store,
+    split: DiffSplit,
+    columns: Sequence[str] | None = None,
+    where: Predicate | None = None,
+    *,
+    with_kinds: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one split of `plan_diff` in key order: with kinds also keys that are gone, as −D."""
+    names = tuple(columns if columns is not None else store.schema.names)
+    bound = None if where is None else predicate.bind(where, store.schema)
+    schema = change_schema(store, names)
+    assert split.before is not None
+    after = DataSplit(
+        split.partition,
+        split.bucket,
+        split.total_buckets,
+        split.snapshot_id,
+        split.files,
+        False,
+        split.deletion_files,
+    )
+    readers = [partial(_side, store, half, i) for i, half in enumerate((split.before, after))]
+    for parts in merge_reader.windows(readers, store.schema.key_fields):
+        codes = key_columns.codes(key_columns.concatenated([components for _, components in parts]))
+        told = _told(joined([batch for batch, _ in parts]), codes)
+        if bound is not None:
+            told = told.filter(predicate.mask(bound, told))
+        if not with_kinds:
+            told = told.filter(pc.not_equal(told.column(ROWKIND), "-D"))
+        if told.num_rows:
+            wanted = schema.names if with_kinds else schema.names[1:]
+            fields = [schema.field(n) for n in wanted]
+            yield pa.RecordBatch.from_arrays([told.column(n) for n in wanted], schema=pa.schema(fields))
+
+
+def by_key(store: Store, told: pa.Table) -> pa.Table:
+    """The differences of all splits as those of the table: where a key lies elsewhere now, in another bucket
+    or partition, its row is told if it is another one, and is not gone."""
+    fixed = store.options.bucket > 0 and set(store.schema.partition_keys) <= set(store.schema.primary_keys)
+    if fixed or not told.num_rows:
+        return told
+    rows = joined(told.to_batches())
+    later = pc.not_equal(rows.column(ROWKIND), "-D").cast(pa.int8())
+    codes = key_columns.codes(key_columns.of_batch(rows, store.schema.columns(store.schema.primary_keys)))
+    found = _told(rows.append_column(_SIDE, later), codes)
+    return pa.table([found.column(n) for n in told.schema.names], schema=told.schema)
+
+
+def _side(store: Store, split: DataSplit, side: int) -> Iterator[pa.RecordBatch]:
+    """Merged rows of one state in key order, with their kinds and the side they are of."""
+    if not split.files:
+        return
+    for batch in read_split(store, split, with_kinds=True):
+        yield batch.append_column(_SIDE, pa.array(np.full(batch.num_rows, side, dtype=np.int8)))
+
+
+def _told(rows: pa.RecordBatch, codes: np.ndarray) -> pa.RecordBatch:
+    """Of a window's rows those that tell a difference; lone rows of the earlier state become −D."""
+    side = rows.column(_SIDE).to_numpy(zero_copy_only=False)
+    order = np.lexsort((side, codes))
+    pair = np.flatnonzero(codes[order][1:] == codes[order][:-1])  # the earlier row, then the later one
+    keep = np.ones(len(order), dtype=bool)
+    keep[pair] = False
+    values = rows.select([n for n in rows.schema.names if n not in (_SIDE, ROWKIND)])
+    if len(pair):
+        earlier, later = (values.take(pa.array(order[p])) for p in (pair, pair + 1))
+        keep[pair + 1] = ~equal_rows(earlier, later)
+    chosen = order[keep]
+    kept = rows.take(pa.array(chosen))
+    kinds = pc.if_else(pa.array(side[chosen] == 0), "-D", kept.column(ROWKIND))
+    return kept.set_column(kept.schema.get_field_index(ROWKIND), ROWKIND, kinds)

@@ -1,0 +1,247 @@
+"""What changed between two snapshots, as rows with their kinds (format facts section 21).
+
+Without a changelog producer the rows that APPEND commits added are the changes, as they were written; with
+one, the changelog files of every snapshot. Nothing is merged. COMPACT changes no row; what an OVERWRITE
+replaced is told only where the `streaming-read-overwrite` options ask for it. Snapshots that expired are
+looked for among the long-lived changelogs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.core.options.table_options import ChangelogProducer
+from tablestore.format import rowkind
+from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
+from tablestore.format.parquet.schema import KIND
+from tablestore.format.predicates import predicate
+from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.snapshot import APPEND, OVERWRITE, Snapshot
+from tablestore.lsm.merge import counted
+from tablestore.meta import changelogs
+from tablestore.meta.entries import EMPTY, Entries
+from tablestore.meta.store import Store
+from tablestore.read.scan.file_read import read_file, tolerated
+from tablestore.read.scan.plan import Plan
+from tablestore.read.scan.pruning import TRUE, Filters, Pruner
+from tablestore.read.scan.split import DataSplit, splits
+from tablestore.read.scan.split_read import ROWKIND, read_split
+from tablestore.read.scan.time_travel import expiring
+from tablestore.read.support import require_readable, require_readable_file
+
+AUTO, DELTA, CHANGELOG, DIFF = "auto", "delta", "changelog", "diff"
+MODES = (AUTO, DELTA, CHANGELOG, DIFF)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The changes after snapshot `since` up to `until`: what was added, or changelogs, or what suits."""
+
+    since: int
+    until: int | None
+    mode: str = AUTO
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSplit(DataSplit):
+    """Files whose rows are changes, read one by one as they are; never `raw` for other engines."""
+
+
+def changes(
+    store: Store,
+    *,
+    since: int,
+    until: int | None = None,
+    columns: Sequence[str] | None = None,
+    where: Predicate | None = None,
+    mode: str = AUTO,
+) -> pa.Table:
+    """Everything that changed after snapshot `since` up to `until` (None: the newest), `rowkind` first.
+
+    Raises NotFound when a snapshot in between has expired, InvalidRequest for a range that runs backwards.
+    """
+    names = tuple(columns if columns is not None else store.schema.shown.names)
+    batches = (
+        batch
+        for snapshot in snapshots_between(store, since, until)
+        for batch in snapshot_changes(store, snapshot, names, where, mode=mode)
+    )
+    return pa.Table.from_batches(batches, change_schema(store, names))
+
+
+def change_schema(store: Store, columns: Sequence[str]) -> pa.Schema:
+    """Arrow schema of changes: `rowkind`, then the columns."""
+    fields = [f.arrow for f in store.schema.columns(tuple(columns))]
+    return pa.schema([pa.field(ROWKIND, pa.string(), nullable=False), *fields])
+
+
+def snapshots_between(store: Store, since: int, until: int | None = None) -> Iterator[Snapshot]:
+    """Snapshots since + 1 … until, in order; raises NotFound at one that is not there."""
+    latest = store.snapshots.latest_id() or 0
+    end = latest if until is None else until
+    if end > latest:
+        raise NotFound(f"no snapshot {end} yet; the newest is {latest}")
+    if since > end:
+        raise InvalidRequest(f"changes go forward: snapshot {since} comes after {end}")
+    earliest = changelogs.earliest_id(store) or 1
+    if since + 1 < earliest and since < end:
+        raise NotFound(
+            f"the changes of snapshot {since + 1} have expired; the oldest is {earliest}: read it whole first"
+        )
+    for snapshot_id in range(since + 1, end + 1):
+        yield changelogs.snapshot_or_changelog(store, snapshot_id)
+
+
+def changed_entries(store: Store, snapshot: Snapshot, *, mode: str = AUTO) -> Entries:
+    """The files that hold the changes of one snapshot, in the order of their manifests."""
+    keyed = bool(store.schema.primary_keys)
+    if mode == AUTO:
+        has = keyed and store.options.changelog_producer is not ChangelogProducer.NONE
+        mode = CHANGELOG if has else DELTA
+    if mode == CHANGELOG:
+        entries = EMPTY if snapshot.commit_kind == OVERWRITE else store.manifests.changelog_entries(snapshot)
+    else:
+        entries = store.manifests.delta_entries(snapshot) if snapshot.commit_kind == APPEND else EMPTY
+    return entries.filter(entries.numbers("kind") == ADD)
+
+
+def snapshot_changes(
+    store: Store,
+    snapshot: Snapshot,
+    columns: Sequence[str] | None = None,
+    where: Predicate | None = None,
+    *,
+    mode: str = AUTO,
+) -> Iterator[pa.RecordBatch]:
+    """Changes of one snapshot; `where` is asked of each changed row, before and after images alike."""
+    names = tuple(columns if columns is not None else store.schema.shown.names)
+    bound = None if where is None else predicate.bind(where, store.schema)
+    filters = Filters.of(bound, store.schema)
+    require_readable(store.schema, store.options, (*names, *filters.rows.columns))
+    with expiring(store, snapshot.id):
+        if tells_overwrite(store, snapshot):
+            yield from _overwritten(store, snapshot, names, bound)
+            return
+        entries = _checked(store, _kept(store, changed_entries(store, snapshot, mode=mode), filters))
+        written = bool(store.schema.primary_keys) and not told_by_compaction(store)
+        for e in sorted(entries, key=lambda e: e.file.min_sequence if written else 0):
+            yield from _file_changes(store, e, names, filters)
+
+
+def told_by_compaction(store: Store) -> bool:
+    """Whether changes come in the order in which compactions told them: their sequence numbers, old rows'
+    among them, say nothing. What writers told comes by sequence number, since several may have written."""
+    return store.options.changelog_producer in (ChangelogProducer.LOOKUP, ChangelogProducer.FULL_COMPACTION)
+
+
+def tells_overwrite(store: Store, snapshot: Snapshot) -> bool:
+    """Whether followers are told what this OVERWRITE replaced."""
+    if snapshot.commit_kind != OVERWRITE:
+        return False
+    options = store.options
+    keyed = bool(store.schema.primary_keys)
+    return options.streaming_read_overwrite if keyed else options.streaming_read_append_overwrite
+
+
+def _overwritten(
+    store: Store, snapshot: Snapshot, names: Sequence[str], where: Predicate | None
+) -> Iterator[pa.RecordBatch]:
+    """−D for the rows that were replaced, then the rows that came."""
+    entries = store.manifests.delta_entries(snapshot)
+    schema = change_schema(store, names)
+    for kind, row_kind in ((DELETE, rowkind.DELETE), (ADD, rowkind.INSERT)):
+        some = _checked(store, [e for e in entries if e.kind == kind])
+        made = splits(Entries.of(some), snapshot_id=snapshot.id, schema=store.schema, options=store.options)
+        for split in made:
+            for batch in read_split(store, split, names, where):
+                kinds = pa.repeat(pa.scalar(rowkind.TEXTS[row_kind]), batch.num_rows)
+                yield pa.RecordBatch.from_arrays([kinds, *batch.columns], schema=schema)
+
+
+def _checked(store: Store, entries: list[ManifestEntry]) -> list[ManifestEntry]:
+    for e in entries:
+        require_readable_file(e.file, store.schema_of(e.file.schema_id))
+    return entries
+
+
+def _file_changes(
+    store: Store, entry: ManifestEntry, names: Sequence[str], filters: Filters
+) -> Iterator[pa.RecordBatch]:
+    count = store.schema.row_count_field
+    if count is not None and count not in names:
+        yield from counted.told(_file_changes(store, entry, (*names, count), filters), count)
+        return
+    needed = tuple(dict.fromkeys((*names, *(n for n in store.schema.names if n in filters.rows.columns))))
+    schema = change_schema(store, names)
+    keyed = bool(store.schema.primary_keys)
+    only = None if filters.rows == TRUE else filters.rows
+    place = entry.partition, entry.bucket, entry.file
+    rows = read_file(store, *place, needed, where=only, system=keyed)
+    for batch in tolerated(store, *place, rows):
+        kept = batch if only is None else batch.filter(predicate.mask(only, batch))
+        if kept.num_rows:
+            yield _with_kinds(kept, names, schema)
+
+
+def _kept(store: Store, entries: Sequence[ManifestEntry], filters: Filters) -> list[ManifestEntry]:
+    """Entries that may hold rows of the filter: a change stands for itself, so each file is judged alone."""
+    pruner = Pruner(store.schema, store.options, filters, store.partition_values, store.schema_of, alone=True)
+    return [v.entry for v in pruner.prune(entries) if v.kept]
+
+
+def _with_kinds(rows: pa.RecordBatch, names: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
+    if KIND in rows.schema.names:
+        kinds = rowkind.texts(rows.column(KIND))
+    else:
+        kinds = pa.repeat(pa.scalar(rowkind.TEXTS[rowkind.INSERT]), rows.num_rows)
+    return pa.RecordBatch.from_arrays([kinds, *(rows.column(n) for n in names)], schema=schema)
+
+
+def plan_range(
+    store: Store, wanted: Range, where: Predicate | None = None, *, columns: Sequence[str] | None = None
+) -> Plan:
+    """The plan of a batch read of changes: a split a file, in the order of snapshots."""
+    bound = None if where is None else predicate.bind(where, store.schema)
+    asked = None if columns is None else (*columns, *(bound.columns if bound is not None else ()))
+    require_readable(store.schema, store.options, asked)
+    filters = Filters.of(bound, store.schema)
+    pruner = Pruner(store.schema, store.options, filters, store.partition_values, store.schema_of, alone=True)
+    made: list[ChangeSplit] = []
+    looked_at: list[ManifestEntry] = []
+    last: Snapshot | None = None
+    for last in snapshots_between(store, wanted.since, wanted.until):
+        with expiring(store, last.id):
+            entries = changed_entries(store, last, mode=wanted.mode)
+        looked_at += entries
+        for e in _checked(store, _kept(store, entries, filters)):
+            made.append(ChangeSplit(e.partition, e.bucket, e.total_buckets, last.id, (e.file,), False))
+    return Plan(store, last, bound, tuple(made), looked_at=Entries.of(looked_at), pruner=pruner)
+
+
+def read_changes(
+    store: Store,
+    split: ChangeSplit,
+    columns: Sequence[str] | None = None,
+    where: Predicate | None = None,
+    *,
+    with_kinds: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one split of `plan_range`: all of them with their kinds, else those that are there."""
+    names = tuple(columns if columns is not None else store.schema.shown.names)
+    bound = None if where is None else predicate.bind(where, store.schema)
+    filters = Filters.of(bound, store.schema)
+    for file in split.files:
+        entry = ManifestEntry(ADD, split.partition, split.bucket, split.total_buckets, file)
+        with expiring(store, split.snapshot_id):
+            for batch in _file_changes(store, entry, names, filters):
+                yield batch if with_kinds else present(batch)
+
+
+def present(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Changes without the rows that are gone (−U, −D), and without the kinds."""
+    kept = rowkind.parse(batch.column(0)).to_numpy(zero_copy_only=False)
+    return batch.filter(pa.array(~rowkind.retracts(kept))).remove_column(0)

@@ -1,0 +1,153 @@
+"""Changes of one snapshot that tell what was before, looked up in the snapshot before it.
+
+For tables whose commits tell upserts only: a key that a commit touched is read at the snapshot and at the one
+before, so that equal rows are silent, updates are −U/+U pairs and a −D has the old values, as the changelog
+producer `lookup` would tell them, and whatever commits hold in between. Nothing is kept: the same snapshot
+gives the same changes to whoever asks, as often as they do, as long as the one before has not expired.
+Memory: the keys of one bucket's files (of a partition's, for an OVERWRITE that is told), the rows of 65,536
+of them. Used by Spark's streams, which have no
+place for a state that survives, and by `Table.stream` where asked; by default it keeps one
+(`table/normalize.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.format import rowkind
+from tablestore.format.manifests.manifest import ManifestEntry
+from tablestore.format.predicates import predicate
+from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from tablestore.format.snapshot import Snapshot
+from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.lsm.merge import keys as key_columns
+from tablestore.lsm.merge.equality import equal_rows
+from tablestore.lsm.merge.merge_function import joined
+from tablestore.meta.store import Store
+from tablestore.read.changes.changed_keys import Place, changed_keys, changed_of, with_level_0
+from tablestore.read.changes.incremental import change_schema, tells_overwrite
+from tablestore.read.points.point_read import PointReader
+
+_MOST_KEYS = 65_536
+_ALL = (INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE)
+
+
+def touched(store: Store, snapshot: Snapshot) -> dict[Place, list[ManifestEntry]]:
+    """The files whose keys a snapshot may have changed, by bucket; of an OVERWRITE, in which keys may go to
+    other buckets, by partition."""
+    store = with_level_0(store)
+    told = tells_overwrite(store, snapshot)
+    entries = store.manifests.delta_entries(snapshot) if told else changed_of(store, snapshot)
+    found: dict[Place, list[ManifestEntry]] = {}
+    for entry in entries:
+        found.setdefault((entry.partition, None if told else entry.bucket), []).append(entry)
+    return found
+
+
+def require_looked_up(store: Store) -> None:
+    """Raise for a table whose changes cannot be looked up by key."""
+    if not store.schema.shown.primary_keys:
+        raise InvalidRequest("a stream without a primary key tells each row once: there is no key to go by")
+    if store.options.record_expire_ms is not None:
+        raise Unsupported("looking changes up where rows expire by age (record-level.expire-time)")
+    if store.options.bucket == POSTPONE_BUCKET:
+        raise Unsupported("looking changes up where rows wait in bucket-postpone", "set a changelog-producer")
+
+
+def moves(store: Store) -> bool:
+    """Whether a key may go from one partition to another: all changes of a snapshot then belong together."""
+    return not set(store.schema.partition_keys) <= set(store.schema.primary_keys)
+
+
+def looked_up_changes(
+    store: Store,
+    snapshot: Snapshot,
+    columns: Sequence[str],
+    places: Sequence[Place] | None = None,
+    *,
+    where: Predicate | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """What a snapshot changed in `columns`, `rowkind` first; in some buckets, or (None) in all. A row that
+    moves to another partition is deleted before it is inserted. Through a filter, a row that enters it is
+    +I and one that leaves it −D.
+
+    Raises NotFound where the snapshot before has expired.
+    """
+    store = with_level_0(store)
+    files = touched(store, snapshot)
+    chosen = files if places is None else {p: files[p] for p in places if p in files}
+    reading = _Reading(store, snapshot, tuple(columns), where)
+    for only in (_ALL[3:], _ALL[:3]) if moves(store) else (_ALL,):
+        for place, some in chosen.items():
+            yield from reading.changes(place, changed_keys(store, some), only)
+
+
+class _Reading:
+    """The rows of keys before and after one snapshot."""
+
+    def __init__(
+        self, store: Store, snapshot: Snapshot, columns: tuple[str, ...], where: Predicate | None
+    ) -> None:
+        self._store, self._columns = store, columns
+        self._where = None if where is None else predicate.bind(where, store.schema)
+        self._schema = change_schema(store, columns)
+        keys = store.schema.trimmed_primary_keys
+        asked = () if self._where is None else self._where.columns
+        self._names = tuple(dict.fromkeys((*columns, *keys, *asked)))
+        self._after = PointReader(store, snapshot)
+        self._before = PointReader(store, _before(store, snapshot)) if snapshot.id > 1 else None
+
+    def changes(self, place: Place, keys: pa.RecordBatch, only: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
+        """Changes of the given kinds of a bucket's keys, in key order."""
+        for start in range(0, keys.num_rows, _MOST_KEYS):
+            some = keys.slice(start, _MOST_KEYS)
+            told = self._told(
+                self._rows(self._before, place, some), self._rows(self._after, place, some), only
+            )
+            if told.num_rows:
+                yield told
+
+    def _rows(self, reader: PointReader | None, place: Place, keys: pa.RecordBatch) -> pa.RecordBatch:
+        found = [] if reader is None else list(reader.read(*place, keys, self._names))
+        if self._where is not None:
+            found = [batch.filter(predicate.mask(self._where, batch)) for batch in found]
+        if found:
+            return joined(found)
+        schema = pa.schema([f.arrow for f in self._store.schema.columns(self._names)])
+        return pa.RecordBatch.from_pylist([], schema)
+
+    def _told(self, old: pa.RecordBatch, new: pa.RecordBatch, only: tuple[int, ...]) -> pa.RecordBatch:
+        """The difference of two states, each with a key at most once."""
+        fields = self._store.schema.key_fields
+        both = [key_columns.of_batch(rows, fields) for rows in (old, new)]
+        codes = key_columns.codes(key_columns.concatenated(both))
+        mine, theirs = codes[: old.num_rows], codes[old.num_rows :]
+        _, there, here = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
+        kinds = np.repeat(np.array([DELETE, INSERT], dtype=np.int8), [old.num_rows, new.num_rows])
+        kinds[there], kinds[old.num_rows + here] = UPDATE_BEFORE, UPDATE_AFTER
+        told = np.isin(kinds, only)
+        values = (rows.select(list(self._columns)) for rows in (old.take(there), new.take(here)))
+        same = equal_rows(*values)
+        told[there[same]] = told[old.num_rows + here[same]] = False
+        order = np.lexsort((kinds, codes))
+        order = order[told[order]]
+        rows = joined([old, new]).take(pa.array(order))
+        texts = rowkind.texts(pa.array(kinds[order]))
+        return pa.RecordBatch.from_arrays(
+            [texts, *(rows.column(n) for n in self._columns)], schema=self._schema
+        )
+
+
+def _before(store: Store, snapshot: Snapshot) -> Snapshot:
+    try:
+        return store.snapshots.get(snapshot.id - 1)
+    except NotFound:
+        raise NotFound(
+            f"what was before snapshot {snapshot.id} has expired: start with latest-full (and keep snapshots "
+            "with a consumer-id), or take changes as they were written with normalize=false"
+        ) from None

@@ -1,0 +1,220 @@
+"""The rows of given primary keys: found in each file of their bucket, then merged as a scan would.
+
+A scan asks every file for its rows; this asks where the keys are (`lsm/lookup/keyed_file.py`), reads those
+rows and no others, and gives them to the table's merge function, so that engines, sequence fields, deletes,
+deletion vectors and ties between runs mean what they mean in `split_read`. What is known of a bucket's files
+is kept with the reader, their keys in the lookup cache. Memory: the rows of 65,536 keys and what `KeyedFile`
+needs. Used by `Table.get` and its kin. Safe to share between threads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.format import deletion_vector, evolution
+from tablestore.format.deletion_vector import DeletionFile
+from tablestore.format.predicates import predicate
+from tablestore.format.predicates.predicate import Predicate, all_of, col
+from tablestore.format.schema import TableSchema
+from tablestore.format.snapshot import Snapshot
+from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.sorted_run import old_to_new
+from tablestore.lsm.lookup.cache import CacheBounds
+from tablestore.lsm.lookup.keyed_file import KeyedFile, file_bounds
+from tablestore.lsm.merge import keys as key_columns
+from tablestore.lsm.merge.changelog import LowestLevel, by_level, with_level
+from tablestore.lsm.merge.keys import Component, Key
+from tablestore.lsm.merge.merge_function import (
+    MergeFunction,
+    grouped,
+    in_table,
+    joined,
+    merge_function,
+    plain,
+    without_retracts,
+)
+from tablestore.meta.deletion_files import deletion_files
+from tablestore.meta.entries import Entries
+from tablestore.meta.store import Store
+from tablestore.read.scan import file_index
+from tablestore.read.scan.pruning import TRUE, Filters, Pruner
+from tablestore.read.scan.split import DataSplit, splits
+from tablestore.read.scan.time_travel import expiring
+from tablestore.read.support import require_readable, require_readable_file
+
+_MOST_KEYS = 65_536  # keys that are looked up at once
+_FEW = 16  # keys up to which file indexes are asked before a file is read
+Found = tuple[np.ndarray, pa.RecordBatch]  # places among the keys, their rows in one file
+
+
+@dataclass
+class _File:
+    """A file of a split. `vector`, where its deleted rows are told, is read when first needed."""
+
+    keyed: KeyedFile
+    level: int
+    vector: DeletionFile | None
+    _positions: np.ndarray | None = field(default=None, repr=False)
+
+    def find(self, store: Store, wanted: Sequence[Component]) -> tuple[np.ndarray, np.ndarray]:
+        """(places among the keys, positions in the file) of rows that are not deleted."""
+        places, positions = self.keyed.find(wanted)
+        if self.vector is None or not len(places):
+            return places, positions
+        if self._positions is None:
+            rows = self.keyed.file.row_count
+            self._positions = deletion_vector.read(store.io, self.vector, rows=rows).positions
+        alive = ~np.isin(positions, self._positions, assume_unique=True)
+        return places[alive], positions[alive]
+
+
+@dataclass(frozen=True)
+class _Split:
+    """Files that a scan merges with each other (`raw`: reads as they lie), older runs first, with the first
+    and the last key of each."""
+
+    raw: bool
+    files: tuple[tuple[Key, Key, _File], ...]
+
+
+class PointReader:
+    """Rows by key of one snapshot, under the schema of `store`."""
+
+    def __init__(self, store: Store, snapshot: Snapshot) -> None:
+        self._store, self._snapshot = store, snapshot
+        self._splits: dict[tuple[bytes | None, int | None], tuple[_Split, ...]] = {}
+        self._splits_lock = threading.Lock()
+        self._last: tuple[bytes | None, Entries] | None = None
+
+    def read(
+        self, partition: bytes | None, bucket: int | None, keys: pa.RecordBatch, names: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows with one of `keys` (key columns, strictly increasing) as columns `names`, in key order within
+        a bucket. All keys must be of this partition and bucket; None: they may be in any."""
+        store = self._store
+        require_readable(store.schema, store.options, names)
+        wanted_schema = pa.schema([f.arrow for f in store.schema.columns(tuple(names))])
+        with expiring(store, self._snapshot.id), in_table(store.paths.root):
+            for split in self._of(partition, bucket):
+                for start in range(0, keys.num_rows, _MOST_KEYS):
+                    some = keys.slice(start, _MOST_KEYS)
+                    rows = self._read(split, some, names)
+                    if rows is not None and rows.num_rows:
+                        arrays = [rows.column(n) for n in names]
+                        yield pa.RecordBatch.from_arrays(arrays, schema=wanted_schema)
+
+    def _read(self, split: _Split, keys: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch | None:
+        store = self._store
+        function: MergeFunction = merge_function(store.schema, store.options, reading=True)
+        levels = by_level(store.options) and not split.raw
+        columns = function.columns(names)
+        found = list(self._found(split, keys, columns, levels))
+        if not found:
+            return None
+        rows = plain(joined([batch for _, batch in found]))
+        places = np.concatenate([p for p, _ in found])
+        if split.raw:
+            return without_retracts(rows.take(pa.array(np.argsort(places, kind="stable"))))
+        function = LowestLevel(function) if levels else function
+        merged = function.merge(rows, grouped(places, function.sequence.numbers(rows)))
+        return without_retracts(merged)
+
+    def _found(
+        self, split: _Split, keys: pa.RecordBatch, columns: Sequence[str], levels: bool
+    ) -> Iterator[Found]:
+        wanted = key_columns.of_batch(keys, self._store.schema.key_fields)
+        first, last = key_columns.key_at(wanted, 0), key_columns.key_at(wanted, -1)
+        few = keys.num_rows <= _FEW
+        for low, high, file in split.files:
+            if key_columns.less(last, low) or key_columns.less(high, first):
+                continue
+            if few and self._excluded(file.keyed, keys):
+                continue
+            places, positions = file.find(self._store, wanted)
+            if len(places):
+                rows = file.keyed.rows(positions, columns)
+                yield places, with_level(rows, file.level) if levels else rows
+
+    def _excluded(self, keyed: KeyedFile, keys: pa.RecordBatch) -> bool:
+        """Whether the indexes of a file that was not asked before say that it has none of the keys."""
+        file, store = keyed.file, self._store
+        if (file.embedded_index is None and not file.extra_files) or keyed.known:
+            return False
+        where = _one_of(keys, store.schema)
+        asked = evolution.evolve_predicate(where, store.schema_of(file.schema_id), store.schema)
+        return file_index.select_rows(store, keyed.path, file, asked) is False
+
+    def _of(self, partition: bytes | None, bucket: int | None) -> tuple[_Split, ...]:
+        with self._splits_lock:
+            found = self._splits.get((partition, bucket))
+        if found is None:
+            found = tuple(self._made(s) for s in self._planned(partition, bucket))
+            with self._splits_lock:
+                self._splits[partition, bucket] = found
+        return found
+
+    def _planned(self, partition: bytes | None, bucket: int | None) -> tuple[DataSplit, ...]:
+        """The splits of a scan of a bucket; of several, if it is not known."""
+        store, entries = self._store, self._live(partition)
+        if bucket is not None:
+            entries = entries.filter(entries.numbers("bucket") == bucket)
+        nothing = Filters(TRUE, TRUE, TRUE, TRUE)
+        pruner = Pruner(store.schema, store.options, nothing, store.partition_values, store.schema_of)
+        entries = entries.filter(entries.numbers("bucket") != POSTPONE_BUCKET)
+        vectors = deletion_files(store, self._snapshot) if store.options.deletion_vectors else {}
+        return splits(
+            entries.filter(pruner.keep(entries)) if len(entries) else entries,
+            snapshot_id=self._snapshot.id,
+            schema=store.schema,
+            options=store.options,
+            deletions=vectors,
+        )
+
+    def _live(self, partition: bytes | None) -> Entries:
+        """Live files of a partition, which serve for its other buckets, too."""
+        last = self._last
+        if last is None or last[0] != partition:
+            chosen = None if partition is None else (lambda p: p == partition)
+            last = partition, self._store.manifests.live_entries(self._snapshot, partition=chosen)
+            self._last = last
+        return last[1]
+
+    def _made(self, split: DataSplit) -> _Split:
+        store, order = self._store, _old_to_new(split, self._store)
+        bounds = CacheBounds.of(store.options)
+        files = []
+        for number in order:
+            meta = split.files[number]
+            own = store.schema_of(meta.schema_id)
+            require_readable_file(meta, own)
+            path = store.file_path(split.partition, split.bucket, meta)
+            keyed = KeyedFile(store.io, path, meta, own, store.schema, bounds=bounds)
+            files.append(_File(keyed, meta.level, split.deletion_file(number)))
+        ends = file_bounds([f.keyed.file for f in files], store.schema.key_fields)
+        keys = [key_columns.key_at(ends, i) for i in range(2 * len(files))]
+        return _Split(split.raw, tuple(zip(keys[::2], keys[1::2], files, strict=True)))
+
+
+def _one_of(keys: pa.RecordBatch, schema: TableSchema) -> Predicate:
+    """Each key column has one of these values."""
+    conditions = [col(f.name).is_in(keys.column(f.name).to_pylist()) for f in schema.key_fields]
+    return predicate.bind(all_of(*conditions), schema)
+
+
+def _old_to_new(split: DataSplit, store: Store) -> list[int]:
+    """Numbers of a split's files such that those of older runs come first: a merge decides ties by it."""
+    if split.raw:
+        return list(range(len(split.files)))
+    number = {(f.level, f.file_name): i for i, f in enumerate(split.files)}
+    return [
+        number[f.level, f.file_name]
+        for section in interval.partition(split.files, store.key_order)
+        for run in old_to_new(section)
+        for f in run.files
+    ]

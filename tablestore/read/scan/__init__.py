@@ -1,0 +1,1 @@
+"""Batch reads: which snapshot, which files, their rows."""

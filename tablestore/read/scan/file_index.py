@@ -1,0 +1,43 @@
+"""The indexes of data files at work: which files and rows a filter needs not read (format facts 16).
+
+Indexes in manifests are asked while planning, those in files of their own when the data file is opened: as in
+Paimon. Ask only what may be asked of a file alone: a row that another file hides or changes must not decide.
+"""
+
+from __future__ import annotations
+
+from tablestore.core.errors import Corrupt
+from tablestore.format import checksums
+from tablestore.format.datafile import INDEX_SUFFIX
+from tablestore.format.file_index.reading import Selection, select
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.schema import TableSchema
+from tablestore.io.paths import inside, join
+from tablestore.meta.store import Store
+
+
+def select_embedded(file: DataFileMeta, where: Predicate, own: TableSchema) -> Selection:
+    """What the index in a file's metadata says of `where`, which is bound to the file's own schema."""
+    if file.embedded_index is None:
+        return True
+    name = f"the index in the manifest's entry of {file.file_name}"
+    return select(file.embedded_index, name, where, own, file.row_count)
+
+
+def select_rows(store: Store, path: str, file: DataFileMeta, where: Predicate) -> Selection:
+    """Which rows of the file at `path` its indexes, wherever they are, leave to `where`."""
+    if not store.options.file_index_read:
+        return True
+    own = store.schema_of(file.schema_id)
+    if file.embedded_index is not None:
+        return select_embedded(file, where, own)
+    names = [name for name in file.extra_files if name.endswith(INDEX_SUFFIX)]
+    if len(names) != 1:
+        return True
+    beside = join(path.rsplit("/", 1)[0], inside(names[0]))
+    try:
+        data = store.io.read(beside)
+    except FileNotFoundError as e:
+        raise Corrupt(beside, "the file is missing") from e
+    return select(checksums.require_named(beside, data), beside, where, own, file.row_count)

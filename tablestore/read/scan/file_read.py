@@ -1,0 +1,127 @@
+"""One data file as batches in the columns of the schema that is read with.
+
+Which schema it was written under, and in which format, makes no difference to those who call.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.core.errors import Corrupt
+from tablestore.format import datafile, evolution
+from tablestore.format.data_format import counted
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.predicates.predicate import Predicate
+from tablestore.meta.store import Store
+from tablestore.read.scan import file_index
+from tablestore.read.support import require_readable_file
+
+log = logging.getLogger(__name__)
+BATCH_ROWS = 65_536
+TOLERANT = ("scan.ignore-corrupt-files", "scan.ignore-lost-files")
+
+
+def read_file(
+    store: Store,
+    partition: bytes,
+    bucket: int,
+    file: DataFileMeta,
+    columns: Sequence[str],
+    *,
+    where: Predicate | None = None,
+    system: bool = True,
+    batch_rows: int = BATCH_ROWS,
+    rows: np.ndarray | None = None,
+    dictionary: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """kv batches (value columns only without `system`) of a file, in its order.
+
+    `where` may leave out row groups that hold none of its rows, and rows that the file's indexes exclude:
+    pass only what may be asked of this file alone. `rows` masks all rows of the file. `dictionary` leaves
+    text in dictionaries, as `datafile.read` does. Raises Corrupt naming the file, also when it does not hold
+    the rows that its metadata say.
+    """
+    own = store.schema_of(file.schema_id)
+    require_readable_file(file, own)
+    mapping = evolution.projection(own, store.schema, columns)
+    path = store.file_path(partition, bucket, file)
+    pruned = None if where is None else evolution.evolve_predicate(where, own, store.schema)
+    selected = True if pruned is None else file_index.select_rows(store, path, file, pruned)
+    if selected is False:
+        return
+    if not isinstance(selected, bool):
+        rows = selected if rows is None else rows & selected
+    batches = stored(
+        store,
+        path,
+        file,
+        mapping.file_columns,
+        where=pruned,
+        system=system,
+        batch_rows=batch_rows,
+        rows=rows,
+        dictionary=dictionary,
+    )
+    for batch in batches:
+        yield evolution.evolve(batch, mapping)
+
+
+def tolerated(
+    store: Store,
+    partition: bytes,
+    bucket: int,
+    file: DataFileMeta,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a file up to where it cannot be read, where `scan.ignore-corrupt-files` (it is there) or
+    `scan.ignore-lost-files` (it is not) allow that; a warning names the file and what is wrong with it."""
+    options = store.options
+    if not (options.scan_ignore_corrupt or options.scan_ignore_lost):
+        yield from batches
+        return
+    path = store.file_path(partition, bucket, file)
+    try:
+        yield from batches
+    except Corrupt as e:
+        lost = e.path == path and not store.io.exists(path)
+        if e.path != path or not (options.scan_ignore_lost if lost else options.scan_ignore_corrupt):
+            raise
+        log.warning("left out of this scan: %s (%d rows): %s", path, file.row_count, e.problem)
+
+
+def strictly(store: Store) -> Store:
+    """The table as one whose files must all be read: for rows that are written again."""
+    return store.with_schema(store.schema.with_options(dict.fromkeys(TOLERANT)))
+
+
+def stored(
+    store: Store,
+    path: str,
+    file: DataFileMeta,
+    columns: Sequence[str],
+    *,
+    where: Predicate | None = None,
+    system: bool = True,
+    batch_rows: int = BATCH_ROWS,
+    rows: np.ndarray | None = None,
+    dictionary: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of a file in columns of its own schema, whatever its format; `rows` masks them."""
+    batches = datafile.read(
+        store.io,
+        path,
+        store.schema_of(file.schema_id),
+        columns,
+        file_size=file.file_size,
+        batch_rows=batch_rows,
+        predicate=where,
+        dictionary=dictionary,
+        system=system,
+        rows=rows,
+        checksums_dir=store.paths.checksums_dir if store.options.verify_checksums else None,
+    )
+    return counted(batches, file.row_count, path) if where is None and rows is None else batches

@@ -1,0 +1,70 @@
+"""Column statistics of a data file under the names of the schema that is read with (format facts 5, 22).
+
+A file knows its columns by the schema it was written under; they are matched by field id. Only widened
+integers keep their bounds across a change of type; a column the file does not have is NULL in all its rows.
+Pure. Used by `pruning`, `check` and `inspect`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tablestore.core.errors import Corrupt, Unsupported
+from tablestore.format import stats
+from tablestore.format.evolution import bounds_carry_over, nulls_carry_over
+from tablestore.format.file_spec import file_format
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.parquet.schema import SYSTEM_COLUMNS
+from tablestore.format.schema import TableSchema
+from tablestore.format.stats import ColumnStats
+from tablestore.format.types.arrow_types import DataType
+
+
+def own_stats(file: DataFileMeta, schema: TableSchema) -> dict[str, ColumnStats]:
+    """Statistics under the names of the file's own schema; empty if it has none."""
+    names = file.value_stats_cols
+    if names is None:
+        names = file.write_cols if file.write_cols is not None else schema.names
+    known = SYSTEM_COLUMNS | dict(schema.by_name)
+    if any(n not in known for n in names):
+        return {}
+    types = [known[n].type.as_nullable() for n in names]
+    try:
+        found = stats.decode(file.value_stats, types, file.row_count)
+    except (Corrupt, Unsupported):  # absent, or of types that have none
+        return {}
+    return dict(zip(names, unpadded(file, types, found), strict=True))
+
+
+def unpadded(
+    file: DataFileMeta, types: Sequence[DataType], found: Sequence[ColumnStats]
+) -> list[ColumnStats]:
+    """Bounds without the blanks to which Java's ORC files pad CHAR values; rows come without them too."""
+    if file_format(file.file_name) != "orc":
+        return list(found)
+    pairs = zip(types, found, strict=True)
+    return [_stripped(known) if t.root == "CHAR" else known for t, known in pairs]
+
+
+def _stripped(known: ColumnStats) -> ColumnStats:
+    low, high = (v.rstrip(" ") if isinstance(v, str) else v for v in (known.min, known.max))
+    return replace(known, min=low, max=high)
+
+
+def stats_by_name(
+    file: DataFileMeta, file_schema: TableSchema, schema: TableSchema
+) -> dict[str, ColumnStats]:
+    """Statistics under the names of `schema`; a column without an entry may hold anything."""
+    own = own_stats(file, file_schema)
+    found = {}
+    for f in schema.fields:
+        before = file_schema.by_id.get(f.id)
+        if before is None:
+            found[f.name] = ColumnStats(None, None, file.row_count, file.row_count)
+        elif before.name in own:
+            known = own[before.name]
+            same = bounds_carry_over(before.type, f.type)
+            nulls = known.null_count if nulls_carry_over(before.type, f.type) else None
+            found[f.name] = known if same else ColumnStats(None, None, nulls, known.rows)
+    return found

@@ -1,0 +1,158 @@
+"""Several tasks at once whose results come in the tasks' order, whoever is faster: what threads may do here.
+
+Decoding, gathering and encoding are Arrow's and numpy's work, which other threads may do meanwhile. Results
+that wait for their turn weigh at most `held_bytes` together; the task whose turn it is may always have one
+more waiting, so nothing stands still. With one thread nothing is started and every task runs where its
+results are taken. Who stops taking, or an error, ends all tasks: their generators are closed and the threads
+joined before the call returns. Memory: `held_bytes`, and what each running task needs. Used by scans and
+compaction.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+import pyarrow as pa
+
+from tablestore.core.options.table_options import TableOptions
+
+T = TypeVar("T")
+Task = Callable[[], Iterable[T]]
+_MOST_THREADS = 4
+_WORTHWHILE_BYTES = 4 << 20  # of files below which starting threads is not worth it
+HELD_BYTES = 256 << 20
+THREAD_NAME = "tablestore-task"
+
+
+def threads(options: TableOptions, sizes: Sequence[int]) -> int:
+    """How many threads a table gives to tasks over files of so many bytes each; 1 for few or small ones.
+
+    By default as many as Arrow may use (`pyarrow.set_cpu_count`, which engines set to 1 in their tasks), at
+    most four.
+    """
+    if len(sizes) < 2 or sum(sizes) < _WORTHWHILE_BYTES:
+        return 1
+    wanted = options.scan_threads if options.scan_threads is not None else min(pa.cpu_count(), _MOST_THREADS)
+    return max(1, min(wanted, len(sizes)))
+
+
+def in_order(
+    tasks: Sequence[Task[T]],
+    *,
+    threads: int,
+    weigh: Callable[[T], int],
+    held_bytes: int = HELD_BYTES,
+) -> Iterator[T]:
+    """The results of all tasks, one task after another; an error comes where its task would have gone on."""
+    if threads < 2:
+        for task in tasks:
+            yield from task()
+        return
+    line = _Line(tasks, weigh, held_bytes)
+    workers = [threading.Thread(target=line.work, name=THREAD_NAME, daemon=True) for _ in range(threads)]
+    try:
+        for worker in workers:
+            worker.start()
+        yield from line.results()
+    finally:
+        line.close()
+        for worker in workers:
+            if worker.ident is not None and worker is not threading.current_thread():
+                worker.join()
+
+
+class _Line(Generic[T]):
+    """Tasks in a row: which is taken next, what waits of each. Everything is behind `_changed`."""
+
+    def __init__(self, tasks: Sequence[Task[T]], weigh: Callable[[T], int], held_bytes: int) -> None:
+        self._tasks, self._weigh, self._most = tasks, weigh, held_bytes
+        self._changed = threading.Condition()
+        self._next = self._turn = self._held = 0
+        self._waiting: dict[int, deque[T]] = {}
+        self._errors: dict[int, BaseException] = {}
+        self._ended: set[int] = set()
+        self._closed = False
+
+    def work(self) -> None:
+        """Take tasks and run them until there are none; what a thread does."""
+        while (number := self._taken()) is not None:
+            error: BaseException | None = None
+            try:
+                self._run(number)
+            except BaseException as e:  # it is raised where the results are taken
+                error = e
+            with self._changed:
+                if error is not None:
+                    self._errors[number] = error
+                self._ended.add(number)
+                self._changed.notify_all()
+
+    def _taken(self) -> int | None:
+        """The next task, once what waits leaves room; None if there is none."""
+        with self._changed:
+            self._changed.wait_for(self._may_take)
+            if self._closed or self._errors or self._next == len(self._tasks):
+                return None
+            number, self._next = self._next, self._next + 1
+            self._waiting[number] = deque()
+            return number
+
+    def _may_take(self) -> bool:
+        stopped = self._closed or bool(self._errors)
+        return stopped or self._next <= self._turn or self._held < self._most
+
+    def _run(self, number: int) -> None:
+        results = iter(self._tasks[number]())
+        close = getattr(results, "close", None)
+        try:
+            for result in results:
+                if not self._put(number, result):
+                    return
+        finally:
+            if close is not None:
+                close()
+
+    def _put(self, number: int, result: T) -> bool:
+        """Let a result wait for its turn; False if nobody wants it any more."""
+        size = self._weigh(result)
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._room(number, size))
+            if self._closed:
+                return False
+            self._waiting[number].append(result)
+            self._held += size
+            self._changed.notify_all()
+            return True
+
+    def _room(self, number: int, size: int) -> bool:
+        return self._held + size <= self._most or (number == self._turn and not self._waiting[number])
+
+    def results(self) -> Iterator[T]:
+        """What all tasks give, in their order."""
+        while self._turn < len(self._tasks):
+            with self._changed:
+                self._changed.wait_for(self._ready)
+                waiting = self._waiting.get(self._turn)
+                if not waiting:
+                    if self._turn in self._errors:
+                        raise self._errors[self._turn]
+                    self._turn += 1
+                    self._changed.notify_all()
+                    continue
+                result = waiting.popleft()
+                self._held -= self._weigh(result)
+                self._changed.notify_all()
+            yield result
+
+    def _ready(self) -> bool:
+        return bool(self._waiting.get(self._turn)) or self._turn in self._ended
+
+    def close(self) -> None:
+        """Nobody takes results any more."""
+        with self._changed:
+            self._closed = True
+            self._waiting.clear()
+            self._changed.notify_all()

@@ -1,0 +1,275 @@
+"""Where a read starts, as the table's options say: `scan.*` and `incremental-*` (format facts section 21).
+
+`batch` gives the state of a snapshot, the changes of a range of snapshots, or the difference of two states;
+`following` gives where a stream begins. What is absent is named with what there is. Called by `Table.scan`,
+`Table.stream` and the system tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablestore.core.errors import InvalidOption, InvalidRequest, NotFound
+from tablestore.core.options.table_options import ChangelogProducer
+from tablestore.format.snapshot import BATCH_IDENTIFIER, COMPACT, Snapshot
+from tablestore.meta import refs
+from tablestore.meta.store import Store
+from tablestore.read.changes.incremental import AUTO, MODES, Range
+from tablestore.read.scan import time_travel
+
+MODE_NAMES = (
+    "default",
+    "latest-full",
+    "full",
+    "latest",
+    "compacted-full",
+    "from-timestamp",
+    "from-creation-timestamp",
+    "from-file-creation-time",
+    "from-snapshot",
+    "from-snapshot-full",
+    "incremental",
+)
+_WATERMARK = "watermark-"
+_PLACES = {
+    "scan.snapshot-id": ("from-snapshot", "from-snapshot-full"),
+    "scan.tag-name": ("from-snapshot",),
+    "scan.watermark": ("from-snapshot",),
+    "scan.version": ("from-snapshot",),
+    "scan.timestamp": ("from-timestamp",),
+    "scan.timestamp-millis": ("from-timestamp",),
+    "scan.file-creation-time-millis": ("from-file-creation-time",),
+    "scan.creation-time-millis": ("from-creation-timestamp",),
+    "incremental-between": ("incremental",),
+    "incremental-between-timestamp": ("incremental",),
+    "incremental-to-auto-tag": ("incremental",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The rows of one snapshot (None: of a table without any); `since_ms`: only of files made then or later.
+
+    `travelled`: asked for by name, so it is read under its own columns.
+    """
+
+    snapshot: Snapshot | None
+    since_ms: int | None = None
+    travelled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """What is other in `end` than in `start`."""
+
+    start: Snapshot
+    end: Snapshot
+
+
+BatchStart = State | Range | Diff
+
+
+def mode_of(store: Store) -> str:
+    """The scan mode in force; raises InvalidOption for unknown ones and for options that contradict it."""
+    options = store.options
+    mode = options.scan_mode
+    if mode not in MODE_NAMES:
+        raise InvalidOption(f"option 'scan.mode' is {mode!r}; it must be one of {', '.join(MODE_NAMES)}")
+    given = [key for key in _PLACES if _value(store, key) is not None]
+    if mode == "default":
+        mode = _PLACES[given[0]][0] if given else "latest-full"
+    wrong = [key for key in given if mode not in _PLACES[key]]
+    if wrong:
+        raise InvalidOption(f"option {wrong[0]!r} has no place in scan.mode {mode!r}; leave out one of them")
+    wanted = [key for key, modes in _PLACES.items() if mode in modes]
+    if wanted and len(given) != 1:
+        raise InvalidOption(f"scan.mode {mode!r} wants exactly one of {', '.join(wanted)}; given: {given}")
+    return "latest-full" if mode == "full" else mode
+
+
+def _value(store: Store, key: str) -> str | None:
+    aliases = {"scan.timestamp-millis": "log.scan.timestamp-millis"}
+    found = store.schema.options.get(key)
+    return found if found is not None else store.schema.options.get(aliases.get(key, key))
+
+
+def batch(store: Store) -> BatchStart:
+    """Where a batch read of this table starts."""
+    mode, options = mode_of(store), store.options
+    if mode in ("latest-full", "latest"):
+        return State(store.snapshots.latest())
+    if mode == "compacted-full":
+        return State(compacted(store))
+    if mode == "from-timestamp":
+        return State(time_travel.at_or_before(store, _millis(store)), travelled=True)
+    if mode == "from-file-creation-time":
+        return State(store.snapshots.latest(), options.scan_file_creation_millis)
+    if mode == "from-creation-timestamp":
+        since = options.scan_creation_millis
+        assert since is not None
+        first = _first_made(store, since)
+        return State(store.snapshots.latest(), since) if first is None else State(store.snapshots.get(first))
+    if mode == "incremental":
+        return _incremental(store)
+    return State(_chosen(store), travelled=True)
+
+
+def following(store: Store) -> tuple[int | None, Snapshot | None, int | None]:
+    """Where a stream begins: (next snapshot, or snapshot whose state comes first, files of it made since).
+
+    Neither if the table has no snapshot and its first state is to come first.
+    """
+    mode, options, latest = mode_of(store), store.options, store.snapshots.latest()
+    if mode == "latest-full":
+        return None, latest, None
+    if mode == "latest":
+        return (latest.id if latest else 0) + 1, None, None
+    if mode == "compacted-full":
+        return None, compacted(store), None
+    if mode == "from-timestamp":
+        return time_travel.first_after(store, _millis(store)), None, None
+    if mode == "from-file-creation-time":
+        return None, latest, options.scan_file_creation_millis
+    if mode == "from-creation-timestamp":
+        since = options.scan_creation_millis
+        assert since is not None
+        first = _first_made(store, since)
+        return (None, latest, since) if first is None else (first, None, None)
+    found = options.scan_snapshot_id
+    if mode == "incremental" or found is None:
+        raise InvalidRequest(f"scan.mode {mode!r} with {_given(store)} is for batch reads, not for streams")
+    oldest = time_travel.earliest_change(store)
+    if mode == "from-snapshot":
+        return max(found, oldest or found), None, None
+    return None, store.snapshots.get(max(found, store.snapshots.earliest_id() or found)), None
+
+
+def _given(store: Store) -> str:
+    return ", ".join(key for key in _PLACES if _value(store, key) is not None)
+
+
+def _millis(store: Store) -> int:
+    options = store.options
+    if options.scan_timestamp is not None:
+        return time_travel.millis_of(options.scan_timestamp)
+    assert options.scan_timestamp_millis is not None
+    return options.scan_timestamp_millis
+
+
+def _chosen(store: Store) -> Snapshot | None:
+    """The snapshot that an id, tag, watermark or version names."""
+    options = store.options
+    if options.scan_snapshot_id is not None:
+        return time_travel.resolve(store, snapshot=options.scan_snapshot_id)
+    if options.scan_tag_name is not None:
+        return time_travel.resolve(store, tag=options.scan_tag_name)
+    if options.scan_watermark is not None:
+        return time_travel.resolve(store, watermark=options.scan_watermark)
+    assert options.scan_version is not None
+    return version(store, options.scan_version)
+
+
+def version(store: Store, name: str) -> Snapshot | None:
+    """What `scan.version` means: a tag, else `watermark-<n>`, else a snapshot id."""
+    if name in refs.tag_names(store):
+        return refs.tagged(store, name)
+    if name.startswith(_WATERMARK) and name.removeprefix(_WATERMARK).lstrip("-").isdigit():
+        return time_travel.resolve(store, watermark=int(name.removeprefix(_WATERMARK)))
+    if name.isdigit():
+        return time_travel.resolve(store, snapshot=int(name))
+    raise NotFound.among("version (tag, snapshot id or watermark-<n>)", name, refs.tag_names(store))
+
+
+def compacted(store: Store) -> Snapshot | None:
+    """The newest COMPACT snapshot, with full-compaction changelogs the newest full one, else the newest."""
+    full = store.options.changelog_producer is ChangelogProducer.FULL_COMPACTION
+    every = store.schema.options.get("full-compaction.delta-commits")
+    commits = int(every) if every is not None else 1
+    for found in reversed(store.snapshots.all()):
+        due = found.commit_identifier == BATCH_IDENTIFIER or found.commit_identifier % commits == 0
+        if found.commit_kind == COMPACT and (due or not (full or every is not None)):
+            return found
+    return store.snapshots.latest()
+
+
+def _first_made(store: Store, since_ms: int) -> int | None:
+    """Id of the first snapshot made then or later; None if that is before the oldest or after the newest."""
+    every = store.snapshots.all()
+    if not every or every[0].time_millis >= since_ms:
+        return None
+    return next((s.id for s in every if s.time_millis >= since_ms), None)
+
+
+def _incremental(store: Store) -> BatchStart:
+    options = store.options
+    mode = options.incremental_scan_mode
+    if mode not in MODES:
+        raise InvalidOption(f"option 'incremental-between-scan-mode' is {mode!r}; it must be one of {MODES}")
+    if options.incremental_to_auto_tag is not None:
+        return _to_auto_tag(store, options.incremental_to_auto_tag)
+    if options.incremental_between_timestamp is not None:
+        ends = _two(options.incremental_between_timestamp, "incremental-between-timestamp")
+        start, end = (_moment(text) for text in ends)
+        return between_times(store, start, end, mode=mode)
+    assert options.incremental_between is not None
+    start_name, end_name = _two(options.incremental_between, "incremental-between")
+    return between(store, start_name, end_name, mode=mode)
+
+
+def between(store: Store, start: str, end: str, *, mode: str = AUTO) -> Range | Diff:
+    """What lies between two tags (their difference) or two snapshot ids (their changes, or by `mode`)."""
+    tags = refs.tags(store)
+    if start in tags and end in tags:
+        if store.options.incremental_tag_to_snapshot:
+            return Range(tags[start].id, tags[end].id, mode)
+        return _diff(tags[start], tags[end])
+    if not (start.isdigit() and end.isdigit()):
+        unknown = next(n for n in (start, end) if not n.isdigit() and n not in tags)
+        raise NotFound.among("tag", unknown, tags)
+    if mode == "diff":
+        return _diff(store.snapshots.get(int(start)), store.snapshots.get(int(end)))
+    return Range(int(start), int(end), mode)
+
+
+def between_times(store: Store, start: int, end: int, *, mode: str = AUTO) -> BatchStart:
+    """What lies between two moments: after the state of the first up to the state of the second."""
+    if end < start:
+        raise InvalidRequest(f"incremental-between-timestamp goes forward: {start} comes after {end}")
+    every = store.snapshots.all()
+    if not every or start == end or start > every[-1].time_millis or end < every[0].time_millis:
+        last = every[-1].id if every else 0
+        return Range(last, last, mode)
+    before = [s for s in every if s.time_millis <= start]
+    until = [s for s in every if s.time_millis <= end][-1]
+    if mode == "diff" and not before and every[0].id == 1:
+        return State(until)
+    if mode == "diff":
+        return Diff(before[-1] if before else every[0], until)
+    return Range(before[-1].id if before else every[0].id - 1, until.id, mode)
+
+
+def _diff(start: Snapshot, end: Snapshot) -> Diff:
+    if end.id < start.id:
+        raise InvalidRequest(f"a difference goes forward: snapshot {start.id} comes after {end.id}")
+    return Diff(start, end)
+
+
+def _to_auto_tag(store: Store, name: str) -> Range | Diff:
+    """From the tag before by name (automatic tags are named by their time) up to this one."""
+    tags = refs.tags(store)
+    earlier = sorted(n for n in tags if n < name and len(n) == len(name))
+    if name not in tags or not earlier:
+        last = store.snapshots.latest_id() or 0
+        return Range(last, last, AUTO)
+    return _diff(tags[earlier[-1]], tags[name])
+
+
+def _two(text: str, key: str) -> tuple[str, str]:
+    parts = text.split(",")
+    if len(parts) != 2:
+        raise InvalidOption(f"option {key!r} is {text!r}; it must be 'start,end', start excluded")
+    return parts[0].strip(), parts[1].strip()
+
+
+def _moment(text: str) -> int:
+    return int(text) if text.lstrip("-").isdigit() else time_travel.millis_of(text)

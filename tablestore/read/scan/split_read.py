@@ -1,0 +1,212 @@
+"""The rows of one split: raw files as they lie, the others merged section by section (format facts 10).
+
+Memory holds one batch of a raw file, or one window of the runs of one section, and a byte a row of files with
+deletion vectors. The whole filter is asked of every row that comes out; only its key part may leave out row
+groups of files that are merged. Used by scans, also inside Spark's workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.format import deletion_vector, evolution, rowkind
+from tablestore.format.deletion_vector import DeletionFile
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.parquet.schema import KIND
+from tablestore.format.predicates import predicate
+from tablestore.format.predicates.predicate import Predicate
+from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.sorted_run import SortedRun, old_to_new
+from tablestore.lsm.merge import counted, merge_reader
+from tablestore.lsm.merge.changelog import LowestLevel, by_level, with_level
+from tablestore.lsm.merge.merge_function import in_table, merge_function, plain, without_retracts
+from tablestore.meta.store import Store
+from tablestore.read.scan.file_read import read_file, tolerated
+from tablestore.read.scan.pruning import TRUE, Filters
+from tablestore.read.scan.split import DataSplit
+from tablestore.read.scan.time_travel import expiring
+from tablestore.read.support import require_readable
+
+ROWKIND = "rowkind"
+
+
+def read_split(
+    store: Store,
+    split: DataSplit,
+    columns: Sequence[str] | None = None,
+    where: Predicate | None = None,
+    *,
+    with_kinds: bool = False,
+    keep_retracts: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Rows of a split as value columns (None: all), in the order asked for; `with_kinds` puts "+I" or "+U"
+    into a first column. Rows that are counted come as often as they are there, unless `columns` names the
+    counts. With `keep_retracts` keys whose newest row takes them away come too ("-D", "-U").
+
+    Raises NotFound when the snapshot expired meanwhile. `store` has the schema of the plan, `where` is the
+    plan's. Batches may be of any size, none is empty.
+    """
+    names = tuple(columns if columns is not None else store.schema.shown.names)
+    count = store.schema.row_count_field
+    if count is not None and count not in names:
+        stored = read_split(
+            store, split, (*names, count), where, with_kinds=with_kinds, keep_retracts=keep_retracts
+        )
+        yield from counted.shown(stored, count)
+        return
+    bound = None if where is None else predicate.bind(where, store.schema)
+    filters = Filters.of(bound, store.schema)
+    require_readable(store.schema, store.options, (*names, *filters.rows.columns))
+    kinds = with_kinds and bool(store.schema.primary_keys)
+    wanted = dict.fromkeys((*names, *(n for n in store.schema.names if n in filters.rows.columns)))
+    read = _raw if split.raw else _merged
+    rows = read(store, split, tuple(wanted), filters, kinds, keep_retracts=keep_retracts)
+    with expiring(store, split.snapshot_id), in_table(store.paths.root):
+        for batch in rows:
+            kept = batch if filters.rows == TRUE else batch.filter(predicate.mask(filters.rows, batch))
+            if kept.num_rows:
+                yield _shaped(store, kept, names, with_kinds=with_kinds)
+
+
+def _shaped(store: Store, batch: pa.RecordBatch, names: Sequence[str], *, with_kinds: bool) -> pa.RecordBatch:
+    """The columns of the result."""
+    fields = [f.arrow for f in store.schema.columns(tuple(names))]
+    arrays = [batch.column(n) for n in names]
+    if with_kinds:
+        keyed = KIND in batch.schema.names
+        texts = rowkind.texts(batch.column(KIND)) if keyed else pa.repeat(pa.scalar("+I"), batch.num_rows)
+        fields, arrays = [pa.field(ROWKIND, pa.string(), nullable=False), *fields], [texts, *arrays]
+    if not arrays:
+        return batch.select([])
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _raw(
+    store: Store,
+    split: DataSplit,
+    names: Sequence[str],
+    filters: Filters,
+    kinds: bool,
+    *,
+    keep_retracts: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Files as they are, without the rows that their deletion vectors name.
+
+    At level 0 the row kinds are looked at all the same: some writers never count their deletes.
+    """
+    keyed = bool(store.schema.primary_keys)
+    for number, file in enumerate(split.files):
+        system = kinds or (keyed and file.level == 0)
+        where = None if filters.rows == TRUE else filters.rows
+        alive = _alive(store, split, number)
+        batches = read_file(
+            store, split.partition, split.bucket, file, names, where=where, system=system, rows=alive
+        )
+        batches = tolerated(store, split.partition, split.bucket, file, batches)
+        yield from map(without_retracts, batches) if system and not keep_retracts else batches
+
+
+def _vectors(split: DataSplit, files: Sequence[DataFileMeta]) -> tuple[DeletionFile | None, ...]:
+    return tuple(split.deletion_file(split.files.index(f)) for f in files)
+
+
+def _alive(store: Store, split: DataSplit, number: int) -> np.ndarray | None:
+    """A mask of the rows of one file of a split that are not deleted; None if none are."""
+    where, rows = split.deletion_file(number), split.files[number].row_count
+    return None if where is None else deletion_vector.read(store.io, where, rows=rows).alive(0, rows)
+
+
+def _merged(
+    store: Store,
+    split: DataSplit,
+    names: Sequence[str],
+    filters: Filters,
+    kinds: bool,
+    *,
+    keep_retracts: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Sections one after another, the runs of each merged by key."""
+    keys = store.schema.key_fields
+    function = merge_function(store.schema, store.options, reading=True)
+    needed = function.columns(dict.fromkeys((*names, *(f.name for f in keys))))
+    where = None if filters.key == TRUE else filters.key
+    levels = by_level(store.options)
+    function = LowestLevel(function) if levels else function
+
+    for section in interval.partition(split.files, store.key_order):
+        if _stands_alone(section):
+            alone = replace(split, files=section[0].files, deletion_files=_vectors(split, section[0].files))
+            yield from _raw(store, alone, names, filters, kinds)
+            continue
+        runs = old_to_new(section)
+        ahead = merge_reader.shares([run.rows for run in runs])
+        reader = partial(_run, store, split, names=needed, where=where, levels=levels)
+        rows = merge_reader.decoded(ahead)
+        readers = [partial(reader, r.files, batch_rows=n) for r, n in zip(runs, rows, strict=True)]
+        merged = merge_reader.merge(readers, keys, function, keep_retracts=keep_retracts, ahead=ahead)
+        yield from map(plain, merged)
+
+
+def _stands_alone(section: Sequence[SortedRun]) -> bool:
+    """Whether the rows of a section are those of the table without a merge."""
+    return len(section) == 1 and all(f.level and f.delete_count == 0 for f in section[0].files)
+
+
+def columns_to_count(store: Store, split: DataSplit, columns: Sequence[str]) -> tuple[str, ...]:
+    """What must be read of a split so that as many rows come as of `columns`, or the error that they raise:
+    a key column, what a merge may refuse, and what older files may hold that today's columns cannot."""
+    schema = store.schema
+    wanted = dict.fromkeys(schema.trimmed_primary_keys[:1] or schema.names[:1])
+    if not split.raw:
+        wanted |= dict.fromkeys(merge_function(schema, store.options, reading=True).refusing(columns))
+    for written in {f.schema_id for f in split.files} - {schema.id}:
+        wanted |= dict.fromkeys(evolution.refusing(store.schema_of(written), schema, columns))
+    return tuple(wanted)
+
+
+def asked_of_files(
+    store: Store, split: DataSplit, where: Predicate | None
+) -> Iterator[tuple[int, Predicate, bool]]:
+    """For each file of a split, by its place there: the part of the filter that may leave out row groups of
+    it, and whether its rows are merged with others'. What `read_split` goes by."""
+    filters = Filters.of(where, store.schema)
+    if split.raw:
+        yield from ((number, filters.rows, False) for number in range(len(split.files)))
+        return
+    for section in interval.partition(split.files, store.key_order):
+        alone = _stands_alone(section)
+        for run in section:
+            for f in run.files:
+                yield split.files.index(f), filters.rows if alone else filters.key, not alone
+
+
+def _run(
+    store: Store,
+    split: DataSplit,
+    files: Sequence[DataFileMeta],
+    *,
+    names: Sequence[str],
+    where: Predicate | None,
+    batch_rows: int,
+    levels: bool,
+) -> Iterator[pa.RecordBatch]:
+    for file in files:
+        alive = _alive(store, split, split.files.index(file))
+        rows = read_file(
+            store,
+            split.partition,
+            split.bucket,
+            file,
+            names,
+            where=where,
+            batch_rows=batch_rows,
+            rows=alive,
+            dictionary=True,
+        )
+        for batch in tolerated(store, split.partition, split.bucket, file, rows):
+            yield with_level(batch, file.level) if levels else batch

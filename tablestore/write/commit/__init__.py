@@ -1,0 +1,1 @@
+"""Commit messages become a snapshot, all or nothing."""

@@ -1,0 +1,394 @@
+"""Committer: commit messages → snapshots, all or nothing (format facts section 17).
+
+One call makes up to two snapshots with one identifier: APPEND (new files, input changelog, indexes), then
+COMPACT (what compaction replaced). An append that takes rows away (deletion vectors) is an OVERWRITE. Once
+the first is published nothing is raised: a compaction that is lost is told in `Committed`.
+Manifests are written under fresh names, then `snapshots.publish` puts the next id if it is free. Who loses
+the race looks at the winner, checks for conflicts and tries again; while an outcome is unknown nothing is
+deleted. A replay of (user, identifier) adds nothing (I11). Not thread-safe; one per call is cheap.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tablestore.core.errors import CommitConflict, CommitUnknown, Corrupt, NotFound, TablestoreError
+from tablestore.core.options.table_options import MergeEngine
+from tablestore.format.commit_message import CommitMessage
+from tablestore.format.manifests.index_manifest import DELETION_VECTORS
+from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
+from tablestore.format.snapshot import ANALYZE, APPEND, COMPACT, OVERWRITE, Snapshot
+from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.lsm.writing import stalls
+from tablestore.lsm.writing.stalls import Stall
+from tablestore.meta import positions
+from tablestore.meta.identity import remove_made_anew
+from tablestore.meta.manifests import ManifestWriter
+from tablestore.meta.store import Store
+from tablestore.write.commit import conflicts, strict_mode, synced
+from tablestore.write.commit.changes import Changes, appended, compacted, overwriting, without_duplicates
+from tablestore.write.commit.next_snapshot import NextSnapshot
+from tablestore.write.commit.request import Basis, CommitRequest, Committed, LostCompaction
+from tablestore.write.commit.retaken import retaken
+
+log = logging.getLogger(__name__)
+__all__ = ["CommitRequest", "Committed", "Committer"]
+
+
+class _PublishedElsewhere(TablestoreError):
+    """Another process with the same user and identifier was faster: this call is a replay."""
+
+
+Provide = Callable[[Snapshot | None], Changes]
+
+
+class Committer:
+    """Puts commit messages on top of a table."""
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._safe = store, store.options.commit_last_safe
+        parts = store.io, store.paths, store.options, store.partition_types, store.env
+        self._writer = ManifestWriter(*parts, readers=store.manifests)
+
+    def commit(self, messages: Sequence[CommitMessage], request: CommitRequest) -> Committed:
+        """Add the messages' files. Raises CommitConflict, CommitUnknown, Unavailable: then none of their rows
+        is in the table, or it is not known whether they are."""
+        if self._replayed(request):
+            return Committed(replayed=True)
+        first, second, made = appended(messages), compacted(messages), list[int]()
+        if not first.empty or (second.empty and self._tells_nothing_happened(request)):
+            first = replace(first, followed=self._waits(second))
+            kind = OVERWRITE if first.replaces_rows else APPEND
+            provide, anew = self._provide(first, request)
+            try:
+                made.append(self._publish(kind, provide, request, anew=anew))
+            except _PublishedElsewhere:
+                return Committed(replayed=True)
+        lost = None
+        if not second.empty:
+            try:
+                made.append(self._publish(COMPACT, lambda _: second, request))
+            except (TablestoreError, OSError) as e:
+                if not made:
+                    raise
+                lost = LostCompaction(str(e), unknown=isinstance(e, CommitUnknown))
+                raced = isinstance(e, CommitConflict)
+                text = "%s: snapshot %d with the new rows is published, its compaction is lost: %s"
+                log.log(logging.INFO if raced else logging.WARNING, text, self._store.paths.root, made[0], e)
+        return Committed(tuple(made), _rows(first), stalls=self._stalls(messages), lost_compaction=lost)
+
+    def _waits(self, second: Changes) -> bool:
+        """Whether readers see what a commit adds, or streams its changes, only with its compaction."""
+        waits = bool(second.changelog) or (not second.empty and self._store.options.needs_lookup)
+        return waits and bool(self._store.schema.primary_keys)
+
+    def _tells_nothing_happened(self, request: CommitRequest) -> bool:
+        """Whether a commit of nothing makes a snapshot: it has a position, or the options want one."""
+        options = self._store.options
+        if request.streaming:
+            return request.position is not None or options.commit_always
+        return request.position is not None or options.ignore_empty_commit is False
+
+    def _provide(self, changes: Changes, request: CommitRequest) -> tuple[Provide, bool]:
+        """Gives the changes, and whether to ask anew on each snapshot: files that came from elsewhere may be
+        in the table already. They are refused or, with `commit.discard-duplicate-files`, left out."""
+        discards = self._store.options.commit_discards_duplicates
+        added = {e.file.file_name for e in changes.entries if e.kind == ADD}
+        if not added or changes.replaces_rows or not (discards or request.handed_over):
+            return lambda _: changes, False
+
+        def provide(latest: Snapshot | None) -> Changes:
+            live = self._store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
+            known = sorted(added.intersection(e.file.file_name for e in live))
+            if not known:
+                return changes
+            if not discards:
+                text = f"{', '.join(known[:3])}: in the table already; these messages were committed before"
+                raise CommitConflict(text, files=tuple(known), snapshot=latest.id if latest else 0)
+            fresh = without_duplicates(changes, known)
+            if fresh.empty:
+                raise _PublishedElsewhere("every file of this commit is in the table already")
+            return fresh
+
+        return provide, True
+
+    def _stalls(self, messages: Sequence[CommitMessage]) -> tuple[Stall, ...]:
+        """Buckets that let their writer wait; said once a commit."""
+        store = self._store
+        found = stalls.of(
+            replace(r, partition=store.partition_text(m.partition)) for m in messages for r in m.compactions
+        )
+        if found:
+            text = "%s: %s; a larger write-buffer-size or num-sorted-run.stop-trigger makes writers wait less"
+            log.warning(text, store.paths.root, stalls.summary(found))
+        return found
+
+    def overwrite(
+        self,
+        messages: Sequence[CommitMessage],
+        request: CommitRequest,
+        replaced: Callable[[bytes], bool],
+        operation: str | None = None,
+    ) -> Committed:
+        """Replace every live file of the partitions that `replaced` chooses by the messages' new files: one
+        OVERWRITE snapshot."""
+        if self._replayed(request):
+            return Committed(replayed=True)
+        store, new = self._store, appended(messages)
+        postponed = store.options.bucket == POSTPONE_BUCKET
+
+        gone: set[bytes] = set()
+
+        def delta(latest: Snapshot | None) -> Changes:
+            found = overwriting(new, latest, store.manifests, replaced, postponed=postponed)
+            gone.clear()
+            gone.update(e.partition for e in found.entries if e.kind == DELETE)
+            return found
+
+        try:
+            made = self._publish(OVERWRITE, delta, request, operation=operation, anew=True)
+        except _PublishedElsewhere:
+            return Committed(replayed=True)
+        return Committed((made,), _rows(new), stalls=self._stalls(messages), replaced_partitions=len(gone))
+
+    def commit_statistics(self, name: str, request: CommitRequest) -> Committed:
+        """An ANALYZE snapshot that names a file of statistics; rows and files stay as they are."""
+        changes = Changes(statistics=name)
+        return Committed((self._publish(ANALYZE, lambda _: changes, request),))
+
+    def merge_manifests(self, request: CommitRequest) -> Committed:
+        """A COMPACT snapshot of the same files, whose manifests are merged as the options say."""
+        return Committed((self._publish(COMPACT, lambda _: Changes(), request),))
+
+    def _replayed(self, request: CommitRequest) -> bool:
+        """Whether this is a replay; then what a kill after the first attempt left undone is done."""
+        latest = self._store.snapshots.latest()
+        if not self._overtaken(latest, request):
+            return False
+        positions.keep_again(self._store, latest)
+        return True
+
+    def _overtaken(self, latest: Snapshot | None, request: CommitRequest) -> bool:
+        """Whether this identifier, or a later one, of the same user is committed at `latest`."""
+        if not request.streaming:
+            return False
+        last = positions.known(self._store, latest).get(request.user)
+        return last is not None and request.identifier <= last[0]
+
+    def _publish(
+        self,
+        kind: str,
+        provide: Provide,
+        request: CommitRequest,
+        *,
+        operation: str | None = None,
+        anew: bool = False,
+    ) -> int:
+        """Publish one snapshot of `kind`; its id. `anew`: the changes depend on the snapshot before."""
+        started, tries, options = self._store.env.monotonic(), 0, self._store.options
+        following = NextSnapshot(self._store, self._writer, kind, request, operation)
+        changes: Changes | None = None
+        try:
+            while True:
+                latest = self._store.snapshots.latest()
+                if kind != COMPACT and self._overtaken(latest, request):
+                    raise _PublishedElsewhere(
+                        f"identifier {request.identifier} of {request.user} was published meanwhile"
+                    )
+                if anew or changes is None:
+                    changes = provide(latest)
+                if kind != COMPACT and request.basis is not None:
+                    self._require_unchanged(latest, request.basis, changes)
+                if kind == COMPACT and request.compacted_from is not None:
+                    self._require_seen(latest, request.compacted_from, changes)
+                self._require_alone(kind, latest, changes, request.user)
+                snapshot = self._attempt(kind, latest, changes, following)
+                self._store.require_same()
+                if snapshot is not None and self._put(snapshot, latest, changes):
+                    self._require_still_there(snapshot)
+                    if not retaken(self._store, snapshot, latest, following.delta):
+                        break
+                    self._withdraw(snapshot)
+                tries += 1
+                following.discard_try(anew=anew)
+                millis, limit = self._millis_since(started), options.commit_timeout_ms
+                if tries > options.commit_max_retries or (limit is not None and millis > limit):
+                    after = latest.id if latest else 0
+                    text = f"others were first {tries} times in {millis} ms, last after snapshot {after}"
+                    raise CommitConflict(f"{text}; retry later", snapshot=after)
+                wait = min(options.commit_max_wait_ms, options.commit_min_wait_ms * 2**tries) / 1000
+                self._store.env.sleep(wait * (0.5 + self._store.env.jitter() / 2))
+        except CommitUnknown:
+            raise
+        except TablestoreError:
+            self._forget()
+            raise
+        self._writer.written.clear()
+        synced.published(self._store, snapshot)
+        self._store.snapshots.hint_latest(snapshot.id)
+        positions.keep(self._store, snapshot)
+        _log(self._store, snapshot, changes.entries, tries, self._millis_since(started))
+        return snapshot.id
+
+    def _require_still_there(self, snapshot: Snapshot) -> None:
+        """Raise NotFound if the table was dropped, renamed or made anew just before `snapshot` was published:
+        then it is taken back."""
+        try:
+            self._store.require_same()
+        except NotFound:
+            self._withdraw(snapshot)
+            raise
+        except (TablestoreError, OSError) as e:
+            log.warning("could not look whether %s is still the same table: %s", self._store.paths.root, e)
+
+    def _withdraw(self, snapshot: Snapshot) -> None:
+        """Take back a snapshot that is none of the table's; raises CommitUnknown if it may still be there."""
+        try:
+            if self._store.snapshots.holds(snapshot):
+                self._store.snapshots.delete(snapshot.id)
+        except (TablestoreError, OSError) as e:
+            text = f"snapshot {snapshot.id} was published behind a rollback and could not be taken back: {e}"
+            raise CommitUnknown(text) from e
+
+    def _put(self, snapshot: Snapshot, latest: Snapshot | None, changes: Changes) -> bool:
+        """Publish a snapshot, on the disk first if its table wants that; False if its id was taken."""
+        after = synced.before_publishing(self._store, latest, changes, self._writer.written)
+        publish = self._store.snapshots.publish
+        return publish(snapshot) if after is None else publish(snapshot, after=after)
+
+    def _millis_since(self, started: float) -> int:
+        return int((self._store.env.monotonic() - started) * 1000)
+
+    def _require_alone(self, kind: str, latest: Snapshot | None, changes: Changes, user: str) -> None:
+        """`commit.strict-mode.last-safe-snapshot`: raise CommitConflict if another user was there since."""
+        if self._safe is None:
+            return
+        newest = latest.id if latest else 0
+        if self._safe >= 0:
+            since = range(self._safe + 1, newest + 1)
+            strict_mode.require_alone(
+                self._store, since, user, changes.partitions, overwrites=kind == OVERWRITE
+            )
+        self._safe = newest
+
+    def _require_unchanged(self, latest: Snapshot | None, basis: Basis, changes: Changes) -> None:
+        """Raise CommitConflict if the table is not any more what these changes were made from."""
+        snapshots, known = self._store.snapshots, basis.snapshot
+        there = known is not None and snapshots.exists(known.id)
+        if known is not None and (
+            latest is None or latest.id < known.id or (there and snapshots.get(known.id) != known)
+        ):
+            text = f"the table was rolled back behind snapshot {known.id}, which this commit was made from"
+            raise CommitConflict(f"{text}; do it again", snapshot=latest.id if latest else 0)
+        since = known.id if known is not None else 0
+        for snapshot_id in range(since + 1, (latest.id if latest else 0) + 1):
+            later = snapshots.get(snapshot_id) if snapshots.exists(snapshot_id) else None
+            if self._changed(later, basis, changes):
+                text = f"snapshot {snapshot_id} changed rows that this commit was made from; do it again"
+                raise CommitConflict(text, snapshot=snapshot_id)
+
+    def _changed(self, later: Snapshot | None, basis: Basis, changes: Changes) -> bool:
+        """Whether a later snapshot (None: it has expired) is in the way of changes made from the basis."""
+        if not basis.appends:
+            return later is None or later.commit_kind in (APPEND, OVERWRITE)
+        if later is None or later.commit_kind != OVERWRITE:
+            return False
+        return not changes.partitions.isdisjoint(self._store.manifests.delta_entries(later).partitions()[0])
+
+    def _require_seen(self, latest: Snapshot | None, since: int, changes: Changes) -> None:
+        """Raise CommitConflict if another compaction came to the same bucket after snapshot `since`, where
+        files above level 0 are read without a merge: neither has marked or dropped the other's rows."""
+        options, keyed = self._store.options, bool(self._store.schema.primary_keys)
+        unmerged = options.deletion_vectors or options.merge_engine is MergeEngine.FIRST_ROW
+        if latest is None or not (keyed and unmerged):
+            return
+        places = {(e.partition, e.bucket) for e in changes.entries}
+        for snapshot_id in range(since + 1, latest.id + 1):
+            if not self._store.snapshots.exists(snapshot_id):
+                continue
+            for e in self._store.manifests.delta_entries(self._store.snapshots.get(snapshot_id)):
+                if e.kind == ADD and e.file.level > 0 and (e.partition, e.bucket) in places:
+                    text = (
+                        f"bucket {e.bucket} was compacted meanwhile, by snapshot {snapshot_id}; do it again"
+                    )
+                    raise CommitConflict(text, files=(e.file.file_name,), snapshot=snapshot_id)
+
+    def _attempt(
+        self, kind: str, latest: Snapshot | None, changes: Changes, following: NextSnapshot
+    ) -> Snapshot | None:
+        """The snapshot to publish on top of `latest`; None if `latest` expired while it was read."""
+        try:
+            self._check(kind, latest, changes)
+            return following.on(latest, changes)
+        except (Corrupt, NotFound):
+            self._store.require_same()
+            if latest is not None and not self._store.snapshots.exists(latest.id):
+                return None
+            raise
+
+    def _check(self, kind: str, latest: Snapshot | None, changes: Changes) -> None:
+        """Raise CommitConflict if the changes may not be put on top of `latest`."""
+        if latest is None:
+            return
+        found = self._bucket_counts(kind, latest, changes) or self._conflict(kind, latest, changes)
+        if found is not None:
+            who = f"snapshot {latest.id} ({latest.commit_kind} by {latest.commit_user})"
+            raise CommitConflict(
+                f"{found.rule}: {found.text}; found at {who}", files=found.files, snapshot=latest.id
+            )
+
+    def _bucket_counts(self, kind: str, latest: Snapshot, changes: Changes) -> conflicts.Conflict | None:
+        if kind == OVERWRITE or not changes.entries or not self._store.rescaled:
+            return None
+        live = self._store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
+        return conflicts.bucket_counts(live, changes.entries, self._store.partition_text)
+
+    def _conflict(self, kind: str, latest: Snapshot, changes: Changes) -> conflicts.Conflict | None:
+        store = self._store
+        vectors = any(e.file.index_type == DELETION_VECTORS for e in changes.index)
+        live: list[ManifestEntry] = []
+        if vectors or (kind != APPEND and changes.entries):
+            buckets = {(e.partition, e.bucket) for e in (*changes.entries, *changes.index)}
+            live = store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
+            live = [e for e in live if (e.partition, e.bucket) in buckets]
+            found = conflicts.files(live, changes.entries, store.key_order)
+            if found is not None:
+                return found
+        added = {e.file.file_name for e in changes.entries if e.kind == ADD}
+        gone = {e.file.file_name for e in changes.entries if e.kind == DELETE} - added
+        if not changes.index and not (gone and store.options.deletion_vectors):
+            return None
+        names = {e.file.file_name for e in live} - gone | added
+        bucketed = bool(store.schema.primary_keys) or store.options.bucket > 0
+        index = store.manifests.index_entries(latest)
+        return conflicts.index_files(index, changes.index, names, gone=gone, bucketed=bucketed)
+
+    def _forget(self) -> None:
+        try:
+            self._writer.discard()
+        except TablestoreError as e:
+            log.warning("left some manifests of a failed commit behind: %s", e)
+        remove_made_anew(self._store.io, self._store.paths.root)
+
+
+def _rows(changes: Changes) -> int:
+    return sum(e.file.row_count for e in changes.entries if e.kind == ADD)
+
+
+def _log(store: Store, snapshot: Snapshot, entries: Sequence[ManifestEntry], tries: int, millis: int) -> None:
+    added = [e.file.file_size for e in entries if e.kind == ADD]
+    buckets = len({(e.partition, e.bucket) for e in entries})
+    log.info(
+        "committed %s snapshot %d %s: +%d files (%.1f MB), -%d files, %d buckets, %d retries, %d ms",
+        store.paths.root,
+        snapshot.id,
+        snapshot.commit_kind,
+        len(added),
+        sum(added) / 1e6,
+        len(entries) - len(added),
+        buckets,
+        tries,
+        millis,
+    )

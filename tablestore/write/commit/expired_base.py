@@ -1,0 +1,40 @@
+"""What a commit is made from may expire while it is made: that is a conflict, and no damage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from tablestore.core.errors import CommitConflict, Corrupt, NotFound
+from tablestore.meta.store import Store
+
+
+@contextmanager
+def conflict_if_expired(store: Store, snapshot_id: int | None) -> Iterator[None]:
+    """Raise CommitConflict where something is missing because `snapshot_id`, from which it is read, expired.
+
+    A file that is there and damaged stays Corrupt; a table that is gone stays NotFound.
+    """
+    try:
+        yield
+    except (Corrupt, NotFound) as e:
+        if isinstance(e, Corrupt) and store.io.exists(e.path):
+            raise
+        if snapshot_id is None or not has_expired(store, snapshot_id):
+            raise
+        text = f"snapshot {snapshot_id}, which this commit was made from, expired meanwhile; do it again"
+        raise CommitConflict(text, snapshot=snapshot_id) from e
+
+
+def read_for_commit(store: Store, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches; CommitConflict where the snapshot they are read from expired meanwhile."""
+    with conflict_if_expired(store, store.snapshots.latest_id()):
+        yield from batches
+
+
+def has_expired(store: Store, snapshot_id: int) -> bool:
+    """Whether a snapshot is gone while newer ones are there."""
+    latest = store.snapshots.latest_id()
+    return latest is not None and latest > snapshot_id and not store.snapshots.exists(snapshot_id)

@@ -1,0 +1,93 @@
+"""Merging of manifests at each commit (format facts section 18): what to merge is decided purely, `merged`
+acts.
+
+Only the manifests of the snapshot before are merged, never the new delta. Order is kept, so a DELETE never
+moves before its ADD.
+Memory: the entries of the manifests that are merged, about 1 kB each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tablestore.core.options.table_options import TableOptions
+from tablestore.format.manifests.manifest import ADD, ManifestFileMeta
+from tablestore.meta.manifest_rewrite import rewritten
+from tablestore.meta.manifests import ManifestStore, ManifestWriter
+
+
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """Groups in order; a group of one manifest stays as it is. `full` drops entries that DELETEs anywhere
+    cancel."""
+
+    groups: tuple[tuple[ManifestFileMeta, ...], ...]
+    full: bool
+    reason: str
+
+
+def plan(manifests: Sequence[ManifestFileMeta], options: TableOptions) -> MergePlan:
+    """What to merge: everything small or with deletes once that is 16 MB, else runs of 8 MB and a tail of 30
+    manifests."""
+    changing = sum(m.file_size for m in manifests if _must_change(m, options))
+    if changing >= options.manifest_full_bytes:
+        reason = f"{changing} bytes of small or deleting manifests ≥ {options.manifest_full_bytes}"
+        return MergePlan((tuple(manifests),), True, f"full: {reason}")
+    groups: list[tuple[ManifestFileMeta, ...]] = []
+    pending: list[ManifestFileMeta] = []
+    for m in manifests:
+        pending.append(m)
+        if sum(p.file_size for p in pending) >= options.manifest_target_bytes:
+            groups.append(tuple(pending))
+            pending = []
+    if len(pending) >= options.manifest_merge_min_count:
+        groups.append(tuple(pending))
+        reason = f"{len(pending)} manifests ≥ {options.manifest_merge_min_count}"
+    else:
+        groups.extend((m,) for m in pending)
+        reason = f"{len(pending)} small manifests < {options.manifest_merge_min_count}: left"
+    return MergePlan(tuple(groups), False, reason)
+
+
+def _must_change(m: ManifestFileMeta, options: TableOptions) -> bool:
+    return m.num_deleted > 0 or m.file_size < options.manifest_target_bytes
+
+
+def merged(
+    manifests: Sequence[ManifestFileMeta], store: ManifestStore, writer: ManifestWriter, options: TableOptions
+) -> list[ManifestFileMeta]:
+    """The base manifests of the next snapshot."""
+    chosen = plan(manifests, options)
+    if chosen.full:
+        return _full(manifests, store, writer, options)
+    result: list[ManifestFileMeta] = []
+    for group in chosen.groups:
+        if len(group) == 1:
+            result.append(group[0])
+            continue
+        entries = store.read_manifests(group)
+        result += rewritten(group, entries, ~entries.cancelled(), store, writer)
+    return result
+
+
+def _full(
+    manifests: Sequence[ManifestFileMeta], store: ManifestStore, writer: ManifestWriter, options: TableOptions
+) -> list[ManifestFileMeta]:
+    """Drop every cancelled ADD and every DELETE; big manifests that hold none of either are kept."""
+    entries = store.read_manifests(manifests)
+    keep = (entries.numbers("kind") == ADD) & ~entries.cancelled()
+    ends = np.cumsum([m.num_added + m.num_deleted for m in manifests]).tolist()
+    kept, rest, rows = list[ManifestFileMeta](), list[ManifestFileMeta](), list[np.ndarray]()
+    for m, start, stop in zip(manifests, [0, *ends], ends, strict=False):
+        if not _must_change(m, options) and keep[start:stop].all():
+            kept.append(m)
+        else:
+            rest.append(m)
+            rows.append(np.arange(start, stop))
+    if not rest:
+        return kept
+    at = np.concatenate(rows)
+    return kept + rewritten(rest, entries.take(at), keep[at], store, writer)

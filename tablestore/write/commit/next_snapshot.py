@@ -1,0 +1,140 @@
+"""The snapshot that a commit tries to publish: manifests, lists and index manifest written, then the record.
+
+One object serves one snapshot over all its tries: manifests of the delta are written once and reused, lists
+are written for each try on top of the newest snapshot. `discard` deletes what no published snapshot names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tablestore.core.errors import InvalidRequest
+from tablestore.format import compaction_record
+from tablestore.format.manifests import index_manifest
+from tablestore.format.manifests.manifest import ADD, ManifestEntry, ManifestFileMeta
+from tablestore.format.snapshot import COMPACT, Snapshot
+from tablestore.meta import positions
+from tablestore.meta.manifests import ManifestWriter
+from tablestore.meta.store import Store
+from tablestore.write.commit import manifest_merge
+from tablestore.write.commit.changes import Changes, numbered
+from tablestore.write.commit.request import CommitRequest
+
+_OURS = (compaction_record.PROPERTY, compaction_record.FOLLOWED)
+
+
+class NextSnapshot:
+    """Writes what a snapshot of `kind` needs. `operation` is the snapshot's field of that name."""
+
+    def __init__(
+        self, store: Store, writer: ManifestWriter, kind: str, request: CommitRequest, operation: str | None
+    ) -> None:
+        self._store, self._writer, self._kind = store, writer, kind
+        self._request, self._operation = request, operation
+        self._written: tuple[Changes, list[ManifestFileMeta], list[ManifestFileMeta]] | None = None
+
+    @property
+    def delta(self) -> list[ManifestFileMeta]:
+        """Manifests of the delta, as written last."""
+        return self._written[1] if self._written else []
+
+    def on(self, latest: Snapshot | None, changes: Changes) -> Snapshot:
+        """The snapshot that puts `changes` on top of `latest`, all its files written."""
+        store, writer, request = self._store, self._writer, self._request
+        snapshot_id = (latest.id if latest else 0) + 1
+        entries, next_row = self._numbered(latest, changes.entries, snapshot_id)
+        delta, changelog = self._manifests(changes, entries)
+        base = store.manifests.manifests(latest) if latest else []
+        base = manifest_merge.merged(base, store.manifests, writer, store.options)
+        base_list, delta_list = writer.list(base), writer.list(delta)
+        changelog_list = writer.list(changelog) if changelog else (None, None)
+        schema_id = max(store.schemas.ids(), default=store.schema.id)
+        rows = sum(e.file.row_count if e.kind == ADD else -e.file.row_count for e in entries)
+        inherited = latest.statistics if latest and latest.schema_id == schema_id else None
+        return Snapshot(
+            id=snapshot_id,
+            schema_id=schema_id,
+            base_manifest_list=base_list[0],
+            delta_manifest_list=delta_list[0],
+            commit_user=request.user,
+            commit_identifier=request.identifier,
+            commit_kind=self._kind,
+            time_millis=max(store.env.now_ms(), latest.time_millis if latest else 0),
+            uuid=store.env.uuid(),
+            base_manifest_list_size=base_list[1],
+            delta_manifest_list_size=delta_list[1],
+            changelog_manifest_list=changelog_list[0],
+            changelog_manifest_list_size=changelog_list[1],
+            index_manifest=self._index(latest, changes),
+            total_record_count=((latest.total_record_count or 0) if latest else 0) + rows,
+            delta_record_count=rows,
+            changelog_record_count=sum(e.file.row_count for e in changes.changelog) if changelog else None,
+            watermark=_watermark(latest, request),
+            statistics=changes.statistics or inherited,
+            properties=self._properties(latest) | self._kept(changes),
+            next_row_id=next_row,
+            operation=self._operation,
+            writer_version=positions.WRITER,
+        )
+
+    def _numbered(
+        self, latest: Snapshot | None, entries: Sequence[ManifestEntry], snapshot_id: int
+    ) -> tuple[Sequence[ManifestEntry], int]:
+        first = (latest.next_row_id or 0) if latest else 0
+        if not self._store.options.row_tracking:
+            return entries, first
+        return numbered(entries, snapshot_id=snapshot_id, first_row_id=first)
+
+    def _manifests(
+        self, changes: Changes, entries: Sequence[ManifestEntry]
+    ) -> tuple[list[ManifestFileMeta], list[ManifestFileMeta]]:
+        """(delta, changelog) manifests, written unless those of the last try still say the same."""
+        if self._written is not None and self._written[0] is changes and entries is changes.entries:
+            return self._written[1], self._written[2]
+        schema_id = self._store.schema.id
+        delta = self._writer.manifest(entries, schema_id)
+        changelog = self._writer.manifest(changes.changelog, schema_id)
+        self._written = (changes, delta, changelog)
+        return delta, changelog
+
+    def _index(self, latest: Snapshot | None, changes: Changes) -> str | None:
+        if not changes.index:
+            return latest.index_manifest if latest else None
+        before = self._store.manifests.index_entries(latest)
+        after = index_manifest.combined(before, changes.index)
+        return self._writer.index(after) if after else None
+
+    def _properties(self, latest: Snapshot | None) -> dict[str, str]:
+        request = self._request
+        known = positions.known(self._store, latest)
+        if request.streaming:
+            old = known.get(request.user)
+            kept = request.position if request.position is not None else (old[1] if old else None)
+            if old is None or request.identifier >= old[0]:
+                known[request.user] = (request.identifier, kept)
+        for key in request.properties or {}:
+            if key.startswith(positions.PREFIX) or key in _OURS:
+                raise InvalidRequest(f"property {key!r} is set by the engine; pass position=")
+        return {**(request.properties or {}), **positions.as_properties(known)}
+
+    def _kept(self, changes: Changes) -> dict[str, str]:
+        """The properties that keep this snapshot's compactions, or say that they come next."""
+        followed = {compaction_record.FOLLOWED: COMPACT} if changes.followed else {}
+        if not changes.compactions:
+            return followed
+        partitions = {p: self._store.partition_text(p) for p, _ in changes.compactions}
+        records = [replace(r, partition=partitions[p]) for p, r in changes.compactions]
+        return {**followed, compaction_record.PROPERTY: compaction_record.to_property(records)}
+
+    def discard_try(self, *, anew: bool) -> None:
+        """Delete what a try that lost wrote; its manifests stay for the next, unless that starts `anew`."""
+        if anew or self._store.options.row_tracking:
+            self._written = None
+        kept = (*self.delta, *(self._written[2] if self._written else ()))
+        self._writer.discard(m.file_name for m in kept)
+
+
+def _watermark(latest: Snapshot | None, request: CommitRequest) -> int | None:
+    known = [w for w in (latest.watermark if latest else None, request.watermark) if w is not None]
+    return max(known, default=None)

@@ -1,0 +1,107 @@
+"""What a commit is asked with and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tablestore.core.errors import InvalidRequest
+from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
+from tablestore.lsm.writing.stalls import Stall
+from tablestore.write.retention.removal import Expiry
+
+_LONG = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class LostCompaction:
+    """A compaction that came with a write and is not in the table: the next commit or compaction does it.
+
+    `unknown`: it may be in the table all the same, so its files stay.
+    """
+
+    reason: str
+    unknown: bool = False
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a write made: 0 (empty or replayed), 1 or 2 snapshots; `rows` counts the rows of the new files.
+
+    A replay that compacts what an interrupted commit left, or a compaction that is done again, adds its
+    snapshot. `lost_compaction`: the rows are in the table, the compaction that came with them is not.
+    `expired`: what the table's options let go afterwards, None if nothing. `stalls`: buckets whose writer
+    had to wait for compaction. `replaced_partitions`: how many partitions an overwrite took rows away from,
+    None for other writes.
+    """
+
+    snapshots: tuple[int, ...] = ()
+    rows: int = 0
+    replayed: bool = False
+    expired: Expiry | None = field(default=None, compare=False)
+    stalls: tuple[Stall, ...] = field(default=(), compare=False)
+    lost_compaction: LostCompaction | None = None
+    replaced_partitions: int | None = field(default=None, compare=False)
+
+    @property
+    def snapshot(self) -> int | None:
+        """Id of the last snapshot made, None if there was nothing to commit."""
+        return self.snapshots[-1] if self.snapshots else None
+
+    def __repr__(self) -> str:
+        also = "" if self.expired is None else f", expired={self.expired!r}"
+        count = self.replaced_partitions
+        also += f", replaced_partitions={count}" if count is not None else ""
+        also += f", stalls={self.stalls!r}" if self.stalls else ""
+        also += f", lost_compaction={str(self.lost_compaction)!r}" if self.lost_compaction else ""
+        return f"Committed(snapshots={self.snapshots}, rows={self.rows}, replayed={self.replayed}{also})"
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """The snapshot that a commit was made from, None for the empty table.
+
+    The commit is refused if that is no part of the table any more, or if rows changed since; with `appends`
+    only if partitions of the commit were overwritten.
+    """
+
+    snapshot: Snapshot | None
+    appends: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRequest:
+    """Who commits, and what travels with it. `basis`: what must be as it was when the rows were made;
+    `compacted_from`: id of the snapshot that compactions looked at, 0 for the empty table; `handed_over`: the
+    messages were made elsewhere and may come twice."""
+
+    user: str
+    identifier: int = BATCH_IDENTIFIER
+    position: str | None = None
+    properties: Mapping[str, str] | None = None
+    watermark: int | None = None
+    basis: Basis | None = None
+    compacted_from: int | None = None
+    handed_over: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise InvalidRequest for what a snapshot file cannot hold: nobody could read the table any more."""
+        for name in ("identifier", "watermark"):
+            value = getattr(self, name)
+            whole = isinstance(value, int) and not isinstance(value, bool) and -_LONG <= value < _LONG
+            if not whole and (name, value) != ("watermark", None):
+                raise InvalidRequest(f"{name} {value!r} must be a whole number of 64 bits")
+        texts = {"user": self.user, "position": "" if self.position is None else self.position}
+        if not isinstance(self.properties or {}, Mapping):
+            raise InvalidRequest(f"properties {self.properties!r} must be a mapping of texts")
+        for key, value in (*texts.items(), *(self.properties or {}).items()):
+            if not isinstance(key, str) or not isinstance(value, str):
+                raise InvalidRequest(f"{key!r} of a commit must be text, not {value!r}")
+
+    @property
+    def streaming(self) -> bool:
+        """Whether the identifier is one of a stream, so that a replay can be recognised."""
+        return self.identifier != BATCH_IDENTIFIER

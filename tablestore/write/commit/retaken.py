@@ -1,0 +1,51 @@
+"""Whether a snapshot id was free only because its older holder is gone: expired, or rolled back, while a
+committer stood still."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from tablestore.core.errors import NotFound, TablestoreError
+from tablestore.format.manifests.manifest import ADD, ManifestFileMeta
+from tablestore.format.snapshot import Snapshot
+from tablestore.meta.store import Store
+
+log = logging.getLogger(__name__)
+
+
+def retaken(
+    store: Store, snapshot: Snapshot, latest: Snapshot | None, written: Sequence[ManifestFileMeta]
+) -> bool:
+    """True if `snapshot`, just published on top of `latest` with the delta `written`, is none of the table's.
+
+    Expiry removes ascending ids, so as long as `latest` is there nobody can have held the id before. Older
+    snapshots without it, or another one in its place, mean that the table was rolled back behind it.
+    """
+    try:
+        return _retaken(store, snapshot, latest, written)
+    except TablestoreError as e:  # the snapshot is published: nothing of it may be deleted now
+        log.warning("could not look whether snapshot %d was taken before: %s", snapshot.id, e)
+        return False
+
+
+def _retaken(
+    store: Store, snapshot: Snapshot, latest: Snapshot | None, written: Sequence[ManifestFileMeta]
+) -> bool:
+    if latest is None:
+        return False
+    try:
+        return store.snapshots.get(latest.id) != latest
+    except NotFound:
+        ids = store.snapshots.ids()
+    if ids and ids[0] < latest.id:
+        return True
+    later = [i for i in ids if i > snapshot.id]
+    if not later or later[0] > snapshot.id + 1:
+        return bool(later)
+    names = {m.file_name for m in store.manifests.manifests(store.snapshots.get(later[0]))}
+    if all(m.file_name in names for m in written):
+        return False
+    mine = (e.identity for m in written for e in store.manifests.read_manifest(m.file_name) if e.kind == ADD)
+    theirs = {e.identity for n in names for e in store.manifests.read_manifest(n)}
+    return not theirs.issuperset(mine)

@@ -1,0 +1,55 @@
+"""Strict commits: `commit.strict-mode.last-safe-snapshot` is the snapshot up to which a user knows all.
+
+What others did to the partitions of a commit since then refuses it: a COMPACT or an OVERWRITE always, an
+APPEND if the commit overwrites. Reads manifests of later snapshots only, changes nothing. Called by `commit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tablestore.core.errors import CommitConflict
+from tablestore.format.snapshot import APPEND, COMPACT, OVERWRITE, Snapshot
+from tablestore.meta.store import Store
+
+OPTION = "commit.strict-mode.last-safe-snapshot"
+
+
+def require_alone(
+    store: Store, since: Iterable[int], user: str, partitions: frozenset[bytes], *, overwrites: bool
+) -> None:
+    """Raise CommitConflict if one of these snapshots, of another user, is in the way of a commit to these
+    partitions. One that has expired is: nobody knows any more what it did."""
+    for snapshot_id in since:
+        if not store.snapshots.exists(snapshot_id):
+            text = f"snapshot {snapshot_id}, which {OPTION!r} asks about, has expired; name a later one"
+            raise CommitConflict(text, snapshot=snapshot_id)
+        other = store.snapshots.get(snapshot_id)
+        if other.commit_user != user and not partitions.isdisjoint(_touched(store, other, overwrites)):
+            who = f"snapshot {other.id} ({other.commit_kind} by {other.commit_user})"
+            text = f"{who} changed a partition of this commit, and {OPTION!r} is set; look at it first"
+            raise CommitConflict(text, snapshot=other.id)
+
+
+def _touched(store: Store, other: Snapshot, overwrites: bool) -> set[bytes]:
+    """Partitions that nobody else may have written since."""
+    if other.commit_kind not in ((APPEND, COMPACT, OVERWRITE) if overwrites else (COMPACT, OVERWRITE)):
+        return set()
+    appends = other.commit_kind == APPEND
+    entries = store.manifests.delta_entries(other)
+    found = {e.partition for e in entries if e.bucket >= 0 or not appends}
+    if appends:
+        return found
+    return found | _indexed(store, other)
+
+
+def _indexed(store: Store, other: Snapshot) -> set[bytes]:
+    """Partitions whose index files, deletion vectors among them, a snapshot changed."""
+    manifests, before = store.manifests, other.id - 1
+    if not store.snapshots.exists(before):
+        return {e.partition for e in manifests.index_entries(other)}
+    earlier = store.snapshots.get(before)
+    if earlier.index_manifest == other.index_manifest:
+        return set()
+    old, new = ({(e.partition, e.file) for e in manifests.index_entries(s)} for s in (earlier, other))
+    return {partition for partition, _ in old ^ new}

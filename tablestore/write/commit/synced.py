@@ -1,0 +1,185 @@
+"""Which snapshot is known to be on the disk with all that it reads, and how another one gets there.
+
+The record `tablestore/synced` names a snapshot by id and content. It is written after that snapshot's files
+were synced, and such files never change, so what it says holds as long as the snapshot is there, whatever
+crashes came since; the record need not be synced itself. It names its table's directory: a copy of a table
+starts without. From one such snapshot to a later one only what was added in between is to sync.
+
+Two users. A commit that must outlast a loss of power syncs all that its snapshot reads before the snapshot
+has its name. Whatever removes files (expiry, rollback, the end of a tag or branch) keeps one rule on every
+local table: of the snapshots that stay, one is on the disk before the first file goes. Tables in object
+stores need neither, as what is written there is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterable
+
+from tablestore.core.errors import Corrupt, NotFound, Unavailable
+from tablestore.format.commit_message import CommitMessage
+from tablestore.format.manifests.manifest import ADD
+from tablestore.format.snapshot import Snapshot, to_json
+from tablestore.io.paths import inside, is_object_location, join
+from tablestore.io.syncing import Sync
+from tablestore.meta.entries import concatenated
+from tablestore.meta.store import Store
+from tablestore.write.commit.changes import Changes
+from tablestore.write.retention import reachable
+from tablestore.write.retention.reachable import Files
+
+log = logging.getLogger(__name__)
+
+
+def before_publishing(
+    store: Store, latest: Snapshot | None, changes: Changes, manifests: Iterable[str]
+) -> Sync | None:
+    """What must be on the disk before a snapshot of `changes` on top of `latest` has its name; None if
+    nothing must. `manifests`: names of all metadata files that were written for it."""
+    if not store.durable:
+        return None
+    paths = {store.paths.manifest(name): None for name in manifests}
+    for e in (*changes.entries, *changes.changelog):
+        if e.kind == ADD:
+            paths |= dict.fromkeys(reachable.entry_paths(store, e))
+    for i in changes.index:
+        if i.kind == ADD:
+            paths[store.index_path(i.partition, i.bucket, i.file)] = None
+    if changes.statistics is not None:
+        paths[store.paths.statistics(changes.statistics)] = None
+    there = known(store, latest)
+    if latest is not None and there != latest:
+        paths |= _reads(store, latest, there)
+    paths |= dict.fromkeys(_schemas(store, there))
+    return _sync_of(store, paths, there)
+
+
+def published(store: Store, snapshot: Snapshot) -> None:
+    """Record a snapshot that was published after all that it reads was synced."""
+    if store.durable:
+        _record(store, snapshot)
+
+
+def keep_one(store: Store, first: int) -> None:
+    """Before files are removed: let one of the snapshots from id `first` on be on the disk with all that it
+    reads. If none is known to be, the newest is put there; raises Corrupt if it lacks a file."""
+    if is_object_location(store.paths.root):
+        return
+    there = known(store, None)
+    if there is None or there.id < first:
+        latest = store.snapshots.latest()
+        if latest is not None:
+            put(store, latest)
+
+
+def put(store: Store, snapshot: Snapshot) -> None:
+    """Put a snapshot on the disk, with all that it reads. Raises Corrupt if it lacks a file."""
+    if is_object_location(store.paths.root):
+        return
+    there = known(store, snapshot)
+    if there == snapshot:
+        return
+    paths = _reads(store, snapshot, there)
+    missing = store.io.sync(_sync_of(store, (*paths, *_schemas(store, there)), there))
+    lost = next((path for path in missing if paths.get(path)), None)
+    if lost is not None:
+        raise Corrupt(lost, f"the file is missing; snapshot {snapshot.id} needs it, so nothing was removed")
+    log.debug("synced snapshot %d of %s: %d files", snapshot.id, store.paths.root, len(paths))
+    _record(store, snapshot)
+
+
+def sync_messages(store: Store, messages: Iterable[CommitMessage]) -> None:
+    """Put the files of messages on the disk, where they were written, before the messages go elsewhere."""
+    if not store.durable:
+        return
+    paths: list[str] = []
+    for m in messages:
+        folder = store.bucket_dir(m.partition, m.bucket)
+        for file in (*m.new_files, *m.changelog_files, *m.compact_after, *m.compact_changelog):
+            paths.append(store.file_path(m.partition, m.bucket, file))
+            paths += (join(folder, inside(name)) for name in file.extra_files)
+        indexes = (*m.new_index, *m.compact_new_index)
+        paths += (store.index_path(m.partition, m.bucket, index) for index in indexes)
+    store.sync(*paths)
+
+
+def known(store: Store, latest: Snapshot | None) -> Snapshot | None:
+    """The snapshot that is recorded to be on the disk, if it is there and not later than `latest` (None:
+    any)."""
+    try:
+        said = json.loads(store.io.read(store.paths.synced))
+        snapshot_id, digest, root = said["snapshot"], said["sha256"], said["table"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+    if root != store.paths.root or not isinstance(snapshot_id, int):
+        return None
+    if latest is not None and snapshot_id >= latest.id:
+        return latest if (snapshot_id, digest) == (latest.id, _digest(latest)) else None
+    try:
+        found = store.snapshots.get(snapshot_id)
+    except (NotFound, Corrupt):
+        return None
+    return found if _digest(found) == digest else None
+
+
+def _record(store: Store, snapshot: Snapshot) -> None:
+    if is_object_location(store.paths.root):
+        return
+    said = {"snapshot": snapshot.id, "sha256": _digest(snapshot), "table": store.paths.root}
+    try:
+        store.io.replace(store.paths.synced, json.dumps(said).encode())
+    except Unavailable as e:
+        log.warning("not recorded that snapshot %d of %s is synced: %s", snapshot.id, store.paths.root, e)
+
+
+def _digest(snapshot: Snapshot) -> str:
+    return hashlib.sha256(to_json(snapshot)).hexdigest()
+
+
+def _reads(store: Store, snapshot: Snapshot, there: Snapshot | None) -> dict[str, bool]:
+    """Files that `snapshot` reads and `there`, an earlier one, does not; whether it is sound only with them.
+
+    Those of the commits in between, too, as far as they are there: what they added and left.
+    """
+    between = _between(store, snapshot, there)
+    if between is None:
+        entries, histories = store.manifests.live_entries(snapshot), [snapshot]
+    else:
+        deltas = [store.manifests.delta_entries(s) for s in between]
+        entries, histories = concatenated([d.table for d in deltas]).live(), between
+    found: dict[str, bool] = {}
+    for e in entries:
+        found |= dict.fromkeys(reachable.entry_paths(store, e), True)
+    state = reachable.metadata_files(store, snapshot)
+    if there is not None and between is not None:
+        before = reachable.lenient(lambda: reachable.metadata_files(store, there), {})
+        state = {path: size for path, size in state.items() if path not in before}
+    found |= dict.fromkeys(state, True)
+    for s in histories:
+        told = reachable.lenient(lambda s=s: reachable.changelog_files(store, s), Files())
+        found |= dict.fromkeys((*told.data, *told.metadata), False)
+        found[store.paths.snapshot(s.id)] = s.id == snapshot.id
+    return found
+
+
+def _between(store: Store, snapshot: Snapshot, there: Snapshot | None) -> list[Snapshot] | None:
+    """The snapshots after `there` up to `snapshot`; None if they are not all known."""
+    if there is None:
+        return None
+    try:
+        return [store.snapshots.get(i) for i in range(there.id + 1, snapshot.id)] + [snapshot]
+    except (NotFound, Corrupt):
+        return None
+
+
+def _sync_of(store: Store, paths: Iterable[str], there: Snapshot | None) -> Sync:
+    """The paths with the folders up to the table's; for its first snapshot those above it, too."""
+    return Sync(store.paths.root if there is not None else "/", tuple(paths))
+
+
+def _schemas(store: Store, there: Snapshot | None) -> list[str]:
+    """Files of the schemas that came since."""
+    known_id = -1 if there is None else there.schema_id
+    return [store.paths.schema(i) for i in store.schemas.ids() if i > known_id]

@@ -1,0 +1,1 @@
+"""What is kept and what goes: expiry, tags, branches, rollback, orphan files."""

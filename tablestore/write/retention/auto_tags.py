@@ -1,0 +1,133 @@
+"""Tags that make themselves: one a period of commit time or watermark (`tag.automatic-creation`).
+
+After a commit, each snapshot since the last such tag is looked at: the first one whose time has passed the
+end of a period (plus `tag.creation-delay`) is tagged with the name of that period. Names tell times, so the
+tags there are tell where to go on. `due` decides, purely; times are local wall clock in milliseconds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from tablestore.core.errors import InvalidOption
+from tablestore.format.snapshot import Snapshot
+from tablestore.meta import refs
+from tablestore.meta.store import Store
+from tablestore.write.retention import tags
+
+log = logging.getLogger(__name__)
+MODES = ("none", "process-time", "watermark", "batch")
+_EPOCH = datetime(1970, 1, 1)
+_HOUR, _DAY = 3_600_000, 86_400_000
+_PERIODS = {"daily": _DAY, "hourly": _HOUR, "two-hours": 2 * _HOUR}
+_DAYS = {"with_dashes": "%Y-%m-%d", "without_dashes": "%Y%m%d", "without_dashes_and_spaces": "%Y%m%d"}
+_HOURS = {
+    "with_dashes": "%Y-%m-%d %H",
+    "without_dashes": "%Y%m%d %H",
+    "without_dashes_and_spaces": "%Y%m%d%H",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Periods:
+    """Lengths and names of periods, and what is done at their ends."""
+
+    length_ms: int
+    pattern: str
+    delay_ms: int = 0
+    completes: bool = False
+
+    @classmethod
+    def of(cls, store: Store) -> Periods:
+        """As the options say; raises InvalidOption for unknown ones and a delay as long as the period."""
+        o, own = store.options, store.options.tag_period_ms
+        period, formatter = o.tag_creation_period, o.tag_period_formatter
+        if formatter not in _DAYS:
+            raise InvalidOption(
+                f"option 'tag.period-formatter' is {formatter!r}; it must be one of {[*_DAYS]}"
+            )
+        if own is not None:
+            found = cls(own, "%Y%m%d%H%M", o.tag_creation_delay_ms, o.tag_completes)
+        elif period in _PERIODS:
+            pattern = {"daily": _DAYS[formatter], "hourly": _HOURS[formatter]}.get(period, "%Y-%m-%d %H")
+            found = cls(_PERIODS[period], pattern, o.tag_creation_delay_ms, o.tag_completes)
+        else:
+            raise InvalidOption(
+                f"option 'tag.creation-period' is {period!r}; it must be one of {[*_PERIODS]}"
+            )
+        if found.delay_ms >= found.length_ms:
+            raise InvalidOption("option 'tag.creation-delay' must be shorter than the period of tags")
+        return found
+
+    def time_of(self, name: str) -> int | None:
+        """The begin of the period a tag is named by, None for other tags."""
+        try:
+            return (datetime.strptime(name, self.pattern) - _EPOCH) // timedelta(milliseconds=1)
+        except ValueError:
+            return None
+
+    def name_of(self, begin: int) -> str:
+        """The name of the period that begins there."""
+        return (_EPOCH + timedelta(milliseconds=begin)).strftime(self.pattern)
+
+
+def due(snapshots: Iterable[tuple[int, int]], last: int | None, periods: Periods) -> list[tuple[int, str]]:
+    """(snapshot id, tag name) to make of snapshots (id, time) after the tag of the period begun at `last`."""
+    made = []
+    upcoming = None if last is None else last + periods.length_ms
+    for snapshot_id, time in snapshots:
+        if upcoming is not None and time - periods.delay_ms < upcoming + periods.length_ms:
+            continue
+        begin = time // periods.length_ms * periods.length_ms - periods.length_ms
+        if periods.completes and upcoming is not None:
+            begin = upcoming
+        made.append((snapshot_id, periods.name_of(begin)))
+        upcoming = begin + periods.length_ms
+    return made
+
+
+def make(store: Store) -> list[str]:
+    """Make the tags that are due, remove automatic ones beyond `tag.num-retained-max`; names of new ones."""
+    mode, options = store.options.tag_automatic_creation, store.options
+    if mode not in MODES:
+        raise InvalidOption(
+            f"option 'tag.automatic-creation' is {mode!r}; it must be one of {', '.join(MODES)}"
+        )
+    if mode in ("none", "batch"):  # batch tags are made by engines at the end of a job
+        return []
+    periods = Periods.of(store)
+    known = {n: t for n in refs.tag_names(store) if (t := periods.time_of(n)) is not None}
+    newest = max(known, key=lambda n: known[n], default=None)
+    after = 0 if newest is None else refs.tagged(store, newest).id
+    some = (s for s in store.snapshots.all() if s.id > after)
+    times = ((s.id, t) for s in some if (t := _time(store, s, mode)) is not None)
+    made = []
+    for snapshot_id, name in due(times, None if newest is None else known[newest], periods):
+        if name not in known:
+            tags.create(store, name, snapshot=snapshot_id, retained_ms=options.tag_time_retained_ms)
+            known[name] = periods.time_of(name) or 0
+            made.append(name)
+    most = options.tag_num_retained_max
+    if made and most is not None:
+        for name in sorted(known, key=lambda n: known[n])[: max(0, len(known) - most)]:
+            tags.delete(store, name)
+    return made
+
+
+def _time(store: Store, snapshot: Snapshot, mode: str) -> int | None:
+    """The wall clock of a snapshot in the zone that counts, None if it has no watermark."""
+    if mode == "process-time":
+        return _local(snapshot.time_millis, store.options.process_time_zone)
+    if snapshot.watermark is None or snapshot.watermark < 0:
+        return None
+    return _local(snapshot.watermark, store.options.watermark_time_zone)
+
+
+def _local(millis: int, zone: str | None) -> int:
+    at = datetime.fromtimestamp(millis / 1000, tz=UTC)
+    offset = (at.astimezone() if zone is None else at.astimezone(ZoneInfo(zone))).utcoffset()
+    return millis + int((offset.total_seconds() if offset else 0) * 1000)

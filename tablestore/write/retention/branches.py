@@ -1,0 +1,187 @@
+"""Making, removing and fast-forwarding branches.
+
+A branch starts empty or at a tag: it gets copies of the schemas, of the tag and of its snapshot, `schema-0`
+last, so that it is there wholly or not at all. Fast-forward makes the branch's snapshots, schemas and tags
+those of the table: the table goes back to where the branch begins and then takes its snapshots one by one, so
+at every moment it is at a snapshot of its own or of the branch; the same call ends what a kill cut short.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from tablestore.core.errors import AlreadyExists, Corrupt, InvalidRequest, NotFound, Unavailable
+from tablestore.format.snapshot import to_json
+from tablestore.io import outcomes
+from tablestore.io.paths import TablePaths
+from tablestore.io.syncing import Sync
+from tablestore.meta import changelogs, compaction_history, positions, refs
+from tablestore.meta.schemas import SchemaStore
+from tablestore.meta.store import Store
+from tablestore.write.commit import synced
+from tablestore.write.retention import reachable
+from tablestore.write.retention.expire import remove
+from tablestore.write.retention.reachable import Files
+from tablestore.write.retention.rollback import remove_later
+from tablestore.write.retention.tags import Removed
+
+log = logging.getLogger(__name__)
+
+
+def create(store: Store, name: str, *, tag: str | None = None) -> None:
+    """Make a branch, at a tag or empty. Raises AlreadyExists, or NotFound for an unknown tag."""
+    paths = refs.branch_paths(store, refs.new_branch_name(name))
+    if name in refs.branches(store):
+        raise AlreadyExists(f"branch {name!r} exists")
+    kept = None if tag is None else refs.tagged(store, tag)
+    last = store.schemas.ids()[-1] if kept is None else kept.schema_id
+    after = Sync(
+        store.paths.root
+    )  # whatever the durability: a branch with an empty schema could not be opened
+    if name in refs.branch_directories(store):  # left by a kill, and not a branch yet
+        store.io.delete_tree(paths.refs_dir)
+    if kept is not None and tag is not None:
+        outcomes.put(store.io, paths.tag(tag), store.io.read(store.paths.tag(tag)), after=after)
+        data = _snapshot_file(store, kept.id) or to_json(kept)
+        outcomes.put(store.io, paths.snapshot(kept.id), data, after=after)
+    for schema_id in reversed([i for i in store.schemas.ids() if i <= last]):
+        data = store.io.read(store.paths.schema(schema_id))
+        outcomes.put(store.io, paths.schema(schema_id), data, after=after)
+    log.info("made branch %s of %s%s", name, store.paths.root, f" at tag {tag}" if tag else "")
+
+
+def _snapshot_file(store: Store, snapshot_id: int) -> bytes | None:
+    try:
+        return store.io.read(store.paths.snapshot(snapshot_id))
+    except FileNotFoundError:
+        return None
+
+
+def delete(store: Store, name: str) -> Removed:
+    """Remove a branch, and the files that only it needed; these stay for `remove_orphans` where
+    damage hides which they are. Raises NotFound naming the nearest."""
+    if name not in refs.branch_directories(store):
+        raise NotFound.among("branch", name, refs.branches(store))
+    if store.paths.branch == name:
+        raise InvalidRequest(f"this is branch {name!r} itself; delete it from the table")
+    for key in (refs.FALLBACK, refs.PRIMARY):
+        if store.schema.options.get(key) == name:
+            raise InvalidRequest(f"branch {name!r} is the table's {key}; reset that option first")
+    branch = refs.on_branch(store, name)
+    try:
+        gone = _named_by(store, branch)
+        gone = gone.without(_needed_without(store, name, gone)).with_checksums(store)
+    except Corrupt as e:
+        log.warning("files of branch %s stay for remove_orphans(), since not all is readable: %s", name, e)
+        gone = Files()
+    synced.keep_one(store, 0)
+    outcomes.remove(store.io, branch.paths.schema(0), after=store.after)  # from here on it is no branch
+    try:
+        store.io.delete_tree(branch.paths.refs_dir)
+    except Unavailable as e:
+        log.warning("branch %s is deleted; its directory is not: %s", name, e)
+    remove(store, gone)
+    log.info("deleted branch %s of %s: %d files", name, store.paths.root, len(gone.paths))
+    return Removed(name, gone.paths, gone.bytes)
+
+
+def _named_by(store: Store, branch: Store) -> Files:
+    """The files that a branch's snapshots, tags and changelogs name. Raises Corrupt."""
+    histories = [branch.snapshots.all(), *([t] for t in refs.tags(branch).values())]
+    named = Files()
+    for history in (h for h in histories if h):
+        named.add(reachable.candidates(store, history[:1], states=True))
+        named.add(reachable.candidates(store, history[1:]))
+    named.add(reachable.candidates(store, changelogs.all_of(branch)))
+    return named
+
+
+def _needed_without(store: Store, name: str, among: Files) -> Files:
+    """What everything but that branch needs."""
+    kept = [store, *(b for b in refs.other_branches(store) if b.paths.branch != name)]
+    histories = [h for b in kept for h in (b.snapshots.all(), *([t] for t in refs.tags(b).values())) if h]
+    outlived = [c for b in kept for c in changelogs.all_of(b)]
+    return reachable.used(store, histories, among=among, changelogs=outlived)
+
+
+def fast_forward(store: Store, name: str) -> Removed:
+    """Make the branch's state and history the table's; the branch stays. Only called on the main branch.
+
+    Raises InvalidRequest for a branch without snapshots. What the table did since the branch began is gone,
+    with the files that only it needed.
+    """
+    if store.paths.branch != refs.MAIN:
+        raise InvalidRequest("fast_forward is called on the table itself, not on a branch of it")
+    if name not in refs.branches(store):
+        raise NotFound.among("branch", name, refs.branches(store))
+    branch = refs.on_branch(store, name)
+    ids = branch.snapshots.ids()
+    if not ids:
+        raise InvalidRequest(f"branch {name!r} has no snapshot to go to: write to it first")
+    gone = _replaced(store, branch, ids[0])
+    _put(store, store.paths.snapshot(ids[0]), branch.io.read(branch.paths.snapshot(ids[0])), keep=True)
+    synced.put(store, store.snapshots.get(ids[0]))
+    remove_later(store, ids[0])
+    _copy_schemas(store, branch.paths)
+    for snapshot_id in ids:  # in order: each moment shows a snapshot of the branch
+        _put(store, store.paths.snapshot(snapshot_id), branch.io.read(branch.paths.snapshot(snapshot_id)))
+    compaction_history.adopt(store, branch)
+    store.snapshots.hint_latest(ids[-1])
+    store.snapshots.hint_earliest(store.snapshots.ids()[0])
+    positions.keep_again(store, store.snapshots.latest())
+    _copy_tags(store, branch, ids[0])
+    synced.put(store, store.snapshots.get(ids[-1]))
+    store.sync(store.paths.snapshot_dir, store.paths.schema_dir, store.paths.tag_dir)
+    remove(store, gone)
+    log.info("fast-forwarded %s to branch %s, snapshot %d", store.paths.root, name, ids[-1])
+    return Removed(name, gone.paths, gone.bytes)
+
+
+def _replaced(store: Store, branch: Store, start: int) -> Files:
+    """Files that only what is replaced needs."""
+    late = [s for s in store.snapshots.all() if s.id >= start]
+    tags = [t.snapshot for t in refs.all_tags(store) if t.snapshot.id >= start]
+    late_changelogs = [c for c in changelogs.all_of(store) if c.id >= start]
+    gone = reachable.candidates(store, [*late, *late_changelogs])
+    gone.add(reachable.candidates(store, tags, states=True))
+    early = [s for s in store.snapshots.all() if s.id < start]
+    early_tags = [[t.snapshot] for t in refs.all_tags(store) if t.snapshot.id < start]
+    histories = [early, *early_tags, *refs.histories_elsewhere(store)]
+    outlived = [c for c in changelogs.all_of(store) if c.id < start] + refs.changelogs_elsewhere(store)
+    needed = reachable.used(store, [h for h in histories if h], among=gone, changelogs=outlived)
+    return gone.without(needed).with_checksums(store)
+
+
+def _copy_schemas(store: Store, source: TablePaths) -> None:
+    """The branch's schemas in place of the table's own; newer ones of the table go."""
+    wanted = SchemaStore(store.io, source).ids()
+    for schema_id in wanted:
+        _put(store, store.paths.schema(schema_id), store.io.read(source.schema(schema_id)))
+    for schema_id in reversed(store.schemas.ids()):
+        if schema_id > wanted[-1]:
+            store.io.delete(store.paths.schema(schema_id))
+
+
+def _copy_tags(store: Store, branch: Store, start: int) -> None:
+    kept = set(refs.tag_names(branch))
+    for tag in refs.all_tags(store):
+        if tag.snapshot.id >= start and tag.name not in kept:
+            store.io.delete(store.paths.tag(tag.name))
+    for name in sorted(kept):
+        _put(store, store.paths.tag(name), store.io.read(branch.paths.tag(name)))
+    for snapshot_id in changelogs.ids(store):
+        if snapshot_id >= start:
+            changelogs.delete(store, snapshot_id)
+    known = changelogs.ids(store)
+    if known:
+        changelogs.hint(store, earliest=known[0], latest=known[-1])
+
+
+def _put(store: Store, path: str, data: bytes, *, keep: bool = False) -> None:
+    """Let the file hold `data`; with `keep` what is there stays."""
+    try:
+        before = store.io.read(path)
+    except FileNotFoundError:
+        before = None
+    if before is None or (before != data and not keep):
+        outcomes.put(store.io, path, data, after=store.after)

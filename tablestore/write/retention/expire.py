@@ -1,0 +1,351 @@
+"""Expiry (format facts 19, 20): which snapshots and changelogs go, and which files nothing needs any more.
+
+Expired is a prefix of the snapshots. A file goes when a delta of (first, end] deleted it and no tag or
+branch reads it. With changelogs that live longer, each snapshot leaves a copy of itself in `changelog/` and
+keeps what its changes are read from, until the changelog expires in its turn. Snapshot files are removed
+before the files they name, so a kill in the middle leaves orphans, never a snapshot with holes (I2). Before
+the first of them one of those that stay is on the disk, whatever the table's durability (`synced`).
+Consumers, tags, branches and stream positions protect. A full disk can be freed: what has no room is left out
+and said.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from tablestore.core.errors import Corrupt, NotFound, Unavailable
+from tablestore.format.manifests.manifest import APPEND_SOURCE
+from tablestore.format.snapshot import Snapshot
+from tablestore.insight.explain import foreign_compactions as foreign
+from tablestore.meta import changelogs, compaction_history, consumers, refs, retention
+from tablestore.meta.retention import ExpirePolicy, Extent, moment
+from tablestore.meta.store import Store
+from tablestore.write.commit import synced
+from tablestore.write.progress import Progress, Tell
+from tablestore.write.retention import reachable
+from tablestore.write.retention.reachable import Files
+from tablestore.write.retention.removal import Expiry, counted, ranged
+
+log = logging.getLogger(__name__)
+_MOST_FAILURES = 3
+_TRIES = 4
+__all__ = ["ExpirePolicy", "Expiry", "expire", "expire_changelogs", "remove"]
+
+
+def expire(
+    store: Store,
+    policy: ExpirePolicy,
+    *,
+    dry_run: bool = False,
+    explain: bool = False,
+    ignoring: Sequence[str] = (),
+    tell: Tell | None = None,
+) -> Expiry:
+    """Remove what the policy lets go; with `dry_run` only tell, with `explain` also whose reads end.
+
+    `ignoring`: consumers that protect nothing, as if they were forgotten. `tell` hears of the files that go.
+    """
+    given = {"dry_run": dry_run, "explain": explain, "ignoring": ignoring, "tell": tell}
+    for _ in range(_TRIES - 1):
+        try:
+            return _expire(store, policy, **given)
+        except (Corrupt, NotFound) as e:  # what others expire or delete meanwhile; damage is there again
+            log.debug("expiry of %s looks again: %s", store.paths.root, e)
+    return _expire(store, policy, **given)
+
+
+def _expire(
+    store: Store,
+    policy: ExpirePolicy,
+    *,
+    dry_run: bool,
+    explain: bool,
+    ignoring: Sequence[str],
+    tell: Tell | None,
+) -> Expiry:
+    latest, earliest = store.snapshots.latest_id(), store.snapshots.earliest_id()
+    if latest is None or earliest is None:
+        return Expiry(dry_run=dry_run)
+    if not dry_run and latest - earliest + 1 <= policy.keep_min:  # the common case after a commit
+        store.snapshots.hint_earliest(earliest)
+        return Expiry(left=(earliest, latest))
+    found = _extent(store, policy, earliest, latest, ignoring)
+    stays = Expiry(protected_by=found.protected_by, bounds=found.bounds, dry_run=dry_run)
+    if found.end <= earliest:
+        if not dry_run:
+            store.snapshots.hint_earliest(earliest)
+        return replace(stays, left=(earliest, latest))
+    ids = [i for i in range(earliest, found.end) if store.snapshots.exists(i)]
+    gone = _unneeded(store, ids, found.end, decoupled=policy.decoupled).measured(store)
+    own = _sizes(store, (store.paths.snapshot(i) for i in ids))
+    breaks, keeps = _readers(store, policy, ids, found.end) if explain else ((), ())
+    problems: tuple[str, ...] = ()
+    if not dry_run:
+        synced.keep_one(store, found.end)
+        copied = _keep_changelogs(store, ids) if policy.decoupled else len(ids)
+        problems = _keep_history(store, ids)
+        for snapshot_id in ids[:copied]:
+            store.snapshots.delete(snapshot_id)
+        problems += _become_changelogs(store, ids[copied:])
+        store.snapshots.hint_earliest(
+            found.end
+        )  # last: a stale hint is probed, a hasty one would hide what is left
+        store.sync(store.paths.snapshot_dir)  # gone for good, before what they need goes
+        remove(store, gone, tell)
+        _log(store, "snapshots", ids, gone)
+    done = _told(replace(stays, snapshots=tuple(ids), left=(found.end, latest)), gone, own)
+    return replace(done, breaks=breaks, keeps=keeps, problems=problems)
+
+
+def expire_changelogs(
+    store: Store,
+    policy: ExpirePolicy,
+    *,
+    dry_run: bool = False,
+    after: Expiry | None = None,
+    ignoring: Sequence[str] = (),
+    tell: Tell | None = None,
+) -> Expiry:
+    """Remove long-lived changelogs that the policy lets go, counted from the newest snapshot; the newest of
+    them stays, as in Paimon.
+
+    `after` is the expiry of snapshots just before: a dry run takes those for changelogs as if they were kept.
+    The copies that were made for the ones that go at once are not told as files.
+    `ignoring`: consumers that protect nothing.
+    """
+    coming = after.snapshots if dry_run and after is not None else ()
+    ids, latest = sorted({*changelogs.ids(store), *coming}), store.snapshots.latest_id()
+    if not ids or latest is None:
+        return Expiry(dry_run=dry_run)
+    end = min(latest - policy.keep_min + 1, ids[0] + policy.limit, ids[-1])
+    held = retention.holds(store, changelogs=True, ignoring=ignoring)
+    kept = tuple(b.text for b in held if b.first < end)
+    end = min([end, *(b.first for b in held)])
+    start, now, gone_ids = latest - policy.keep_max + 1, store.env.now_ms(), []
+    for snapshot_id in (i for i in ids if i < end):
+        made_ms = changelogs.snapshot_or_changelog(store, snapshot_id).time_millis
+        if snapshot_id >= start and now - made_ms < policy.age_ms:
+            break
+        gone_ids.append(snapshot_id)
+    if not gone_ids:
+        return Expiry(protected_by=kept, dry_run=dry_run)
+    first = after.left[0] if coming and after is not None and after.left else store.snapshots.earliest_id()
+    gone = _unneeded_changelogs(store, gone_ids, ids[len(gone_ids) :], first)
+    if after is not None:  # what went with the snapshots is told there
+        gone = gone.without(Files(dict.fromkeys(after.files, 0), dict.fromkeys(after.files, 0)))
+    gone = gone.present(store)
+    lasted = set(gone_ids) - set(after.snapshots if after is not None else ())
+    own = _sizes(store, (store.paths.changelog(i) for i in sorted(lasted)))
+    if not dry_run:
+        synced.keep_one(store, 0)
+        for snapshot_id in gone_ids:
+            changelogs.delete(store, snapshot_id)
+        changelogs.hint(store, earliest=ids[len(gone_ids)])
+        store.sync(store.paths.changelog_dir)
+        remove(store, gone, tell)
+        _log(store, "changelogs", gone_ids, gone)
+    breaks = (f"changes(since=…) and streams below snapshot {ids[len(gone_ids)]}",)
+    done = Expiry(changelogs=tuple(gone_ids), protected_by=kept, breaks=breaks, dry_run=dry_run)
+    return _told(done, gone, own)
+
+
+def _told(done: Expiry, gone: Files, own: dict[str, int]) -> Expiry:
+    """With the files that go, `own` among them: those of the snapshots or changelogs themselves."""
+    files = {**gone.data, **gone.metadata, **own}
+    kinds = counted(files, changelog=gone.told)
+    return replace(done, files=tuple(files), bytes=sum(files.values()), kinds=kinds)
+
+
+def _sizes(store: Store, paths: Iterable[str]) -> dict[str, int]:
+    return {path: _size(store, path) for path in paths}
+
+
+def _size(store: Store, path: str) -> int:
+    try:
+        return store.io.size(path)
+    except FileNotFoundError as e:
+        raise NotFound(f"{path} is gone: another process expired it") from e
+
+
+def _extent(
+    store: Store, policy: ExpirePolicy, earliest: int, latest: int, ignoring: Sequence[str]
+) -> Extent:
+    """What the policy lets go of what is there, consumers and stream positions considered."""
+    held = retention.holds(store, ignoring=ignoring)
+    if latest - earliest + 1 > policy.keep_min:
+        held += retention.positions_held(store, store.snapshots.get(latest))
+
+    def time_of(snapshot_id: int) -> int | None:
+        try:
+            return store.snapshots.get(snapshot_id).time_millis
+        except NotFound:
+            return None
+
+    now = store.env.now_ms()
+    return retention.extent(policy, earliest=earliest, latest=latest, time_of=time_of, now_ms=now, holds=held)
+
+
+def _readers(
+    store: Store, policy: ExpirePolicy, ids: Sequence[int], end: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Whose reads end when these snapshots go and `end` is the oldest, and which go on in another way."""
+    until = moment(store.snapshots.get(end).time_millis)
+    gone = f"{ids[0]}" if len(ids) == 1 else f"{ids[0]} to {ids[-1]}"
+    breaks, keeps = [f"at(snapshot=…) of {gone}, at(timestamp=…) before {until}; rollback to them"], []
+    for tag in refs.all_tags(store):
+        if tag.snapshot.id < end:
+            keeps.append(f"tag {tag.name}: snapshot {tag.snapshot.id} stays readable by at(tag={tag.name!r})")
+    slow = {name: n for name, n in consumers.all_next(store).items() if n < end}
+    if policy.decoupled:
+        keeps.append(f"changes and streams from snapshot {ids[0]} on: read from long-lived changelogs")
+        keeps += [f"consumer {name}: goes on at {n} from a long-lived changelog" for name, n in slow.items()]
+    else:
+        breaks.append(f"changes(since=…) below {end - 1}, streams that have not come to snapshot {end}")
+        breaks += [f"consumer {name}: its next snapshot {n} goes" for name, n in slow.items()]
+    for other in refs.other_branches(store):
+        if other.snapshots.latest_id() is not None:
+            keeps.append(f"branch {other.paths.branch}: what it shares with these snapshots stays")
+    return tuple(breaks), tuple(keeps)
+
+
+def _unneeded(store: Store, ids: list[int], end: int, *, decoupled: bool) -> Files:
+    """Files that only snapshots below `end` need, and no changelog that outlives them."""
+    expired, first = [store.snapshots.get(i) for i in ids], store.snapshots.get(end)
+    from_delta = decoupled and not reachable.has_changelog_files(store)
+    gone = Files()
+    for snapshot in store.manifests.ahead([*expired[1:], first]):
+        entries = reachable.lenient(lambda s=snapshot: reachable.deleted_files(store, s), [])
+        for e in entries:
+            if not (from_delta and e.file.file_source in (None, APPEND_SOURCE)):
+                gone.data |= reachable.entry_paths(store, e)
+    for snapshot in store.manifests.ahead(expired, bases=True):
+        gone.metadata |= reachable.lenient(lambda s=snapshot: reachable.index_files(store, s), {})
+        if not from_delta:
+            gone.metadata |= _state_files(store, snapshot)
+        if not decoupled:
+            gone.add(reachable.lenient(lambda s=snapshot: reachable.changelog_files(store, s), Files()))
+    return _not_needed(store, gone, first, changelogs.all_of(store))
+
+
+def _state_files(store: Store, snapshot: Snapshot) -> dict[str, int]:
+    """Base and delta list with their manifests; lists that are gone already are passed over."""
+    found: dict[str, int] = {}
+    for named in reachable.state_lists(snapshot):
+        found |= reachable.lenient(lambda n=named: reachable.list_files(store, *n), {})
+    return found
+
+
+def _unneeded_changelogs(store: Store, ids: Sequence[int], left: Sequence[int], oldest: int | None) -> Files:
+    """Files that only these changelogs need: their changelog files, else what their deltas deleted. `oldest`:
+    the first snapshot there is."""
+    gone = Files()
+    for snapshot in (changelogs.snapshot_or_changelog(store, i) for i in ids):
+        if snapshot.changelog_manifest_list is not None:
+            gone.add(reachable.lenient(lambda s=snapshot: reachable.changelog_files(store, s), Files()))
+            continue
+        for e in reachable.lenient(lambda s=snapshot: reachable.deleted_files(store, s), []):
+            gone.data |= reachable.entry_paths(store, e)
+        gone.metadata |= _state_files(store, snapshot)
+    first = None if oldest is None else store.snapshots.get(oldest)
+    return _not_needed(store, gone, first, [changelogs.snapshot_or_changelog(store, i) for i in left])
+
+
+def _not_needed(store: Store, gone: Files, first: Snapshot | None, kept: Iterable[Snapshot]) -> Files:
+    """`gone` without what the oldest snapshot that stays, tags, branches and changelogs that stay read.
+
+    No data file deleted up to `first` is part of it, so of that one only the metadata count.
+    """
+    outlived = [*kept, *refs.changelogs_elsewhere(store)]
+    needed = reachable.used(store, refs.pinned(store), among=gone, changelogs=outlived)
+    if first is not None:
+        needed.metadata |= reachable.metadata_files(store, first)
+        needed.add(reachable.lenient(lambda: reachable.changelog_files(store, first), Files()))
+    return gone.without(needed).with_checksums(store)
+
+
+def _keep_changelogs(store: Store, ids: Sequence[int]) -> int:
+    """Copy the snapshots to the long-lived changelogs; how many there was room for."""
+    copied = 0
+    try:
+        for snapshot_id in ids:
+            changelogs.keep(store, snapshot_id)
+            copied += 1
+    except Unavailable as e:
+        if not e.no_space:
+            raise
+        log.warning("no space to copy %s to its changelogs: %s", store.paths.root, e)
+    _hint_changelogs(store)
+    return copied
+
+
+def _hint_changelogs(store: Store) -> None:
+    known = changelogs.ids(store)
+    if known:
+        changelogs.hint(store, earliest=known[0], latest=known[-1])
+
+
+def _become_changelogs(store: Store, ids: Sequence[int]) -> tuple[str, ...]:
+    """Let the files of snapshots become changelogs where no copy had room; says what is lost where even that
+    fails, since an expiry must free space."""
+    lost = []
+    for snapshot_id in ids:
+        if not changelogs.become(store, snapshot_id):
+            store.snapshots.delete(snapshot_id)
+            lost.append(snapshot_id)
+    if ids:
+        _hint_changelogs(store)
+    if not lost:
+        return ()
+    text = f"no space left to keep the changelogs of snapshots {ranged(lost)}: streams cannot read them"
+    log.warning("%s: %s", store.paths.root, text)
+    return (text,)
+
+
+def _keep_history(store: Store, ids: Sequence[int]) -> tuple[str, ...]:
+    """Write down what the snapshots did; without space they go all the same, and that is said."""
+    try:
+        compaction_history.keep(store, ids, foreign.explained)
+    except Unavailable as e:
+        if not e.no_space:
+            raise
+        text = f"no space left to keep what snapshots {ranged(ids)} did (tablestore/history)"
+        log.warning("%s: %s: %s", store.paths.root, text, e)
+        return (text,)
+    return ()
+
+
+def remove(store: Store, gone: Files, tell: Tell | None = None) -> None:
+    """Delete files that nothing names any more, and, if an option asks for it, directories left empty.
+
+    What made them superfluous is done, so trouble does not undo it: files that cannot be deleted are logged
+    and left to `remove_orphans`, all that remain after `_MOST_FAILURES` of them.
+    """
+    progress, failures = Progress(store.env, "expiry", len(gone.paths), tell), 0
+    for path in gone.paths:
+        try:
+            store.io.delete(path)
+        except Unavailable as e:
+            failures += 1
+            log.warning("not deleted, remove_orphans() finds it: %s", e)
+            if failures == _MOST_FAILURES:
+                return
+        progress.add(1, path.rpartition("/")[2])
+    if not store.options.clean_empty_directories:
+        return
+    depth = len(store.schema.partition_keys)
+    folders = {path.rpartition("/")[0] for path in gone.data}
+    for _ in range(depth + 1):
+        folders = {f.rpartition("/")[0] for f in sorted(folders) if store.io.delete_empty(f)}
+
+
+def _log(store: Store, what: str, ids: Sequence[int], gone: Files) -> None:
+    log.info(
+        "expired %s %s %s: %d files, %d bytes",
+        store.paths.root,
+        what,
+        ranged(ids),
+        len(gone.data) + len(gone.metadata),
+        gone.bytes,
+    )

@@ -1,0 +1,245 @@
+"""Which files a snapshot names, and which of them nothing else needs.
+
+A snapshot names manifest lists, manifests, an index manifest with its index files, statistics, live data
+files and changelog files. Whatever removes snapshots (expiry, rollback, the end of a tag or branch) asks here
+what goes with them: candidates minus all that the snapshots which stay still name. Metadata a writer of
+another program removed earlier is passed over, where it is only looked at to be removed or spared.
+Memory: one path a file named. No file is deleted here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tablestore.core.errors import Corrupt
+from tablestore.core.options.table_options import ChangelogProducer
+from tablestore.format import data_checksum
+from tablestore.format.manifests.manifest import ADD, APPEND_SOURCE, ManifestEntry
+from tablestore.format.snapshot import Snapshot
+from tablestore.io.paths import inside
+from tablestore.meta.store import Store
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+@dataclass
+class Files:
+    """Paths of data files and of metadata files with their bytes (0: not known). Grows; not thread-safe.
+
+    `told`: which of the data files are changelog files.
+    """
+
+    data: dict[str, int] = field(default_factory=dict)
+    metadata: dict[str, int] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
+
+    def without(self, used: Files) -> Files:
+        """Those that `used` does not name."""
+        data = {p: n for p, n in self.data.items() if p not in used.data}
+        return Files(data, {p: n for p, n in self.metadata.items() if p not in used.metadata}, self.told)
+
+    def add(self, more: Files) -> None:
+        """Also these."""
+        self.data |= more.data
+        self.metadata |= more.metadata
+        self.told |= more.told
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Data files, then metadata, in the order to delete them in."""
+        return (*self.data, *sorted(self.metadata))
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all of them, as far as known."""
+        return sum(self.data.values()) + sum(self.metadata.values())
+
+    def with_checksums(self, store: Store) -> Files:
+        """Also the checksum files there are of the data files: they go with them."""
+        found: dict[str, int] = {}
+        for data_path in self.data:
+            path = data_checksum.path_of(store.paths.checksums_dir, data_path)
+            if path is not None:
+                with contextlib.suppress(FileNotFoundError):
+                    found[path] = store.io.size(path)
+        return Files(self.data, self.metadata | found, self.told)
+
+    def present(self, store: Store) -> Files:
+        """Those that are there, with their sizes: a history that is cut off may name what went before it."""
+        found = self.measured(store)
+        data = {p: n for p, n in found.data.items() if store.io.exists(p)}
+        return Files(data, {p: n for p, n in found.metadata.items() if store.io.exists(p)}, self.told)
+
+    def measured(self, store: Store) -> Files:
+        """The same, with the sizes that metadata do not tell asked of the store; what is gone counts 0.
+
+        Raises Corrupt for a file behind a link, before any is removed.
+        """
+        for path in self.paths:
+            store.io.checked(path, last=False)
+        return Files(_measured(store, self.data), _measured(store, self.metadata), self.told)
+
+
+def _measured(store: Store, files: Mapping[str, int]) -> dict[str, int]:
+    return {path: size or _size(store, path) for path, size in files.items()}
+
+
+def _size(store: Store, path: str) -> int:
+    try:
+        return store.io.size(path)
+    except FileNotFoundError:
+        return 0
+
+
+def entry_paths(store: Store, entry: ManifestEntry) -> dict[str, int]:
+    """The file of an entry with its bytes, and the files beside it."""
+    path = store.file_path(entry.partition, entry.bucket, entry.file)
+    folder = path.rpartition("/")[0]
+    extra = (f"{folder}/{inside(name)}" for name in entry.file.extra_files)
+    return {path: entry.file.file_size, **dict.fromkeys(extra, 0)}
+
+
+def _paths(store: Store, entries: Iterable[ManifestEntry]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for e in entries:
+        found |= entry_paths(store, e)
+    return found
+
+
+def metadata_files(store: Store, snapshot: Snapshot) -> dict[str, int]:
+    """Base and delta lists with their manifests, index manifest and index files, statistics; with bytes."""
+    base, delta = state_lists(snapshot)
+    return list_files(store, *base) | list_files(store, *delta) | index_files(store, snapshot)
+
+
+def state_lists(snapshot: Snapshot) -> tuple[tuple[str, int | None], tuple[str, int | None]]:
+    """Name and bytes of the base list and of the delta list."""
+    return (
+        (snapshot.base_manifest_list, snapshot.base_manifest_list_size),
+        (snapshot.delta_manifest_list, snapshot.delta_manifest_list_size),
+    )
+
+
+def index_files(store: Store, snapshot: Snapshot) -> dict[str, int]:
+    """Index manifest, index files and statistics, with bytes."""
+    found: dict[str, int] = {}
+    if snapshot.index_manifest is not None:
+        found[store.paths.manifest(snapshot.index_manifest)] = 0
+        for e in store.manifests.index_entries(snapshot):
+            found[store.index_path(e.partition, e.bucket, e.file)] = e.file.file_size
+    if snapshot.statistics is not None:
+        found[store.paths.statistics(snapshot.statistics)] = 0
+    return found
+
+
+def list_files(store: Store, name: str | None, size: int | None = None) -> dict[str, int]:
+    """A manifest list, of `size` bytes if that is known, and its manifests."""
+    if name is None:
+        return {}
+    manifests = {store.paths.manifest(m.file_name): m.file_size for m in store.manifests.read_list(name)}
+    return {store.paths.manifest(name): size or 0, **manifests}
+
+
+def changelog_files(store: Store, snapshot: Snapshot) -> Files:
+    """Changelog files of one snapshot, with their list and manifests."""
+    entries = (e for e in store.manifests.changelog_entries(snapshot) if e.kind == ADD)
+    listed = list_files(store, snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size)
+    data = _paths(store, entries)
+    return Files(data, listed, set(data))
+
+
+def deleted_files(store: Store, snapshot: Snapshot) -> list[ManifestEntry]:
+    """Entries of files this delta deletes for good: an upgrade deletes and adds the same name."""
+    entries = store.manifests.delta_entries(snapshot)
+    if not (entries.numbers("kind") != ADD).any():
+        return []
+    again = {_place(e) for e in entries if e.kind == ADD}
+    return [e for e in entries if e.kind != ADD and _place(e) not in again]
+
+
+def used(
+    store: Store,
+    histories: Iterable[Sequence[Snapshot]],
+    *,
+    among: Files | None = None,
+    changelogs: Iterable[Snapshot] = (),
+) -> Files:
+    """All that snapshots and changelogs which stay need: of each history its first state and what came later.
+
+    With `among` only data files of names in it. Raises Corrupt if some of a state is missing; changelogs that
+    are gone already count as empty.
+    """
+    names = None if among is None else {path.rpartition("/")[2] for path in among.data}
+    found = Files()
+    for history in histories:
+        for before, snapshot in zip([None, *history], history, strict=False):
+            follows = before is not None and before.id + 1 == snapshot.id
+            read = store.manifests.delta_entries if follows else store.manifests.live_entries
+            for e in read(snapshot):
+                if e.kind == ADD and (
+                    names is None or names.intersection((e.file.file_name, *e.file.extra_files))
+                ):
+                    found.data |= entry_paths(store, e)
+            found.metadata |= metadata_files(store, snapshot)
+            found.add(lenient(lambda s=snapshot: changelog_files(store, s), Files()))
+    for changelog in changelogs:
+        found.add(_changelog_needs(store, changelog))
+    return found
+
+
+def _changelog_needs(store: Store, changelog: Snapshot) -> Files:
+    """What a long-lived changelog is read from: changelog files, else what writers added."""
+    if changelog.changelog_manifest_list is not None:
+        return lenient(lambda: changelog_files(store, changelog), Files())
+    if has_changelog_files(store):
+        return Files()
+    found = Files(metadata=lenient(lambda: _delta_lists(store, changelog), {}))
+    for e in lenient(lambda: store.manifests.delta_entries(changelog), []):
+        if e.kind == ADD and e.file.file_source in (None, APPEND_SOURCE):
+            found.data |= entry_paths(store, e)
+    return found
+
+
+def _delta_lists(store: Store, changelog: Snapshot) -> dict[str, int]:
+    (base, size), delta = state_lists(changelog)
+    return {store.paths.manifest(base): size or 0, **list_files(store, *delta)}  # Paimon keeps it as long
+
+
+def has_changelog_files(store: Store) -> bool:
+    """Whether changes of this table come from changelog files, not from what commits added."""
+    keyed = bool(store.schema.primary_keys)
+    return keyed and store.options.changelog_producer is not ChangelogProducer.NONE
+
+
+def candidates(store: Store, snapshots: Iterable[Snapshot], *, states: bool = False) -> Files:
+    """What these snapshots added (with `states`: all they read), for removal; what is gone is passed over."""
+    found = Files()
+    for snapshot in snapshots:
+        read = store.manifests.live_entries if states else store.manifests.delta_entries
+        entries = lenient(lambda s=snapshot, r=read: r(s), [])
+        found.data |= _paths(store, (e for e in entries if e.kind == ADD))
+        for named in state_lists(snapshot):
+            found.metadata |= lenient(lambda n=named: list_files(store, *n), {})
+        found.metadata |= lenient(lambda s=snapshot: index_files(store, s), {})
+        found.add(lenient(lambda s=snapshot: changelog_files(store, s), Files()))
+    return found
+
+
+def lenient(read: Callable[[], T], otherwise: T) -> T:
+    """What `read` gives, or `otherwise` if a metadata file it wants is gone; damaged files still raise."""
+    try:
+        return read()
+    except Corrupt as e:
+        if e.problem != "the file is missing":
+            raise
+        log.info("passed over: %s", e)
+        return otherwise
+
+
+def _place(e: ManifestEntry) -> tuple[bytes, int, str]:
+    return e.partition, e.bucket, e.file.file_name

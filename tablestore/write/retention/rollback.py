@@ -1,0 +1,181 @@
+"""Rolling a table back to one of its snapshots, or to a tag: what came later is gone for good.
+
+Removed, newest first: later snapshots, later long-lived changelogs, tags of later snapshots; then the files
+nothing else needs. A kill in between leaves the table at some snapshot on the way, and the same call ends
+what was begun. Rolling back to a tag whose snapshot has expired puts that snapshot back first. Ids are used
+again afterwards. Writers should be still: a commit that races with this one is lost.
+
+Later snapshots, tags and changelogs that are damaged go, too, unread. Where damage hides what others need,
+files are left to `remove_orphans`; so is what only damaged ones named.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tablestore.core import quantities
+from tablestore.core.errors import Corrupt, NotFound
+from tablestore.format.snapshot import Snapshot, to_json
+from tablestore.meta import changelogs, positions, refs
+from tablestore.meta.store import Store
+from tablestore.write.commit import synced
+from tablestore.write.retention import reachable
+from tablestore.write.retention.expire import remove
+from tablestore.write.retention.reachable import Files
+
+log = logging.getLogger(__name__)
+T, N = TypeVar("T"), TypeVar("N")
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """What a rollback removed: the table is at `snapshot` now."""
+
+    snapshot: int
+    snapshots: tuple[int, ...] = ()
+    tags: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    bytes: int = 0
+    problems: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        tags = f", tags {', '.join(self.tags)}" if self.tags else ""
+        files = f"{quantities.many(len(self.files), 'file')}, {quantities.size(self.bytes)}"
+        gone = f"{quantities.many(len(self.snapshots), 'snapshot')}{tags}, {files}"
+        failed = f"; {'; '.join(self.problems)}" if self.problems else ""
+        return f"Rollback(to snapshot {self.snapshot}: removed {gone}{failed})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Late:
+    """What came after the target, ascending: names of all, and the snapshots of those that can be read."""
+
+    ids: tuple[int, ...]
+    changelog_ids: tuple[int, ...]
+    tags: tuple[str, ...]
+    snapshots: tuple[Snapshot, ...]
+    changelogs: tuple[Snapshot, ...]
+    tagged: tuple[Snapshot, ...]
+    damaged: tuple[str, ...]
+
+
+def rollback(store: Store, target: Snapshot) -> Rollback:
+    """Make `target`, a snapshot of this branch or what one of its tags keeps, the newest.
+
+    Raises Corrupt, before anything is removed, for a target that cannot be read itself.
+    """
+    needed = reachable.used(store, [[target]])
+    late = _late(store, target.id)
+    gone, problems = _unneeded(store, target, late, needed)
+    if not store.snapshots.exists(target.id):
+        store.io.write_new(store.paths.snapshot(target.id), to_json(target))
+        store.snapshots.hint_earliest(target.id)
+    synced.put(store, target)
+    remove_later(store, target.id)
+    positions.keep_again(store, target)
+    for snapshot_id in reversed(late.changelog_ids):
+        changelogs.delete(store, snapshot_id)
+    if late.changelog_ids:
+        known = changelogs.ids(store)
+        changelogs.hint(store, earliest=known[0] if known else -1, latest=known[-1] if known else -1)
+    for name in late.tags:
+        store.io.delete(store.paths.tag(name))
+    store.sync(store.paths.snapshot_dir, store.paths.changelog_dir, store.paths.tag_dir)
+    remove(store, gone)
+    log.info("rolled back %s to snapshot %d: %d snapshots gone", store.paths.root, target.id, len(late.ids))
+    for text in problems:
+        log.warning("%s: %s", store.paths.root, text)
+    return Rollback(target.id, late.ids, late.tags, gone.paths, gone.bytes, problems)
+
+
+def _late(store: Store, target: int) -> _Late:
+    """What came after snapshot `target`; a damaged tag stays, for nobody knows what it keeps."""
+    damaged: list[str] = []
+    ids = tuple(i for i in store.snapshots.ids() if i > target)
+    changelog_ids = tuple(i for i in changelogs.ids(store) if i > target)
+    snapshots = _readable(damaged, ids, store.snapshots.get)
+    kept = _readable(damaged, changelog_ids, lambda i: changelogs.get(store, i))
+    names = refs.tag_names(store)
+    tags = [t for t in _readable(damaged, names, lambda n: refs.tag(store, n)) if t.snapshot.id > target]
+    late_tags = tuple(t.name for t in tags)
+    return _Late(
+        ids, changelog_ids, late_tags, snapshots, kept, tuple(t.snapshot for t in tags), tuple(damaged)
+    )
+
+
+def _readable(damaged: list[str], names: Iterable[N], read: Callable[[N], T]) -> tuple[T, ...]:
+    """What can be read of the names; those that are damaged are noted, those that are gone are not."""
+    found = []
+    for name in names:
+        try:
+            found.append(read(name))
+        except NotFound:
+            continue
+        except Corrupt as e:
+            damaged.append(e.path)
+    return tuple(found)
+
+
+def remove_later(store: Store, target: int) -> None:
+    """Remove snapshots above `target`, newest first, until none is left; commits meanwhile included."""
+    positions.forget_after(store, target)
+    store.snapshots.hint_rolled_back(target)
+    while True:
+        later = [i for i in store.snapshots.ids() if i > target]
+        if not later:
+            break
+        for snapshot_id in reversed(later):
+            store.snapshots.delete(snapshot_id)
+    store.snapshots.hint_rolled_back(target)
+
+
+def _unneeded(store: Store, target: Snapshot, late: _Late, needed: Files) -> tuple[Files, tuple[str, ...]]:
+    """Files of what is removed that `target`, older snapshots, tags, changelogs and branches do not need, and
+    what damage left undone.
+
+    Of older snapshots none needs a data file added later, but those that `target` reads too. Where it is not
+    known what they need, nothing is to be deleted.
+    """
+    gone, damaged = Files(), list(late.damaged)
+    there = {s.id for s in late.snapshots}
+    added = [([s], False) for s in (*late.snapshots, *late.changelogs)]
+    for some, states in [*added, *(([s], True) for s in late.tagged if s.id not in there)]:
+        try:
+            gone.add(reachable.candidates(store, some, states=states))
+        except Corrupt as e:
+            damaged.append(e.path)
+    try:
+        gone = gone.without(needed).without(_needed_besides(store, target, gone)).with_checksums(store)
+    except Corrupt as e:
+        text = f"{e.path} is damaged, so it is not known what else is needed and no file was deleted"
+        return Files(), (f"{text}: mend() the table, then remove_orphans()",)
+    if not damaged:
+        return gone, ()
+    names = ", ".join(path.rpartition("/")[2] for path in dict.fromkeys(damaged))
+    return gone, (f"files that only damaged ones named ({names}) are left to remove_orphans()",)
+
+
+def _needed_besides(store: Store, target: Snapshot, gone: Files) -> Files:
+    early_tags = [[t.snapshot] for t in refs.all_tags(store) if t.snapshot.id <= target.id]
+    outlived = [c for c in changelogs.all_of(store) if c.id <= target.id]
+    outlived += refs.changelogs_elsewhere(store)
+    earlier = [s for s in store.snapshots.all() if s.id < target.id]
+    histories = [earlier, *early_tags, *refs.histories_elsewhere(store)]
+    return reachable.used(store, [h for h in histories if h], among=gone, changelogs=outlived)
+
+
+def target_of(store: Store, *, snapshot: int | None = None, tag: str | None = None) -> Snapshot:
+    """The snapshot meant; one that has expired is looked for among the tags, as Paimon does."""
+    if tag is not None:
+        return refs.tagged(store, tag)
+    assert snapshot is not None
+    try:
+        return store.snapshots.get(snapshot)
+    except NotFound:
+        for found in refs.tags(store).values():
+            if found.id == snapshot:
+                return found
+        raise

@@ -1,0 +1,146 @@
+"""Making, renaming and removing tags, and forgetting those whose time is over.
+
+A tag is one file, put if absent. When one is removed and its snapshot has expired, the files only it kept go
+too, after the tag's file: a kill in between leaves orphans, never a tag with holes.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+
+from tablestore.core import quantities
+from tablestore.core.errors import AlreadyExists, NotFound, TablestoreError
+from tablestore.format.snapshot import Snapshot
+from tablestore.io import outcomes
+from tablestore.io.paths import checked_name
+from tablestore.meta import changelogs, refs
+from tablestore.meta.refs import Tag
+from tablestore.meta.store import Store
+from tablestore.write.commit import synced
+from tablestore.write.retention import reachable
+from tablestore.write.retention.expire import remove
+from tablestore.write.retention.reachable import Files
+
+log = logging.getLogger(__name__)
+
+
+def create(
+    store: Store,
+    name: str,
+    *,
+    snapshot: int | None = None,
+    retained_ms: int | None = None,
+    replace: bool = False,
+) -> Tag:
+    """Tag a snapshot (None: the newest). Raises AlreadyExists, or NotFound for a snapshot nothing keeps."""
+    checked_name(name, "tag")
+    path, data = store.paths.tag(name), _snapshot_bytes(store, snapshot)
+    made = refs.tag_bytes(data, created_ms=store.env.local_now_ms(), retained_ms=retained_ms)
+    if replace:
+        outcomes.put(store.io, path, made, after=store.after)
+    elif not outcomes.put_new(store.io, path, made, unique=False, after=store.after):
+        raise AlreadyExists(f"tag {name!r} exists, of snapshot {refs.tagged(store, name).id}")
+    _succeed(store, name)
+    found = refs.tag_of(made, path, name)
+    log.info("tagged %s snapshot %d as %s", store.paths.root, found.snapshot.id, name)
+    return found
+
+
+def _snapshot_bytes(store: Store, snapshot: int | None) -> bytes:
+    """The file of a snapshot, or of a tag that keeps it."""
+    wanted = store.snapshots.latest_id() if snapshot is None else snapshot
+    if wanted is None:
+        raise NotFound("the table has no snapshot to tag yet")
+    try:
+        store.snapshots.get(wanted)
+        return store.io.read(store.paths.snapshot(wanted))
+    except (NotFound, FileNotFoundError):
+        for tag in refs.all_tags(store):
+            if tag.snapshot.id == wanted and tag.retained_seconds is None:
+                return store.io.read(store.paths.tag(tag.name))
+        if snapshot is None and store.snapshots.latest_id() not in (None, wanted):
+            return _snapshot_bytes(store, None)  # the newest one expired meanwhile
+        raise store.snapshots.absent(wanted) from None
+
+
+def rename(store: Store, name: str, target: str) -> Tag:
+    """Give a tag another name; the new one is there before the old one goes."""
+    checked_name(target, "tag")
+    refs.tag(store, name)
+    data = store.io.read(store.paths.tag(name))
+    if not outcomes.put_new(store.io, store.paths.tag(target), data, unique=False, after=store.after):
+        raise AlreadyExists(f"tag {target!r} exists")
+    _succeed(store, target)
+    _remove_file(store, name)
+    return refs.tag_of(data, store.paths.tag(target), target)
+
+
+def _succeed(store: Store, name: str) -> None:
+    """Write the success file of a tag that was made, if the table wants one; its first time stays."""
+    if not store.options.tag_success_file:
+        return
+    path, now = store.paths.tag_success(name), store.env.now_ms()
+    created = now
+    with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+        created = int(json.loads(store.io.read(path))["creationTime"])
+    times = {"creationTime": created, "modificationTime": now}
+    try:
+        store.io.replace(path, json.dumps(times, indent=2).encode())
+    except (OSError, TablestoreError) as e:  # the tag is there all the same
+        log.warning("could not write %s: %s", path, e)
+
+
+def _remove_file(store: Store, name: str) -> None:
+    """Remove the success file of a tag, then its own."""
+    if store.options.tag_success_file:
+        store.io.delete(store.paths.tag_success(name))
+    outcomes.remove(store.io, store.paths.tag(name), after=store.after)
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What went with a tag or branch: files nothing else needs."""
+
+    name: str
+    files: tuple[str, ...] = ()
+    bytes: int = 0
+
+    def __repr__(self) -> str:
+        return (
+            f"Removed({self.name}: {quantities.many(len(self.files), 'file')}, {quantities.size(self.bytes)})"
+        )
+
+
+def delete(store: Store, name: str) -> Removed:
+    """Remove a tag, and the files that only it kept readable."""
+    tag = refs.tag(store, name)
+    gone = Files()
+    if not store.snapshots.exists(tag.snapshot.id):
+        gone = only_needed_by(store, [tag.snapshot], without_tag=name)
+        synced.keep_one(store, 0)
+    _remove_file(store, name)
+    remove(store, gone)
+    log.info("deleted tag %s of %s: %d files", name, store.paths.root, len(gone.paths))
+    return Removed(name, gone.paths, gone.bytes)
+
+
+def only_needed_by(store: Store, states: list[Snapshot], *, without_tag: str | None = None) -> Files:
+    """Files of these states that no snapshot, changelog, other tag or other branch needs."""
+    gone = reachable.candidates(store, states, states=True)
+    others = [[t.snapshot] for t in refs.all_tags(store) if t.name != without_tag]
+    histories = [store.snapshots.all(), *others, *refs.histories_elsewhere(store)]
+    outlived = [*changelogs.all_of(store), *refs.changelogs_elsewhere(store)]
+    needed = reachable.used(store, [h for h in histories if h], among=gone, changelogs=outlived)
+    return gone.without(needed).with_checksums(store)
+
+
+def expire(store: Store) -> list[str]:
+    """Remove the tags whose time is over; their names."""
+    now = store.env.local_now_ms()
+    over = [t.name for t in refs.all_tags(store) if t.ends_ms is not None and t.ends_ms < now]
+    for name in over:
+        delete(store, name)
+    return over

@@ -1,0 +1,146 @@
+"""Which (partition, bucket) each row belongs to, and the batch cut into one slice for each (format facts
+section 6).
+
+One stable sort by a small integer code; large slices are gathered each into memory of its own, so that what
+one bucket has written can be freed, small ones share one gather, which may bring rows into key order as well.
+Batches of about 250,000 rows keep it inside the cache. Where the bucket is no function of the row alone
+(dynamic buckets) others say it and only cut here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.core.options.table_options import TableOptions
+from tablestore.format import binary_row, hashing
+from tablestore.format.schema import TableSchema
+from tablestore.format.types.arrow_types import DataType
+from tablestore.lsm.merge import keys as key_columns
+
+BATCH_ROWS = 262_144
+_OWN_ROWS = 4096  # slices of at least so many rows get memory of their own
+ARRIVAL = ""  # no column has this name. Of rows in key order: how many of their bucket were written before
+UNAWARE_BUCKET = 0  # the directory of append tables without buckets
+Slice = tuple[bytes, int, pa.RecordBatch]
+NO_PARTITION = binary_row.encode([], [])
+
+
+def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """`batch` in slices that fit the cache; empty ones are left out."""
+    for at in range(0, batch.num_rows, BATCH_ROWS):
+        yield batch.slice(at, BATCH_ROWS)
+
+
+def route(
+    batch: pa.RecordBatch,
+    schema: TableSchema,
+    options: TableOptions,
+    *,
+    total: int | None = None,
+    by_key: bool = False,
+) -> Iterator[Slice]:
+    """(partition, bucket, rows in their order) for each bucket the batch touches, by the bucket function over
+    `total` buckets (None: the table's). `batch` may hold system columns too. `by_key`: in key order, with the
+    column ARRIVAL, but for batches of one bucket."""
+    if not batch.num_rows:
+        return
+    fields = schema.columns(schema.bucket_keys)
+    keys = [batch.column(f.name) for f in fields]
+    types = [f.type for f in fields]
+    buckets = hashing.bucket_of(keys, types, total or options.bucket, options.bucket_function)
+    partitions, codes = partitions_of(batch, schema)
+    within = key_columns.codes(key_columns.of_batch(batch, schema.key_fields)) if by_key else None
+    yield from cut(batch, partitions, codes, buckets, within=within)
+
+
+def route_to(batch: pa.RecordBatch, schema: TableSchema, bucket: int) -> Iterator[Slice]:
+    """(partition, `bucket`, rows in their order) for each partition the batch touches."""
+    if not batch.num_rows:
+        return
+    partitions, codes = partitions_of(batch, schema)
+    for partition, _, rows in cut(batch, partitions, codes, np.zeros(batch.num_rows, dtype=np.int32)):
+        yield partition, bucket, rows
+
+
+def cut(
+    batch: pa.RecordBatch,
+    partitions: Sequence[bytes],
+    codes: np.ndarray,
+    buckets: np.ndarray,
+    *,
+    within: np.ndarray | None = None,
+) -> Iterator[Slice]:
+    """A slice for each (partition, bucket): `codes` index `partitions`, `buckets` are not negative. Rows are
+    in order of `within`, if that is given, and have ARRIVAL then."""
+    total = int(buckets.max()) + 1
+    groups = codes * np.int64(total) + buckets
+    first = int(groups[0])
+    if not (groups != first).any():
+        yield partitions[first // total], first % total, batch
+        return
+    count = len(partitions) * total
+    small = groups.astype(np.uint8 if count <= 256 else np.uint16) if count <= 65_536 else groups
+    order = np.argsort(small, kind="stable")
+    sorted_groups = groups[order]
+    starts = np.flatnonzero(np.r_[True, sorted_groups[1:] != sorted_groups[:-1]])
+    ends = np.r_[starts[1:], len(order)]
+    if within is not None:
+        arrival = np.empty(len(order), dtype=np.int64)
+        arrival[order] = np.arange(len(order)) - np.repeat(starts, ends - starts)
+        batch = batch.append_column(ARRIVAL, pa.array(arrival))
+        order = np.lexsort((within, small))
+    places = pa.array(order)
+    taken = batch.take(places) if len(starts) * _OWN_ROWS > len(order) else None
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        group = int(sorted_groups[start])
+        own = places.slice(start, end - start)
+        rows = batch.take(own) if taken is None else taken.slice(start, end - start)
+        yield partitions[group // total], group % total, rows
+
+
+def partitions_of(batch: pa.RecordBatch, schema: TableSchema) -> tuple[list[bytes], np.ndarray]:
+    """The distinct partitions as serialized rows, and each row's index into them."""
+    rows = batch.num_rows
+    if not schema.partition_keys:
+        return [NO_PARTITION], np.zeros(rows, dtype=np.int64)
+    fields = schema.partition_fields
+    columns = [batch.column(f.name) for f in fields]
+    codes, distinct = np.zeros(rows, dtype=np.int64), 1
+    for column in columns:
+        own, size = _codes(column)
+        codes, distinct = codes * size + own, distinct * size
+        if distinct > 1 << 40:
+            codes = np.unique(codes, return_inverse=True)[1]
+            distinct = int(codes.max()) + 1
+    if distinct <= max(4 * rows, 1024):  # few enough to count in an array
+        seen = np.zeros(distinct, dtype=bool)
+        seen[codes] = True
+        there = np.flatnonzero(seen)
+        dense = np.zeros(distinct, dtype=np.int64)
+        dense[there] = np.arange(len(there))
+        inverse = dense[codes]
+        sample = np.zeros(len(there), dtype=np.int64)
+        sample[inverse] = np.arange(rows)
+    else:
+        _, sample, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    rows_of = pa.array(sample)
+    return binary_row.encode_many([c.take(rows_of) for c in columns], _types(schema)), inverse
+
+
+def _types(schema: TableSchema) -> list[DataType]:
+    return [f.type for f in schema.partition_fields]
+
+
+def _codes(column: pa.Array) -> tuple[np.ndarray, int]:
+    """(code of each row, number of codes) of one partition column; null is a code of its own."""
+    if pa.types.is_integer(column.type) and not column.null_count and len(column):
+        bounds = pc.min_max(column)
+        low, high = bounds["min"].as_py(), bounds["max"].as_py()
+        if high - low < 4096:
+            return column.to_numpy(zero_copy_only=False).astype(np.int64) - low, high - low + 1
+    encoded = column.dictionary_encode(null_encoding="encode")
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), max(len(encoded.dictionary), 1)

@@ -1,0 +1,279 @@
+"""Upserts across partitions: a primary key that lacks partition columns, with dynamic buckets.
+
+A key is in one place of the whole table, so a row for another partition moves it. What that means is the
+merge engine's matter, as in Paimon: deduplicate retracts the old row where it was (−D) and puts the new one
+into its own partition; partial-update and aggregation keep the old partition, so the row's partition columns
+are set to it; first-row drops the newcomer. Where keys are is learnt by reading the table's keys once
+(`KeyIndex`: its bound of memory holds here). New keys fill the lowest buckets of their partition that have
+room. Belongs to one writer; only one may write such a table at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.core.errors import InvalidRequest
+from tablestore.core.options.table_options import MergeEngine
+from tablestore.format import rowkind
+from tablestore.format.parquet.schema import KIND
+from tablestore.io.scratch import Scratch
+from tablestore.lsm.merge import keys as key_columns
+from tablestore.meta.store import Store
+from tablestore.write.commit.request import Basis
+from tablestore.write.routing import bucketing
+from tablestore.write.routing.bucketing import Slice
+from tablestore.write.routing.dynamic_bucket import MOST_BUCKETS
+from tablestore.write.routing.key_index import NOWHERE, KeyIndex
+from tablestore.write.routing.routing import IndexChange, Place
+
+LocatedKeys = Callable[[], Iterable[tuple[bytes, int, pa.RecordBatch]]]
+
+
+@dataclass(slots=True)
+class Moves:
+    """What becomes of each row of a batch: its place, −1 if it is dropped, and where its key was before if
+    that must be retracted."""
+
+    partition: np.ndarray
+    bucket: np.ndarray
+    old_partition: np.ndarray
+    old_bucket: np.ndarray
+
+
+class BucketRooms:
+    """Keys in each bucket of each partition."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+        self._counts: dict[int, dict[int, int]] = {}
+
+    def note(self, partition: int, bucket: int, keys: int) -> None:
+        """So many keys more (or fewer) are there."""
+        counts = self._counts.setdefault(partition, {})
+        counts[bucket] = counts.get(bucket, 0) + keys
+
+    def note_all(self, partitions: np.ndarray, buckets: np.ndarray, each: int) -> None:
+        """`each` key more for every place given."""
+        if len(partitions):
+            places, counts = np.unique(np.stack([partitions, buckets]), axis=1, return_counts=True)
+            for (partition, bucket), count in zip(places.T.tolist(), counts.tolist(), strict=True):
+                self.note(partition, bucket, each * count)
+
+    def place(self, partitions: np.ndarray) -> np.ndarray:
+        """A bucket for each new key, in order: the lowest with room, then new ones."""
+        placed = np.zeros(len(partitions), dtype=np.int32)
+        for partition in np.unique(partitions).tolist():
+            rows = np.flatnonzero(partitions == partition)
+            placed[rows] = self._place(partition, len(rows))
+        return placed
+
+    def _place(self, partition: int, keys: int) -> np.ndarray:
+        counts = self._counts.setdefault(partition, {})
+        chosen, bucket = [], 0
+        for bucket in sorted(set(counts) | set(range(min(keys + len(counts) + 1, MOST_BUCKETS)))):
+            taken = min(keys, max(self._rows - counts.get(bucket, 0), 0))
+            if taken:
+                chosen.append(np.full(taken, bucket, dtype=np.int32))
+                self.note(partition, bucket, taken)
+                keys -= taken
+            if not keys:
+                return np.concatenate(chosen)
+        raise InvalidRequest(
+            f"a partition needs more than {MOST_BUCKETS} buckets; raise 'dynamic-bucket.target-row-num'"
+        )
+
+
+class CrossPartitionRouting:
+    """Routes rows to where their keys are or go. `located` reads where they are: (partition, bucket, batch
+    with the columns of key and partition), each key once."""
+
+    def __init__(self, store: Store, located: LocatedKeys, *, fresh: bool = False) -> None:
+        self._store, self._schema = store, store.schema
+        self._keys = store.schema.columns(store.schema.primary_keys)
+        self._scratch = Scratch()
+        self._index = KeyIndex(self._keys, self._scratch)
+        self._rooms = BucketRooms(store.options.dynamic_bucket_rows)
+        self._ids: dict[bytes, int] = {}
+        self._values: list[pa.RecordBatch] = []  # one row of partition columns for each id
+        self._located: LocatedKeys | None = located
+        latest = store.snapshots.latest()  # before the keys are read: what comes later is a conflict
+        self.basis = None if fresh else Basis(latest)
+
+    def route(self, batch: pa.RecordBatch) -> Iterator[Slice]:
+        """The slices of a batch, retractions of rows that move included."""
+        if self._located is not None:
+            located, self._located = self._located, None
+            self._bootstrap(located())
+        for piece in bucketing.pieces(batch):
+            yield from self._route(piece)
+
+    def _bootstrap(self, located: Iterable[tuple[bytes, int, pa.RecordBatch]]) -> None:
+        for partition, bucket, rows in located:
+            if rows.num_rows:
+                number = self._id(partition, rows, 0)
+                places = np.full(rows.num_rows, number, dtype=np.int32)
+                buckets = np.full(rows.num_rows, bucket, dtype=np.int32)
+                self._index.add(rows, self._index.hashes(rows), places, buckets)
+                self._rooms.note(number, bucket, rows.num_rows)
+
+    def _id(self, partition: bytes, rows: pa.RecordBatch, sample: int) -> int:
+        if partition not in self._ids:
+            self._ids[partition] = len(self._values)
+            columns = rows.select(list(self._schema.partition_keys)).slice(sample, 1)
+            self._values.append(pa.concat_batches([columns.slice(0, 0), columns]))
+        return self._ids[partition]
+
+    def _route(self, batch: pa.RecordBatch) -> Iterator[Slice]:
+        partitions, codes = bucketing.partitions_of(batch, self._schema)
+        samples = np.zeros(len(partitions), dtype=np.int64)
+        samples[codes] = np.arange(batch.num_rows)
+        ids = [self._id(p, batch, s) for p, s in zip(partitions, samples.tolist(), strict=True)]
+        moves = self._moves(batch, np.array(ids, dtype=np.int32)[codes])
+        rows = self._carried_out(batch, np.array(ids, dtype=np.int32)[codes], moves)
+        if rows is None:
+            return
+        out, places, buckets = rows
+        yield from bucketing.cut(out, list(self._ids), places.astype(np.int64), buckets)
+
+    def _moves(self, batch: pa.RecordBatch, own: np.ndarray) -> Moves:
+        """Decide, look up and note where keys are now. `own`: the partition each row says it is in."""
+        codes = key_columns.codes(key_columns.of_batch(batch, self._keys))
+        order = np.argsort(codes, kind="stable")
+        starts = np.flatnonzero(np.r_[True, codes[order][1:] != codes[order][:-1]])
+        first = order[starts]
+        keys = batch.select([f.name for f in self._keys]).take(pa.array(first))
+        hashes = self._index.hashes(keys)
+        found = self._index.find(keys, hashes)
+        if self._store.options.merge_engine is MergeEngine.DEDUPLICATE:
+            decide = moving
+        elif self._store.options.merge_engine is MergeEngine.FIRST_ROW:
+            decide = dropping
+        else:
+            decide = staying
+        moves, place, bucket = decide(order, starts, own, found.partition, found.bucket, self._rooms)
+        new = np.flatnonzero(found.new)
+        self._index.add(keys.take(pa.array(new)), hashes[new], place[new], bucket[new])
+        moved = np.flatnonzero(~found.new & ((place != found.partition) | (bucket != found.bucket)))
+        self._index.move(found, moved, place[moved], bucket[moved])
+        return moves
+
+    def _carried_out(
+        self, batch: pa.RecordBatch, own: np.ndarray, moves: Moves
+    ) -> tuple[pa.RecordBatch, np.ndarray, np.ndarray] | None:
+        """The rows to write, each retraction before the row that caused it, and the place of each."""
+        retracts = moves.old_partition != NOWHERE
+        copies = (moves.partition != NOWHERE).astype(np.int64) + retracts
+        rows = np.repeat(np.arange(batch.num_rows), copies)
+        if not len(rows):
+            return None
+        firsts = np.r_[True, rows[1:] != rows[:-1]]
+        old = retracts[rows] & firsts
+        places = np.where(old, moves.old_partition[rows], moves.partition[rows])
+        buckets = np.where(old, moves.old_bucket[rows], moves.bucket[rows]).astype(np.int32)
+        out = batch if len(rows) == batch.num_rows and not old.any() else batch.take(pa.array(rows))
+        out = self._in_partition(out, places, places != own[rows])
+        if old.any():
+            kinds = pc.if_else(pa.array(old), pa.scalar(rowkind.DELETE, pa.int8()), out.column(KIND))
+            out = out.set_column(out.schema.get_field_index(KIND), KIND, kinds)
+        return out, places, buckets
+
+    def _in_partition(self, rows: pa.RecordBatch, places: np.ndarray, which: np.ndarray) -> pa.RecordBatch:
+        """The rows with the partition columns of `places` where `which` says so."""
+        if not which.any():
+            return rows
+        known = pa.concat_batches(self._values).take(pa.array(places))
+        for name in self._schema.partition_keys:
+            at = rows.schema.get_field_index(name)
+            column = pc.if_else(pa.array(which), known.column(name), rows.column(at))
+            rows = rows.set_column(at, rows.schema.field(at), column)
+        return rows
+
+    def prepare(self) -> Mapping[Place, IndexChange]:
+        """Nothing: Paimon keeps no index files of such tables either."""
+        return {}
+
+    def close(self) -> None:
+        """Remove the scratch files."""
+        self._scratch.close()
+
+
+Decided = tuple[Moves, np.ndarray, np.ndarray]
+
+
+def moving(
+    order: np.ndarray,
+    starts: np.ndarray,
+    own: np.ndarray,
+    known: np.ndarray,
+    known_bucket: np.ndarray,
+    rooms: BucketRooms,
+) -> Decided:
+    """deduplicate: a key goes where its newest row says, and is retracted where it was.
+
+    Rows in `order`, a group of one key from each of `starts`; `known` is a key's place before (NOWHERE: new).
+    Answers with the place of each key afterwards.
+    """
+    n = len(order)
+    ordered = own[order]
+    is_first = np.zeros(n, dtype=bool)
+    is_first[starts] = True
+    before = np.r_[NOWHERE, ordered[:-1]].astype(np.int32)
+    before[starts] = known
+    begins = before != ordered  # the key comes to another place with this row
+    at = np.flatnonzero(begins)
+    arrival = at[np.argsort(order[at], kind="stable")]
+    bucket = np.full(n, NOWHERE, dtype=np.int32)
+    bucket[starts] = known_bucket
+    bucket[arrival] = rooms.place(ordered[arrival])
+    anchors = np.maximum.accumulate(np.where(begins | is_first, np.arange(n), 0))
+    bucket = bucket[anchors]
+    before_bucket = np.r_[NOWHERE, bucket[:-1]].astype(np.int32)
+    before_bucket[starts] = known_bucket
+    retracts = begins & (before != NOWHERE)
+    rooms.note_all(before[retracts], before_bucket[retracts], -1)
+    moves = Moves(*(np.full(n, NOWHERE, dtype=np.int32) for _ in range(4)))
+    moves.partition[order], moves.bucket[order] = ordered, bucket
+    moves.old_partition[order[retracts]] = before[retracts]
+    moves.old_bucket[order[retracts]] = before_bucket[retracts]
+    last = np.r_[starts[1:], n] - 1
+    return moves, ordered[last].astype(np.int32), bucket[last]
+
+
+def staying(
+    order: np.ndarray,
+    starts: np.ndarray,
+    own: np.ndarray,
+    known: np.ndarray,
+    known_bucket: np.ndarray,
+    rooms: BucketRooms,
+) -> Decided:
+    """partial-update, aggregation: a key stays in the place of its first row. Arguments as of `moving`."""
+    place, bucket = known.copy(), known_bucket.copy()
+    new = np.flatnonzero(known == NOWHERE)
+    new = new[np.argsort(order[starts[new]], kind="stable")]
+    place[new] = own[order[starts[new]]]
+    bucket[new] = rooms.place(place[new])
+    sizes = np.diff(np.r_[starts, len(order)])
+    moves = Moves(*(np.full(len(order), NOWHERE, dtype=np.int32) for _ in range(4)))
+    moves.partition[order], moves.bucket[order] = np.repeat(place, sizes), np.repeat(bucket, sizes)
+    return moves, place, bucket
+
+
+def dropping(
+    order: np.ndarray,
+    starts: np.ndarray,
+    own: np.ndarray,
+    known: np.ndarray,
+    known_bucket: np.ndarray,
+    rooms: BucketRooms,
+) -> Decided:
+    """first-row: rows of a key for another place than its first are dropped. Arguments as of `moving`."""
+    moves, place, bucket = staying(order, starts, own, known, known_bucket, rooms)
+    elsewhere = moves.partition != own
+    moves.partition[elsewhere] = NOWHERE
+    return moves, place, bucket

@@ -1,0 +1,66 @@
+"""Where rows go, by the table's bucket mode: a `Routing` cuts batches into (partition, bucket) slices.
+
+Fixed buckets, append tables without buckets and postponed ones need the row alone; dynamic buckets and
+upserts across partitions (modules of their own) know where keys lie and hand over the index files that say
+so. Belongs to one writer; made by `TableWrite`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from tablestore.core.options.table_options import TableOptions
+from tablestore.format.manifests.index_manifest import IndexFileMeta
+from tablestore.format.schema import TableSchema
+from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.write.routing import bucketing
+from tablestore.write.routing.bucketing import Slice
+
+Place = tuple[bytes, int]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexChange:
+    """The index file that says which keys a bucket holds, and the one it replaces."""
+
+    new: tuple[IndexFileMeta, ...]
+    deleted: tuple[IndexFileMeta, ...] = ()
+
+
+class Routing(Protocol):
+    """How rows find their bucket. Batches may hold system columns; `route` may add rows (retractions)."""
+
+    def route(self, batch: pa.RecordBatch) -> Iterator[Slice]: ...
+    def prepare(self) -> Mapping[Place, IndexChange]: ...
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StatelessRouting:
+    """Rows go where `cut` says, which looks at nothing but the rows."""
+
+    cut: Callable[[pa.RecordBatch], Iterator[Slice]]
+
+    def route(self, batch: pa.RecordBatch) -> Iterator[Slice]:
+        """The slices of a batch."""
+        for piece in bucketing.pieces(batch):
+            yield from self.cut(piece)
+
+    def prepare(self) -> Mapping[Place, IndexChange]:
+        """Nothing: no index is kept."""
+        return {}
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def by_rows_alone(schema: TableSchema, options: TableOptions) -> StatelessRouting:
+    """The routing of fixed buckets, of append tables without buckets, and of postponed ones."""
+    if options.bucket > 0:
+        return StatelessRouting(lambda batch: bucketing.route(batch, schema, options))
+    bucket = POSTPONE_BUCKET if options.bucket == POSTPONE_BUCKET else bucketing.UNAWARE_BUCKET
+    return StatelessRouting(lambda batch: bucketing.route_to(batch, schema, bucket))
