@@ -129,7 +129,7 @@ def runs_of(size):
 runs = runs_of(size)
 """
 _WORKLOAD = """
-from tablestore.lsm.simulator import Workload
+from tablestore.insight.simulator import Workload
 workload = Workload("uniform", rows=500, keys=5_000)
 other = {"num-sorted-run.compaction-trigger": 8}
 """

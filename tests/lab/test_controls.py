@@ -70,7 +70,7 @@ def test_the_panel_plans_previews_and_compacts(lab: Lab) -> None:
 
 SIMULATION = """
 import widgets
-from tablestore.lsm.simulator import Schedule, Simulator, Workload
+from tablestore.insight.simulator import Schedule, Simulator, Workload
 simulator = Simulator(Workload("uniform", rows=200, keys=2_000), {"num-sorted-run.compaction-trigger": 3},
                       schedule=Schedule(write_only=True))
 controls = widgets.CompactionControls(simulator, every_ms=60)
