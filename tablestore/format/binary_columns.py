@@ -1,4 +1,4 @@
-"""Serialized BinaryRows as columns: many rows of one type taken apart at once (format facts section 4).
+"""Serialized BinaryRows as columns: many rows of one type taken apart at once (FORMAT.md 4.1).
 
 Only rows of fixed width: every value sits in its own 8-byte slot. Others return None and are decoded one by
 one.

@@ -1,4 +1,4 @@
-"""BinaryRow: Paimon's row bytes in partitions, keys and statistics (format facts section 4).
+"""BinaryRow: Paimon's row bytes in partitions, keys and statistics (FORMAT.md 4.1, 4.2, 4.3).
 
     serialized = int32 big-endian arity | body
     body (little-endian) = null bits, ((arity + 63 + 8) / 64) * 8 bytes, bit i + 8 for field i (byte 0 is the
@@ -151,8 +151,8 @@ def _part(body: memoryview, offset: int, length: int) -> bytes:
 
 
 def sort_key(values: Sequence[Raw], types: Sequence[DataType]) -> tuple[Any, ...]:
-    """A tuple that compares in the format's key order: null first, text by UTF-8 bytes, −0.0 < 0.0, NaN
-    greatest."""
+    """A tuple that compares in the format's key order (FORMAT.md 4.5): null first, text by UTF-8 bytes, −0.0
+    < 0.0, NaN greatest."""
     return tuple(_comparable(v, t) for v, t in zip(values, types, strict=True))
 
 

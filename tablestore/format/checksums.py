@@ -1,4 +1,5 @@
-"""Checksums (CRC-32) that metadata carry themselves, where Paimon neither looks nor minds.
+"""Checksums (CRC-32) that metadata carry themselves, where Paimon neither looks nor minds
+(FORMAT.md 25.1, 25.2).
 
     JSON            … "uuid": "…",\\n  "tablestore.crc32": "89abcdef"\\n}    of all before that comma
     other metadata, manifest-xxxxxxxx-xxxx-8c32-yxxx-xxxx89abcdef-0         of the file: a UUID of version

@@ -1,4 +1,4 @@
-"""What is kept of a compaction: one record for each pick that was carried out in a bucket.
+"""What is kept of a compaction: one record for each pick that was carried out in a bucket (FORMAT.md 25.6).
 
 Records travel in commit messages, one JSON text each, and are kept in the COMPACT snapshot's property
 `tablestore.compactions`: a JSON list, or, where that is shorter, `zstd:` and the Base64 of it compressed.

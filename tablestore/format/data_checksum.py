@@ -1,4 +1,4 @@
-"""Checksums of data files that hold none themselves (ORC, Avro), one small file each:
+"""Checksums of data files that hold none themselves (ORC, Avro), one small file each (FORMAT.md 25.4):
 
     <table>/tablestore/checksums/data-….orc      {"size": 2058, "crc32": "89abcdef", "tablestore.crc32": "…"}
 

@@ -1,4 +1,4 @@
-"""Data files: rows of a table ⇄ one file in Parquet, ORC or Avro (format facts 3, 5, 9).
+"""Data files: rows of a table ⇄ one file in Parquet, ORC or Avro (FORMAT.md 9.1).
 
 A primary-key table's file takes kv batches in key order, an append table's (`keyed` false) plain rows as
 they come. The writer notes what the manifest wants to know of the file while rows pass, and makes its file

@@ -1,4 +1,5 @@
-"""Deletion vectors: which rows of a data file are gone, and the container that holds those of many files.
+"""Deletion vectors: which rows of a data file are gone, and the container that holds those of many files
+(FORMAT.md 14.1).
 
     byte 1 (version), then for each vector (big-endian unless said otherwise):
       v1      int32 size | int32 magic 1581511376 | roaring bitmap      | int32 CRC32 of magic + bitmap

@@ -1,4 +1,4 @@
-"""Files of an older schema seen through the current one (format facts section 22). Pure.
+"""Files of an older schema seen through the current one (FORMAT.md 22.2). Pure.
 
 A file's columns are those of the schema it was written with, matched by field id: a rename changes nothing, a
 column of another type is cast as Paimon casts it (`casts`), an id the file does not know is NULL (also when

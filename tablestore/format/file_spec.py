@@ -1,4 +1,5 @@
-"""FileSpec: in which format, with which codec and statistics data files of one kind are written (facts 9).
+"""FileSpec: in which format, with which codec and statistics data files of one kind are written
+(FORMAT.md 1.4, 9.3).
 
 A kind is a level of the LSM tree, or changelog files. Names tell the format: its suffix is the last one, or
 the one before that of a compression. Pure. Used by the writers of data files and by whoever opens one.

@@ -1,4 +1,4 @@
-"""Statistics of a data file: what was seen of each column → the manifest's SimpleStats (format facts 5).
+"""Statistics of a data file: what was seen of each column → the manifest's SimpleStats (FORMAT.md 5.3).
 
 Parquet tells it in its footer, which readers use to skip row groups as well; for ORC and Avro a `Collector`
 looks at the batches that pass. Which bounds are kept differs by format as in Java: no bounds of binary

@@ -1,5 +1,5 @@
-"""HASH index files: the key hashes of one dynamic bucket as int32 big-endian, one after another (format facts
-section 15). Each hash is there once; their order means nothing.
+"""HASH index files: the key hashes of one dynamic bucket as int32 big-endian, one after another
+(FORMAT.md 15.1). Each hash is there once; their order means nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bucket functions: which bucket a row belongs to (format facts section 6), whole columns at a time.
+"""Bucket functions: which bucket a row belongs to (FORMAT.md 6.2, 6.3), whole columns at a time.
 
 default: |murmur3_32(BinaryRow body of the bucket key, seed 42) mod n| with Java's remainder.
 mod: floorMod of one integer. hive: the hash of Hive's bucketed tables, 31 times the hash so far plus that of

@@ -1,4 +1,5 @@
-"""Roaring bitmaps in their portable form ⇄ sorted positions in numpy: 32-bit, and 64-bit as in Iceberg.
+"""Roaring bitmaps in their portable form ⇄ sorted positions in numpy: 32-bit, and 64-bit as in Iceberg
+(FORMAT.md 14.2).
 
     uint32 cookie   12346: next uint32 is the container count; offsets follow the header
                     12347 + (count - 1 << 16): then one bit a container, set where it holds runs;

@@ -1,4 +1,5 @@
-"""64-bit roaring bitmaps as the Java class Roaring64Bitmap writes them: values of aggregate function `rbm64`.
+"""64-bit roaring bitmaps as the Java class Roaring64Bitmap writes them: values of aggregate function `rbm64`
+(FORMAT.md 14.2).
 
 A radix tree over the high 48 bits of the values leads to containers with their low 16 bits. Containers lie
 in the order in which they were added, so equal sets may have different bytes; what is joined here comes out

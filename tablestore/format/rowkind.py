@@ -1,4 +1,4 @@
-"""Row kinds: +I −U +U −D and their stored bytes (`_VALUE_KIND`, format facts section 9)."""
+"""Row kinds: +I −U +U −D and their stored bytes (`_VALUE_KIND`, FORMAT.md 9.2)."""
 
 from __future__ import annotations
 

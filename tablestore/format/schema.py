@@ -1,4 +1,4 @@
-"""Schema files (`schema/schema-N`, JSON): TableSchema ⇄ bytes (format facts section 2).
+"""Schema files (`schema/schema-N`, JSON): TableSchema ⇄ bytes (FORMAT.md 2.1).
 
 Field ids are given once and never reused (I9). Options are kept as the strings they are stored as;
 `options.py` types them.
@@ -80,7 +80,7 @@ class TableSchema:
 
     @cached_property
     def bucket_keys(self) -> tuple[str, ...]:
-        """`bucket-key`, else the trimmed primary key, else every column."""
+        """`bucket-key`, else the trimmed primary key, else every column (FORMAT.md 2.4)."""
         given = self.options.get("bucket-key", "")
         named = tuple(k.strip() for k in given.split(",") if k.strip())
         return named or self.trimmed_primary_keys or self.names
@@ -140,7 +140,7 @@ def to_json(schema: TableSchema) -> bytes:
 
 
 def from_json(data: bytes, path: str) -> TableSchema:
-    """Read a schema file of any version up to 3; raises Corrupt naming `path`."""
+    """Read a schema file of any version up to 3 (FORMAT.md 2.2); raises Corrupt naming `path`."""
     try:
         body = json.loads(checksums.require_intact(data, path))
         version = int(body.get("version", 1))
@@ -190,7 +190,8 @@ def _require_coherent(schema: TableSchema) -> None:
 
 
 def numbered(fields: tuple[DataField, ...]) -> tuple[DataField, ...]:
-    """The columns of a new table with ids from 0: each column takes the next, then the ROW fields in it."""
+    """The columns of a new table with ids from 0: each column takes the next, then the ROW fields in it
+    (FORMAT.md 2.3)."""
     ids = itertools.count()
     given = []
     for f in fields:

@@ -5,7 +5,7 @@
 Columns are named by text; `r.x` is field x of ROW column r, `a.element.x` one within ARRAY<ROW>, `m.value.x`
 within MAP<.., ROW> (or a tuple of these parts). Ids of columns never change and are never used again (I9).
 What would break files that exist is refused: keys, partition columns, layout options once there are snapshots
-(format facts section 22). `write/alter.py` stores the result.
+(FORMAT.md 22.1). `write/alter.py` stores the result.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Snapshot files (`snapshot/snapshot-N`, JSON): Snapshot ⇄ bytes (format facts section 7). Unknown fields
+"""Snapshot files (`snapshot/snapshot-N`, JSON): Snapshot ⇄ bytes (FORMAT.md 7.1). Unknown fields
 are ignored."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Column statistics of data files: SimpleStats ⇄ minimum, maximum and null count a column (format facts
-section 5)."""
+"""Column statistics of data files: SimpleStats ⇄ minimum, maximum and null count a column
+(FORMAT.md 5.1, 5.2)."""
 
 from __future__ import annotations
 

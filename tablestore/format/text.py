@@ -1,5 +1,5 @@
 """Raw values as text: SQL casts for people and system tables, Java's toString for partition directories
-(format facts 1, 23)."""
+(FORMAT.md 1.2, 23)."""
 
 from __future__ import annotations
 

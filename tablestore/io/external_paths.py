@@ -1,4 +1,4 @@
-"""Data files outside the table's directory: `data-file.external-paths` (format facts 1).
+"""Data files outside the table's directory: `data-file.external-paths` (FORMAT.md 1.3).
 
 New files go in turn under the roots that the option names, in the same `<partition>/bucket-<n>` tail as in
 the table; the manifest keeps the whole path. The option is the table's word, and whoever wrote the table may

@@ -1,4 +1,4 @@
-"""Where the files of a table are: the only place that joins names to locations.
+"""Where the files of a table are: the only place that joins names to locations (FORMAT.md 1.1).
 
 Layout as in Paimon:
 `<warehouse>/<db>.db/<table>/{schema,snapshot,manifest,index,statistics,tag,branch,consumer,changelog}`
@@ -114,7 +114,7 @@ def fits_a_file(name: str) -> bool:
 
 
 def escape(text: str) -> str:
-    """A partition name or value as one path component (`%XX` for what a path cannot hold)."""
+    """A partition name or value as one path component (`%XX` for what a path cannot hold; FORMAT.md 1.2)."""
     return "".join(f"%{ord(c):02X}" if c in _ESCAPED else c for c in text)
 
 

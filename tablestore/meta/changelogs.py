@@ -1,6 +1,6 @@
 """Long-lived changelogs: copies of expired snapshots in `changelog/`, so that their changes outlive them.
 
-`changelog/changelog-<n>` holds the JSON of snapshot n, beside hints of its own (format facts section 20).
+`changelog/changelog-<n>` holds the JSON of snapshot n, beside hints of its own (FORMAT.md 20.4).
 Who follows a table reads them for ids below the oldest snapshot. Made by expiry, removed by expiry of
 changelogs and by rollback.
 """

@@ -1,4 +1,5 @@
-"""Every compaction a table has had by this engine, and what its snapshots wrote, also after they expired.
+"""Every compaction a table has had by this engine, and what its snapshots wrote, also after they expired
+(FORMAT.md 25.7).
 
 A live COMPACT snapshot says what it did in its property `tablestore.compactions`, or, if another engine made
 it, by its manifests. Before expiry removes snapshots it appends a line of JSON for each to a file in

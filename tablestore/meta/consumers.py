@@ -1,4 +1,4 @@
-"""Consumers: the place a named stream reader has come to, kept in `consumer/consumer-<id>`.
+"""Consumers: the place a named stream reader has come to, kept in `consumer/consumer-<id>` (FORMAT.md 20.3).
 
 It also keeps the snapshots from there on from expiring. A consumer is as old as its file: one that has not
 moved for `consumer.expiration-time` is forgotten by expiry.

@@ -1,4 +1,4 @@
-"""Which table a directory holds: a handle proves with it that its table is still there.
+"""Which table a directory holds: a handle proves with it that its table is still there (FORMAT.md 25.9).
 
 A table is dropped, renamed or made anew by anybody at any time, and what was opened before must not write
 into what is there now. Tables made here have a `tablestore.uuid` in their first schema; of others all of that

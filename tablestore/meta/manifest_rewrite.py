@@ -1,4 +1,5 @@
-"""Manifests written from others: blocks of which every entry stays are copied as they lie, the rest anew.
+"""Manifests written from others: blocks of which every entry stays are copied as they lie, the rest anew
+(FORMAT.md 18).
 
 So merging costs what changed, not what is there: of a manifest of 10,000 entries next to 29 small ones only
 the small ones are encoded. Memory: the bytes and columns of the manifests that are merged.

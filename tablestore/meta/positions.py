@@ -1,4 +1,4 @@
-"""Stream positions in snapshots: how a commit identifier is recognised as a replay (I11).
+"""Stream positions in snapshots: how a commit identifier is recognised as a replay (I11, FORMAT.md 25.5).
 
 Snapshot properties `tablestore.position.<commit user>` = {"identifier": n, "position": any text or null}.
 Every commit of ours carries all of them forward, so the newest snapshot of ours knows every stream; a reader

@@ -1,4 +1,4 @@
-"""Tags and branches: other names under which snapshots of a table stay readable (format facts section 20).
+"""Tags and branches: other names under which snapshots of a table stay readable (FORMAT.md 20.1, 20.2).
 
 A tag is a copy of a snapshot file under `tag/`, with its age limit if it has one. A branch has schemas,
 snapshots, tags, changelogs and consumers of its own below `branch/branch-<name>`; it shares manifests and

@@ -1,4 +1,4 @@
-"""Which snapshots stay, why, and until when: the rules of expiry over ids and times (format facts 19).
+"""Which snapshots stay, why, and until when: the rules of expiry over ids and times (FORMAT.md 19.1).
 
 Expired is a prefix of the snapshots: each rule says from which id on it keeps them, the lowest wins, and
 all of them are told. Pure but for what `holds` and `positions_held` look up. Used by expiry, by its preview

@@ -1,4 +1,4 @@
-"""Snapshot files of one table (or branch): numbered, put-if-absent, never changed (I1).
+"""Snapshot files of one table (or branch): numbered, put-if-absent, never changed (I1, FORMAT.md 7.2).
 
 `LATEST` and `EARLIEST` are hints: trusted only after a probe, else the directory is listed.
 Not cached here but for the files themselves, which never change. Safe to share between threads.

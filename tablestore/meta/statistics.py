@@ -1,4 +1,4 @@
-"""Statistics files (`statistics/stat-<uuid>-<i>`, JSON): what ANALYZE found ⇄ bytes (format facts 20).
+"""Statistics files (`statistics/stat-<uuid>-<i>`, JSON): what ANALYZE found ⇄ bytes (FORMAT.md 20.5).
 
 Bounds are texts as Java's serializers print them: a DATE is its epoch day, a TIMESTAMP its SQL text. Unknown
 fields are ignored, absent ones left out.

@@ -1,4 +1,5 @@
-"""Recovery: a damaged table is brought back to what of it is sound; what is broken is put aside.
+"""Recovery: a damaged table is brought back to what of it is sound; what is broken is put aside
+(FORMAT.md 25.10).
 
 The rules of `check` say what is broken and who needs it. The newest sound snapshot becomes the newest, as by
 a rollback; snapshots below a damaged one go too, since ids must follow one another (their rows are part of

@@ -1,4 +1,5 @@
-"""Deletion vectors of append tables as deletes change them: containers written anew, commit messages made.
+"""Deletion vectors of append tables as deletes change them: containers written anew, commit messages made
+(FORMAT.md 14.3).
 
 In tables without buckets a container holds the vectors of many files, up to
 `deletion-vector.index-file.target-size`; containers whose files are concerned are replaced, what they say of

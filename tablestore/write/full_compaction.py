@@ -1,4 +1,4 @@
-"""When a writer compacts fully: each bucket every `full-compaction.delta-commits` commits.
+"""When a writer compacts fully: each bucket every `full-compaction.delta-commits` commits (FORMAT.md 12.6).
 
 Commits are counted back from the newest snapshot to the one that last brought something of the bucket to the
 top level, at most as many as the option says, so history may expire. Used by table writes that compact.

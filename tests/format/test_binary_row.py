@@ -1,4 +1,4 @@
-"""BinaryRow bytes and bucket hashes against values that Java Paimon printed (format facts section 4)."""
+"""BinaryRow bytes and bucket hashes against values that Java Paimon printed (FORMAT.md 4.4)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Typed table options, parsed once from a table's string map.
 
-A key that is absent always means what it means in Paimon 2.0.0 (format facts section 24). Keys of ours start
+A key that is absent always means what it means in Paimon 2.0.0 (FORMAT.md 24). Keys of ours start
 with `tablestore.`; Paimon ignores them. Names of the Flink Table Store that Paimon no longer knows become
 current ones when a table is made or altered (`current_names`). Which other names there are, and what becomes
 of them: `rules.py`.

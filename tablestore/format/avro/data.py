@@ -1,4 +1,4 @@
-"""Avro data files: an encoder, and batches in the exact types of the table schema (format facts 3).
+"""Avro data files: an encoder, and batches in the exact types of the table schema (FORMAT.md 3.4).
 
 Writing encodes whole columns (`avro_encode`), one block some thousand rows; reading is `avro_read`'s. Memory
 holds one batch of rows. Used by `datafile`.

@@ -1,4 +1,4 @@
-"""Reading Avro data files some blocks at a time, in columns (format facts 3).
+"""Reading Avro data files some blocks at a time, in columns (FORMAT.md 3.4).
 
 Blocks are decompressed and put behind a header whose schema has no logical types, so that plain numbers and
 bytes come out; columns not asked for are skipped. Polars decodes records of plain values twenty times as fast

@@ -1,4 +1,4 @@
-"""The Avro schema of a data file as Java Paimon writes it (format facts 3).
+"""The Avro schema of a data file as Java Paimon writes it (FORMAT.md 3.4).
 
 A nullable value is a union ["null", X]. A nested record is named after the path to it. Maps with keys other
 than text are arrays of (key, value) records with logicalType "map". The names of the timestamp types are

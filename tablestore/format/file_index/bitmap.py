@@ -1,4 +1,4 @@
-"""Bitmap indexes: for each value the rows that hold it (format facts section 16). Numbers are big-endian.
+"""Bitmap indexes: for each value the rows that hold it (FORMAT.md 16.5). Numbers are big-endian.
 
     byte version 2 | int32 rows | int32 values | byte has NULL [int32 place of its rows, int32 length]
     int32 blocks | a block: its first value, int32 offset | int32 bytes of all blocks

@@ -1,4 +1,4 @@
-"""Bloom filters: whether a value may be in a file (format facts section 16). Pure.
+"""Bloom filters: whether a value may be in a file (FORMAT.md 16.3). Pure.
 
     int32 BE number of hashes k | bits, bit i is byte i / 8, mask 1 << i % 8
 

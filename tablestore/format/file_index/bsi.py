@@ -1,4 +1,4 @@
-"""Bit-sliced indexes: the numbers of a column, a bitmap for each binary digit (format facts section 16).
+"""Bit-sliced indexes: the numbers of a column, a bitmap for each binary digit (FORMAT.md 16.6).
 
     byte 1 | int32 rows | byte has numbers >= 0 [slices] | byte has numbers < 0 [slices of their magnitudes]
     slices: byte 1 | int64 least (0) | int64 greatest | rows that have a number | int32 digits | a bitmap each

@@ -1,4 +1,4 @@
-"""The container of a data file's indexes (format facts section 16). All numbers are big-endian.
+"""The container of a data file's indexes (FORMAT.md 16.1). All numbers are big-endian.
 
     int64 magic | int32 version 1 | int32 length of the head | int32 columns
     a column: UTF name | int32 indexes | an index: UTF kind, int32 start (-1: no rows), int32 length

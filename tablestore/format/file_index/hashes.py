@@ -1,7 +1,7 @@
 """The 64-bit hashes of bloom filters over whole columns: XXH64 of bytes, Wang's mix of numbers. Pure.
 
 XXH64 works on all values of one length at once, so its cost is a few numpy passes a word and length. Both are
-Java Paimon's to the bit (format facts section 16).
+Java Paimon's to the bit (FORMAT.md 16.4).
 """
 
 from __future__ import annotations

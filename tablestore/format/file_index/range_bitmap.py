@@ -1,5 +1,5 @@
 """Range-bitmap indexes: a sorted dictionary of a column's values and, bit-sliced, the code of each row
-(format facts section 16). Numbers are big-endian.
+(FORMAT.md 16.7). Numbers are big-endian.
 
     int32 head bytes | byte 1 | int32 rows | int32 values | least, greatest value | int32 dictionary bytes
     dictionary: int32 13 | byte 1 | int32 chunks | int32 bytes of offsets | int32 bytes of chunks

@@ -1,4 +1,4 @@
-"""What indexes store of a column: cells → codes, and literals in the same form (format facts section 16).
+"""What indexes store of a column: cells → codes, and literals in the same form (FORMAT.md 16.2).
 
 Numbers, dates and times become int64 *ordinals* that sort as Java's values do: floats by their bits, -0.0
 below 0.0, NaN greatest. Timestamps are milliseconds up to precision 3, microseconds above. Text is bytes.

@@ -1,4 +1,4 @@
-"""Index manifests: the full list of live index files of a snapshot ⇄ Avro bytes (format facts section 8).
+"""Index manifests: the full list of live index files of a snapshot ⇄ Avro bytes (FORMAT.md 8.5).
 
 An index file is a HASH index (the key hashes of a dynamic bucket) or a container of deletion vectors. The
 list is no delta: each commit that changes an index writes it anew. Entries of kinds that this engine does

@@ -1,4 +1,4 @@
-"""Manifest lists and manifests: values ⇄ Avro bytes (format facts section 8).
+"""Manifest lists and manifests: values ⇄ Avro bytes (FORMAT.md 8.1, 8.2, 8.3).
 
 `DataFileMeta` describes one data file, `ManifestEntry` its adding or deleting, `ManifestFileMeta` one
 manifest in a list.
@@ -80,7 +80,8 @@ class ManifestEntry:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What a DELETE must match; an upgrade changes only the level, so the level is part of it."""
+        """What a DELETE must match; an upgrade changes only the level, so the level is part of it
+        (FORMAT.md 8.4)."""
         f = self.file
         return (
             self.partition,

@@ -1,4 +1,4 @@
-"""Statistics over the partitions of a manifest's entries (`_PARTITION_STATS`, format facts section 5)."""
+"""Statistics over the partitions of a manifest's entries (`_PARTITION_STATS`, FORMAT.md 5.4)."""
 
 from __future__ import annotations
 

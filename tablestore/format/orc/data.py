@@ -1,4 +1,4 @@
-"""ORC data files: an encoder, and batches in the exact types of the table schema (format facts 3).
+"""ORC data files: an encoder, and batches in the exact types of the table schema (FORMAT.md 3.3).
 
 ORC keeps a TIME as an integer. Text of CHAR columns comes back without trailing blanks, as in Java. What
 Arrow does not do with timestamps is done row by row (`orc_rows`); what readers of ORC change is refused.

@@ -1,5 +1,5 @@
 """ORC row by row, for the timestamps that Arrow's ORC cannot do: fractions of a millisecond before 1970 when
-writing, years outside 1677..2262 when reading (format facts 3).
+writing, years outside 1677..2262 when reading (FORMAT.md 3.3).
 
 Slower than whole columns, so only tables with TIMESTAMP above milliseconds are written this way, and only
 files that hold such years are read so. Memory holds one batch of rows and the stripe. Used by `orc_data`.

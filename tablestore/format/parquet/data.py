@@ -1,4 +1,4 @@
-"""Parquet data files: an encoder, and batches in the exact types of the table schema (format facts 3 and 9).
+"""Parquet data files: an encoder, and batches in the exact types of the table schema (FORMAT.md 3.2).
 
 One row group per so many bytes of Arrow data, so memory stays bounded whatever the file's size. Timestamps
 above microseconds are written as INT64 nanoseconds; INT96 ones are read too, and refused where 64 bits cannot

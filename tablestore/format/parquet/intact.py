@@ -1,4 +1,5 @@
-"""Checksums of what Parquet's own leave out: page headers and the footer. Pages have theirs in their headers.
+"""Checksums of what Parquet's own leave out: page headers and the footer (FORMAT.md 25.3). Pages have theirs
+in their headers.
 
 Between the last page and the footer, where offsets lead nobody, our files have
 

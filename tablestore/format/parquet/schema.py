@@ -1,5 +1,5 @@
 """Physical columns of data files: table schema → columns in order, and their Arrow schema with field ids
-(format facts 3 and 9).
+(FORMAT.md 3.5, 9.1).
 
     primary key   _KEY_<trimmed key…> | _SEQUENCE_NUMBER int64 | _VALUE_KIND int8 | every table column
     append        every table column | with row tracking: _ROW_ID int64 | _SEQUENCE_NUMBER int64

@@ -1,4 +1,4 @@
-"""Paimon data types as users write them, and as Arrow has them (format facts 3).
+"""Paimon data types as users write them, and as Arrow has them (FORMAT.md 3.1).
 
     ts.INT · ts.DECIMAL(15, 2) · ts.ARRAY(ts.STRING) · ts.MAP(ts.STRING, ts.INT) · ts.ROW(x=ts.INT, y=ts.DATE)
 

@@ -1,4 +1,4 @@
-"""Casts between column types, with the rules and the results of Paimon 2.0.0 (format facts section 22).
+"""Casts between column types, with the rules and the results of Paimon 2.0.0 (FORMAT.md 22.3).
 
 `allowed` says which changes of a column's type a table takes: *implicit* ones widen, *explicit* ones may lose
 something. `cast` carries them out on whole columns when an older file is read:

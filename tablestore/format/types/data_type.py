@@ -1,4 +1,4 @@
-"""What a column is: DataType and DataField, how they print, their Arrow types (format facts 3).
+"""What a column is: DataType and DataField, how they print, their Arrow types (FORMAT.md 3.1).
 
     ARRAY and MULTISET have one child "element", MAP has "key" and "value", ROW its fields with their ids.
     VARIANT travels as struct<value: binary, metadata: binary>.

@@ -1,4 +1,4 @@
-"""Type text and JSON → DataType (format facts 2 and 3): what schema files hold and what people type.
+"""Type text and JSON → DataType (FORMAT.md 2.5): what schema files hold and what people type.
 
     type   = base [NOT NULL | NULL] { (ARRAY | MULTISET) [NOT NULL | NULL] }         old suffix forms
     base   = KEYWORD [ "(" n [ "," n ] ")" ] [ (WITH LOCAL | WITHOUT) TIME ZONE ]

@@ -1,6 +1,6 @@
 """A table's metadata as Arrow tables: `Inspect(store)` behind `table.inspect`.
 
-Those that Paimon has as system tables have its columns and text forms (format facts section 23); the others
+Those that Paimon has as system tables have its columns and text forms (FORMAT.md 23); the others
 are made for pictures. Times are local wall clock, like those that writers put into manifests. Only
 `row_groups` opens a data file.
 """

@@ -1,5 +1,5 @@
 """Views whose rows are values of metadata files, one each: snapshots, schemas, manifests, statistics,
-aggregations of columns, tags. Columns and text forms are those of Paimon's system tables (format facts 23).
+aggregations of columns, tags. Columns and text forms are those of Paimon's system tables (FORMAT.md 23).
 
 Pure but for the files they are about. Used by `Inspect`.
 """

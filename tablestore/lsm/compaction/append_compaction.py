@@ -1,4 +1,4 @@
-"""Which files of an append table are combined, with the reason (format facts section 12.3). Pure.
+"""Which files of an append table are combined, with the reason (FORMAT.md 12.8). Pure.
 
 Bucketed tables keep the order of their rows, so only neighbours are combined: `pick` finds
 `compaction.min.file-num` of them from a small one on, `full` takes everything from the first small file on.

@@ -1,4 +1,5 @@
-"""Combining files of an append table: their rows one after another into new files, deleted ones left out.
+"""Combining files of an append table: their rows one after another into new files, deleted ones left out
+(FORMAT.md 9.6).
 
 The new files begin at the first file's sequence number and count rows, as Paimon does. With row tracking each
 row keeps its id and sequence number as columns of the new file, which then has no first row id. One batch of

@@ -1,4 +1,5 @@
-"""Deletion vectors of one bucket as compaction changes them: which rows are marked, which files are gone.
+"""Deletion vectors of one bucket as compaction changes them: which rows are marked, which files are gone
+(FORMAT.md 14.3).
 
 A bucket has one container; it is written anew, under a fresh name, when anything changed. Vectors are read
 when first asked for, all of a container at once, and kept: memory is 8 bytes a deleted row of the bucket.

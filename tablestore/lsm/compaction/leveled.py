@@ -1,4 +1,5 @@
-"""Leveled compaction, as RocksDB has it by default: each level has a target, and what exceeds it moves down.
+"""Leveled compaction, as RocksDB has it by default: each level has a target, and what exceeds it moves down
+(FORMAT.md 12.7).
 
 Level 0 counts files against a trigger, level n bytes against base × multiplier^(n−1); the lowest has no
 target. The level with the highest score (count or bytes over target) from 1 on is compacted: all of level 0

@@ -1,4 +1,4 @@
-"""The compaction loop of one bucket: when a writer picks, and how often.
+"""The compaction loop of one bucket: when a writer picks, and how often (FORMAT.md 12.9).
 
 A writer relieves the bucket before a flush while more runs than the stop trigger have gathered (the write
 stall), and settles it when it prepares a commit: it picks until no rule fires. What carrying out a decision

@@ -1,4 +1,4 @@
-"""Which files of a compaction unit are rewritten, and which only change their level (format facts 12.3).
+"""Which files of a compaction unit are rewritten, and which only change their level (FORMAT.md 12.3, 12.4).
 
 What overlaps is merged; small files that stand alone are rewritten with their neighbours; large ones move.
 Pure: no I/O. Used by the rewriter, which carries the steps out, by dry runs and by the simulator.
@@ -56,8 +56,9 @@ def plan_unit(
 
 
 def drops_deletes(unit: CompactUnit, levels: Levels, *, marked: bool, newest_wins: bool) -> bool:
-    """Whether rows that take keys away vanish (I7): nothing below the output level holds such a key, or what
-    does is `marked` as deleted. Whole runs ask only whether anything lies below, as the original does.
+    """Whether rows that take keys away vanish (I7, FORMAT.md 12.5): nothing below the output level holds such
+    a key, or what does is `marked` as deleted. Whole runs ask only whether anything lies below, as the
+    original does.
 
     Parts of runs may leave something above, too, which deletes must stay for: rows of their keys that they
     beat or are merged into. Where the `newest_wins` those are only rows that were numbered before them.

@@ -231,6 +231,7 @@ class Rewriter:
         return CompactResult((file,), (file.upgraded(work.level),), changelog)
 
     def _how_to_upgrade(self, file: DataFileMeta, work: _Work) -> Upgrade:
+        """What it takes to give a file its new level (FORMAT.md 13.5)."""
         if not self._mode.looks_at((file,), work):
             return Upgrade.MOVE
         if self._mode is Mode.FULL:

@@ -1,4 +1,4 @@
-"""Universal compaction by the exact rules of Paimon 2.0.0 (format facts 12.2).
+"""Universal compaction by the exact rules of Paimon 2.0.0 (FORMAT.md 12.2).
 
 The rules are tried in order: early full, size amplification, size ratio, file number, lift level 0. Runs
 taken are always contiguous from the newest (I5), and the output level is never 0. Pure. A pick makes only
@@ -76,7 +76,8 @@ def quiet(levels: Levels, options: CompactionOptions) -> bool:
 def full(
     levels: Levels, options: CompactionOptions, *, worn: Callable[[DataFileMeta], bool] = lambda _: False
 ) -> Decision:
-    """All runs to the top level; when there is only that level's run its `worn` files, each for itself."""
+    """All runs to the top level (FORMAT.md 12.6); when there is only that level's run its `worn` files, each
+    for itself."""
     runs = levels.runs
     numbers: Numbers = (("runs", len(runs)), ("max_level", levels.max_level))
     unit = CompactUnit(levels.max_level, levels.files) if runs else None

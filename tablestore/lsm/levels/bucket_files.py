@@ -199,7 +199,8 @@ class RollingWriter:
     `keyed` false the rows of an append table.
 
     An append file counts its sequence numbers from `first_sequence` on, file after file; `extra` are
-    row-tracking columns behind the table's. `changelog`: the files have the form of changelog files.
+    row-tracking columns behind the table's. `changelog`: the files have the form of changelog files
+    (FORMAT.md 9.4).
 
     A file ends near its target by what was encoded, not by a guess: rows come in parts that cannot take it
     far beyond, and what waits in memory is encoded before a file is called full.

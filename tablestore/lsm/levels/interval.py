@@ -1,4 +1,4 @@
-"""Key-interval partition: data files of one bucket → sections → sorted runs.
+"""Key-interval partition: data files of one bucket → sections → sorted runs (FORMAT.md 12.3).
 
 Sections do not overlap in keys, so they can be merged one after another. Inside a section the files are
 packed into as few sorted runs as possible (I4). Pure: no I/O. Used by compaction rewriting and by split

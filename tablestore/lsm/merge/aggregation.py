@@ -1,4 +1,4 @@
-"""Merge engine aggregation: every column that is no key has a function of its own.
+"""Merge engine aggregation: every column that is no key has a function of its own (FORMAT.md 11.5).
 
 `sequence.field` columns keep the last value, the others what `fields.<column>.aggregate-function` says, else
 the default function, else last_non_null_value. Rows that take away retract, column by column; with

@@ -1,4 +1,5 @@
-"""What a compaction tells of its rows: one window of merged runs → result rows and changes (format facts 13).
+"""What a compaction tells of its rows: one window of merged runs → result rows and changes
+(FORMAT.md 13.2, 13.3).
 
 Rows carry the level of their file in an extra column, `LEVEL`. *Lookup*: for keys with a level-0 row, the row
 before is that of the lowest other level taking part, else what a lookup finds above; only it and level 0 are
@@ -186,7 +187,7 @@ def fully_merged(window: Window, function: MergeFunction, telling: Telling, *, t
 
 
 def first_rows(window: Window, function: MergeFunction, known: np.ndarray, telling: Telling) -> Told:
-    """A window of a first-row table; `known` are the groups that a lookup found above."""
+    """A window of a first-row table (FORMAT.md 13.4); `known` are the groups that a lookup found above."""
     places = window.levels[window.groups.order]
     held = np.maximum.reduceat(places, window.groups.starts) > 0
     rows = function.merge(window.rows, window.groups)

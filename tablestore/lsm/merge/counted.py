@@ -1,4 +1,5 @@
-"""Change-log tables without a primary key: equal rows are stored once, with how often they are there.
+"""Change-log tables without a primary key: equal rows are stored once, with how often they are there
+(FORMAT.md 11.8).
 
 Stored, such a table is an aggregation table that any Paimon reads: its primary key is every column, and a
 BIGINT named by `tablestore.row-count-field` is their sum. A row that comes is +1, one that goes is −1; a row

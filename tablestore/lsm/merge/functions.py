@@ -1,4 +1,5 @@
-"""Aggregate functions by name: a column and its `fields.<column>.…` options → the aggregator of the column.
+"""Aggregate functions by name: a column and its `fields.<column>.…` options → the aggregator of the column
+(FORMAT.md 11.6).
 
 Everything that can be wrong with the options is said here, at creation: unknown names, types that a function
 does not take, options that exclude each other. Pure. Used by the engines and by `validate`.

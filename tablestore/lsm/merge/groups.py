@@ -1,4 +1,5 @@
-"""Rows of equal keys as groups, and the few things every merge engine does with batches of rows.
+"""Rows of equal keys as groups, and the few things every merge engine does with batches of rows
+(FORMAT.md 11.1).
 
 A merge function is given rows and their `Groups` and mostly chooses positions; `take` gathers, so column
 types cannot drift. As in the format, a key with a single row is passed through as it is, whatever its kind.
@@ -39,7 +40,8 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class SequenceOrder:
-    """What orders rows of one key: these columns (`sequence.field`), then the sequence number.
+    """What orders rows of one key (FORMAT.md 10.2): these columns (`sequence.field`), then the sequence
+    number.
 
     NULL is smallest, so it always loses, also when `descending`: then smaller values come later.
     """

@@ -1,4 +1,4 @@
-"""Merge of sorted runs in windows of key range: bounded memory, columns all the way.
+"""Merge of sorted runs in windows of key range: bounded memory, columns all the way (FORMAT.md 10.5).
 
 Each run holds at least its share of a window ahead: between windows it reads on until it does. The smallest
 of the last keys in memory bounds a window: every row up to it is there, so the window's rows are grouped and

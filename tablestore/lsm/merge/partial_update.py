@@ -1,4 +1,4 @@
-"""Merge engine partial-update: newer values that are not NULL replace older ones.
+"""Merge engine partial-update: newer values that are not NULL replace older ones (FORMAT.md 11.4).
 
 A sequence group is a set of columns that one or more sequence columns guard: only rows whose sequence is not
 smaller than the one held change them, and then NULL counts too. A group whose sequence is NULL is left alone.

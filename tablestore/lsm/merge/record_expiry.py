@@ -1,4 +1,4 @@
-"""Record-level expiry: rows whose time is too long ago vanish when they are compacted.
+"""Record-level expiry: rows whose time is too long ago vanish when they are compacted (FORMAT.md 11.7).
 
 `record-level.time-field` is INT (seconds), BIGINT (seconds, or milliseconds from 10¹² on) or a timestamp. As
 in the original reads still show what no compaction has touched, NULL never expires, and a file is rewritten

@@ -1,4 +1,5 @@
-"""Merge engines that pick a whole row: deduplicate keeps the last of each key, first-row the first.
+"""Merge engines that pick a whole row: deduplicate keeps the last of each key, first-row the first
+(FORMAT.md 11.2, 11.3).
 
 Only places are computed, then every row is gathered once. With `ignore_delete` rows that only take away do
 not count: a key that has nothing else vanishes. Pure.

@@ -2,7 +2,7 @@
 
 Rows are written as they come, not sorted and not merged, without statistics, in Avro where the types allow;
 sequence number −1 says that none was given. All files of one writer share a name prefix, by which a
-compaction reads them in order (format facts section 9). Belongs to one thread.
+compaction reads them in order (FORMAT.md 9.5). Belongs to one thread.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""MergeTreeWriter: rows of one bucket → level-0 files, their changelog, and compactions → one commit message.
+"""MergeTreeWriter: rows of one bucket → level-0 files, their changelog, and compactions → one commit message
+(FORMAT.md 10.1).
 
 Sequence numbers are stamped in order of arrival unless the caller gives them. A flush orders the buffer,
 folds equal keys and writes level 0; `changelog` writes all rows, before folding, to changelog files. With

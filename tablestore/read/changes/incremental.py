@@ -1,4 +1,4 @@
-"""What changed between two snapshots, as rows with their kinds (format facts section 21).
+"""What changed between two snapshots, as rows with their kinds (FORMAT.md 21.3).
 
 Without a changelog producer the rows that APPEND commits added are the changes, as they were written; with
 one, the changelog files of every snapshot. Nothing is merged. COMPACT changes no row; what an OVERWRITE

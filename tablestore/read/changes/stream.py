@@ -1,4 +1,4 @@
-"""Following a table: the state at the start, then what each snapshot changed (format facts 21).
+"""Following a table: the state at the start, then what each snapshot changed (FORMAT.md 21.4).
 
 Each item tells where to go on (`cursor`); an item counts as done when the next one is asked for, or `done()`
 is called. A named consumer keeps that place with the table, and snapshots it has not read from expiring.

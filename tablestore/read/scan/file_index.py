@@ -1,4 +1,4 @@
-"""The indexes of data files at work: which files and rows a filter needs not read (format facts 16).
+"""The indexes of data files at work: which files and rows a filter needs not read (FORMAT.md 10.4).
 
 Indexes in manifests are asked while planning, those in files of their own when the data file is opened: as in
 Paimon. Ask only what may be asked of a file alone: a row that another file hides or changes must not decide.

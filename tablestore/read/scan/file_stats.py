@@ -1,4 +1,4 @@
-"""Column statistics of a data file under the names of the schema that is read with (format facts 5, 22).
+"""Column statistics of a data file under the names of the schema that is read with (FORMAT.md 22.2).
 
 A file knows its columns by the schema it was written under; they are matched by field id. Only widened
 integers keep their bounds across a change of type; a column the file does not have is NULL in all its rows.

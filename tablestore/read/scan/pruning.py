@@ -1,4 +1,4 @@
-"""Which live files a scan can leave out, and why. Pure: values in, verdicts out.
+"""Which live files a scan can leave out, and why (FORMAT.md 10.4). Pure: values in, verdicts out.
 
 A filter's conjuncts are used by what they look at. Partition columns: decided exactly, once a partition.
 Bucket key: equality names the bucket, under the entry's own number of buckets. Key columns: may skip any

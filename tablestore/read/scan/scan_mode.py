@@ -1,4 +1,4 @@
-"""Where a read starts, as the table's options say: `scan.*` and `incremental-*` (format facts section 21).
+"""Where a read starts, as the table's options say: `scan.*` and `incremental-*` (FORMAT.md 21.2).
 
 `batch` gives the state of a snapshot, the changes of a range of snapshots, or the difference of two states;
 `following` gives where a stream begins. What is absent is named with what there is. Called by `Table.scan`,

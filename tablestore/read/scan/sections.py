@@ -1,4 +1,4 @@
-"""Sections of many buckets at once: which files overlap which, by columns (format facts section 12.3).
+"""Sections of many buckets at once: which files overlap which, by columns (FORMAT.md 12.3).
 
 The same cut as `lsm.levels.interval.partition` makes, for all buckets of a plan in one sort. Only sections of
 several files need their objects, to be packed into runs.

@@ -1,4 +1,4 @@
-"""Splits: files of one bucket that one reader takes at once (format facts section 10). Pure.
+"""Splits: files of one bucket that one reader takes at once (FORMAT.md 10.3). Pure.
 
 A group is raw-convertible when its rows are the table's rows as they lie in the file: no other file overlaps
 it and it holds no retraction, or deletion vectors say which of its rows are superseded. Everything else must

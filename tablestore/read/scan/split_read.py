@@ -1,4 +1,4 @@
-"""The rows of one split: raw files as they lie, the others merged section by section (format facts 10).
+"""The rows of one split: raw files as they lie, the others merged section by section (FORMAT.md 10.5).
 
 Memory holds one batch of a raw file, or one window of the runs of one section, and a byte a row of files with
 deletion vectors. The whole filter is asked of every row that comes out; only its key part may leave out row

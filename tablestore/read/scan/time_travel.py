@@ -1,4 +1,4 @@
-"""Which snapshot a read means: by id, tag, timestamp or watermark, else the newest (format facts section 21).
+"""Which snapshot a read means: by id, tag, timestamp or watermark, else the newest (FORMAT.md 21.1).
 
 A read of an older snapshot uses the columns of that snapshot's schema and the options of the newest one, as
 Paimon does.

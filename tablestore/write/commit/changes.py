@@ -62,7 +62,8 @@ def appended(messages: Iterable[CommitMessage]) -> Changes:
 
 
 def compacted(messages: Iterable[CommitMessage]) -> Changes:
-    """What the messages' compactions replace. All DELETE entries come before the ADD entries (facts 8)."""
+    """What the messages' compactions replace. All DELETE entries come before the ADD entries
+    (FORMAT.md 8.4)."""
     messages = tuple(messages)
     return Changes(
         tuple(e for m in messages for e in entries(DELETE, m, m.compact_before))
@@ -117,8 +118,8 @@ def _index(
 def numbered(
     found: Sequence[ManifestEntry], *, snapshot_id: int, first_row_id: int
 ) -> tuple[list[ManifestEntry], int]:
-    """Row tracking: entries whose new files have their first row id and the snapshot as sequence number, and
-    the next free row id. Files that carry their row ids (compacted ones) keep them."""
+    """Row tracking (FORMAT.md 9.6): entries whose new files have their first row id and the snapshot as
+    sequence number, and the next free row id. Files that carry their row ids (compacted ones) keep them."""
     done, next_id = [], first_row_id
     for e in found:
         f = e.file

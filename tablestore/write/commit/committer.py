@@ -1,4 +1,4 @@
-"""Committer: commit messages → snapshots, all or nothing (format facts section 17).
+"""Committer: commit messages → snapshots, all or nothing (FORMAT.md 17.1, 17.2).
 
 One call makes up to two snapshots with one identifier: APPEND (new files, input changelog, indexes), then
 COMPACT (what compaction replaced). An append that takes rows away (deletion vectors) is an OVERWRITE. Once
@@ -171,7 +171,8 @@ class Committer:
         return True
 
     def _overtaken(self, latest: Snapshot | None, request: CommitRequest) -> bool:
-        """Whether this identifier, or a later one, of the same user is committed at `latest`."""
+        """Whether this identifier, or a later one, of the same user is committed at `latest`
+        (FORMAT.md 17.5)."""
         if not request.streaming:
             return False
         last = positions.known(self._store, latest).get(request.user)

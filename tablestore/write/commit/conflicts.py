@@ -1,4 +1,4 @@
-"""Conflict rules: may this delta be put on top of these live files? Pure (format facts section 17).
+"""Conflict rules: may this delta be put on top of these live files? Pure (FORMAT.md 17.3).
 
 (a) a partition has one bucket count, unless it is overwritten · (b) every deleted file is still live, none
 is added twice (I6) ·
@@ -32,8 +32,8 @@ class Conflict:
 def bucket_counts(
     live: Iterable[ManifestEntry], delta: Iterable[ManifestEntry], partition_text: Callable[[bytes], str]
 ) -> Conflict | None:
-    """Rule (a): the documented error before a rescale, or None. Rows that wait in postponed buckets have no
-    number of buckets yet."""
+    """Rule (a): the documented error before a rescale (FORMAT.md 6.4), or None. Rows that wait in postponed
+    buckets have no number of buckets yet."""
     totals = {e.partition: e.total_buckets for e in live if e.bucket != POSTPONE_BUCKET}
     for e in delta:
         had = totals.get(e.partition) if e.bucket != POSTPONE_BUCKET else None

@@ -1,4 +1,4 @@
-"""Merging of manifests at each commit (format facts section 18): what to merge is decided purely, `merged`
+"""Merging of manifests at each commit (FORMAT.md 18): what to merge is decided purely, `merged`
 acts.
 
 Only the manifests of the snapshot before are merged, never the new delta. Order is kept, so a DELETE never

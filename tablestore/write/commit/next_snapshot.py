@@ -119,7 +119,8 @@ class NextSnapshot:
         return {**(request.properties or {}), **positions.as_properties(known)}
 
     def _kept(self, changes: Changes) -> dict[str, str]:
-        """The properties that keep this snapshot's compactions, or say that they come next."""
+        """The properties that keep this snapshot's compactions, or say that they come next
+        (FORMAT.md 7.3)."""
         followed = {compaction_record.FOLLOWED: COMPACT} if changes.followed else {}
         if not changes.compactions:
             return followed

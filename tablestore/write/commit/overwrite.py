@@ -1,5 +1,5 @@
 """What an overwriting commit is made of: compactions folded into the new files, files lifted to the top
-level.
+level (FORMAT.md 17.4).
 
 Pure. An OVERWRITE is one snapshot, so what the writers compacted meanwhile counts as written at once; the
 same holds for a compaction of postponed rows. Files that do not overlap in keys need no level 0

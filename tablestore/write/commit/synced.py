@@ -1,4 +1,5 @@
-"""Which snapshot is known to be on the disk with all that it reads, and how another one gets there.
+"""Which snapshot is known to be on the disk with all that it reads, and how another one gets there
+(FORMAT.md 25.8).
 
 The record `tablestore/synced` names a snapshot by id and content. It is written after that snapshot's files
 were synced, and such files never change, so what it says holds as long as the snapshot is there, whatever

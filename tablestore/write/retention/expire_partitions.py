@@ -1,4 +1,5 @@
-"""Partition expiry: partitions past `partition.expiration-time` leave the table, no data file is read.
+"""Partition expiry: partitions past `partition.expiration-time` leave the table, no data file is read
+(FORMAT.md 19.4).
 
 The age of a partition is told by its values (`values-time`: the text of the first column, or what
 `partition.timestamp-pattern` makes of all, read by `partition.timestamp-formatter`) or by its newest file

@@ -1,4 +1,5 @@
-"""Orphan files: what lies in a table's directories and no snapshot, tag, branch or changelog names.
+"""Orphan files: what lies in a table's directories and no snapshot, tag, branch or changelog names
+(FORMAT.md 19.3).
 
 Killed writers leave such files: data and manifests of commits that never came, temporary files. The files
 are listed first and what is named is read afterwards, so a commit in between protects its own; the age guard

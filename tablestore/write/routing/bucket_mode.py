@@ -1,4 +1,4 @@
-"""Bucket modes: what the option `bucket` means for a table (format facts section 6). Pure."""
+"""Bucket modes: what the option `bucket` means for a table (FORMAT.md 6.1). Pure."""
 
 from __future__ import annotations
 

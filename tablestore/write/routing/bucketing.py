@@ -1,5 +1,4 @@
-"""Which (partition, bucket) each row belongs to, and the batch cut into one slice for each (format facts
-section 6).
+"""Which (partition, bucket) each row belongs to, and the batch cut into one slice for each (FORMAT.md 6.2).
 
 One stable sort by a small integer code; large slices are gathered each into memory of its own, so that what
 one bucket has written can be freed, small ones share one gather, which may bring rows into key order as well.

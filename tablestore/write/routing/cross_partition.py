@@ -1,4 +1,5 @@
-"""Upserts across partitions: a primary key that lacks partition columns, with dynamic buckets.
+"""Upserts across partitions: a primary key that lacks partition columns, with dynamic buckets
+(FORMAT.md 15.3).
 
 A key is in one place of the whole table, so a row for another partition moves it. What that means is the
 merge engine's matter, as in Paimon: deduplicate retracts the old row where it was (−D) and puts the new one

@@ -1,5 +1,5 @@
-"""Dynamic buckets: a key stays in the bucket it first went to, new keys fill buckets in order (format facts
-section 15).
+"""Dynamic buckets: a key stays in the bucket it first went to, new keys fill buckets in order
+(FORMAT.md 15.2).
 
 Which hashes a bucket holds is an index file per bucket; a partition's are read when its first row comes and
 kept sorted: 6 bytes a key hash, so 100 million keys of the partitions written take 600 MB. `assign` looks a

@@ -1,0 +1,96 @@
+"""FORMAT.md: its examples are the code's, and page and code point at each other."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "tablestore" / "FORMAT.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+FOLDERS = ("tablestore", "tests", "widgets", "datasets", "notebooks")
+HEADING = re.compile(r"^#{2,3} (\d+(?:\.\d+)?) (.+)$", flags=re.M)
+CITATION = re.compile(r"FORMAT\.md(?:\s+(\d+(?:\.\d+)?(?:,\s+\d+(?:\.\d+)?)*))?")
+SUMMARIES = {"26"}  # lists of what other sections say: nothing of the code's own
+
+
+def sections() -> list[str]:
+    return [number for number, _ in HEADING.findall(TEXT)]
+
+
+def citations() -> dict[str, list[str]]:
+    """Numbers cited in modules and tests, with the files that do; "" for a mention without a number."""
+    found = defaultdict(list)
+    for folder in FOLDERS:
+        for path in (ROOT / folder).rglob("*.py"):
+            if path == Path(__file__):
+                continue
+            for match in CITATION.finditer(path.read_text(encoding="utf-8")):
+                for number in re.split(r",\s+", match[1] or ""):
+                    found[number].append(path.relative_to(ROOT).as_posix())
+    return found
+
+
+def test_the_examples_are_what_the_code_gives() -> None:
+    inside, lines = False, []
+    for line in TEXT.splitlines():  # a line that is no example is blank, so that places are right
+        if line.startswith("```"):
+            inside = line == "```python"
+        lines.append(line if inside and not line.startswith("```") else "")
+    found = doctest.DocTestParser().get_doctest("\n".join(lines) + "\n", {}, PAGE.name, str(PAGE), 0)
+    assert len(found.examples) > 80
+    said: list[str] = []
+    assert doctest.DocTestRunner().run(found, out=said.append).failed == 0, "".join(said)
+
+
+def test_sections_are_numbered_in_order_and_the_contents_lead_to_them() -> None:
+    numbers = [tuple(map(int, n.split("."))) for n in sections()]
+    assert numbers == sorted(set(numbers))
+    tops = [n for (n, *_) in (n for n in numbers if len(n) == 1)]
+    assert tops == list(range(1, len(tops) + 1))
+    for number in (n for n in numbers if len(n) == 2):
+        assert number == (number[0], 1) or (number[0], number[1] - 1) in numbers, number
+    anchors = {
+        re.sub(r"[^\w\- ]", "", f"{n} {title}".lower()).replace(" ", "-")
+        for n, title in HEADING.findall(TEXT)
+    }
+    linked = re.findall(r"\]\(#([^)]+)\)", TEXT)
+    assert len(linked) == len(tops)
+    assert set(linked) <= anchors
+
+
+def test_every_citation_names_a_section() -> None:
+    known = {*sections()}
+    assert {n: where for n, where in citations().items() if n not in known} == {}
+
+
+def test_every_section_is_cited_where_it_is_implemented() -> None:
+    """So a section whose code goes is noticed. Those that only hold others need no citation of their own."""
+    numbers = sections()
+    holders = {n.partition(".")[0] for n in numbers if "." in n}
+    assert [n for n in numbers if n not in {*holders, *SUMMARIES, *citations()}] == []
+
+
+def test_references_within_the_page_lead_to_sections() -> None:
+    known = {*sections()}
+    named = re.findall(
+        r"[( ]((?:[1-9]|1\d|2\d)\.[1-9]\d?)(?= ?[a-g]?[,;:)])",
+        re.sub(r"```.*?```|`[^`]*`", "", TEXT, flags=re.S),
+    )
+    assert len(named) > 50
+    assert [n for n in named if n not in known] == []
+
+
+def test_modules_that_the_page_names_exist() -> None:
+    named = re.findall(r"^\*Code: (.+?)\*$", re.sub(r"(?<!\n)\n(?!\n)", " ", TEXT), flags=re.M)
+    modules = [m for line in named for m in re.findall(r"`([\w/.]+)`", line)]
+    assert len(modules) > 60
+    assert [m for m in modules if not ((PAGE.parent / m).exists() or (ROOT / m).exists())] == []
+
+
+def test_nothing_else_is_cited() -> None:
+    words = "format " + "facts"
+    pages = [p for folder in FOLDERS for ext in ("py", "md") for p in (ROOT / folder).rglob(f"*.{ext}")]
+    assert [p for p in pages if words in p.read_text(encoding="utf-8").replace("\n", " ")] == []
