@@ -17,7 +17,7 @@ from tablestore.table.bucket_choice import Buckets, PartitionChoice
 from tablestore.table.catalog import open_table
 from tablestore.table.engine import compact_bucket
 from tablestore.table.table import Table
-from tablestore.write.table_write import refused_leaves_nothing
+from tablestore.write.commit.commit_or_discard import discarded_if_refused
 
 _WORTH_A_TASK = 1 << 20
 
@@ -60,7 +60,7 @@ def compact(
     job = CompactTask(path, full, tuple(roots))
     found = spark.sparkContext.parallelize(tasks, _slices(table, len(tasks))).map(job).collect()
     messages = [m for m in found if m is not None]
-    with refused_leaves_nothing(table.store, [commit_message.decode(m) for m in messages]):
+    with discarded_if_refused(table.store, [commit_message.decode(m) for m in messages]):
         committed = table.commit(messages, user=table.store.fresh_user())
     before, after = _files(messages, "compact_before"), _files(messages, "compact_after")
     read, new = before.keys() - after.keys(), after.keys() - before.keys()

@@ -42,12 +42,12 @@ from tablestore.read.scan import parallel
 from tablestore.table import append_compaction, postpone
 from tablestore.table.bucket_choice import BucketChoice, Buckets, PartitionChoice
 from tablestore.write.commit import synced
-from tablestore.write.commit.committer import CommitRequest, Committed, Committer
+from tablestore.write.commit.commit_or_discard import commit_or_discard, discarded_on_error
 from tablestore.write.commit.expired_base import conflict_if_expired
+from tablestore.write.commit.request import CommitRequest, Committed
 from tablestore.write.progress import Part, Progress, Tell
 from tablestore.write.routing.bucket_mode import BucketMode
 from tablestore.write.support import require_writable
-from tablestore.write.table_write import discard, refused_leaves_nothing
 
 __all__ = ["Compaction", "Pick", "compact", "compact_until_quiet", "look_up", "run_task", "tasks"]
 Place = tuple[bytes, int]  # partition, bucket
@@ -157,27 +157,23 @@ def compact(
     with conflict_if_expired(store, seen):
         buckets = _buckets(store, choice, store.snapshots.latest())
     progress = Progress(store.env, "compaction", sum(map(_bytes, buckets)), tell)
-    try:
-        with (
-            conflict_if_expired(store, seen),
-            closing(_all_done(store, buckets, full, made, progress)) as done_so_far,
-        ):
-            for task, decision, message, part in done_so_far:
-                records = () if message is None else message.compactions
-                record = records[0] if records else None
-                place = store.partition_text(task.partition), task.bucket
-                picks.append(Pick(*place, decision, record=record))
-                if message is not None:
-                    messages.append(message)
-                whole = _bytes(task) if store.schema.primary_keys or decision.unit is None else None
-                part.end(decision.unit.size if whole is None else whole)
-    except BaseException:
-        discard(store, made)
-        raise
+    with (
+        discarded_on_error(store, made),
+        conflict_if_expired(store, seen),
+        closing(_all_done(store, buckets, full, made, progress)) as done_so_far,
+    ):
+        for task, decision, message, part in done_so_far:
+            records = () if message is None else message.compactions
+            record = records[0] if records else None
+            place = store.partition_text(task.partition), task.bucket
+            picks.append(Pick(*place, decision, record=record))
+            if message is not None:
+                messages.append(message)
+            whole = _bytes(task) if store.schema.primary_keys or decision.unit is None else None
+            part.end(decision.unit.size if whole is None else whole)
     _require_picks(store, picks, partition, store.snapshots.latest())
-    with refused_leaves_nothing(store, messages):
-        request = CommitRequest(store.fresh_user(), compacted_from=seen)
-        committed = Committer(store).commit(messages, request) if messages else Committed()
+    request = CommitRequest(store.fresh_user(), compacted_from=seen)
+    committed = commit_or_discard(store, messages, request) if messages else Committed()
     progress.end()
     return _finished(picks, committed, messages)
 
@@ -238,21 +234,16 @@ def look_up(store: Store, places: frozenset[Place] | None, *, full: bool = False
         seen = latest.id if latest is not None else 0
         choice = BucketChoice(lambda p: places is None or any(p == partition for partition, _ in places))
         messages: list[CommitMessage] = []
-        try:
-            with conflict_if_expired(store, seen):
-                for task in _buckets(store, choice, latest):
-                    chosen = places is None or (task.partition, task.bucket) in places
-                    if chosen and any(f.level < waits_below for f in task.new_files):
-                        _, message = _run(store, task, full)
-                        messages += [message] if message is not None else []
-        except BaseException:
-            discard(store, messages)
-            raise
+        with discarded_on_error(store, messages), conflict_if_expired(store, seen):
+            for task in _buckets(store, choice, latest):
+                chosen = places is None or (task.partition, task.bucket) in places
+                if chosen and any(f.level < waits_below for f in task.new_files):
+                    _, message = _run(store, task, full)
+                    messages += [message] if message is not None else []
         if not messages:
             return tuple(made)
-        with refused_leaves_nothing(store, messages):
-            request = CommitRequest(store.env.uuid(), compacted_from=seen)
-            made += Committer(store).commit(messages, request).snapshots
+        request = CommitRequest(store.env.uuid(), compacted_from=seen)
+        made += commit_or_discard(store, messages, request).snapshots
 
 
 def _require_picks(

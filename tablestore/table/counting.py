@@ -47,8 +47,8 @@ def _once(
     count = store.schema.row_count_field
     assert count is not None
     snapshot = store.snapshots.latest()
-    found, target = plan(store, snapshot, where), write()
-    try:
+    found = plan(store, snapshot, where)
+    with write() as target:
         splits = (read_split(store, s, store.schema.names, found.where) for s in found.splits)
         for batch in read_for_commit(store, chain.from_iterable(splits)):
             old = counted.there(batch, count)
@@ -56,11 +56,6 @@ def _once(
             if values is not None:
                 target.write_stored(with_values(old, values))
         messages = target.prepare()
-    except BaseException:
-        target.abort()
-        raise
-    finally:
-        target.close()
     if not messages:
         return Committed()
     request = replace(request, basis=Basis(snapshot), compacted_from=target.compacted_from)

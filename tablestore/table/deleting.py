@@ -30,11 +30,12 @@ from tablestore.read.scan.plan import Plan, plan
 from tablestore.read.scan.pruning import TRUE, Filters
 from tablestore.read.scan.split import DataSplit
 from tablestore.table.bucket_choice import partition_filter
+from tablestore.write.commit.commit_or_discard import commit_or_discard, discarded_on_error
 from tablestore.write.commit.committer import Committed, Committer
 from tablestore.write.commit.expired_base import conflict_if_expired
 from tablestore.write.commit.request import CommitRequest
 from tablestore.write.delete import DeletionMarks, require_deletable, with_values
-from tablestore.write.table_write import TableWrite, discard, refused_leaves_nothing, tidied
+from tablestore.write.table_write import TableWrite
 
 log = logging.getLogger(__name__)
 _TRIES = 5
@@ -85,17 +86,10 @@ def update(
     bound = predicate.bind(where, store.schema)
 
     def once() -> Committed:
-        target = write()
-        try:
+        with write() as target:
             marks, rows = _messages(store, bound, target, values)
-        except BaseException:
-            target.abort()
-            raise
-        try:
-            written = target.prepare()
-        except BaseException:
-            discard(store, marks)
-            raise
+            with discarded_on_error(store, marks):
+                written = target.prepare()
         return _commit(store, _joined(marks, written), rows, request)
 
     return again(once)
@@ -115,9 +109,7 @@ def again(once: Callable[[], Committed]) -> Committed:
 def _commit(store: Store, messages: list[CommitMessage], rows: int, request: CommitRequest) -> Committed:
     if not messages:
         return Committed()
-    with refused_leaves_nothing(store, messages):
-        committed = Committer(store).commit(messages, request)
-    return replace(tidied(store, messages, committed), rows=rows)
+    return replace(commit_or_discard(store, messages, request), rows=rows)
 
 
 def _joined(marks: list[CommitMessage], written: list[CommitMessage]) -> list[CommitMessage]:

@@ -23,9 +23,8 @@ from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import hides_level_0
 from tablestore.table import compaction
 from tablestore.table.compaction import Place
-from tablestore.write.commit.committer import CommitRequest, Committed, Committer
-from tablestore.write.commit.request import LostCompaction
-from tablestore.write.table_write import refused_leaves_nothing, tidied
+from tablestore.write.commit.commit_or_discard import commit_or_discard
+from tablestore.write.commit.request import CommitRequest, Committed, LostCompaction
 
 log = logging.getLogger(__name__)
 _TRIES = 5
@@ -34,9 +33,7 @@ _TRIES = 5
 def commit(store: Store, messages: Sequence[CommitMessage], request: CommitRequest) -> Committed:
     """Commit messages that nobody else will commit: files that end in no snapshot go. Raises what
     `Committer.commit` does."""
-    with refused_leaves_nothing(store, messages):
-        committed = Committer(store).commit(messages, request)
-    return finished(store, tidied(store, messages, committed), messages, request)
+    return finished(store, commit_or_discard(store, messages, request), messages, request)
 
 
 def finished(

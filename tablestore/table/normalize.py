@@ -350,16 +350,10 @@ class _LastRows:
 
     def tell(self, batches: Batches) -> _Told:
         """Take in upserts and deletes, their kinds as texts in the first column, and tell what changed."""
-        target = self._write()
-        try:
+        with self._write() as target:
             for batch in batches:
                 target.write(batch.remove_column(0), rowkind.parse(batch.column(0)))
             messages = target.prepare()
-        except BaseException:
-            target.abort()
-            raise
-        finally:
-            target.close()
         done = Committer(self.store).commit(messages, CommitRequest(SYSTEM.uuid()))
         if done.lost_compaction is not None:  # nobody else writes here: the store failed
             raise Unavailable(0, f"the state of a normaliser failed: {done.lost_compaction}")

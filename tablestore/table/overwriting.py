@@ -16,11 +16,12 @@ from tablestore.core.options.table_options import MergeEngine, TableOptions
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.predicates import literal, predicate
 from tablestore.meta.store import Store
+from tablestore.write.commit.commit_or_discard import discarded_if_refused, discarded_on_error
 from tablestore.write.commit.committer import CommitRequest, Committed, Committer
 from tablestore.write.commit.overwrite import folded, lifted
 from tablestore.write.conform import as_batches
 from tablestore.write.routing.bucket_mode import BucketMode
-from tablestore.write.table_write import TableWrite, discard, refused_leaves_nothing
+from tablestore.write.table_write import TableWrite
 
 Chooser = Callable[[bytes], bool]
 
@@ -50,17 +51,22 @@ def overwrite(
     messages = _written(store, write(), fill)
     if spares and not messages:
         return Committed(replaced_partitions=0)
+    with discarded_on_error(store, messages):
+        _require_named(store, messages, named)
+    touched = {m.partition for m in messages}
+    replaced = touched.__contains__ if dynamic else named or (lambda _: True)
+    with discarded_if_refused(store, messages):
+        return Committer(store).overwrite(messages, request, replaced)
+
+
+def _require_named(store: Store, messages: Sequence[CommitMessage], named: Chooser | None) -> None:
+    """Raise SchemaMismatch for rows of other partitions."""
     outside = [m for m in messages if named is not None and not named(m.partition)]
     if outside:
-        discard(store, messages)
         where = store.partition_text(outside[0].partition)
         raise SchemaMismatch(
             f"the data hold rows of partition {where!r}, which is not the one that is overwritten"
         )
-    touched = {m.partition for m in messages}
-    replaced = touched.__contains__ if dynamic else named or (lambda _: True)
-    with refused_leaves_nothing(store, messages):
-        return Committer(store).overwrite(messages, request, replaced)
 
 
 def write_filled(store: Store, data: Any, partition: Mapping[str, Any], target: TableWrite) -> None:
@@ -78,16 +84,11 @@ def write_filled(store: Store, data: Any, partition: Mapping[str, Any], target: 
         target.write(batch)
 
 
-def _written(store: Store, target: TableWrite, fill: Callable[[TableWrite], None]) -> Sequence[CommitMessage]:
+def _written(store: Store, write: TableWrite, fill: Callable[[TableWrite], None]) -> Sequence[CommitMessage]:
     """The messages of everything `fill` writes."""
-    try:
+    with write as target:
         fill(target)
         prepared = target.prepare()
-    except BaseException:
-        target.abort()
-        raise
-    finally:
-        target.close()
     messages = []
     for message in prepared:
         one, dropped = folded(message)

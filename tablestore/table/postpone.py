@@ -25,10 +25,11 @@ from tablestore.lsm.compaction.recording import POSTPONED, completed, planned
 from tablestore.lsm.levels.bucket_files import BucketFiles
 from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.meta.store import Store
-from tablestore.write.commit.committer import CommitRequest, Committed, Committer
+from tablestore.write.commit.commit_or_discard import commit_or_discard, discarded_on_error
 from tablestore.write.commit.overwrite import as_compaction
+from tablestore.write.commit.request import CommitRequest, Committed
 from tablestore.write.routing.bucket_mode import BucketMode
-from tablestore.write.table_write import TableWrite, discard, refused_leaves_nothing
+from tablestore.write.table_write import TableWrite
 
 log = logging.getLogger(__name__)
 Waiting = dict[bytes, list[DataFileMeta]]
@@ -95,13 +96,10 @@ def compact(
     """Give the waiting rows their buckets, in one commit; what was committed."""
     messages: list[CommitMessage] = []
     placed: Waiting = defaultdict(list)
-    try:
+    with discarded_on_error(store, messages):
         for total in sorted(set(buckets.values())):
             some = {p: f for p, f in files.items() if buckets[p] == total}
             messages += _placed(store, some, total, pool, placed)
-    except BaseException:
-        discard(store, messages)
-        raise
     for partition, decision in decisions(files, buckets):
         record = planned(decision, strategy=POSTPONED, bucket=POSTPONE_BUCKET)
         some = tuple(files[partition])
@@ -115,8 +113,7 @@ def compact(
                 compactions=(record,),
             )
         )
-    with refused_leaves_nothing(store, messages):
-        return Committer(store).commit(messages, CommitRequest(store.fresh_user())), messages
+    return commit_or_discard(store, messages, CommitRequest(store.fresh_user())), messages
 
 
 def _placed(
@@ -125,14 +122,10 @@ def _placed(
     """The messages of writers of `total` buckets that were given the waiting rows; `placed` gets the files
     that these wrote, before anything was merged with what is there."""
     fixed = store.with_schema(store.schema.with_options({"bucket": str(total), "lookup-wait": "true"}))
-    target = TableWrite(fixed, pool=pool, compact=True)
-    try:
+    with TableWrite(fixed, pool=pool, compact=True) as target:
         for partition, some in files.items():
             _feed(store, partition, some, target.write_stored)
         prepared = target.prepare()
-    except BaseException:
-        target.abort()
-        raise
     found = []
     for message in prepared:
         placed[message.partition] += message.new_files

@@ -13,32 +13,26 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
+from types import TracebackType
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.core.errors import (
-    CommitConflict,
-    Corrupt,
-    NotFound,
-    SchemaMismatch,
-    TablestoreError,
-    Unavailable,
-)
+from tablestore.core.errors import Corrupt, SchemaMismatch, Unavailable
 from tablestore.core.options.table_options import ChangelogProducer, TableOptions
-from tablestore.format import data_checksum, rowkind
+from tablestore.format import rowkind
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.index_manifest import IndexFileMeta
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.io.confined import roots_of
-from tablestore.io.paths import POSTPONE_BUCKET, inside, join
+from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.compaction.deletions import BucketDeletions
 from tablestore.lsm.levels.bucket_files import BucketFiles
 from tablestore.lsm.levels.sorted_run import Levels
@@ -54,9 +48,10 @@ from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.identity import remove_made_anew
 from tablestore.meta.store import Store
 from tablestore.write import full_compaction
+from tablestore.write.commit.commit_or_discard import discarded_on_error
 from tablestore.write.commit.expired_base import conflict_if_expired
 from tablestore.write.commit.live_files import LiveFiles
-from tablestore.write.commit.request import Basis, Committed
+from tablestore.write.commit.request import Basis
 from tablestore.write.conform import as_batches, conform
 from tablestore.write.routing import bucketing
 from tablestore.write.routing.bucket_mode import BucketMode
@@ -301,17 +296,12 @@ class TableWrite:
     def prepare(self) -> list[CommitMessage]:
         """Flush everything; one message for each bucket that changed. Writing may go on afterwards."""
         done: dict[Place, CommitMessage] = {}
-        try:
+        with discarded_on_error(self._store, done.values()), self._aborted_on_error():
             self._require_whole()
             self._store.require_same()
             with in_table(self._store.paths.root), self._expiring():
                 self._prepare_writers(done)
                 indexes = self._routing.prepare()
-        except BaseException:
-            self.abort()
-            discard(self._store, done.values())
-            remove_made_anew(self._store.io, self._store.paths.root)
-            raise
         found = []
         for m in (done[place] for place in self._writers):
             change = indexes.get((m.partition, m.bucket))
@@ -352,6 +342,26 @@ class TableWrite:
             if waits and any(f.level < top for f in self._live.of(place)):
                 self._writer(*place)
         return due
+
+    @contextmanager
+    def _aborted_on_error(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.abort()
+            raise
+
+    def __enter__(self) -> TableWrite:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let go of it; what was not prepared is deleted if the block raised."""
+        if kind is not None:
+            self.abort()
+        else:
+            self.close()
 
     def abort(self) -> None:
         """Delete what was written: nothing of it was committed."""
@@ -394,46 +404,3 @@ def kinds_column(batch: pa.RecordBatch, column: str) -> tuple[pa.RecordBatch, pa
         )
     at = batch.schema.get_field_index(column)
     return batch.remove_column(at), rowkind.parse(batch.column(at))
-
-
-@contextmanager
-def refused_leaves_nothing(store: Store, messages: Sequence[CommitMessage]) -> Iterator[None]:
-    """Around a commit of messages that nobody will commit again: if it is refused, their files go."""
-    try:
-        yield
-    except (CommitConflict, NotFound):
-        discard(store, messages)
-        remove_made_anew(store.io, store.paths.root)
-        raise
-
-
-def tidied(store: Store, messages: Sequence[CommitMessage], committed: Committed) -> Committed:
-    """`committed`, after those files went that it left in no snapshot: of a replay all, of a lost compaction
-    its own, if it is known to be lost. For messages that nobody will commit again or builds upon. The rows
-    are committed, so trouble is only logged."""
-    lost = committed.lost_compaction
-    known = lost is not None and not lost.unknown
-    if committed.replayed or known:
-        try:
-            discard(store, messages, compactions_only=known)
-        except (TablestoreError, OSError) as e:
-            log.warning("%s: left files of no snapshot behind: %s", store.paths.root, e)
-    return committed
-
-
-def discard(store: Store, messages: Iterable[CommitMessage], *, compactions_only: bool = False) -> None:
-    """Delete the files of messages that no snapshot names and none ever will (their commit was refused)."""
-    for m in messages:
-        moved = {f.file_name for f in m.compact_before}
-        files = [f for f in (*m.compact_after, *m.compact_changelog) if f.file_name not in moved]
-        if not compactions_only:
-            files += [*m.new_files, *m.changelog_files]
-        for file in files:
-            path = store.file_path(m.partition, m.bucket, file)
-            store.io.delete(path)
-            data_checksum.delete(store.io, store.paths.checksums_dir, path)
-            for extra in file.extra_files:
-                store.io.delete(join(store.bucket_dir(m.partition, m.bucket), inside(extra)))
-        indexes = m.compact_new_index if compactions_only else (*m.new_index, *m.compact_new_index)
-        for index in indexes:
-            store.io.delete(store.index_path(m.partition, m.bucket, index))

@@ -1,0 +1,80 @@
+"""Commit what was written, or delete it: the one rule on files of messages that are in no snapshot.
+
+Before a commit begins nothing can name them, so whatever is raised deletes them (`discarded_on_error`). Once
+it has begun, only a certain no does (`discarded_if_refused`): CommitConflict and NotFound say that no
+snapshot names them and none will. After CommitUnknown, or trouble of the store, a snapshot may name them:
+nothing is deleted, and the removal of orphan files takes what none names. For messages that nobody will
+commit again; an engine keeps the files of its own until it has its answer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from tablestore.core.errors import CommitConflict, NotFound, TablestoreError
+from tablestore.format import data_checksum
+from tablestore.format.commit_message import CommitMessage
+from tablestore.io.paths import inside, join
+from tablestore.meta.identity import remove_made_anew
+from tablestore.meta.store import Store
+from tablestore.write.commit.committer import Committer
+from tablestore.write.commit.request import CommitRequest, Committed
+
+log = logging.getLogger(__name__)
+
+
+def commit_or_discard(store: Store, messages: Sequence[CommitMessage], request: CommitRequest) -> Committed:
+    """Commit messages, and delete their files that end in no snapshot: all of a commit that is refused or a
+    replay, those of a compaction that is known to be lost. Raises what `Committer.commit` does."""
+    with discarded_if_refused(store, messages):
+        committed = Committer(store).commit(messages, request)
+    lost = committed.lost_compaction is not None and not committed.lost_compaction.unknown
+    if committed.replayed or lost:
+        try:
+            discard(store, messages, compactions_only=lost)
+        except (TablestoreError, OSError) as e:  # the rows are committed
+            log.warning("%s: left files of no snapshot behind: %s", store.paths.root, e)
+    return committed
+
+
+@contextmanager
+def discarded_if_refused(store: Store, messages: Iterable[CommitMessage]) -> Iterator[None]:
+    """Around a commit of messages: their files go if it is certain that it did not happen."""
+    try:
+        yield
+    except (CommitConflict, NotFound):
+        discard(store, messages)
+        remove_made_anew(store.io, store.paths.root)
+        raise
+
+
+@contextmanager
+def discarded_on_error(store: Store, messages: Iterable[CommitMessage]) -> Iterator[None]:
+    """Around work that comes before a commit: their files go whatever it raises. More messages may come while
+    it goes on."""
+    try:
+        yield
+    except BaseException:
+        discard(store, messages)
+        remove_made_anew(store.io, store.paths.root)
+        raise
+
+
+def discard(store: Store, messages: Iterable[CommitMessage], *, compactions_only: bool = False) -> None:
+    """Delete the files of messages that no snapshot names and none ever will."""
+    for m in messages:
+        moved = {f.file_name for f in m.compact_before}
+        files = [f for f in (*m.compact_after, *m.compact_changelog) if f.file_name not in moved]
+        if not compactions_only:
+            files += [*m.new_files, *m.changelog_files]
+        for file in files:
+            path = store.file_path(m.partition, m.bucket, file)
+            store.io.delete(path)
+            data_checksum.delete(store.io, store.paths.checksums_dir, path)
+            for extra in file.extra_files:
+                store.io.delete(join(store.bucket_dir(m.partition, m.bucket), inside(extra)))
+        indexes = m.compact_new_index if compactions_only else (*m.new_index, *m.compact_new_index)
+        for index in indexes:
+            store.io.delete(store.index_path(m.partition, m.bucket, index))
