@@ -1,4 +1,4 @@
-"""Expiry (FORMAT.md 19.2): which snapshots and changelogs go, and which files nothing needs any more.
+"""Expiry (FORMAT.md 19.2, 20.4): which snapshots and changelogs go, and which files nothing needs any more.
 
 Expired is a prefix of the snapshots. A file goes when a delta of (first, end] deleted it and no tag or
 branch reads it. With changelogs that live longer, each snapshot leaves a copy of itself in `changelog/` and

@@ -1,4 +1,5 @@
-"""Rolling a table back to one of its snapshots, or to a tag: what came later is gone for good.
+"""Rolling a table back to one of its snapshots, or to a tag: what came later is gone for good
+(FORMAT.md 20.6).
 
 Removed, newest first: later snapshots, later long-lived changelogs, tags of later snapshots; then the files
 nothing else needs. A kill in between leaves the table at some snapshot on the way, and the same call ends
