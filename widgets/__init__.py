@@ -1,6 +1,5 @@
 """Interactive pictures of lake tables for notebooks; every view also has a static picture and a text form."""
 
-from widgets._page import page
 from widgets.amplification.widget import AmplificationChart
 from widgets.buckets.widget import BucketAdvisor
 from widgets.changelog.widget import ChangelogView
@@ -8,6 +7,7 @@ from widgets.controls.widget import CompactionControls
 from widgets.explorer.widget import FileExplorer
 from widgets.findings.widget import Findings
 from widgets.ingest.widget import IngestProgress
+from widgets.kit.page import page
 from widgets.levels.widget import LsmLevels
 from widgets.merge.widget import MergeView
 from widgets.pruning.widget import PruningExplainer

@@ -1,7 +1,7 @@
 """Cards of the course, as HTML that follows JupyterLab's theme and as text: a task, a verdict, a table.
 
 Invariants: every text is escaped; of markup only `code` between backticks and bold between double stars is
-known, and slanted between single ones; all are made here; colours are tokens of `widgets._theme`; without
+known, and slanted between single ones; all are made here; colours are tokens of `widgets.kit.theme`; without
 its style sheet (a code host, an untrusted notebook) a card is still plain readable HTML. Pure. Called by
 `Task` and by `Health`.
 """
@@ -16,7 +16,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from widgets import _svg, _theme
+from widgets.kit import svg
+from widgets.kit.theme import TOKENS, Theme
 
 STYLE = Path(__file__).with_name("cards.css")
 USED = ("panel", "line", "line2", "ink3", "ink2", "ink", "sel-tint", "ok", "warn", "err", "err-tint")
@@ -51,20 +52,20 @@ def style() -> str:
     )
 
 
-def _variables(theme: _theme.Theme) -> str:
-    return "".join(f"--c-{name}:{_theme.TOKENS[theme][name]};" for name in USED)
+def _variables(theme: Theme) -> str:
+    return "".join(f"--c-{name}:{TOKENS[theme][name]};" for name in USED)
 
 
 def rich(text: object) -> str:
     """Text with `code`, **bold** and *slanted*, everything else escaped."""
-    safe = escape(_svg.plain(text))
+    safe = escape(svg.plain(text))
     marked = _BOLD.sub(r"<strong>\1</strong>", _CODE.sub(r"<code>\1</code>", safe))
     return _SLANT.sub(r"<em>\1</em>", marked)
 
 
 def bare(text: object) -> str:
     """The same text for a terminal: without the marks of bold and slanted."""
-    return _SLANT.sub(r"\1", _BOLD.sub(r"\1", _svg.plain(text)))
+    return _SLANT.sub(r"\1", _BOLD.sub(r"\1", svg.plain(text)))
 
 
 def paragraphs(text: str) -> list[str]:
@@ -114,7 +115,7 @@ def health(title: str, rows: Sequence[tuple[str, str, str, str]], *, kind: str) 
         more = f' <span class="course-soft">{rich(remedy)}</span>' if remedy else ""
         cells.append(
             f'<tr><td class="course-{escape(state)}">{signs[state]}</td><td>{escape(what)}</td>'
-            f"<td>{escape(_svg.plain(found))}{more}</td></tr>"
+            f"<td>{escape(svg.plain(found))}{more}</td></tr>"
         )
         lines.append(f"  {signs[state]} {what:{wide}}  {found}" + (f"  → {bare(remedy)}" if remedy else ""))
     sign = {"right": "✓", "wrong": "✕", "note": "–"}[kind]

@@ -25,7 +25,7 @@ import tablestore as ts
 from notebooks.course.watched_io import CLEAN, HINT, MANIFEST, PUBLISH, Operation, WatchedIO
 from tablestore.core.env import Env
 from tablestore.io.fileio import LocalFileIO
-from widgets import _format as fmt
+from widgets.kit import format as fmt
 from widgets.steps.model import Step, StepsModel, Track
 from widgets.steps.widget import StepLanes
 

@@ -26,7 +26,7 @@ def test_views_work_after_a_reload_a_restart_and_twice_on_a_page(lab: Lab) -> No
 
     notebook.restart_and_run_all()
     lab.page.locator(".lw-levels h3", has_text="#6").nth(1).wait_for()
-    assert notebook.kernel("levels.kit is timeline.kit")
+    assert notebook.kernel("levels.assets is timeline.assets")
     notebook.kernel("[levels.close(), setattr(timeline, 'snapshot', 2)]")
     assert notebook.kernel("(timeline.snapshot, timeline.linked)") == [2, []]
     notebook.check()

@@ -13,7 +13,7 @@ from typing import Any
 
 import tablestore as ts
 import widgets
-from widgets._view import View
+from widgets.kit.view import View
 
 IMG = "<img src=x onerror=\"window.owned=1;document.title='owned'\">"
 SCRIPT = "</script><script>window.owned=1;document.title='owned'</script>"

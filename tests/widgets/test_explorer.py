@@ -156,7 +156,8 @@ def test_ten_files_send_less_than_twenty_kilobytes(tmp_path: Path) -> None:
     explorer = widgets.FileExplorer(table)
     assert len(explorer.model.listing.rows) == 10
     assert (
-        len(json.dumps({k: v for k, v in explorer.get_state().items() if k != "kit"}, default=str)) < 20_000
+        len(json.dumps({k: v for k, v in explorer.get_state().items() if k != "assets"}, default=str))
+        < 20_000
     )
 
 

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from widgets import _format as fmt
+from widgets.kit import format as fmt
 
 
 @pytest.mark.parametrize(

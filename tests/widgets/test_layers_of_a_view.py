@@ -17,7 +17,7 @@ def test_models_and_figures_import_no_widget_machinery(path):
     assert not re.search(
         r"^(?:from|import) (?:anywidget|ipywidgets|traitlets|threading|time)\b", source, flags=re.M
     )
-    assert "widgets._view" not in source
+    assert "widgets.kit.view" not in source
 
 
 @pytest.mark.parametrize("path", PURE, ids=lambda path: f"{path.parent.name}/{path.name}")

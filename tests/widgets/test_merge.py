@@ -7,7 +7,7 @@ import pytest
 
 import tablestore as ts
 import widgets
-from widgets import _format as fmt
+from widgets.kit import format as fmt
 from widgets.merge.figure import merge_figure, shown_columns
 from widgets.merge.model import MAX_RUNS, merge_model, text_form
 

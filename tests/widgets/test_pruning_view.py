@@ -12,7 +12,7 @@ import pytest
 import tablestore as ts
 import widgets
 from tests.widgets.tables import XSS, months
-from widgets import _format as fmt
+from widgets.kit import format as fmt
 from widgets.pruning.model import LETTERS
 
 WHERE = "month = 2 AND id BETWEEN 100 AND 950 AND quantity > 30"
@@ -155,7 +155,7 @@ def test_an_empty_table_and_one_without_keys(tmp_path: Path) -> None:
 
 def test_what_is_sent_is_small_and_bounded(table: ts.Table) -> None:
     view = widgets.PruningExplainer(table, where=WHERE)
-    state = {k: v for k, v in view.get_state().items() if k != "kit"}
+    state = {k: v for k, v in view.get_state().items() if k != "assets"}
     assert len(json.dumps(state, default=str)) < 20_000
 
 

@@ -2,14 +2,14 @@
 
 import xml.etree.ElementTree as ET
 
-from widgets import _svg
-from widgets._theme import var
+from widgets.kit import svg
+from widgets.kit.theme import var
 
 NASTY = "<img src=x onerror=alert(1)>\"'&\x00\x1b\u202e\n]]>"
 
 
 def test_escaped_text_survives_as_text_in_content_and_in_attributes():
-    element = ET.fromstring(_svg.tag("g", _svg.esc(NASTY), aria_label=NASTY))
+    element = ET.fromstring(svg.tag("g", svg.esc(NASTY), aria_label=NASTY))
     assert len(element) == 0
     assert element.text == element.get("aria-label")
     assert element.text.startswith("<img src=x onerror=alert(1)>\"'&")
@@ -18,49 +18,49 @@ def test_escaped_text_survives_as_text_in_content_and_in_attributes():
 
 
 def test_lone_surrogates_do_not_break_a_document():
-    assert _svg.esc("a\ud800b").encode() == "a\ufffdb".encode()
+    assert svg.esc("a\ud800b").encode() == "a\ufffdb".encode()
 
 
 def test_text_is_cut_to_its_room_with_an_ellipsis():
-    cut = _svg.fit("a table with quite a long name", 80)
+    cut = svg.fit("a table with quite a long name", 80)
     assert cut.endswith("…")
-    assert _svg.text_width(cut) <= 80
-    assert _svg.fit("short", 80) == "short"
+    assert svg.text_width(cut) <= 80
+    assert svg.fit("short", 80) == "short"
 
 
 def test_wrapping_keeps_all_words_until_the_last_line_is_cut():
-    rows = _svg.wrap("one two three four five six seven", 60, lines=2)
+    rows = svg.wrap("one two three four five six seven", 60, lines=2)
     assert len(rows) == 2
     assert rows[0] == "one two"
     assert rows[1].endswith("…")
-    assert " ".join(_svg.wrap("one two three", 60, lines=9)) == "one two three"
+    assert " ".join(svg.wrap("one two three", 60, lines=9)) == "one two three"
 
 
 def test_a_word_wider_than_the_room_is_cut_instead_of_lost():
-    assert _svg.wrap("x" * 200, 60) == [_svg.fit("x" * 200, 60)]
+    assert svg.wrap("x" * 200, 60) == [svg.fit("x" * 200, 60)]
 
 
 def test_a_standalone_document_is_xml_with_values_instead_of_variables():
-    figure = _svg.Figure(100, 40, _svg.text(1, 2, "a < b") + _svg.rect(0, 0, 5, 5, fill=var("l3")), "label")
-    document = _svg.standalone(figure, theme="dark")
+    figure = svg.Figure(100, 40, svg.text(1, 2, "a < b") + svg.rect(0, 0, 5, 5, fill=var("l3")), "label")
+    document = svg.standalone(figure, theme="dark")
     ET.fromstring(document)
     assert "var(" not in document
     assert "#2f6ea6" in document
 
 
 def test_a_stack_is_as_high_as_its_parts_and_gaps():
-    parts = [_svg.Figure(100, 40, ""), _svg.Figure(120, 10, "")]
-    stacked = _svg.stack(parts, gap=4)
+    parts = [svg.Figure(100, 40, ""), svg.Figure(120, 10, "")]
+    stacked = svg.stack(parts, gap=4)
     assert (stacked.width, stacked.height) == (120, 54)
 
 
 def test_a_place_is_cut_in_its_partition_and_keeps_its_bucket():
     place = f"region={'north-' * 30} · bucket 3 · 2 files"
     for width in (140, 300, 400):
-        cut = _svg.fit_place(place, width)
+        cut = svg.fit_place(place, width)
         assert cut.startswith("region") or width < 150
         assert cut.endswith("… · bucket 3 · 2 files")
-        assert _svg.text_width(cut) <= width
-    assert _svg.fit_place("bucket 3", 400) == "bucket 3"
-    assert _svg.fit_place("p=1 · bucket 3", 400) == "p=1 · bucket 3"
-    assert _svg.fit_place(place, 40).endswith("…")
+        assert svg.text_width(cut) <= width
+    assert svg.fit_place("bucket 3", 400) == "bucket 3"
+    assert svg.fit_place("p=1 · bucket 3", 400) == "p=1 · bucket 3"
+    assert svg.fit_place(place, 40).endswith("…")

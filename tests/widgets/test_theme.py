@@ -2,7 +2,7 @@
 
 import pytest
 
-from widgets import _theme as theme
+from widgets.kit import theme as theme
 
 
 def test_both_themes_have_the_same_tokens():

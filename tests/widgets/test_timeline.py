@@ -8,7 +8,7 @@ import pytest
 
 from tests.widgets import frames
 from widgets import SnapshotTimeline
-from widgets import _format as fmt
+from widgets.kit import format as fmt
 from widgets.timeline.figure import is_dense, timeline_figure
 from widgets.timeline.model import APPEND, COMPACT, PAGE, bins, timeline_model
 from widgets.timeline.strip import glyph

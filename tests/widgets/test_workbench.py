@@ -10,7 +10,7 @@ import traitlets
 import tablestore as ts
 import widgets
 from tests.widgets.foreign import stored_by_another
-from widgets import _page
+from widgets.kit.page import linked_groups
 from widgets.workbench.figure import head_figure
 from widgets.workbench.model import Able, Head, buckets_of, head_of, kind_of, text_of
 
@@ -170,7 +170,7 @@ def test_linked_views_of_a_page_are_one_group():
 
     one, two, three, alone = (Linked() for _ in range(4))
     one.linked, three.linked = (two,), (one,)
-    assert _page.linked_groups([one, two, alone, three]) == [0, 0, 2, 0]
+    assert linked_groups([one, two, alone, three]) == [0, 0, 2, 0]
 
 
 def test_a_page_of_a_table_whose_first_snapshots_expired(tmp_path):

@@ -12,9 +12,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from widgets import _format as fmt
-from widgets._svg import line, num, path, rect, tag, text, text_width
-from widgets._theme import var
+from widgets.kit import format as fmt
+from widgets.kit.svg import line, num, path, rect, tag, text, text_width
+from widgets.kit.theme import var
 
 HEIGHT, TOP, BOTTOM, LABELS = 108.0, 32.0, 88.0, 40.0
 FORECAST, VALUE = 62.0, 50.0

@@ -6,12 +6,12 @@ Invariants: the three share x, so one cursor goes through all; heights never dep
 
 import numpy as np
 
-from widgets import _format as fmt
-from widgets._svg import Figure, fit, group, hatch, num, rect, text
-from widgets._theme import var
 from widgets.amplification import chart
 from widgets.amplification.chart import FORECAST, HEIGHT, Line, Panel, Plot
 from widgets.amplification.model import READ, SPACE, WRITE, AmplificationModel, number
+from widgets.kit import format as fmt
+from widgets.kit.svg import Figure, fit, group, hatch, num, rect, text
+from widgets.kit.theme import var
 
 MARGIN, GAP, NOTE = 16.0, 24.0, 22.0
 _TITLES = ("Write amplification", "Read amplification", "Space amplification")

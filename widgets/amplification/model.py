@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from widgets import _format as fmt
+from widgets.kit import format as fmt
 
 WRITE, READ, SPACE = range(3)
 NAMES = ("write", "read", "space")

@@ -12,10 +12,6 @@ import pyarrow as pa
 import traitlets
 
 import tablestore as ts
-from widgets import _format as fmt
-from widgets import _static
-from widgets._svg import Figure
-from widgets._view import View, module, option_map, require_source, title_of
 from widgets.amplification import figure as draw
 from widgets.amplification.loading import STATIC_PATIENCE, Job, Worker
 from widgets.amplification.model import (
@@ -25,6 +21,10 @@ from widgets.amplification.model import (
     amplification_model,
     text_form,
 )
+from widgets.kit import format as fmt
+from widgets.kit import static
+from widgets.kit.svg import Figure
+from widgets.kit.view import View, module, option_map, require_source, title_of
 
 EXPORT_POINTS = 2_000
 NOTHING = pa.table({"snapshot_id": pa.array([], pa.int64())})
@@ -180,7 +180,7 @@ class AmplificationChart(View):
             drawn = draw.amplification_figure(
                 self._model, index=self.index, width=self.width, cursor=False, note=False
             )
-        self.frame = {**self.words(width=self.width), **_static.frame(drawn), "names": list(NAMES)}
+        self.frame = {**self.words(width=self.width), **static.frame(drawn), "names": list(NAMES)}
         self.now = {} if self._loading else self._point(self.index)
 
     def figure(self, *, width: float) -> Figure:
@@ -220,7 +220,7 @@ class AmplificationChart(View):
         every = -(-max(len(model), 1) // EXPORT_POINTS)
         at = sorted({*range(0, len(model), every), max(len(model) - 1, 0)}) if len(model) else []
         drawn = {
-            str(width): _static.frame(
+            str(width): static.frame(
                 draw.amplification_figure(model, index=self.index, width=width, cursor=False, note=False)
             )
             for width in widths

@@ -4,11 +4,11 @@ All bars begin at zero; the sizes of the numbers tried end at four times the tar
 chevrons beside its number. Pure: `AdviceModel` → SVG. Called by `widget`.
 """
 
-from widgets import _format as fmt
-from widgets import _svg
-from widgets._svg import Figure, code, fit, group, line, num, path, rect, text, text_width, wrap
-from widgets._theme import var
 from widgets.buckets.model import AdviceModel, Tried
+from widgets.kit import format as fmt
+from widgets.kit import svg
+from widgets.kit.svg import Figure, code, fit, group, line, num, path, rect, text, text_width, wrap
+from widgets.kit.theme import var
 
 MARGIN, ROW, PLOT = 16.0, 26.0, 120.0
 NUMBER, LARGEST, MEAN, SKEW, EMPTY = 62.0, 78.0, 78.0, 48.0, 48.0  # widths of the columns
@@ -18,7 +18,7 @@ NARROWEST = 3.0  # of a bucket's bar; more buckets are drawn as columns of sever
 def advice_figure(model: AdviceModel, *, width: float) -> Figure:
     """Sums, numbers tried, buckets, what no number mends, and the call."""
     parts = [_sums(model, width), _tried(model, width), _buckets(model, width), _end(model, width)]
-    whole = _svg.stack(parts)
+    whole = svg.stack(parts)
     label = f"{fmt.plural(model.proposed, 'bucket')} proposed: {model.reason}. Shown: {model.chosen.label}"
     return Figure(width, whole.height + 12, whole.body, label)
 
@@ -140,7 +140,7 @@ def _buckets(model: AdviceModel, width: float) -> Figure:
         name = f"bucket-{at}" if several == 1 else f"buckets {at} to {last}, the largest"
         rows = max(model.rows[at : at + several])
         body += group(
-            bar, _svg.tag("title", _svg.esc(f"{name}: {fmt.bytes_text(size)}, {fmt.count(rows)} rows"))
+            bar, svg.tag("title", svg.esc(f"{name}: {fmt.bytes_text(size)}, {fmt.count(rows)} rows"))
         )
     body += line(MARGIN, base, MARGIN + room, base, stroke="line2")
     lines = [(chosen.mean, "mean", "4 3"), *([(model.target, "target", None)] if near else [])]

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from widgets import _format as fmt
+from widgets.kit import format as fmt
 
 BARS = 40  # buckets that the text form draws
 

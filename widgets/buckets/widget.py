@@ -11,11 +11,11 @@ import pyarrow as pa
 import traitlets
 
 import tablestore as ts
-from widgets import _static
-from widgets._svg import Figure
-from widgets._view import View, module
 from widgets.buckets.figure import advice_figure
 from widgets.buckets.model import Advice, AdviceModel, advice_model, text_form
+from widgets.kit import static
+from widgets.kit.svg import Figure
+from widgets.kit.view import View, module
 
 
 class BucketAdvisor(View):
@@ -97,7 +97,7 @@ class BucketAdvisor(View):
             "widths": sorted(widths, reverse=True),
             "frames": {
                 str(width): {
-                    str(n): _static.frame(advice_figure(models[n], width=width))
+                    str(n): static.frame(advice_figure(models[n], width=width))
                     | {"code": self.code.replace(f"spread({self.buckets})", f"spread({n})")}
                     for n in tried
                 }

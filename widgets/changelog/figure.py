@@ -8,10 +8,10 @@ hatched. Pure: model → `Figure`. Called by the widget and by the static export
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from widgets import _format as fmt
-from widgets._svg import Figure, code, fit, group, hatch, line, num, rect, tag, text, text_width
-from widgets._theme import var
 from widgets.changelog.model import Change, ChangelogModel, Commit, KeyRow
+from widgets.kit import format as fmt
+from widgets.kit.svg import Figure, code, fit, group, hatch, line, num, rect, tag, text, text_width
+from widgets.kit.theme import var
 
 MARGIN, GUTTER = 16, 84
 COLUMN, CHIP, TALL = 128, 112, 22

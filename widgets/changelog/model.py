@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from widgets import _format as fmt
+from widgets.kit import format as fmt
 
 KINDS = ("+I", "−U", "+U", "−D")
 SIGNS = {"+I": "+I", "-U": "−U", "+U": "+U", "-D": "−D"}

@@ -5,10 +5,10 @@ Invariants: the columns have one height, whatever each tells; the sum's verdict 
 model → `Figure`. Called by the widget and by the static export.
 """
 
-from widgets import _format as fmt
-from widgets._svg import Figure, fit, line, text, wrap
 from widgets.changelog.figure import MARGIN, chip
 from widgets.changelog.model import SUMS, Producer, ProducersModel
+from widgets.kit import format as fmt
+from widgets.kit.svg import Figure, fit, line, text, wrap
 
 GAP, CHIPS, PITCH = 24, 6, 26
 HEAD, COST = 46, 104

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import tablestore as ts
-from widgets import _format as fmt
 from widgets.changelog.model import (
     KIND,
     SNAPSHOT,
@@ -22,6 +21,7 @@ from widgets.changelog.model import (
     Total,
     changelog_model,
 )
+from widgets.kit import format as fmt
 
 PRODUCERS = {
     "none": "raw rows of each commit",

@@ -13,10 +13,6 @@ import pyarrow.compute as pc
 import traitlets
 
 import tablestore as ts
-from widgets import _format as fmt
-from widgets import _static
-from widgets._svg import Figure
-from widgets._view import View, module, option_map, require_source, title_of
 from widgets.changelog import figure as draw
 from widgets.changelog import producers as side_by_side
 from widgets.changelog.model import (
@@ -28,6 +24,10 @@ from widgets.changelog.model import (
     text_form,
 )
 from widgets.changelog.scratch import through_producers, told
+from widgets.kit import format as fmt
+from widgets.kit import static
+from widgets.kit.svg import Figure
+from widgets.kit.view import View, module, option_map, require_source, title_of
 
 SNAPSHOTS, MAX_ROWS, MAX_CHIPS = 24, 20_000, 12
 MOST_BEFORE = 200_000
@@ -324,9 +324,8 @@ class ChangelogView(View):
         else:
             for width in widths:
                 frames[str(width)] = {
-                    str(commit.id): _static.frame(self._at(commit.id, width))
-                    for commit in self._model.commits
-                } or {"": _static.frame(self.figure(width=width))}
+                    str(commit.id): static.frame(self._at(commit.id, width)) for commit in self._model.commits
+                } or {"": static.frame(self.figure(width=width))}
         return {**spec, "frames": frames, "words": words, "state": state}
 
     def _at(self, snapshot: int, width: float) -> Figure:
@@ -336,4 +335,4 @@ class ChangelogView(View):
     def _of_key(self, key: str, width: float) -> dict[str, Any]:
         assert self._producers is not None
         drawn = side_by_side.producers_figure(self._producers, key=key, column=self._column(), width=width)
-        return _static.frame(drawn) | {"title": f"Key {fmt.key(key)} through the four producers"}
+        return static.frame(drawn) | {"title": f"Key {fmt.key(key)} through the four producers"}

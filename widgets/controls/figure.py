@@ -9,12 +9,12 @@ model → `Figure`. Called by the widget and by the static export.
 from dataclasses import replace
 from itertools import groupby
 
-from widgets import _format as fmt
-from widgets._svg import Figure, code, fit, fit_place, group, line, num, path, rect, text, text_width, wrap
-from widgets._theme import level_fill, var
 from widgets.controls.model import ControlsModel, Pick, RunSummary
 from widgets.controls.rules import rules_block
 from widgets.controls.settings import short_label
+from widgets.kit import format as fmt
+from widgets.kit.svg import Figure, code, fit, fit_place, group, line, num, path, rect, text, text_width, wrap
+from widgets.kit.theme import level_fill, var
 
 MARGIN = 14
 ONE_COLUMN = 560

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import tablestore as ts
-from widgets import _format as fmt
+from widgets.kit import format as fmt
 
 STATES = {"fired": "✓", "no": "×", "not reached": "○", "off": "–"}
 KEPT_LINES = 20

@@ -6,10 +6,10 @@ comparison with its verdict. Pure. Part of the panel's figure.
 
 import re
 
-from widgets import _format as fmt
-from widgets._svg import code, fit, group, num, rect, text, text_width, wrap
-from widgets._theme import var
 from widgets.controls.model import STATES, Pick, Trial
+from widgets.kit import format as fmt
+from widgets.kit.svg import code, fit, group, num, rect, text, text_width, wrap
+from widgets.kit.theme import var
 
 MOST_LINES = 6  # comparisons of one rule; the others are told as a number
 INDENT = 22

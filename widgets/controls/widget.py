@@ -15,11 +15,6 @@ from typing import Any, Protocol, Self
 import traitlets
 
 import tablestore as ts
-from widgets import _format as fmt
-from widgets import _static
-from widgets._svg import Figure
-from widgets._view import Source, View, module, option_map, require_source, title_of
-from widgets._work import Work
 from widgets.controls import settings
 from widgets.controls.figure import controls_figure
 from widgets.controls.model import (
@@ -32,6 +27,11 @@ from widgets.controls.model import (
     runs_of,
     text_form,
 )
+from widgets.kit import format as fmt
+from widgets.kit import static
+from widgets.kit.jobs import Work
+from widgets.kit.svg import Figure
+from widgets.kit.view import Source, View, module, option_map, require_source, title_of
 
 MAX_ROUNDS = 100
 KEPT = 100  # compactions in `done`
@@ -409,7 +409,7 @@ class CompactionControls(View):
     def picture(self, *, width: float, footer: bool = True) -> Figure:
         """The static figure: settings are drawn, with a header and by default a footer."""
         note = self.note() if footer else ""
-        return _static.framed(self._drawn(width, inputs=True), words=self.words(width=width), note=note)
+        return static.framed(self._drawn(width, inputs=True), words=self.words(width=width), note=note)
 
     def words(self, *, width: float) -> dict[str, Any]:
         """Title and the state the buttons and inputs follow."""
@@ -454,7 +454,7 @@ class CompactionControls(View):
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The panel as it stands; its buttons need a kernel."""
         widths = tuple(dict.fromkeys((*widths, PANEL)))
-        frames = {str(width): _static.frame(self.figure(width=width)) for width in widths}
+        frames = {str(width): static.frame(self.figure(width=width)) for width in widths}
         names = ("index", "full", "snapshot", "asked", "auto", "every_ms", "progress")
         state = {name: getattr(self, name) for name in names} | {"width": widths[0], "frame": {}}
         spec = {"kind": "controls", "reply": "plain", "widths": sorted(widths, reverse=True)}

@@ -5,9 +5,6 @@ is struck and dashed, an added one filled, one that only got another deletion ve
 give up *masked*, then *rows*. Pure: model → `Figure`. Called by the widget and by the static export.
 """
 
-from widgets import _format as fmt
-from widgets._svg import Figure, code, fit, group, line, num, path, rect, stack, text, text_width
-from widgets._theme import level_fill, level_text, var
 from widgets.explorer.model import (
     FACTS,
     PAGE,
@@ -19,6 +16,9 @@ from widgets.explorer.model import (
     Node,
     PlainRow,
 )
+from widgets.kit import format as fmt
+from widgets.kit.svg import Figure, code, fit, group, line, num, path, rect, stack, text, text_width
+from widgets.kit.theme import level_fill, level_text, var
 
 MARGIN, TREE, ROW, HEAD, NODE = 16, 236, 26, 30, 24
 LANE, BAND, FOOT = 196.0, 68, 30

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from widgets import _format as fmt
-from widgets._svg import plain
+from widgets.kit import format as fmt
+from widgets.kit.svg import plain
 
 PAGE = 12
 CHILDREN = 8

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from widgets import _format as fmt
 from widgets.explorer.model import KeyFigure
+from widgets.kit import format as fmt
 
 
 def key_figures(files: pa.Table, *, compared: bool, only_compacted: bool) -> tuple[KeyFigure, ...]:

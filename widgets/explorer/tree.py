@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from widgets import _format as fmt
 from widgets.explorer.model import (
     CHILDREN,
     COLUMNS,
@@ -27,6 +26,7 @@ from widgets.explorer.model import (
     manifest_row,
     plain_listing,
 )
+from widgets.kit import format as fmt
 
 LISTS = {"base": "base manifest list", "delta": "delta manifest list", "changelog": "changelog list"}
 MOST_BETWEEN = 50

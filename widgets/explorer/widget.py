@@ -12,11 +12,6 @@ from typing import Any, Protocol, Self
 import pyarrow as pa
 import traitlets
 
-from widgets import _format as fmt
-from widgets import _svg
-from widgets._source import is_bucket
-from widgets._svg import Figure
-from widgets._view import LINKED, View, module, option_map, require_source, title_of
 from widgets.explorer import figure as draw
 from widgets.explorer.model import (
     PAGE,
@@ -29,6 +24,11 @@ from widgets.explorer.model import (
 )
 from widgets.explorer.sums import key_figures
 from widgets.explorer.tree import SnapshotTree
+from widgets.kit import format as fmt
+from widgets.kit import svg
+from widgets.kit.source import is_bucket
+from widgets.kit.svg import Figure
+from widgets.kit.view import LINKED, View, module, option_map, require_source, title_of
 
 EXPORT_NODES, EXPORT_FILES, CHOICES = 40, 40, 60
 
@@ -239,14 +239,14 @@ class FileExplorer(View):
         model, width = self.model, self.width
         frame: dict[str, Any] = {**self.words(width=width), "label": draw.label(model)}
         if model.snapshot is None:
-            self.frame = frame | {"figures": _svg.live(draw.explorer_figure(model, width=width))}
+            self.frame = frame | {"figures": svg.live(draw.explorer_figure(model, width=width))}
             return
-        frame |= {"figures": _svg.live(draw.figures_figure(model.figures, width=width))}
+        frame |= {"figures": svg.live(draw.figures_figure(model.figures, width=width))}
         frame |= self._tree_frame(model) | self._table_frame(model, width) | self._detail_frame(model, width)
         self.frame = frame | {"snapshots": self._choices()}
 
     def _tree_frame(self, model: ExplorerModel) -> dict[str, Any]:
-        return {"tree": _svg.live(draw.tree_figure(model.nodes, path=model.path))}
+        return {"tree": svg.live(draw.tree_figure(model.nodes, path=model.path))}
 
     def _table_frame(self, model: ExplorerModel, width: float) -> dict[str, Any]:
         listing = model.listing
@@ -264,12 +264,12 @@ class FileExplorer(View):
         }
         table = draw.table_figure(model, width=width - draw.TREE)
         place = {"first": listing.first, "found": listing.found, "step": PAGE}
-        return {"table": _svg.live(table), "cards": cards, "place": place, "note": draw.footnote(listing)}
+        return {"table": svg.live(table), "cards": cards, "place": place, "note": draw.footnote(listing)}
 
     def _detail_frame(self, model: ExplorerModel, width: float) -> dict[str, Any]:
         if model.detail is None:
             return {"detail": ""}
-        return {"detail": _svg.live(draw.detail_figure(model.detail, width=width - draw.TREE))}
+        return {"detail": svg.live(draw.detail_figure(model.detail, width=width - draw.TREE))}
 
     def _choices(self) -> list[int]:
         """Snapshots to compare with, the newest first."""
@@ -323,10 +323,10 @@ class FileExplorer(View):
     def _export_frames(self, width: int) -> dict[str, Any]:
         model = self.model
         if model.snapshot is None:
-            whole = _svg.live(draw.explorer_figure(model, width=width))
+            whole = svg.live(draw.explorer_figure(model, width=width))
             return {"base": {"figures": whole, "label": draw.label(model)}, "nodes": {}, "details": {}}
         nodes, details = {}, {}
-        figures = {"figures": _svg.live(draw.figures_figure(model.figures, width=width))}
+        figures = {"figures": svg.live(draw.figures_figure(model.figures, width=width))}
         paths = list(dict.fromkeys([self.path, *(node.path for node in model.nodes)]))[:EXPORT_NODES]
         for path in paths:
             one = self._model_at(model, path)
@@ -334,7 +334,7 @@ class FileExplorer(View):
         for name in self._export_names(model):
             detail = self._detail_of(name, self.row_group)
             if detail is not None:
-                details[name] = _svg.live(draw.detail_figure(detail, width=width - draw.TREE))
+                details[name] = svg.live(draw.detail_figure(detail, width=width - draw.TREE))
         return {"base": figures | {"label": draw.label(model)}, "nodes": nodes, "details": details}
 
     def _model_at(self, model: ExplorerModel, path: str) -> ExplorerModel:

@@ -4,10 +4,10 @@ Pure: `FindingsModel` → SVG. What was looked at and found sound stands below i
 where the buttons of calls that can be carried out go, in percent. Called by `widget`.
 """
 
-from widgets import _svg
-from widgets._svg import Figure, code, fit, group, line, rect, text, text_width, wrap
-from widgets._theme import var
 from widgets.findings.model import FindingsModel, Row
+from widgets.kit import svg
+from widgets.kit.svg import Figure, code, fit, group, line, rect, text, text_width, wrap
+from widgets.kit.theme import var
 
 MARGIN, LEFT = 16, 110
 BUTTON = 72  # kept free at the right of a call
@@ -25,7 +25,7 @@ def findings_figure(model: FindingsModel, *, width: float) -> Figure:
         )
     if model.looked:
         rows.append(_looked(model.looked, width))
-    whole = _svg.stack(rows)
+    whole = svg.stack(rows)
     height = whole.height + 12
     calls, above = {}, 0.0
     for at, row in enumerate(rows):

@@ -11,12 +11,12 @@ from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
-from widgets import _static
-from widgets._svg import Figure
-from widgets._view import View, module, require_source, title_of
-from widgets._work import Work
 from widgets.findings.figure import findings_figure
 from widgets.findings.model import FindingsModel, findings_model
+from widgets.kit import static
+from widgets.kit.jobs import Work
+from widgets.kit.svg import Figure
+from widgets.kit.view import View, module, require_source, title_of
 
 
 class Examined(Protocol):
@@ -203,7 +203,7 @@ class Findings(View):
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The findings as they stand; mending needs a kernel."""
-        frames = {str(width): _static.frame(self.figure(width=width)) for width in widths}
+        frames = {str(width): static.frame(self.figure(width=width)) for width in widths}
         words = {str(width): self.words(width=width) for width in widths}
         spec = {"kind": "findings", "reply": "plain", "widths": sorted(widths, reverse=True)}
         return spec | {"frames": frames, "words": words, "state": {"width": widths[0], "frame": {}}}

@@ -8,10 +8,10 @@ by `figure`.
 
 from dataclasses import dataclass
 
-from widgets import _format as fmt
-from widgets._svg import fit, num, path, rect, text, text_width
-from widgets._theme import var
 from widgets.ingest.model import CHUNK_STATES, STATE_WORDS, Progress
+from widgets.kit import format as fmt
+from widgets.kit.svg import fit, num, path, rect, text, text_width
+from widgets.kit.theme import var
 
 MARGIN = 16
 CHUNK_W, CHUNK_H, GAP, PER_ROW, MAX_CHUNKS = 15.0, 24.0, 5.0, 50, 600

@@ -7,12 +7,12 @@ the static export.
 
 from collections.abc import Sequence
 
-from widgets import _format as fmt
-from widgets._svg import Figure, code, fit, line, num, path, rect, tag, text, text_width, wrap
-from widgets._theme import var
 from widgets.ingest.chunks import chunk_map
 from widgets.ingest.model import Progress
 from widgets.ingest.watermarks import watermarks
+from widgets.kit import format as fmt
+from widgets.kit.svg import Figure, code, fit, line, num, path, rect, tag, text, text_width, wrap
+from widgets.kit.theme import var
 
 MARGIN = 16
 SPARK_W, SPARK_H = 173, 44

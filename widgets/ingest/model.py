@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from widgets import _format as fmt
+from widgets.kit import format as fmt
 
 CHUNK_STATES = ("waiting", "reading", "read", "committed")
 HISTORY = 120

@@ -5,10 +5,10 @@ head of the log; the head is an ink line. The number of rows is fixed, so nothin
 go. Pure: called by `figure`.
 """
 
-from widgets import _format as fmt
-from widgets._svg import code, fit, line, num, path, text, text_width
-from widgets._theme import var
 from widgets.ingest.model import Mark, Progress
+from widgets.kit import format as fmt
+from widgets.kit.svg import code, fit, line, num, path, text, text_width
+from widgets.kit.theme import var
 
 MARGIN, GUTTER, HEAD_ROOM, ROW = 16, 116, 80, 19
 ROWS = 6

@@ -17,10 +17,6 @@ from typing import Any, Protocol, Self
 import traitlets
 
 import tablestore as ts
-from widgets import _format as fmt
-from widgets import _static
-from widgets._svg import Figure
-from widgets._view import View, module
 from widgets.ingest.chunks import MAX_CHUNKS
 from widgets.ingest.figure import ingest_figure
 from widgets.ingest.model import (
@@ -35,6 +31,10 @@ from widgets.ingest.model import (
     with_commit,
     with_mark,
 )
+from widgets.kit import format as fmt
+from widgets.kit import static
+from widgets.kit.svg import Figure
+from widgets.kit.view import View, module
 
 PER_SECOND = 10
 TICK_SECONDS = 0.5
@@ -360,7 +360,7 @@ class IngestProgress(View):
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The picture as it stands; its buttons need a kernel."""
-        frames = {str(width): _static.frame(self.figure(width=width)) for width in widths}
+        frames = {str(width): static.frame(self.figure(width=width)) for width in widths}
         words = {str(width): self.words(width=width) for width in widths}
         spec = {
             "kind": "ingest",

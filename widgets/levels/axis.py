@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from widgets import _format as fmt
+from widgets.kit import format as fmt
 
 LEADING = r"^\[?(?P<number>-?[0-9]+(?:\.[0-9]+)?)"
 """The leading number of a key as `inspect` writes it: `[15953, 1]`."""

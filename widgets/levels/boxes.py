@@ -9,9 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from widgets import _format as fmt
-from widgets._svg import esc, group, line, num, path, rect, text, text_width
-from widgets._theme import level_fill, level_text, var
+from widgets.kit import format as fmt
+from widgets.kit.svg import esc, group, line, num, path, rect, text, text_width
+from widgets.kit.theme import level_fill, level_text, var
 from widgets.levels.layout import Frame, Layout, Placed
 from widgets.levels.model import FileBox, LsmModel
 

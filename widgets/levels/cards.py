@@ -5,7 +5,7 @@ Pure. Called by the levels widget.
 
 from collections.abc import Sequence
 
-from widgets import _format as fmt
+from widgets.kit import format as fmt
 from widgets.levels.model import FileBox, LsmModel
 
 Card = dict[str, str | int | float | bool]

@@ -7,9 +7,9 @@ widget, by the overview and by the static export.
 
 import numpy as np
 
-from widgets import _format as fmt
-from widgets._svg import Figure, fit, group, hatch, line, num, path, rect, tag, text, text_width
-from widgets._theme import level_fill, var
+from widgets.kit import format as fmt
+from widgets.kit.svg import Figure, fit, group, hatch, line, num, path, rect, tag, text, text_width
+from widgets.kit.theme import level_fill, var
 from widgets.levels import boxes
 from widgets.levels.boxes import AGES, DASHED, FillBy, Paint
 from widgets.levels.layout import MARGIN, TOP, Frame, Layout, Mode, lay_out

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from widgets import _format as fmt
+from widgets.kit import format as fmt
 from widgets.levels.axis import KeyAxis, key_axis
 
 MAX_LEVEL0 = 18

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
-from widgets import _format as fmt
-from widgets._svg import Figure, esc, fit, group, line, num, path, rect, tag, text, text_width
-from widgets._theme import level_fill, level_text, var
+from widgets.kit import format as fmt
+from widgets.kit.svg import Figure, esc, fit, group, line, num, path, rect, tag, text, text_width
+from widgets.kit.theme import level_fill, level_text, var
 from widgets.levels.buckets import BucketCell, natural, short_partition
 
 ColourBy = Literal["runs", "files", "bytes", "deletes", "masked"]

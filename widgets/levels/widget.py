@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 import traitlets
 
 import tablestore as ts
-from widgets import _format as fmt
-from widgets import _static, _svg
-from widgets._svg import Figure
-from widgets._view import LINKED, Source, View, module, option_map, require_source, title_of
+from widgets.kit import format as fmt
+from widgets.kit import static, svg
+from widgets.kit.svg import Figure
+from widgets.kit.view import LINKED, Source, View, module, option_map, require_source, title_of
 from widgets.levels import figure as draw
 from widgets.levels.buckets import BucketCell, bucket_cells, short_partition, worst
 from widgets.levels.cards import cards
@@ -163,9 +163,9 @@ class LsmLevels(View):
         one = draw.levels_figure(model, width=width, selected=chosen, **shown)
         if len(self._cells) < 2:
             return one
-        words = _svg.fit_place(self._heading(model), width - 32, size=13, weight=600)
-        heading = _svg.text(16, 20, words, size=13, fill="ink", weight=600)
-        return _svg.stack([self._grid(self._cells, self.opened, width), Figure(width, 30, heading), one])
+        words = svg.fit_place(self._heading(model), width - 32, size=13, weight=600)
+        heading = svg.text(16, 20, words, size=13, fill="ink", weight=600)
+        return svg.stack([self._grid(self._cells, self.opened, width), Figure(width, 30, heading), one])
 
     def words(self, *, width: float) -> dict[str, Any]:
         """Title and subtitle."""
@@ -195,7 +195,7 @@ class LsmLevels(View):
         if len(cells) < 2:
             return frame
         top = [[cell.id, _short(cell), str(cell.runs)] for cell in worst(cells, 5 if width >= 900 else 3)]
-        return frame | {"overview": _svg.live(self._grid(cells, "", width)), "worst": top}
+        return frame | {"overview": svg.live(self._grid(cells, "", width)), "worst": top}
 
     def _grid(self, cells: tuple[BucketCell, ...], opened: str, width: float) -> Figure:
         places = places_for(width, cells)
@@ -214,7 +214,7 @@ class LsmLevels(View):
         width -= FRAMED if len(self._cells) > 1 else 0
         layout = lay_out(model, width=width, mode=mode, view=self._view())
         drawn = draw.levels_figure(model, width=width, fill_by=self.fill_by, layout=layout)
-        frame = _static.frame(drawn) | {"cards": cards(model, layout.boxes), "keyed": model.keyed}
+        frame = static.frame(drawn) | {"cards": cards(model, layout.boxes), "keyed": model.keyed}
         return frame | ({"opened": self._heading(model)} if len(self._cells) > 1 else {})
 
     def text(self) -> str:

@@ -1,6 +1,6 @@
 """What the hover card and a screen reader say of the boxes of a merge. Pure. Called by the figure."""
 
-from widgets import _format as fmt
+from widgets.kit import format as fmt
 from widgets.merge.model import Input, MergeModel, Step
 
 

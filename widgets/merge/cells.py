@@ -4,8 +4,8 @@ A value counts: filled by its level. It lost: dashed and struck. NULL: faint. Ta
 Called by the figure.
 """
 
-from widgets._svg import code, fit, group, num, path, rect, text, text_width
-from widgets._theme import level_fill, level_text, var
+from widgets.kit.svg import code, fit, group, num, path, rect, text, text_width
+from widgets.kit.theme import level_fill, level_text, var
 from widgets.merge.model import MergeModel
 
 MARGIN, BOX = 16, 24

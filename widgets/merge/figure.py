@@ -9,9 +9,9 @@ the widget and by the static export.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from widgets import _format as fmt
-from widgets._svg import Figure, code, fit, group, line, num, rect, text, text_width, wrap
-from widgets._theme import var
+from widgets.kit import format as fmt
+from widgets.kit.svg import Figure, code, fit, group, line, num, rect, text, text_width, wrap
+from widgets.kit.theme import var
 from widgets.merge.cards import cards, column_cards, spoken_input, spoken_output
 from widgets.merge.cells import BOX, MARGIN, box, gone_box, legend
 from widgets.merge.model import Input, MergeModel, Step

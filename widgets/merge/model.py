@@ -11,7 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from widgets import _format as fmt
+from widgets.kit import format as fmt
 
 KEYS, MAX_RUNS = 10, 12
 COMPUTING = ("partial-update", "aggregation")

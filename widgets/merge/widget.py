@@ -12,10 +12,10 @@ import pyarrow as pa
 import traitlets
 
 import tablestore as ts
-from widgets import _format as fmt
-from widgets import _static
-from widgets._svg import Figure
-from widgets._view import LINKED, View, module, option_map, require_source, title_of
+from widgets.kit import format as fmt
+from widgets.kit import static
+from widgets.kit.svg import Figure
+from widgets.kit.view import LINKED, View, module, option_map, require_source, title_of
 from widgets.merge import figure as draw
 from widgets.merge.model import COMPUTING, KEYS, MergeModel, Merging, merge_model, text_form
 
@@ -339,7 +339,7 @@ class MergeView(View):
         steps = range(-1, len(self._model.steps))
         frames = {
             str(width): {
-                f"{mode}|{cursor}": _static.frame(self._drawn(cursor, mode, width))
+                f"{mode}|{cursor}": static.frame(self._drawn(cursor, mode, width))
                 for mode in ("keys", "columns")
                 for cursor in steps
             }

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from math import log10
 from typing import Literal
 
-from widgets import _format as fmt
-from widgets._svg import (
+from widgets.kit import format as fmt
+from widgets.kit.svg import (
     Figure,
     code,
     esc,
@@ -27,7 +27,7 @@ from widgets._svg import (
     text_width,
     wrap,
 )
-from widgets._theme import level_fill, level_text, var
+from widgets.kit.theme import level_fill, level_text, var
 from widgets.pruning.model import Group, Mark, PruningModel, RunLane, Step, explained
 
 Mode = Literal["files", "bytes"]

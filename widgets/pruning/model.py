@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from widgets import _format as fmt
+from widgets.kit import format as fmt
 from widgets.levels.axis import Tick, key_axis
 
 LETTERS = {

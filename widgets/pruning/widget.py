@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 import traitlets
 
 import tablestore as ts
-from widgets import _format as fmt
-from widgets import _svg
-from widgets._svg import Figure
-from widgets._view import LINKED, View, module, option_map, require_source, title_of
+from widgets.kit import format as fmt
+from widgets.kit import svg
+from widgets.kit.svg import Figure
+from widgets.kit.view import LINKED, View, module, option_map, require_source, title_of
 from widgets.pruning import figure as draw
 from widgets.pruning.model import (
     Group,
@@ -329,8 +329,8 @@ class PruningExplainer(View):
 
 
 def _live(figure: Figure, *, hatched: bool = False) -> str:
-    body = _svg.hatch() + figure.body if hatched else figure.body
-    return _svg.live(Figure(figure.width, figure.height, body))
+    body = svg.hatch() + figure.body if hatched else figure.body
+    return svg.live(Figure(figure.width, figure.height, body))
 
 
 def _levels_of(table: object) -> int:

@@ -8,9 +8,9 @@ model → `Figure`. Called by the widget and by the static export.
 
 from dataclasses import dataclass
 
-from widgets import _format as fmt
-from widgets._svg import Figure, fit, group, line, num, path, rect, tag, text, text_width, wrap
-from widgets._theme import var
+from widgets.kit import format as fmt
+from widgets.kit.svg import Figure, fit, group, line, num, path, rect, tag, text, text_width, wrap
+from widgets.kit.theme import var
 from widgets.steps.model import KILLED, LOST, NAMES, REFUSED, Step, StepsModel, Track
 
 MARGIN, GUTTER, RIGHT = 16, 96, 16

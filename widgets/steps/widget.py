@@ -13,9 +13,9 @@ import pyarrow as pa
 import traitlets
 
 import tablestore as ts
-from widgets import _static
-from widgets._svg import Figure
-from widgets._view import View, module
+from widgets.kit import static
+from widgets.kit.svg import Figure
+from widgets.kit.view import View, module
 from widgets.steps import figure as draw
 from widgets.steps.model import StepsModel, table, text_form
 
@@ -126,7 +126,7 @@ class StepLanes(View):
         places = range(len(self._model.steps))
         frames = {
             str(width): {
-                str(place): _static.frame(draw.steps_figure(self._model, index=place, width=width))
+                str(place): static.frame(draw.steps_figure(self._model, index=place, width=width))
                 for place in places
             }
             for width in widths

@@ -3,8 +3,8 @@
 Kinds are stacked within a bin, never coloured by the rarest. Pure. Called by the figure.
 """
 
-from widgets._svg import line, num, path, rect, text, text_width
-from widgets._theme import var
+from widgets.kit.svg import line, num, path, rect, text, text_width
+from widgets.kit.theme import var
 from widgets.timeline.model import TimelineModel, bins
 from widgets.timeline.strip import (
     BIN,

@@ -5,8 +5,8 @@ only, so it never changes while one scrubs. Hit regions and the words of each vi
 `Figure.meta`. Pure: model → `Figure`. Called by the widget and by the static export.
 """
 
-from widgets._svg import Figure, group, hatch, line, num, path, rect, tag, text, text_width
-from widgets._theme import var
+from widgets.kit.svg import Figure, group, hatch, line, num, path, rect, tag, text, text_width
+from widgets.kit.theme import var
 from widgets.timeline import density
 from widgets.timeline.model import KINDS, PAGE, TimelineModel, page_of
 from widgets.timeline.strip import (

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from widgets import _format as fmt
+from widgets.kit import format as fmt
 
 KINDS = ("APPEND", "COMPACT", "OVERWRITE", "ANALYZE")
 APPEND, COMPACT, OVERWRITE, ANALYZE = range(4)

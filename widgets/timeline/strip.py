@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from widgets import _format as fmt
-from widgets._svg import line, num, path, rect, tag, text, text_width
-from widgets._theme import var
+from widgets.kit import format as fmt
+from widgets.kit.svg import line, num, path, rect, tag, text, text_width
+from widgets.kit.theme import var
 from widgets.timeline.model import ANALYZE, APPEND, COMPACT, OVERWRITE, Bins, TimelineModel, bins
 
 MARGIN, GUTTER = 16, 84

@@ -13,10 +13,10 @@ from typing import Any, Self
 import pyarrow as pa
 import traitlets
 
-from widgets import _format as fmt
-from widgets import _static, _svg
-from widgets._svg import Figure
-from widgets._view import LINKED, Source, View, module, require_source, title_of
+from widgets.kit import format as fmt
+from widgets.kit import static, svg
+from widgets.kit.svg import Figure
+from widgets.kit.view import LINKED, Source, View, module, require_source, title_of
 from widgets.timeline import figure as draw
 from widgets.timeline.model import PAGE, TimelineModel, page_of, text_form, timeline_model
 
@@ -216,7 +216,7 @@ class SnapshotTimeline(View):
     def _words(self, width: float, chosen: tuple[int, int] | None) -> dict[str, Any]:
         legend = draw.legend(width, expired=bool(self._model.expired))
         words = {"title": "Snapshots", "subtitle": self._subtitle(width, chosen)}
-        return words | {"legend": _svg.live(legend), "legend_body": legend.body}
+        return words | {"legend": svg.live(legend), "legend_body": legend.body}
 
     def _subtitle(self, width: float, chosen: tuple[int, int] | None) -> str:
         model = self._model
@@ -262,7 +262,7 @@ class SnapshotTimeline(View):
             paged = draw.is_dense(self._model, width)
             starts = [*range(0, max(len(self._model), 1), PAGE)] if paged else [self.index]
             figures = {page_of(at) if paged else 0: self._drawn(at, width) for at in starts}
-            frames[str(width)] = {str(number): _static.frame(figure) for number, figure in figures.items()}
+            frames[str(width)] = {str(number): static.frame(figure) for number, figure in figures.items()}
         words = {str(width): self._words(width, None) for width in widths}
         return {
             "kind": "timeline",

@@ -7,8 +7,11 @@ letters say which is which. Pure: model → `Figure`. Called by the widget and b
 
 import numpy as np
 
-from widgets import _format as fmt
-from widgets._svg import (
+from widgets.amplification import chart
+from widgets.amplification.chart import HEIGHT, Line, Panel, Plot
+from widgets.amplification.model import READ, SPACE, WRITE
+from widgets.kit import format as fmt
+from widgets.kit.svg import (
     Figure,
     esc,
     fit,
@@ -24,10 +27,7 @@ from widgets._svg import (
     text_width,
     wrap,
 )
-from widgets._theme import var
-from widgets.amplification import chart
-from widgets.amplification.chart import HEIGHT, Line, Panel, Plot
-from widgets.amplification.model import READ, SPACE, WRITE
+from widgets.kit.theme import var
 from widgets.levels.figure import levels_figure
 from widgets.levels.model import LsmModel
 from widgets.timeline.figure import glyph

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from widgets import _format as fmt
 from widgets.amplification.model import READ, SPACE, WRITE, AmplificationModel, amplification_model
+from widgets.kit import format as fmt
 from widgets.levels.model import LsmModel, lsm_model
 
 MAX_SLOTS = 12

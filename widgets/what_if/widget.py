@@ -13,11 +13,11 @@ import pyarrow as pa
 import traitlets
 
 import tablestore as ts
-from widgets import _format as fmt
-from widgets import _static, _svg
-from widgets._svg import Figure
-from widgets._view import View, module, require_source, title_of
 from widgets.amplification.loading import STATIC_PATIENCE, Cancelled, Job, Worker
+from widgets.kit import format as fmt
+from widgets.kit import static, svg
+from widgets.kit.svg import Figure
+from widgets.kit.view import View, module, require_source, title_of
 from widgets.what_if import figure as draw
 from widgets.what_if.model import FIELDS, WhatIfModel, levels_pair, text_form, what_if_model
 
@@ -243,7 +243,7 @@ class WhatIf(View):
         if model is None or not 0 <= index < len(model):
             return {}
         words = {"index": index, "snapshot": int(model.ids[index]), "says": model.sentence(index)}
-        return words | {"levels": _svg.live(self._levels(index, width))}
+        return words | {"levels": svg.live(self._levels(index, width))}
 
     def _show_peek(self) -> None:
         at = int(self.hovered) if self.hovered.isdecimal() else -1
@@ -254,7 +254,7 @@ class WhatIf(View):
         assert model is not None
         if index < model.first_kept:
             words = f"levels before {fmt.snapshot_id(int(model.ids[model.first_kept]))} are not kept"
-            return Figure(width, 60, _svg.text(16, 36, words), words)
+            return Figure(width, 60, svg.text(16, 36, words), words)
         return draw.levels_part(model, levels_pair(model, self._found, index), width=width)
 
     def redraw(self) -> None:
@@ -265,9 +265,9 @@ class WhatIf(View):
     def _drawn(self, width: float) -> dict[str, Any]:
         model, words = self._model, self.words(width=width)
         if model is None:
-            return {**words, **_static.frame(draw.skeleton(width))}
+            return {**words, **static.frame(draw.skeleton(width))}
         said = {"verdict": model.verdict, "trust": list(model.trust), "reproduced": model.reproduced}
-        return {**words, **_static.frame(draw.course_part(model, width=width)), **said}
+        return {**words, **static.frame(draw.course_part(model, width=width)), **said}
 
     def figure(self, *, width: float) -> Figure:
         """The whole picture with its cursor; the first replay is waited for a little."""
@@ -330,7 +330,7 @@ class WhatIf(View):
             "says": [model.sentence(at) for at in range(count)] if model is not None else [],
             "peeks": [_peeked(model, at) for at in range(count)] if model is not None else [],
             "levels": {
-                str(width): [_svg.live(self._levels(at, width)) for at in range(first, count)]
+                str(width): [svg.live(self._levels(at, width)) for at in range(first, count)]
                 for width in widths
             },
             "state": {

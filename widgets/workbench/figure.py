@@ -3,9 +3,9 @@
 Pure. Called by `widget`; the live head is made of text by `view.js`.
 """
 
-from widgets import _static, _svg
-from widgets._svg import Figure, fit, group, line, num, rect, text, text_width, wrap
-from widgets._theme import var
+from widgets.kit import static, svg
+from widgets.kit.svg import Figure, fit, group, line, num, rect, text, text_width, wrap
+from widgets.kit.theme import var
 from widgets.workbench.model import Able, Head
 
 PANEL, WIDE = 324, 960
@@ -23,7 +23,7 @@ def head_figure(head: Head, *, width: float) -> Figure:
     body += text(width - 16, 26, facts, text_anchor="end")
     label = f"{head.name}: {head.kind}, {head.summary}"
     top = Figure(width, HEAD, body + line(0, HEAD, width, HEAD), label)
-    return _svg.stack([top, able_figure(head, width=width)]) if head.warning else top
+    return svg.stack([top, able_figure(head, width=width)]) if head.warning else top
 
 
 def able_figure(head: Head, *, width: float) -> Figure:
@@ -45,7 +45,7 @@ def able_figure(head: Head, *, width: float) -> Figure:
         x -= wide
         body += group(chip, transform=f"translate({num(x)} 6)")
         x -= 8
-    body += "".join(_svg.code(16, STRIP + 12 + REASON * at, row) for at, row in enumerate(reasons))
+    body += "".join(svg.code(16, STRIP + 12 + REASON * at, row) for at, row in enumerate(reasons))
     return Figure(width, height, body + line(0, height, width, height), head.warning)
 
 
@@ -70,14 +70,14 @@ def cockpit_figure(parts: dict[str, Figure], *, width: float, note: str) -> Figu
         Figure(row.width, row.height, row.body + line(0, row.height, width, row.height), row.label)
         for row in rows
     ]
-    return _svg.stack([*ruled, _static.footer(width, note)])
+    return svg.stack([*ruled, static.footer(width, note)])
 
 
 def _beside(levels: Figure, panel: Figure | None, width: float) -> Figure:
     if panel is None:
         return levels
     if width < WIDE:
-        return _svg.stack([levels, _tinted(panel, width, panel.height)])
+        return svg.stack([levels, _tinted(panel, width, panel.height)])
     height = max(levels.height, panel.height)
     side = group(_tinted(panel, PANEL, height).body, transform=f"translate({num(width - PANEL)} 0)")
     return Figure(width, height, levels.body + side, f"{levels.label}. {panel.label}")

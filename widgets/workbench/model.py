@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from widgets import _format as fmt
-from widgets._source import option_map, title_of
+from widgets.kit import format as fmt
+from widgets.kit.source import option_map, title_of
 
 MOST_BUCKETS = 200
 OWN, COUNTED = "tablestore.uuid", "tablestore.row-count-field"

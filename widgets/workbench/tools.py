@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import tablestore as ts
-from widgets._source import option_map
-from widgets._view import View
 from widgets.changelog.widget import ChangelogView
 from widgets.explorer.widget import FileExplorer
 from widgets.findings.widget import Findings
+from widgets.kit.source import option_map
+from widgets.kit.view import View
 from widgets.merge.widget import MergeView
 from widgets.pruning.widget import PruningExplainer
 from widgets.what_if.widget import WhatIf

@@ -13,12 +13,13 @@ from typing import Any, Self
 import anywidget
 import traitlets
 
-from widgets import _kit, _page, _static, _svg
-from widgets._svg import Figure
-from widgets._theme import Theme
-from widgets._view import View, module, require_source
 from widgets.amplification.widget import AmplificationChart
 from widgets.controls.widget import CompactionControls
+from widgets.kit import page, static, svg
+from widgets.kit.assets import of_kernel
+from widgets.kit.svg import Figure
+from widgets.kit.theme import Theme
+from widgets.kit.view import View, module, require_source
 from widgets.levels.widget import LsmLevels
 from widgets.timeline.widget import SnapshotTimeline
 from widgets.workbench.figure import PANEL, WIDE, cockpit_figure, head_figure
@@ -36,7 +37,7 @@ class Workbench(anywidget.AnyWidget):
     """The cockpit of a table, of one of its partitions or buckets, or of a simulation."""
 
     _esm = module("workbench/view.js", "renderWorkbench")
-    kit = anywidget.WidgetTrait().tag(sync=True)
+    assets = anywidget.WidgetTrait().tag(sync=True)
     head = traitlets.Dict().tag(sync=True)
     parts = traitlets.Dict().tag(sync=True, to_json=_references)
     tools = traitlets.List().tag(sync=True)
@@ -48,7 +49,7 @@ class Workbench(anywidget.AnyWidget):
         require_source(table, type(self).__name__)
         self._source, self._shown = table, (None, 0)
         self._scope = {"partition": partition, "bucket": bucket}
-        super().__init__(kit=_kit.kit())
+        super().__init__(assets=of_kernel())
         self.timeline = SnapshotTimeline(table)
         self.levels = LsmLevels(table, partition, bucket, snapshot=self.timeline.snapshot)
         self.controls = CompactionControls(table, partition, bucket) if hasattr(table, "compact") else None
@@ -158,12 +159,12 @@ class Workbench(anywidget.AnyWidget):
 
     def to_svg(self, *, width: float = 1040, theme: Theme = "light") -> str:
         """One SVG document with everything."""
-        return _svg.standalone(self.picture(width=width), theme=theme)
+        return svg.standalone(self.picture(width=width), theme=theme)
 
     def to_html(self, path: str | Path, *, title: str = "") -> Path:
         """One file that is live without a kernel: the cockpit, and the further views that are open."""
         target = Path(path)
-        target.write_text(_page.page(title or self._head().name, [self], heading=False), encoding="utf-8")
+        target.write_text(page.page(title or self._head().name, [self], heading=False), encoding="utf-8")
         return target
 
     def export(self) -> dict[str, Any]:
@@ -197,5 +198,5 @@ class Workbench(anywidget.AnyWidget):
         data = dict(bundle[0] if isinstance(bundle, tuple) else bundle or {})
         picture = self.picture()
         data["text/plain"] = self.text()
-        data["text/html"] = _static.image(_svg.standalone(picture), alt=picture.label)
+        data["text/html"] = static.image(svg.standalone(picture), alt=picture.label)
         return data, {}

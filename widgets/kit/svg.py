@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from widgets import _theme
-from widgets._theme import Theme, var
+from widgets.kit.theme import CODE_FONT, UI_FONT, Theme, resolve, var
 
 # Control characters are not allowed in XML; direction marks could reorder the text around them.
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]")
@@ -199,15 +198,15 @@ def live(figure: Figure) -> str:
 def standalone(figure: Figure, *, theme: Theme = "light") -> str:
     """A whole SVG document with an opaque background; nothing in it refers outside."""
     style = (
-        f"text{{font-family:{_theme.UI_FONT};font-variant-numeric:tabular-nums;white-space:pre}}"
-        f".code,.code text{{font-family:{_theme.CODE_FONT}}}"
+        f"text{{font-family:{UI_FONT};font-variant-numeric:tabular-nums;white-space:pre}}"
+        f".code,.code text{{font-family:{CODE_FONT}}}"
     )
     ground = rect(0, 0, figure.width, figure.height, fill=var("bg"))
     inner = f"<title>{esc(figure.label)}</title><style>{style}</style>{ground}{figure.body}"
     size = f'width="{num(figure.width)}" height="{num(figure.height)}"'
     box = f"0 0 {num(figure.width)} {num(figure.height)}"
     head = f'<svg xmlns="http://www.w3.org/2000/svg" role="img" font-size="12" {size} viewBox="{box}">'
-    return _theme.resolve(f"{head}{inner}</svg>", theme)
+    return resolve(f"{head}{inner}</svg>", theme)
 
 
 def stack(figures: Iterable[Figure], *, gap: float = 0) -> Figure:

@@ -7,7 +7,7 @@ Called by every model and figure.
 import re
 from datetime import datetime
 
-from widgets._svg import plain
+from widgets.kit.svg import plain
 
 MAX_VALUE = 160
 """Characters of a value of the data that are shown."""

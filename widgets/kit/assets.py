@@ -1,9 +1,10 @@
-"""The code and the style of all views: one widget a kernel, to which every view only refers.
+"""The code and the style of all views: one widget a kernel, to which every view refers.
 
-A view's own state is its frame and its traits; modules and style sheet cross to the browser once, in `Kit`.
-anywidget hands a view the kit's exports (`host.getWidget`), also after a reload of the page and in a notebook
-opened twice, because the kit is a model of the kernel like the view. Each module is a scope of its own,
-so names in two of them cannot meet. Called by `_view.module` and by the pages of `_static`.
+A view's own state is its frame and its traits; modules and style sheet cross to the browser once, in
+`Assets`.
+anywidget hands a view its exports (`host.getWidget`), also after a reload of the page and in a notebook
+opened twice, because it is a model of the kernel like the view. Each module is a scope of its own,
+so names in two of them cannot meet. Called by `view.module` and by `page`.
 """
 
 import re
@@ -12,9 +13,9 @@ from pathlib import Path
 
 import anywidget
 
-from widgets import _theme
+from widgets.kit import theme
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent.parent  # the folder of all views
 
 
 def compact(text: str) -> str:
@@ -52,46 +53,46 @@ def scope(kind: str, *, page: bool = False) -> str:
     return f"lwViews.{renderer(kind)} = (() => {{\n{code}\nreturn {renderer(kind)};\n}})();\n"
 
 
-def shared(*, host: bool = False) -> str:
+def library(*, host: bool = False) -> str:
     """What every module may call; with `host` also what stands in for a kernel."""
-    return "".join(f"{script(name)}\n" for name in ("_stage.js", *(["_host.js"] if host else [])))
+    return "".join(f"{script(name)}\n" for name in ("kit/stage.js", *(["kit/host.js"] if host else [])))
 
 
 @cache
 def sheet() -> str:
     """The style sheet of all views: the shared one, then each view's own `view.css`."""
     own = sorted(path.relative_to(HERE).as_posix() for path in HERE.glob("*/view.css"))
-    return _theme.css() + "".join(style(name) for name in ("_stage.css", *own))
+    return theme.css() + "".join(style(name) for name in ("kit/stage.css", *own))
 
 
 @cache
-def _kit_module() -> str:
+def _module() -> str:
     views = "".join(scope(kind) for kind in kinds())
-    return f"{shared()}const lwViews = {{}};\n{views}export default {{ initialize: () => lwViews }};\n"
+    return f"{library()}const lwViews = {{}};\n{views}export default {{ initialize: () => lwViews }};\n"
 
 
 def loader(function: str) -> str:
-    """The ES module of a view: it asks the kit for its entry function."""
+    """The ES module of a view: it asks the assets for its entry function."""
     return (
         "export default { async render(props) {\n"
-        'const kit = await props.host.getWidget(props.model.get("kit"));\n'
-        f"return kit.exports.{function}(props);\n}} }};\n"
+        'const assets = await props.host.getWidget(props.model.get("assets"));\n'
+        f"return assets.exports.{function}(props);\n}} }};\n"
     )
 
 
-class Kit(anywidget.AnyWidget):
+class Assets(anywidget.AnyWidget):
     """Modules and style of the views; it shows nothing itself."""
 
     def __init__(self) -> None:
-        self._esm, self._css = _kit_module(), sheet()
+        self._esm, self._css = _module(), sheet()
         super().__init__()
 
 
-_made: list[Kit] = []
+_made: list[Assets] = []
 
 
-def kit() -> Kit:
-    """The kernel's one kit; a new one if it was closed."""
+def of_kernel() -> Assets:
+    """The kernel's one widget of assets; a new one if it was closed."""
     if not (_made and _made[-1].comm is not None):
-        _made[:] = [Kit()]
+        _made[:] = [Assets()]
     return _made[-1]

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any, Protocol
 
-from widgets import _kit
-from widgets._svg import esc
+from widgets.kit import assets
+from widgets.kit.svg import esc
 
 PAGE_WIDTH, PANEL = 1040, 324
 WIDE_WIDTHS = (PAGE_WIDTH, 920, 660)
@@ -66,7 +66,7 @@ def spec(view: Exports, group: int, *, widths: tuple[int, ...]) -> dict[str, Any
     """A view's export with what it follows: every view of its group, in the traits of `links` both have."""
     made = dict(view.export(widths=widths))
     state = dict(made["state"]) | {"code": getattr(view, "code", "")}
-    entry = _kit.renderer(made["kind"])
+    entry = assets.renderer(made["kind"])
     return made | {"state": state, "group": group, "links": list(getattr(view, "links", ())), "entry": entry}
 
 
@@ -77,7 +77,7 @@ def _bench_specs(bench: Any, groups: dict[int, int], first: int) -> list[dict[st
     refs = {name: first + 1 + at for at, name in enumerate(parts)}
     state = made["state"] | {"parts": refs}
     group = groups[id(next(iter(parts.values())))]
-    specs = [made | {"state": state, "group": group, "entry": _kit.renderer(made["kind"])}]
+    specs = [made | {"state": state, "group": group, "entry": assets.renderer(made["kind"])}]
     for name, view in parts.items():
         widths = BESIDE_WIDTHS if name == "levels" and "controls" in parts else WIDE_WIDTHS
         specs.append(spec(view, groups[id(view)], widths=PANEL_WIDTHS if _is_panel(view) else widths))
@@ -130,9 +130,9 @@ def _document(title: str, rows: str, specs: list[dict[str, Any]]) -> str:
     """The page: style, packed frames, our modules, and the start."""
     packed = base64.b64encode(zlib.compress(json.dumps(specs, separators=(",", ":")).encode(), 6)).decode()
     used = sorted({spec["kind"] for spec in specs})
-    views = "".join(_kit.scope(kind, page=True) for kind in used)
-    script = f"{_kit.shared(host=True)}const lwViews = {{}};\n{views}lwBoot(lwViews);"
-    style = _kit.sheet() + _PAGE_STYLE
+    views = "".join(assets.scope(kind, page=True) for kind in used)
+    script = f"{assets.library(host=True)}const lwViews = {{}};\n{views}lwBoot(lwViews);"
+    style = assets.sheet() + _PAGE_STYLE
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'

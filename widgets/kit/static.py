@@ -7,9 +7,8 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
-from widgets import _svg
-from widgets._svg import Figure, esc, fit, group, line, num, rect, stack, text, text_width
-from widgets._theme import var
+from widgets.kit.svg import Figure, esc, fit, group, line, live, num, rect, stack, text, text_width
+from widgets.kit.theme import var
 
 HEAD, FOOT = 44, 30
 
@@ -47,4 +46,4 @@ def image(svg: str, *, alt: str) -> str:
 
 def frame(figure: Figure) -> dict[str, Any]:
     """A figure as it crosses to the browser."""
-    return {"svg": _svg.live(figure), "label": figure.label, "meta": figure.meta}
+    return {"svg": live(figure), "label": figure.label, "meta": figure.meta}

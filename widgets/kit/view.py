@@ -14,23 +14,26 @@ from typing import Any, ClassVar, Self
 import anywidget
 import traitlets
 
-from widgets import _format as fmt
-from widgets import _kit, _page, _static, _svg
-from widgets._source import Inspect, Source, is_bucket, option_map, require_source, title_of
-from widgets._svg import Figure
-from widgets._theme import Theme
+from widgets.kit import format as fmt
+from widgets.kit import svg
+from widgets.kit.assets import Assets, loader, of_kernel
+from widgets.kit.page import page
+from widgets.kit.source import Inspect, Source, is_bucket, option_map, require_source, title_of
+from widgets.kit.static import framed, image
+from widgets.kit.svg import Figure
+from widgets.kit.theme import Theme
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent.parent  # the folder of all views
 LEAST_WIDTH = 240
 LINKED = ("snapshot", "key_range", "opened", "plan")
 __all__ = ["LINKED", "Inspect", "Source", "View", "module", "option_map", "require_source", "title_of"]
 
 
 def module(name: str, function: str) -> str:
-    """The ES module of a view: `function` of its module `name`, which the kernel's one kit carries."""
+    """The ES module of a view: `function` of its module `name`, which the kernel's assets carry."""
     if not (HERE / name).exists():
         raise FileNotFoundError(HERE / name)
-    return _kit.loader(function)
+    return loader(function)
 
 
 class View(anywidget.AnyWidget):
@@ -40,7 +43,7 @@ class View(anywidget.AnyWidget):
     """
 
     links: ClassVar[tuple[str, ...]] = LINKED
-    kit = anywidget.WidgetTrait().tag(sync=True)
+    assets = anywidget.WidgetTrait().tag(sync=True)
     frame = traitlets.Dict().tag(sync=True)
     width = traitlets.Int(1040).tag(sync=True)
     static = traitlets.Bool(False).tag(sync=True)
@@ -56,9 +59,9 @@ class View(anywidget.AnyWidget):
         self.observe(lambda _change: self.redraw(), "width")
         self.on_msg(self._on_verb)
 
-    @traitlets.default("kit")
-    def _default_kit(self) -> _kit.Kit:
-        return _kit.kit()
+    @traitlets.default("assets")
+    def _default_assets(self) -> Assets:
+        return of_kernel()
 
     @traitlets.validate("width")
     def _with_room(self, proposal: Mapping[str, Any]) -> int:
@@ -117,7 +120,7 @@ class View(anywidget.AnyWidget):
         drawn = self.figure(width=self.width)
         self.frame = {
             **self.words(width=self.width),
-            "svg": _svg.live(drawn),
+            "svg": svg.live(drawn),
             "label": drawn.label,
             "meta": drawn.meta,
         }
@@ -179,11 +182,11 @@ class View(anywidget.AnyWidget):
 
     def to_svg(self, *, width: float = 1040, theme: Theme = "light") -> str:
         """One SVG document: header, picture, and when it was drawn."""
-        return _svg.standalone(self.picture(width=width), theme=theme)
+        return svg.standalone(self.picture(width=width), theme=theme)
 
     def picture(self, *, width: float, footer: bool = True) -> Figure:
         """The static figure with its header and, by default, a footer."""
-        return _static.framed(
+        return framed(
             self.figure(width=width), words=self.words(width=width), note=self.note() if footer else ""
         )
 
@@ -196,7 +199,7 @@ class View(anywidget.AnyWidget):
         """One file that is live without a kernel and asks the network for nothing."""
         target = Path(path)
         target.write_text(
-            _page.page(title or self.words(width=self.width)["title"], [self], heading=bool(title)),
+            page(title or self.words(width=self.width)["title"], [self], heading=bool(title)),
             encoding="utf-8",
         )
         return target
@@ -212,5 +215,5 @@ class View(anywidget.AnyWidget):
         bundle = super()._repr_mimebundle_(**kwargs)
         data = dict(bundle[0] if isinstance(bundle, tuple) else bundle or {})
         data["text/plain"] = self.text()
-        data["text/html"] = _static.image(self.to_svg(), alt=self.figure(width=1040).label)
+        data["text/html"] = image(self.to_svg(), alt=self.figure(width=1040).label)
         return data, {}
