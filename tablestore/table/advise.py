@@ -30,7 +30,8 @@ from tablestore.insight.doctor.bucket_advice import (
 from tablestore.io.scratch import scratch_folder
 from tablestore.table.catalog import connect
 from tablestore.table.table import Table
-from tablestore.write.conform import as_batches, conform
+from tablestore.write.arrow_input import as_batches
+from tablestore.write.conform import conform
 from tablestore.write.routing import bucketing
 
 _ENCODED = 131_072

@@ -15,7 +15,7 @@ import pyarrow as pa
 from tablestore.core.errors import NotFound, SchemaMismatch
 from tablestore.format.types.arrow_types import DataField, DataType, as_type, from_arrow, parse_type, to_arrow
 from tablestore.table.engine import spark_engine
-from tablestore.write.conform import unnamed_index
+from tablestore.write.arrow_input import unnamed_index
 
 Columns = pa.Schema | Mapping[str, DataType | str | pa.DataType] | Sequence[Any]
 _TYPE, _COMMENT = b"tablestore.type", b"comment"

@@ -16,10 +16,10 @@ from tablestore.core.options.table_options import MergeEngine, TableOptions
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.predicates import literal, predicate
 from tablestore.meta.store import Store
+from tablestore.write.arrow_input import as_batches
 from tablestore.write.commit.commit_or_discard import discarded_if_refused, discarded_on_error
 from tablestore.write.commit.committer import CommitRequest, Committed, Committer
 from tablestore.write.commit.overwrite import folded, lifted
-from tablestore.write.conform import as_batches
 from tablestore.write.routing.bucket_mode import BucketMode
 from tablestore.write.table_write import TableWrite
 

@@ -74,9 +74,10 @@ from tablestore.table.system import SystemTable, system_table
 from tablestore.table.what_if import what_if
 from tablestore.table.writer import EngineWriter, Writer, shared_pool
 from tablestore.write.alter import alter
+from tablestore.write.arrow_input import as_batches
 from tablestore.write.commit.committer import CommitRequest, Committed, Committer
 from tablestore.write.commit.expired_base import read_for_commit
-from tablestore.write.conform import as_batches, fitted_values
+from tablestore.write.conform import fitted_values
 from tablestore.write.delete import with_values
 from tablestore.write.progress import Tell
 from tablestore.write.retention.expire import Expiry

@@ -14,10 +14,10 @@ from tablestore.core.errors import InvalidRequest
 from tablestore.format import commit_message
 from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.meta.store import Store
+from tablestore.write.arrow_input import as_batches
 from tablestore.write.commit import synced
 from tablestore.write.commit.committer import Committed
 from tablestore.write.commit.compaction_base import Seen
-from tablestore.write.conform import as_batches
 from tablestore.write.table_write import TableWrite, kinds_column
 
 _pools_lock = threading.Lock()

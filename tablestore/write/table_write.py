@@ -48,11 +48,12 @@ from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.identity import remove_made_anew
 from tablestore.meta.store import Store
 from tablestore.write import full_compaction
+from tablestore.write.arrow_input import as_batches
 from tablestore.write.commit.commit_or_discard import discarded_on_error
 from tablestore.write.commit.expired_base import conflict_if_expired
 from tablestore.write.commit.live_files import LiveFiles
 from tablestore.write.commit.request import Basis
-from tablestore.write.conform import as_batches, conform
+from tablestore.write.conform import conform
 from tablestore.write.routing import bucketing
 from tablestore.write.routing.bucket_mode import BucketMode
 from tablestore.write.routing.bucketing import ARRIVAL, Slice

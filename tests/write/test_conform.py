@@ -17,7 +17,8 @@ import tablestore as ts
 from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.types.arrow_types import DataField, DataType, parse_type, to_arrow
-from tablestore.write.conform import as_batches, conform
+from tablestore.write.arrow_input import as_batches
+from tablestore.write.conform import conform
 
 
 def schema(v: DataType | str, *, default: str | None = None) -> TableSchema:

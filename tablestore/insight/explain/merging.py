@@ -25,7 +25,8 @@ from tablestore.format.types.arrow_types import DataField, from_arrow
 from tablestore.insight.explain.merge_steps import Merging, Run, event_steps, merged_steps
 from tablestore.lsm.merge import keys as key_columns
 from tablestore.lsm.merge.validate import validate
-from tablestore.write.conform import as_batches, conform
+from tablestore.write.arrow_input import as_batches
+from tablestore.write.conform import conform
 
 MOST_ROWS, MOST_EVENTS = 100_000, 1_000
 ROW_KIND = "rowkind"
