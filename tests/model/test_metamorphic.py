@@ -54,7 +54,7 @@ ENGINES = {
         {
             "fields.v.aggregate-function": "sum",
             "fields.t.aggregate-function": "max",
-            "fields.d.aggregate-function": "last_value",
+            "fields.d.aggregate-function": "last_non_null_value",
             "fields.s.aggregate-function": "first_non_null_value",
             **{f"fields.{c}.ignore-retract": "true" for c in "tdsn"},
         },
@@ -155,6 +155,10 @@ def life(engine: str, seed: int, *, told: bool = False) -> list[Act]:
 def _row(rng: random.Random, engine: str, what: str, number: int) -> Row:
     kind = rng.choice(["-D", "+I"]) if what == "retract" else rng.choice(["+I", "+U"])
     text, real = rng.choice([None, "a", "b"]), rng.choice([None, 0.5, -1.5])
+    if (
+        engine == "aggregation" and kind == "-D"
+    ):  # what is ignored of retracts alone in a flush: a case of its own
+        return kind, rng.randrange(20), number, rng.choice([None, 1, 2, 3]), None, None, None
     # a partial update with no sequence of its group would pass unmerged while it is alone: a case of its own
     sequence = rng.randrange(6) if engine == "partial-update" else rng.choice([None, 1, 2])
     return kind, rng.randrange(20), number, rng.choice([None, 1, 2, 3]), text, real, sequence

@@ -57,6 +57,14 @@ CASES = (
         ),
     ),
     Case(
+        "retracts that a column ignores are NULL to last_value once they met without a row before",
+        {**of("aggregation", a="sum", b="last_value"), "fields.b.ignore-retract": "true"},
+        (
+            ([[("+I", 5, 1), ("-D", 1, 9), ("-D", 1, 9)]], (3, 1)),
+            ([[("+I", 5, 1)], [("-D", 1, 9), ("-D", 1, 9)]], (3, None)),
+        ),
+    ),
+    Case(
         "a delete that removes a record leaves its values until a compaction drops it: aggregation",
         {**of("aggregation", a="sum", b="last_value"), "aggregation.remove-record-on-delete": "true"},
         (
