@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import doctest
+import functools
+import json
 import re
 from collections import defaultdict
 from pathlib import Path
+
+import pytest
+
+from tablestore.core.errors import InvalidOption
+from tablestore.format import checksums, snapshot
+from tablestore.format.manifests import index_manifest, manifest
+from tablestore.format.types.arrow_types import INT
+from tablestore.format.types.data_type import DataField
+from tablestore.lsm.merge.functions import aggregator
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "tablestore" / "FORMAT.md"
@@ -20,6 +32,7 @@ def sections() -> list[str]:
     return [number for number, _ in HEADING.findall(TEXT)]
 
 
+@functools.cache
 def citations() -> dict[str, list[str]]:
     """Numbers cited in modules and tests, with the files that do; "" for a mention without a number."""
     found = defaultdict(list)
@@ -81,6 +94,23 @@ def test_references_within_the_page_lead_to_sections() -> None:
     )
     assert len(named) > 50
     assert [n for n in named if n not in known] == []
+
+
+def test_every_field_and_function_is_on_the_page() -> None:
+    lists = (manifest.LIST_SCHEMA, manifest.ENTRY_SCHEMA, manifest.file_schema())
+    fields = {f["name"] for schema in lists for f in schema["fields"]}
+    fields |= {f["name"] for f in index_manifest.file_fields()}
+    full = snapshot.Snapshot(*(1 for _ in dataclasses.fields(snapshot.Snapshot)))
+    fields |= {*json.loads(snapshot.to_json(dataclasses.replace(full, properties={"a": "b"})))} - {
+        checksums.FIELD
+    }
+    with pytest.raises(InvalidOption, match="there are") as refused:
+        aggregator(DataField(0, "a", INT), "?", {})
+    functions = str(refused.value).partition("there are ")[2].split(", ")
+    assert len(fields) > 60
+    assert len(functions) > 18
+    assert {name for name in fields if f"`{name}`" not in TEXT} == set()
+    assert {name for name in functions if not re.search(rf"\b{name}\b", TEXT)} == set()
 
 
 def test_modules_that_the_page_names_exist() -> None:
