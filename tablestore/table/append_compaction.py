@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.deletion_vector import DeletionVector
@@ -22,8 +21,10 @@ from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.deletions import BucketDeletions
 from tablestore.lsm.compaction.read_progress import Heard
 from tablestore.lsm.compaction.recording import APPEND, completed, planned
+from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames
 from tablestore.meta.store import Store
+from tablestore.write.buckets import bucket_of
 from tablestore.write.routing.bucket_mode import BucketMode
 
 log = logging.getLogger(__name__)
@@ -73,26 +74,32 @@ def _task(
 def preview(store: Store, task: CommitMessage) -> Forecast:
     """What combining the files of a task would do."""
     rows = {f.file_name: f.row_count for f in task.new_files}
-    path = partial(store.index_path, task.partition, task.bucket)
-    deletions = BucketDeletions(store.env, store.io, path, task.new_index, store.options.bitmap64)
-    return combined(task.new_files, deletions.counts(rows))
+    return combined(task.new_files, BucketDeletions(_bucket(store, task)).counts(rows))
+
+
+def _bucket(store: Store, task: CommitMessage) -> Bucket:
+    return bucket_of(
+        store,
+        task.partition,
+        task.bucket,
+        total_buckets=task.total_buckets,
+        files=task.new_files,
+        index_files=task.new_index,
+    )
 
 
 def run(store: Store, task: CommitMessage, heard: Heard | None = None) -> CommitMessage:
     """Combine the files of a task; the message to commit. Nothing is left behind if it fails. `heard` is told
     bytes as they are read."""
-    options = store.options
-    directory = store.bucket_dir(task.partition, task.bucket)
-    files = BucketFiles(store.env, store.io, directory, store.schema, options, store.schema_of)
-    path = partial(store.index_path, task.partition, task.bucket)
-    deletions = BucketDeletions(store.env, store.io, path, task.new_index, options.bitmap64)
+    bucket = _bucket(store, task)
+    files, deletions = BucketFiles(bucket), BucketDeletions(bucket)
     vectors: dict[str, DeletionVector] = {}
     for file in task.new_files:
-        vector = deletions.of(file.file_name)
+        vector = deletions.vector(file.file_name)
         if vector is not None:
             vectors[file.file_name] = vector
     names, started = FileNames(files), store.env.monotonic()
-    tracked = options.row_tracking
+    tracked = store.options.row_tracking
     after = combine(files, names.data, task.new_files, vectors=vectors, tracked=tracked, heard=heard)
     try:
         deletions.drop(vectors)
@@ -100,13 +107,10 @@ def run(store: Store, task: CommitMessage, heard: Heard | None = None) -> Commit
     except BaseException:
         files.delete(after)
         raise
-    log.info("combined %d files of %s into %d", len(task.new_files), directory, len(after))
+    log.info("combined %d files of %s into %d", len(task.new_files), bucket.directory, len(after))
     millis = int((store.env.monotonic() - started) * 1000)
     records = (completed(r, before=task.new_files, after=after, millis=millis) for r in task.compactions)
-    return CommitMessage(
-        task.partition,
-        task.bucket,
-        task.total_buckets,
+    return bucket.message(
         compact_before=task.new_files,
         compact_after=after,
         compact_new_index=new_index,

@@ -34,6 +34,7 @@ from tablestore.lsm.compaction import compact_task
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.deletions import BucketDeletions
 from tablestore.lsm.compaction.read_progress import Heard
+from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.merge.record_expiry import expired_files
 from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.meta.entries import Entries
@@ -41,6 +42,7 @@ from tablestore.meta.store import Store
 from tablestore.read.scan import parallel
 from tablestore.table import append_compaction, postpone
 from tablestore.table.bucket_choice import BucketChoice, Buckets, PartitionChoice
+from tablestore.write.buckets import bucket_of
 from tablestore.write.commit import synced
 from tablestore.write.commit.commit_or_discard import commit_or_discard, discarded_on_error
 from tablestore.write.commit.expired_base import conflict_if_expired
@@ -71,12 +73,23 @@ def _buckets(store: Store, choice: BucketChoice, snapshot: Snapshot | None) -> l
     ]
 
 
+def _bucket(store: Store, task: CommitMessage) -> Bucket:
+    """The bucket of a task, with the files that the task names."""
+    return bucket_of(
+        store,
+        task.partition,
+        task.bucket,
+        total_buckets=task.total_buckets,
+        files=task.new_files,
+        index_files=task.new_index,
+    )
+
+
 def _deletions(store: Store, task: CommitMessage) -> BucketDeletions | None:
     """The deletion vectors of a task's bucket, on tables that have them."""
     if not store.options.deletion_vectors:
         return None
-    path = partial(store.index_path, task.partition, task.bucket)
-    return BucketDeletions(store.env, store.io, path, task.new_index, store.options.bitmap64)
+    return BucketDeletions(_bucket(store, task))
 
 
 def _decide(
@@ -102,27 +115,13 @@ def _decide(
 
 def _expired(store: Store, task: CommitMessage) -> frozenset[str]:
     """Files of a task that hold rows past their time."""
-    return expired_files(store.env, store.schema_of, store.schema, store.options, task.new_files)
+    return expired_files(_bucket(store, task), task.new_files)
 
 
 def _run(
     store: Store, task: CommitMessage, full: bool, heard: Heard | None = None
 ) -> tuple[Decision, CommitMessage | None]:
-    return compact_task.compact_bucket(
-        store.env,
-        store.io,
-        store.schema_of,
-        store.schema,
-        store.options,
-        partition=task.partition,
-        bucket=task.bucket,
-        total_buckets=task.total_buckets,
-        directory=store.bucket_dir(task.partition, task.bucket),
-        files=task.new_files,
-        full=full,
-        deletions=_deletions(store, task),
-        heard=heard,
-    )
+    return compact_task.compact_bucket(_bucket(store, task), full=full, heard=heard)
 
 
 def compact(

@@ -25,6 +25,7 @@ from tablestore.lsm.compaction.recording import POSTPONED, completed, planned
 from tablestore.lsm.levels.bucket_files import BucketFiles
 from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.meta.store import Store
+from tablestore.write.buckets import bucket_of
 from tablestore.write.commit.commit_or_discard import commit_or_discard, discarded_on_error
 from tablestore.write.commit.overwrite import as_compaction
 from tablestore.write.commit.request import CommitRequest, Committed
@@ -137,8 +138,7 @@ def _placed(
 
 
 def _feed(store: Store, partition: bytes, files: Iterable[DataFileMeta], write: Callable[..., None]) -> None:
-    directory = store.bucket_dir(partition, POSTPONE_BUCKET)
-    bucket = BucketFiles(store.env, store.io, directory, store.schema, store.options, store.schema_of)
+    bucket_files = BucketFiles(bucket_of(store, partition, POSTPONE_BUCKET))
     for file in files:
-        for batch in bucket.read(file):
+        for batch in bucket_files.read(file):
             write(batch.select(list(store.schema.names)), batch.column(KIND))

@@ -33,9 +33,6 @@ from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.io.confined import roots_of
 from tablestore.io.paths import POSTPONE_BUCKET
-from tablestore.lsm.compaction.deletions import BucketDeletions
-from tablestore.lsm.levels.bucket_files import BucketFiles
-from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.lsm.merge.counted import counted
 from tablestore.lsm.merge.merge_function import in_table, merge_function
 from tablestore.lsm.merge.validate import require_acceptable, wanted_rows
@@ -49,6 +46,7 @@ from tablestore.meta.identity import remove_made_anew
 from tablestore.meta.store import Store
 from tablestore.write import full_compaction
 from tablestore.write.arrow_input import as_batches
+from tablestore.write.buckets import bucket_of
 from tablestore.write.commit.commit_or_discard import discarded_on_error
 from tablestore.write.commit.expired_base import conflict_if_expired
 from tablestore.write.commit.live_files import LiveFiles
@@ -224,46 +222,28 @@ class TableWrite:
         return self._writers[place]
 
     def _merging(self, partition: bytes, bucket: int) -> MergeTreeWriter:
-        store, files = self._store, self._files_of((partition, bucket))
+        place = partition, bucket
+        marks = self._compact and self._store.options.deletion_vectors
+        index_files = self._indexes[place] if marks else ()
         return MergeTreeWriter(
-            store.env,
-            store.io,
-            store.schema,
-            store.options,
-            partition=partition,
-            bucket=bucket,
-            total_buckets=store.options.bucket,
-            directory=store.bucket_dir(partition, bucket),
-            levels=Levels.of(files, store.options.num_levels, store.key_order),
+            bucket_of(self._store, *place, files=self._files_of(place), index_files=index_files),
             pool=self._pool,
-            next_sequence=self._next_sequence((partition, bucket)),
+            next_sequence=self._next_sequence(place),
             compact=self._compact,
             changelog=self._changelog,
-            schema_of=store.schema_of,
-            deletions=self._deletions(partition, bucket),
             produce=not self._fresh,
             workers=self._workers,
         )
 
-    def _deletions(self, partition: bytes, bucket: int) -> BucketDeletions | None:
-        """What compaction marks as deleted, on tables that work so."""
-        store = self._store
-        if not store.options.deletion_vectors or not self._compact:
-            return None
-        live, bitmap64 = self._indexes[partition, bucket], store.options.bitmap64
-        path = partial(store.index_path, partition, bucket)
-        return BucketDeletions(store.env, store.io, path, live, bitmap64)
-
     def _appending(self, partition: bytes, bucket: int) -> AppendWriter:
-        store = self._store
-        marked = self._live is not None and (partition, bucket) in self._marked
+        place = partition, bucket
+        marked = self._live is not None and place in self._marked
         combining = self._compact and self._mode is BucketMode.FIXED and not marked
         return AppendWriter(
-            self._files(partition, bucket, store.options),
-            place=(partition, bucket, store.options.bucket),
+            bucket_of(self._store, *place, files=self._files_of(place) if combining else ()),
             pool=self._pool,
-            next_sequence=self._next_sequence((partition, bucket)),
-            live=self._files_of((partition, bucket)) if combining else None,
+            next_sequence=self._next_sequence(place),
+            compact=combining,
             workers=self._workers,
         )
 
@@ -275,13 +255,9 @@ class TableWrite:
     def _postponed(self, partition: bytes) -> PostponeWriter:
         number = int(self._store.env.jitter() * (2**31 - 1))
         options = postponed_options(self._store.schema, self._store.options, user=self._user, number=number)
-        files = self._files(partition, POSTPONE_BUCKET, options)
-        return PostponeWriter(files, partition=partition, pool=self._pool, workers=self._workers)
-
-    def _files(self, partition: bytes, bucket: int, options: TableOptions) -> BucketFiles:
-        store = self._store
-        directory = store.bucket_dir(partition, bucket)
-        return BucketFiles(store.env, store.io, directory, store.schema, options, store.schema_of)
+        total = POSTPONE_BUCKET  # which says that they have no number yet
+        bucket = bucket_of(self._store, partition, POSTPONE_BUCKET, total_buckets=total, options=options)
+        return PostponeWriter(bucket, pool=self._pool, workers=self._workers)
 
     @property
     def basis(self) -> Basis | None:

@@ -16,7 +16,7 @@ from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.types.arrow_types import BIGINT, STRING, DataField
 from tablestore.io.fileio import LocalFileIO
-from tablestore.lsm.levels import interval
+from tablestore.lsm.levels import bucket, interval
 from tablestore.lsm.levels.bucket_files import BucketFiles
 from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.lsm.merge.merge_function import merge_function, plain
@@ -64,8 +64,25 @@ class Bucket:
         return Levels.of(self.live, self.table_options.num_levels, key)
 
     @property
+    def value(self) -> bucket.Bucket:
+        """What the engine works with."""
+        return bucket.Bucket(
+            self.env,
+            self.io,
+            b"",
+            0,
+            1,
+            self.directory,
+            self.schema,
+            self.table_options,
+            self.schema_of,
+            lambda name: f"{self.directory}/{name}",
+            tuple(self.live),
+        )
+
+    @property
     def files(self) -> BucketFiles:
-        return BucketFiles(self.env, self.io, self.directory, self.schema, self.table_options, self.schema_of)
+        return BucketFiles(self.value)
 
     def schema_of(self, schema_id: int) -> TableSchema:
         return self.older.get(schema_id, self.schema)
@@ -73,18 +90,9 @@ class Bucket:
     def writer(self, pool: MemoryPool | None = None, **options: Any) -> MergeTreeWriter:
         known = {"compact": False, "changelog": False} | options
         return MergeTreeWriter(
-            self.env,
-            self.io,
-            self.schema,
-            self.table_options,
-            partition=b"",
-            bucket=0,
-            total_buckets=1,
-            directory=self.directory,
-            levels=self.levels,
+            self.value,
             pool=pool or MemoryPool(1 << 30),
             next_sequence=max((f.max_sequence for f in self.live), default=-1) + 1,
-            schema_of=self.schema_of,
             **known,
         )
 

@@ -22,6 +22,7 @@ from tablestore.io import external_paths
 from tablestore.io.confined import ConfinedFileIO, named_roots
 from tablestore.io.external_paths import ExternalPaths, roots_of
 from tablestore.io.fileio import LocalFileIO
+from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames, RollingWriter, write_all
 from tests.faults import FaultyIO
 
@@ -41,7 +42,7 @@ def bucket(
     directory = "/".join([table, *parts, "bucket-0"])
     named = [place.removeprefix("file:") for place in roots_of(options.get(external_paths.OPTION, ""))]
     own = ConfinedFileIO(io or LocalFileIO(), table, named_roots(named))
-    return BucketFiles(Env(), own, directory, schema, chosen, lambda i: schema)
+    return BucketFiles(Bucket(Env(), own, b"", 0, 1, directory, schema, chosen, lambda i: schema, str))
 
 
 def batches(rows: int, step: int = 1000) -> Iterator[pa.RecordBatch]:
@@ -136,9 +137,9 @@ def test_external_paths_that_leave_the_named_roots_are_refused(tmp_path: Path) -
     for path in moved.values():
         with pytest.raises(Corrupt, match="points outside the table"):
             list(files.read(replace(file, external_path=path), system=False))
-    later = replace(files.schema, id=1, options={})
-    schemas = [files.schema, later].__getitem__
-    now = BucketFiles(Env(), files.io, files.directory, later, TableOptions(), schemas)
+    later = replace(files.bucket.schema, id=1, options={})
+    schemas = [files.bucket.schema, later].__getitem__
+    now = BucketFiles(replace(files.bucket, schema=later, options=TableOptions(), schema_of=schemas))
     assert sum(b.num_rows for b in now.read(file, system=False)) == 5
 
 
@@ -149,7 +150,7 @@ def test_roots_that_only_the_table_names_are_refused_with_the_remedy(tmp_path: P
     }
     files = bucket(tmp_path, options)
     (file,) = write_all(append(files), batches(5))
-    alone = replace(files, io=ConfinedFileIO(LocalFileIO(), str(tmp_path / "t")))
+    alone = BucketFiles(replace(files.bucket, io=ConfinedFileIO(LocalFileIO(), str(tmp_path / "t"))))
     remedy = re.escape(f"roots=['{tmp_path}/x']")
     with pytest.raises(InvalidRequest, match=remedy):
         list(alone.read(file, system=False))
@@ -157,7 +158,9 @@ def test_roots_that_only_the_table_names_are_refused_with_the_remedy(tmp_path: P
         write_all(append(alone), batches(5))
     linked = tmp_path / "link"
     linked.symlink_to(tmp_path / "x")
-    by_link = replace(files, io=ConfinedFileIO(LocalFileIO(), str(tmp_path / "t"), named_roots([linked])))
+    by_link = BucketFiles(
+        replace(files.bucket, io=ConfinedFileIO(LocalFileIO(), str(tmp_path / "t"), named_roots([linked])))
+    )
     assert sum(b.num_rows for b in by_link.read(file, system=False)) == 5
 
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tablestore.core.env import Env
 from tablestore.core.errors import Unavailable
 from tablestore.format.manifests.index_manifest import HASH, IndexFileMeta
 from tablestore.io.fileio import LocalFileIO
 from tablestore.lsm.compaction.deletions import BucketDeletions
 from tests.faults import FaultyIO
+from tests.lsm.bucket import Bucket
 
 
 def of(path: Path, *live: IndexFileMeta, io: object = None) -> BucketDeletions:
     def where(file: IndexFileMeta | str) -> str:
         return str(path / (file if isinstance(file, str) else file.file_name))
 
-    return BucketDeletions(Env(), io or LocalFileIO(), where, live, False)
+    bucket = Bucket(str(path), io=io or LocalFileIO()).value
+    return BucketDeletions(replace(bucket, index_path=where, index_files=live))
 
 
 def test_marks_are_read_back_from_the_container(tmp_path: Path) -> None:
@@ -31,8 +33,8 @@ def test_marks_are_read_back_from_the_container(tmp_path: Path) -> None:
     assert (replaced, new.row_count, new.file_size) == ((), 2, (tmp_path / new.file_name).stat().st_size)
     again = of(tmp_path, new)
     assert again.names() == {"a", "b"}
-    assert again.of("a").positions.tolist() == [1, 3, 9]
-    assert again.of("c") is None
+    assert again.vector("a").positions.tolist() == [1, 3, 9]
+    assert again.vector("c") is None
 
 
 def test_nothing_changed_writes_nothing(tmp_path: Path) -> None:

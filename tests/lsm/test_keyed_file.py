@@ -96,7 +96,7 @@ def opened(bucket: Bucket, file: object, cache: LookupCache) -> KeyedFile:
     files = bucket.files
     path = files.path(file)
     return KeyedFile(
-        files.io, path, file, bucket.schema, bucket.schema, bounds=CacheBounds(1 << 30), cache=cache
+        bucket.io, path, file, bucket.schema, bucket.schema, bounds=CacheBounds(1 << 30), cache=cache
     )
 
 

@@ -33,7 +33,7 @@ def put(bucket: Bucket, level: int, rows: list[tuple], *, sequence: int = 0) -> 
 
 
 def deletions(bucket: Bucket) -> BucketDeletions:
-    return BucketDeletions(bucket.env, bucket.io, lambda name: f"{bucket.directory}/{name}", (), False)
+    return BucketDeletions(bucket.value)
 
 
 def find(

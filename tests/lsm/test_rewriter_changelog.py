@@ -35,14 +35,14 @@ def two_levels(path: Path, options: dict[str, str], kinds: list[int] | None = No
 def lift(bucket: Bucket, level: int) -> tuple[str, list[tuple], list[int]]:
     """Level 0 to `level`: (moved or rewritten, changes, positions marked at the top)."""
     vectors = bucket.options.get("deletion-vectors.enabled") == "true"
-    deletions = BucketDeletions(bucket.env, bucket.io, str, (), False) if vectors else None
+    deletions = BucketDeletions(bucket.value) if vectors else None
     unit = CompactUnit(level, bucket.levels.level0)
     result = Rewriter(bucket.files, deletions=deletions).run(unit, bucket.levels)
     (before,) = unit.files
     how = "moved" if [f.file_name for f in result.after] == [before.file_name] else "rewritten"
     told = [(KINDS[kind], *rest) for f in result.changelog for _, kind, *rest in bucket.file_rows(f)]
     top = bucket.levels.upper[-1].files[0].file_name
-    gone = deletions.of(top) if deletions is not None else None
+    gone = deletions.vector(top) if deletions is not None else None
     bucket.live = [f for f in bucket.live if f != before] + list(result.after)
     return how, told, [] if gone is None else gone.positions.tolist()
 
@@ -94,7 +94,7 @@ def test_without_produce_nothing_is_told(tmp_path: Path) -> None:
 
 def test_rewritten_files_lose_their_deletion_vectors(tmp_path: Path) -> None:
     bucket = two_levels(tmp_path, VECTORS)
-    deletions = BucketDeletions(bucket.env, bucket.io, str, (), False)
+    deletions = BucketDeletions(bucket.value)
     top = bucket.levels.upper[-1].files[0]
     deletions.mark(top.file_name, np.array([0]))
     unit = CompactUnit(5, bucket.levels.files)

@@ -194,19 +194,7 @@ def test_a_bucket_equals_a_dict_whatever_is_compacted_when(tmp_path_factory, com
 
 
 def compact_now(bucket: Bucket, *, full: bool):
-    decision, message = compact_task.compact_bucket(
-        bucket.env,
-        bucket.io,
-        bucket.schema_of,
-        bucket.schema,
-        bucket.table_options,
-        partition=b"",
-        bucket=0,
-        total_buckets=1,
-        directory=bucket.directory,
-        files=bucket.live,
-        full=full,
-    )
+    decision, message = compact_task.compact_bucket(bucket.value, full=full)
     if message is not None:
         bucket.commit(message)
     return decision, message

@@ -21,6 +21,7 @@ from tablestore.lsm.levels.bucket_files import BucketFiles
 from tablestore.meta.store import Store
 from tablestore.read.scan.plan import plan
 from tablestore.read.scan.time_travel import expiring
+from tablestore.write.buckets import bucket_of
 
 
 def tracked_schema(store: Store, columns: Sequence[str] | None = None) -> pa.Schema:
@@ -39,8 +40,7 @@ def tracked_rows(
         raise InvalidRequest("the rows of this table have no ids: 'row-tracking.enabled' is not set")
     schema = tracked_schema(store, columns)
     for split in plan(store, snapshot).splits:
-        directory = store.bucket_dir(split.partition, split.bucket)
-        files = BucketFiles(store.env, store.io, directory, store.schema, store.options, store.schema_of)
+        files = BucketFiles(bucket_of(store, split.partition, split.bucket))
         with expiring(store, split.snapshot_id):
             for number, file in enumerate(split.files):
                 where = split.deletion_file(number)

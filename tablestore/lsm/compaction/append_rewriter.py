@@ -45,7 +45,7 @@ def combine(
     made = write_all(writer, _rows(files, before, vectors, tracked, heard))
     if not tracked:
         return made
-    columns = (*files.schema.names, *ROW_TRACKING)
+    columns = (*files.bucket.schema.names, *ROW_TRACKING)
     low, high = min(f.min_sequence for f in before), max(f.max_sequence for f in before)
     return tuple(replace(f, write_cols=columns, min_sequence=low, max_sequence=high) for f in made)
 
@@ -70,7 +70,7 @@ def with_row_ids(files: BucketFiles, file: DataFileMeta) -> Iterator[pa.RecordBa
     stored = set(ROW_TRACKING) & set(file.write_cols or ())
     if not stored and file.first_row_id is None:
         stored = set(ROW_TRACKING)
-    at = file.first_row_id or 0
+    at, names = file.first_row_id or 0, files.bucket.schema.names
     for batch in files.read(file, system=False, extra=tuple(c for c in ROW_TRACKING if c in stored)):
         ids = np.arange(at, at + batch.num_rows)
         at += batch.num_rows
@@ -78,9 +78,9 @@ def with_row_ids(files: BucketFiles, file: DataFileMeta) -> Iterator[pa.RecordBa
             ROW_TRACKING[0]: pa.array(ids, pa.int64()),
             SEQUENCE: pa.repeat(pa.scalar(file.max_sequence, pa.int64()), batch.num_rows),
         }
-        values = [batch.column(n) for n in files.schema.names]
+        values = [batch.column(n) for n in names]
         system = [_known(batch, c, made[c]) for c in ROW_TRACKING]
-        yield pa.RecordBatch.from_arrays([*values, *system], names=[*files.schema.names, *ROW_TRACKING])
+        yield pa.RecordBatch.from_arrays([*values, *system], names=[*names, *ROW_TRACKING])
 
 
 def _known(batch: pa.RecordBatch, column: str, otherwise: pa.Array) -> pa.Array:

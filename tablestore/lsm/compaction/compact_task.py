@@ -6,16 +6,14 @@ One pick a call. `decide` is pure but for the key order of files, so a dry run c
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-from tablestore.core.env import Env
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.insight.explain.estimate import UNKNOWN, SizeModel
 from tablestore.insight.explain.forecast import Forecast, forecast
-from tablestore.io.fileio import FileIO
 from tablestore.lsm.compaction import CompactionOptions, PickContext, pick
 from tablestore.lsm.compaction import full as full_compaction
 from tablestore.lsm.compaction.decision import Decision
@@ -24,6 +22,7 @@ from tablestore.lsm.compaction.read_progress import Heard
 from tablestore.lsm.compaction.recording import record_of
 from tablestore.lsm.compaction.rewriter import Rewriter
 from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.levels.bucket_files import BucketFiles
 from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.lsm.merge.merge_function import in_table
@@ -68,53 +67,37 @@ def preview(
 
 
 def compact_bucket(
-    env: Env,
-    io: FileIO,
-    schema_of: Callable[[int], TableSchema],
-    schema: TableSchema,
-    options: TableOptions,
-    *,
-    partition: bytes,
-    bucket: int,
-    total_buckets: int,
-    directory: str,
-    files: Iterable[DataFileMeta],
-    full: bool,
-    deletions: BucketDeletions | None = None,
-    heard: Heard | None = None,
+    bucket: Bucket, *, full: bool, heard: Heard | None = None
 ) -> tuple[Decision, CommitMessage | None]:
     """One compaction of a bucket's live files: what was decided, and the message to commit if anything
     changed. `heard` is told bytes as they are read."""
-    levels = _levels(schema, options, files)
-    worn = expired_files(env, schema_of, schema, options, levels.files)
+    env, levels, deletions = bucket.env, bucket.levels, BucketDeletions.of(bucket)
+    worn = expired_files(bucket, levels.files)
     worn |= deletions.names() if deletions is not None else frozenset()
-    decision = _decide(levels, options, worn, full=full, now_ms=env.local_now_ms())
+    decision = _decide(levels, bucket.options, worn, full=full, now_ms=env.local_now_ms())
     if decision.unit is None:
         return decision, None
-    bucket_files = BucketFiles(env, io, directory, schema, options, schema_of)
+    bucket_files = BucketFiles(bucket)
     started = env.monotonic()
-    with in_table(directory):
+    with in_table(bucket.directory):
         result = Rewriter(bucket_files, deletions=deletions, heard=heard).run(decision.unit, levels)
     try:
         new_index, replaced = deletions.flush() if deletions is not None else ((), ())
     except BaseException:
         bucket_files.delete(f.file_name for f in result.written)
         raise
-    log.info("compacted %s: %s", directory, decision.text)
+    log.info("compacted %s: %s", bucket.directory, decision.text)
     record = record_of(
         decision,
-        strategy=options.strategy.value,
-        bucket=bucket,
+        strategy=bucket.options.strategy.value,
+        bucket=bucket.number,
         before=result.before,
         after=result.after,
         changelog=result.changelog,
         live=len(levels.files),
         millis=int((env.monotonic() - started) * 1000),
     )
-    message = CommitMessage(
-        partition,
-        bucket,
-        total_buckets,
+    message = bucket.message(
         compact_before=result.before,
         compact_after=result.after,
         compact_changelog=result.changelog,

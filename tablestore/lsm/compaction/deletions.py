@@ -9,47 +9,43 @@ Nothing points to the new container until the message that names it is committed
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from tablestore.core.env import Env
 from tablestore.core.errors import TablestoreError
 from tablestore.format import checksums, deletion_vector
 from tablestore.format.deletion_vector import DeletionFile, DeletionVector
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS, IndexFileMeta
-from tablestore.io.fileio import FileIO
+from tablestore.lsm.levels.bucket import Bucket
 
 log = logging.getLogger(__name__)
 
 
-@dataclass
 class BucketDeletions:
-    """`live` are the bucket's index files as committed; `path` says where an index file is, or a new one of
-    that name goes."""
+    """The deletion vectors that the bucket's index files hold, and what is changed of them here."""
 
-    env: Env
-    io: FileIO
-    path: Callable[[IndexFileMeta | str], str]
-    live: Sequence[IndexFileMeta]
-    bitmap64: bool
-    _vectors: dict[str, DeletionVector] | None = None
-    _changed: bool = False
-    _uuid: str = ""
-    _written: list[str] = field(default_factory=list)
+    def __init__(self, bucket: Bucket) -> None:
+        self._bucket = bucket
+        self._live = tuple(f for f in bucket.index_files if f.index_type == DELETION_VECTORS)
+        self._vectors: dict[str, DeletionVector] | None = None
+        self._changed = False
+        self._uuid = ""
+        self._written: list[str] = []
 
-    def __post_init__(self) -> None:
-        self.live = tuple(f for f in self.live if f.index_type == DELETION_VECTORS)
+    @classmethod
+    def of(cls, bucket: Bucket) -> BucketDeletions | None:
+        """Those of a bucket whose table marks deleted rows in place of rewriting files; None for others."""
+        return cls(bucket) if bucket.options.deletion_vectors else None
 
     def _loaded(self) -> dict[str, DeletionVector]:
         if self._vectors is None:
             found: dict[str, DeletionVector] = {}
-            for file in self.live:
-                path = self.path(file)
+            for file in self._live:
+                path = self._bucket.index_path(file)
                 ranges = file.dv_ranges or ()
                 wanted = {r.data_file: DeletionFile(path, r.offset, r.length, r.cardinality) for r in ranges}
-                found |= deletion_vector.read_many(self.io, path, wanted) if wanted else {}
+                found |= deletion_vector.read_many(self._bucket.io, path, wanted) if wanted else {}
             self._vectors = found
         return self._vectors
 
@@ -57,14 +53,14 @@ class BucketDeletions:
         """Data files that have deleted rows."""
         if self._vectors is not None:
             return frozenset(self._vectors)
-        return frozenset(r.data_file for f in self.live for r in f.dv_ranges or ())
+        return frozenset(r.data_file for f in self._live for r in f.dv_ranges or ())
 
     def counts(self, rows: Mapping[str, int]) -> dict[str, int]:
         """How many rows of these data files are deleted; all of its `rows` where nobody counted."""
-        ranges = (r for f in self.live for r in f.dv_ranges or () if r.data_file in rows)
+        ranges = (r for f in self._live for r in f.dv_ranges or () if r.data_file in rows)
         return {r.data_file: rows[r.data_file] if r.cardinality is None else r.cardinality for r in ranges}
 
-    def of(self, data_file: str) -> DeletionVector | None:
+    def vector(self, data_file: str) -> DeletionVector | None:
         """The vector of a data file, None if it has none."""
         return self._loaded().get(data_file) if data_file in self.names() else None
 
@@ -87,26 +83,27 @@ class BucketDeletions:
         """(new, replaced) index files if anything changed since the last time. Writes the container."""
         if not self._changed:
             return (), ()
-        vectors, replaced = self._loaded(), tuple(self.live)
+        bucket, vectors, replaced = self._bucket, self._loaded(), self._live
         new: tuple[IndexFileMeta, ...] = ()
         if vectors:
-            data, ranges = deletion_vector.container(sorted(vectors.items()), bitmap64=self.bitmap64)
-            self._uuid = self._uuid or self.env.uuid()
+            bitmap64 = bucket.options.bitmap64
+            data, ranges = deletion_vector.container(sorted(vectors.items()), bitmap64=bitmap64)
+            self._uuid = self._uuid or bucket.env.uuid()
             name = f"index-{checksums.named(self._uuid, data)}-{len(self._written)}"
             self._written.append(name)
             new = (deletion_vector.index_file(name, len(data), ranges),)
             try:
-                self.io.write(self.path(name), data)
+                bucket.io.write(bucket.index_path(name), data)
             except BaseException:
                 self.delete(new)
                 raise
-        self.live, self._changed = new, False
+        self._live, self._changed = new, False
         return new, replaced
 
     def delete(self, files: Iterable[IndexFileMeta]) -> None:
         """Remove containers that no snapshot names. What cannot be removed is logged and left behind."""
         for file in files:
             try:
-                self.io.delete(self.path(file))
+                self._bucket.io.delete(self._bucket.index_path(file))
             except (OSError, TablestoreError) as e:
                 log.warning("could not delete %s: %s", file.file_name, e)

@@ -28,7 +28,6 @@ from tablestore.lsm.compaction.decision import CompactUnit
 from tablestore.lsm.compaction.deletions import BucketDeletions
 from tablestore.lsm.compaction.read_progress import Heard, told
 from tablestore.lsm.compaction.rewrite_plan import Step, drops_deletes, plan_unit
-from tablestore.lsm.levels import interval
 from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames, RollingWriter, write_all
 from tablestore.lsm.levels.interval import Section
 from tablestore.lsm.levels.sorted_run import Levels, SortedRun, old_to_new
@@ -154,14 +153,13 @@ class Rewriter:
     ) -> None:
         self._files, self._deletions, self._heard = files, deletions, heard
         self._names = FileNames(files)
-        self._key = interval.key_order([f.type for f in files.schema.key_fields])
-        self._function: MergeFunction = merge_function(files.schema, files.options)
-        self._options = CompactionOptions.of(files.options)
-        self._expire = RecordExpire.of(files.schema, files.options)
-        self._mode = Mode.of(files.options)
-        self._telling = Telling.of(
-            files.schema, files.options, told=produce and self._mode.tells(files.options)
-        )
+        self._bucket = bucket = files.bucket
+        schema, options = bucket.schema, bucket.options
+        self._function: MergeFunction = merge_function(schema, options)
+        self._options = CompactionOptions.of(options)
+        self._expire = RecordExpire.of(schema, options)
+        self._mode = Mode.of(options)
+        self._telling = Telling.of(schema, options, told=produce and self._mode.tells(options))
 
     def run(self, unit: CompactUnit, levels: Levels) -> CompactResult:
         """Compact `unit`, picked from `levels`."""
@@ -188,9 +186,8 @@ class Rewriter:
         return CompactResult(tuple(before), tuple(after), tuple(changelog))
 
     def _steps(self, unit: CompactUnit, levels: Levels) -> tuple[Step, ...]:
-        files = self._files
-        expired = expired_files(files.env, files.schema_of, files.schema, files.options, unit.files)
-        return plan_unit(unit, levels, self._key, small_bytes=self._options.small_file_bytes, expired=expired)
+        expired, small_bytes = expired_files(self._bucket, unit.files), self._options.small_file_bytes
+        return plan_unit(unit, levels, self._bucket.key_order, small_bytes=small_bytes, expired=expired)
 
     def _lookup(self, output_level: int, levels: Levels) -> LevelLookup | None:
         """What looks keys up above the output level, if this table does so."""
@@ -207,7 +204,7 @@ class Rewriter:
     @property
     def _plain(self) -> bool:
         """Whether the newest row is the result, whatever else there is of its key."""
-        options = self._files.options
+        options = self._bucket.options
         return options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_fields
 
     def _rewrite(self, sections: Sequence[Section], work: _Work) -> CompactResult:
@@ -247,7 +244,7 @@ class Rewriter:
 
     def _other_format(self, file: DataFileMeta, level: int) -> bool:
         """Whether files of that level are of another format than those of the file's level."""
-        options = self._files.options
+        options = self._bucket.options
         here, there = FileSpec.of(options, level=file.level), FileSpec.of(options, level=level)
         return here.format != there.format
 
@@ -265,10 +262,10 @@ class Rewriter:
                     if rows.num_rows:
                         yield rows
             return
-        lowest = by_level(self._files.options)
+        lowest = by_level(self._bucket.options)
         function = LowestLevel(self._function) if lowest else self._function
         readers, ahead = self._readers(section, levels=lowest)
-        keys = self._files.schema.key_fields
+        keys = self._bucket.schema.key_fields
         for batch in merge_reader.merge(readers, keys, function, keep_retracts=not drop, ahead=ahead):
             yield batch.drop_columns([LEVEL]) if LEVEL in batch.schema.names else batch
 
@@ -297,7 +294,7 @@ class Rewriter:
             raise
 
     def _told(self, section: Section, work: _Work) -> Iterator[Told]:
-        keys, function = self._files.schema.key_fields, self._function
+        keys, function = self._bucket.schema.key_fields, self._function
         readers, ahead = self._readers(section, levels=True)
         for parts in merge_reader.windows(readers, keys, ahead=ahead):
             window = Window.of(parts, function)
@@ -319,7 +316,7 @@ class Rewriter:
         if work.lookup is None or work.lookup.empty or not len(asked):
             return asked, None
         keys = take(window.rows, window.first_rows[asked])
-        hits = work.lookup.find(key_columns.of_batch(keys, self._files.schema.key_fields))
+        hits = work.lookup.find(key_columns.of_batch(keys, self._bucket.schema.key_fields))
         if self._deletions is not None:
             for file, positions in hits.by_file():
                 self._deletions.mark(file, positions)
@@ -340,9 +337,9 @@ class Rewriter:
 
     def _read(self, file: DataFileMeta, **options: int) -> Iterator[pa.RecordBatch]:
         """The rows of a file that are neither deleted nor past their time."""
-        gone = None if self._deletions is None else self._deletions.of(file.file_name)
+        gone = None if self._deletions is None else self._deletions.vector(file.file_name)
         rows = surviving(told(self._files.read(file, **options), file, self._heard), gone)
         if self._expire is None:
             return rows
-        kept = partial(self._expire.kept, now_seconds=self._files.env.now_ms() // 1000)
+        kept = partial(self._expire.kept, now_seconds=self._bucket.env.now_ms() // 1000)
         return (batch for batch in map(kept, rows) if batch.num_rows)

@@ -9,14 +9,11 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
 
-from tablestore.core.env import Env
 from tablestore.core.errors import CommitConflict, TablestoreError
-from tablestore.core.options.table_options import TableOptions
 from tablestore.format import data_checksum, datafile, evolution
 from tablestore.format.data_format import counted
 from tablestore.format.datafile import INDEX_SUFFIX, DataFileWriter, WrittenFile
@@ -26,8 +23,8 @@ from tablestore.format.schema import TableSchema
 from tablestore.io import external_paths
 from tablestore.io.confined import roots_of
 from tablestore.io.external_paths import ExternalPaths
-from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, inside, join
+from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.merge.merge_function import joined
 from tablestore.lsm.writing.rolling import NEAR, step_rows
 
@@ -36,19 +33,14 @@ _ROLL_ROWS = 65_536  # rows between two looks at the size of the file, at most
 _FEW_ROWS = 16_384  # batches below this are joined before they are written
 
 
-@dataclass(frozen=True)
 class BucketFiles:
-    """Where the files of one bucket are and how they are read. `schema` is the one that new files are
-    written in."""
+    """The files of a bucket: where they are, how they are read, and which were made since `hand_over`."""
 
-    env: Env
-    io: FileIO
-    directory: str
-    schema: TableSchema
-    options: TableOptions
-    schema_of: Callable[[int], TableSchema]
-    _placed: dict[str, str] = field(default_factory=dict, init=False, compare=False, repr=False)
-    _made: list[str] = field(default_factory=list, init=False, compare=False, repr=False)
+    def __init__(self, bucket: Bucket) -> None:
+        self.bucket = bucket
+        self._io, self._schema, self._options = bucket.io, bucket.schema, bucket.options
+        self._placed: dict[str, str] = {}  # external paths of new files
+        self._made: list[str] = []
 
     def path(self, file: str | DataFileMeta) -> str:
         """Where a file is; raises Corrupt for names that leave the bucket and the table's external paths."""
@@ -56,36 +48,37 @@ class BucketFiles:
             return external_paths.local(self._placed[file]) if file in self._placed else self._inside(file)
         if file.external_path is None:
             return self._inside(file.file_name)
-        allowed, option = roots_of(self.io), self.options.external_paths
+        allowed, option = roots_of(self._io), self._options.external_paths
         return external_paths.checked(file.external_path, file.file_name, allowed=allowed, option=option)
 
     @cached_property
     def checksums_dir(self) -> str:
         """The table's folder of checksums, above the bucket, its partition and `data-file.path-directory`."""
-        below = 1 + len(self.schema.partition_keys)
-        below += len([d for d in self.options.data_directory.split("/") if d])
-        return TablePaths("/".join(self.directory.split("/")[:-below])).checksums_dir
+        below = 1 + len(self._schema.partition_keys)
+        below += len([d for d in self._options.data_directory.split("/") if d])
+        return TablePaths("/".join(self.bucket.directory.split("/")[:-below])).checksums_dir
 
     def _inside(self, name: str) -> str:
-        return join(self.directory, inside(name))
+        return join(self.bucket.directory, inside(name))
 
     @cached_property
     def _external(self) -> ExternalPaths:
-        found = ExternalPaths.of(self.options)
-        found.require(roots_of(self.io))
+        found = ExternalPaths.of(self._options)
+        found.require(roots_of(self._io))
         return found
 
     @cached_property
     def _first_root(self) -> int:
-        return int(self.env.uuid()[:8], 16)
+        return int(self.bucket.env.uuid()[:8], 16)
 
     def place(self, name: str) -> str | None:
         """Choose where the new file `name` goes; its external path, None inside the table."""
         self._made.append(name)
         if not self._external.used:
             return None
-        levels = 1 + len(self.schema.partition_keys) + len(self.options.data_directory.strip("/").split("/"))
-        tail = self.directory.split("/")[-levels if self.options.data_directory else 1 - levels :]
+        folders = self._options.data_directory.strip("/").split("/")
+        levels = 1 + len(self._schema.partition_keys) + len(folders)
+        tail = self.bucket.directory.split("/")[-levels if self._options.data_directory else 1 - levels :]
         number = self._first_root + len(self._placed)
         self._placed[name] = self._external.place(number, "/".join(tail), name)
         return self._placed[name]
@@ -113,12 +106,12 @@ class BucketFiles:
         Of `columns`, if given; `extra` are stored row-tracking columns that follow. Text stays
         dictionary-encoded where the file has it so.
         """
-        own = self.schema_of(file.schema_id)
+        own = self.bucket.schema_of(file.schema_id)
         if columns is None:
             self.require_known(own)
-        mapping = evolution.projection(own, self.schema, self.schema.names if columns is None else columns)
+        mapping = evolution.projection(own, self._schema, self._schema.names if columns is None else columns)
         batches = datafile.read(
-            self.io,
+            self._io,
             self.path(file),
             own,
             (*mapping.file_columns, *extra),
@@ -139,11 +132,11 @@ class BucketFiles:
 
     def require_known(self, written: TableSchema) -> None:
         """Raise CommitConflict for rows with columns that this schema has not: rewriting would lose them."""
-        lost = evolution.unknown_columns(written, self.schema) if written.id > self.schema.id else []
+        lost = evolution.unknown_columns(written, self._schema) if written.id > self._schema.id else []
         if lost:
             raise CommitConflict(
                 f"the table was altered to schema {written.id}, which adds {', '.join(lost)}; a writer of "
-                f"schema {self.schema.id} cannot rewrite its rows: refresh() the table and write again"
+                f"schema {self._schema.id} cannot rewrite its rows: refresh() the table and write again"
             )
 
     def delete(self, files: Iterable[str | DataFileMeta]) -> None:
@@ -152,34 +145,35 @@ class BucketFiles:
         for file in files:
             try:
                 path = self.path(file)
-                self.io.delete(path)
-                data_checksum.delete(self.io, self.checksums_dir, path)
+                self._io.delete(path)
+                data_checksum.delete(self._io, self.checksums_dir, path)
                 if isinstance(file, DataFileMeta):
                     for name in file.extra_files:
-                        self.io.delete(join(path.rsplit("/", 1)[0], inside(name)))
+                        self._io.delete(join(path.rsplit("/", 1)[0], inside(name)))
                 elif self._indexed:
                     self._delete_indexes(path)
             except (OSError, TablestoreError) as e:
                 name = file if isinstance(file, str) else file.file_name
-                log.warning("could not delete %s/%s: %s", self.directory, name, e)
+                log.warning("could not delete %s/%s: %s", self.bucket.directory, name, e)
 
     def _delete_indexes(self, path: str) -> None:
         """Remove what lies beside a file that no metadata tell of."""
         folder, _, name = path.rpartition("/")
-        for status in self.io.list(folder):
+        for status in self._io.list(folder):
             if status.name.startswith(f"{name}.") and status.name.endswith(INDEX_SUFFIX):
-                self.io.delete(join(folder, status.name))
+                self._io.delete(join(folder, status.name))
 
     @cached_property
     def _indexed(self) -> bool:
-        return any(key.startswith("file-index.") for key in self.schema.options)
+        return any(key.startswith("file-index.") for key in self._schema.options)
 
 
 class FileNames:
     """`data-<uuid>-<n>` and `changelog-<uuid>-<n>` with one counter for both; the format's suffix follows."""
 
     def __init__(self, files: BucketFiles) -> None:
-        self._options, self._uuid, self._next = files.options, files.env.uuid(), 0
+        bucket = files.bucket
+        self._options, self._uuid, self._next = bucket.options, bucket.env.uuid(), 0
 
     def data(self) -> str:
         """A fresh name for a data file."""
@@ -220,11 +214,12 @@ class RollingWriter:
     ) -> None:
         assert keyed or first_sequence is not None, "append files count from a first sequence number"
         self._files, self._name, self._level, self._source = files, name, level, source
+        options = files.bucket.options
         self._keyed, self._extra, self._next_sequence = keyed, tuple(extra), first_sequence or 0
-        self._spec = FileSpec.of(files.options, level=level, changelog=changelog, keyed=keyed)
-        self._target = files.options.target_bytes(keyed=keyed)
+        self._spec = FileSpec.of(options, level=level, changelog=changelog, keyed=keyed)
+        self._target = options.target_bytes(keyed=keyed)
         fresh = source == APPEND_SOURCE  # compaction rolls by size alone
-        self._most_rows = max(files.options.target_file_rows, 1) if fresh else sys.maxsize
+        self._most_rows = max(options.target_file_rows, 1) if fresh else sys.maxsize
         self._writer: DataFileWriter | None = None
         self._held = 0.0  # bytes in memory of rows that may not be encoded yet
         self._share: float | None = None  # of the file before
@@ -273,14 +268,14 @@ class RollingWriter:
             self._held = 0.0
 
     def _open(self) -> DataFileWriter:
-        files = self._files
+        files, bucket = self._files, self._files.bucket
         self._path_name = self._name() + self._spec.suffix
         self._external = files.place(self._path_name)
         self._writer = DataFileWriter(
-            files.io,
+            bucket.io,
             files.path(self._path_name),
-            files.schema,
-            files.options,
+            bucket.schema,
+            bucket.options,
             spec=self._spec,
             keyed=self._keyed,
             extra=self._extra,
@@ -312,10 +307,10 @@ class RollingWriter:
             value_stats=written.value_stats,
             min_sequence=low,
             max_sequence=high,
-            schema_id=self._files.schema.id,
+            schema_id=self._files.bucket.schema.id,
             level=self._level,
             extra_files=written.extra_files,
-            creation_time_ms=self._files.env.local_now_ms(),
+            creation_time_ms=self._files.bucket.env.local_now_ms(),
             delete_count=written.delete_count,
             embedded_index=written.embedded_index,
             file_source=self._source,
@@ -335,7 +330,7 @@ class RollingWriter:
             try:
                 self._writer.abort()
             except (OSError, TablestoreError) as e:
-                log.warning("could not delete %s/%s: %s", self._files.directory, self._path_name, e)
+                log.warning("could not delete %s/%s: %s", self._files.bucket.directory, self._path_name, e)
             self._writer = None
             self._files.delete([self._path_name])  # opening it may have failed half-way
         self._files.delete(self._done)

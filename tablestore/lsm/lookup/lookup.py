@@ -109,11 +109,11 @@ class _Level:
         self, files: BucketFiles, run: SortedRun, rows: bool, deletions: BucketDeletions | None
     ) -> None:
         self._files, self._run, self._rows, self._deletions = files, run.files, rows, deletions
-        bounds = file_bounds(run.files, files.schema.key_fields)
+        bounds = file_bounds(run.files, files.bucket.schema.key_fields)
         count = 2 * len(run.files)
         self._lows = _taken(bounds, np.arange(0, count, 2))
         self._highs = _taken(bounds, np.arange(1, count, 2))
-        self._keep = CacheBounds.of(files.options)
+        self._keep = CacheBounds.of(files.bucket.options)
         self._keyed: dict[int, KeyedFile] = {}
 
     def find(self, wanted: Sequence[Component]) -> Iterator[Found]:
@@ -138,17 +138,17 @@ class _Level:
         if keyed is None:
             keyed = self._keyed[number] = self._opened(file)
         matched, positions = keyed.find(wanted)
-        gone = self._deletions.of(file.file_name) if self._deletions is not None else None
+        gone = self._deletions.vector(file.file_name) if self._deletions is not None else None
         if gone is not None and len(matched):
             alive = ~np.isin(positions, gone.positions, assume_unique=True)
             matched, positions = matched[alive], positions[alive]
         if len(matched):
-            rows = keyed.rows(positions, self._files.schema.names) if self._rows else None
+            rows = keyed.rows(positions, self._files.bucket.schema.names) if self._rows else None
             yield matched + start, file.file_name, positions, rows
 
     def _opened(self, file: DataFileMeta) -> KeyedFile:
-        files = self._files
-        own = files.schema_of(file.schema_id)
+        files, bucket = self._files, self._files.bucket
+        own = bucket.schema_of(file.schema_id)
         if self._rows:
             files.require_known(own)
-        return KeyedFile(files.io, files.path(file), file, own, files.schema, bounds=self._keep)
+        return KeyedFile(bucket.io, files.path(file), file, own, bucket.schema, bounds=self._keep)

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tablestore.core.env import Env
 from tablestore.core.errors import InvalidOption
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format import stats
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataField, DataType
+from tablestore.lsm.levels.bucket import Bucket
 
 _MILLIS_FROM = 1_000_000_000_000
 _TIMES = ("INT", "BIGINT", "TIMESTAMP", "TIMESTAMP_LTZ")
@@ -77,22 +77,16 @@ class RecordExpire:
         return now_seconds - self.seconds > int(_seconds(np.int64(low), source.type))
 
 
-def expired_files(
-    env: Env,
-    schema_of: Callable[[int], TableSchema],
-    schema: TableSchema,
-    options: TableOptions,
-    files: Iterable[DataFileMeta],
-) -> frozenset[str]:
+def expired_files(bucket: Bucket, files: Iterable[DataFileMeta]) -> frozenset[str]:
     """Names of the files that compaction must rewrite: they hold a row which has expired, or the option
     'compaction.force-rewrite-all-files' wants them anew."""
-    if options.compaction_rewrites_all:
+    if bucket.options.compaction_rewrites_all:
         return frozenset(f.file_name for f in files)
-    expire = RecordExpire.of(schema, options)
+    expire = RecordExpire.of(bucket.schema, bucket.options)
     if expire is None:
         return frozenset()
-    now = env.now_ms() // 1000
-    return frozenset(f.file_name for f in files if expire.expired(f, schema_of, now))
+    now = bucket.env.now_ms() // 1000
+    return frozenset(f.file_name for f in files if expire.expired(f, bucket.schema_of, now))
 
 
 def _seconds(values: np.ndarray | np.int64, t: DataType) -> np.ndarray:

@@ -9,7 +9,6 @@ is visible until the message is committed. Belongs to one thread.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +22,7 @@ from tablestore.lsm.compaction import append_compaction
 from tablestore.lsm.compaction.append_compaction import AppendCompaction
 from tablestore.lsm.compaction.append_rewriter import combine
 from tablestore.lsm.compaction.recording import APPEND, completed, planned
+from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames, RollingWriter
 from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.lsm.writing.row_stream import RowStream
@@ -32,21 +32,20 @@ log = logging.getLogger(__name__)
 
 
 class AppendWriter:
-    """Writes one bucket. `live` are its files if small ones are to be combined (None: they are not)."""
+    """Writes one bucket. `compact`: combine small ones of its files."""
 
     def __init__(
         self,
-        files: BucketFiles,
+        bucket: Bucket,
         *,
-        place: tuple[bytes, int, int],
         pool: MemoryPool,
         next_sequence: int,
-        live: Iterable[DataFileMeta] | None,
+        compact: bool,
         workers: Workers | None = None,
     ) -> None:
-        self._files, self._place, self._next = files, place, next_sequence
-        self._names = FileNames(files)
-        self._live = None if live is None else append_compaction.in_order(live)
+        self._bucket, self._files, self._next = bucket, BucketFiles(bucket), next_sequence
+        self._names = FileNames(self._files)
+        self._live = append_compaction.in_order(bucket.files) if compact else None
         self._stream = RowStream(self._open, pool=pool, workers=workers)
         self._rows = 0
         self._new: list[DataFileMeta] = []
@@ -87,11 +86,7 @@ class AppendWriter:
         if self._live is not None:
             self._live += new
             self._combine()
-        partition, bucket, total_buckets = self._place
-        message = CommitMessage(
-            partition,
-            bucket,
-            total_buckets,
+        message = self._bucket.message(
             new_files=tuple(self._new),
             compact_before=tuple(self._before),
             compact_after=tuple(self._after),
@@ -104,15 +99,15 @@ class AppendWriter:
     def _combine(self) -> None:
         """Combine neighbours while there are enough of them. Results are not combined again in one go."""
         assert self._live is not None
-        options, waiting = AppendCompaction.of(self._files.options), list(self._live)
+        options, waiting = AppendCompaction.of(self._bucket.options), list(self._live)
         while (decision := append_compaction.pick(waiting, options)).unit is not None:
             unit = decision.unit.files
-            started = self._files.env.monotonic()
+            started = self._bucket.env.monotonic()
             after = combine(self._files, self._names.data, unit, vectors={}, tracked=False)
-            millis = int((self._files.env.monotonic() - started) * 1000)
-            record = planned(decision, strategy=APPEND, bucket=self._place[1])
+            millis = int((self._bucket.env.monotonic() - started) * 1000)
+            record = planned(decision, strategy=APPEND, bucket=self._bucket.number)
             self._records.append(completed(record, before=unit, after=after, millis=millis))
-            log.info("compacted %s: %s", self._files.directory, decision.text)
+            log.info("compacted %s: %s", self._bucket.directory, decision.text)
             self._before += unit
             self._after += after
             last = waiting.index(unit[-1])

@@ -19,7 +19,7 @@ from tablestore.format.manifests.manifest import APPEND_SOURCE
 from tablestore.format.parquet.schema import kv_schema
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataType
-from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames, RollingWriter
 from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.lsm.writing.row_stream import RowStream
@@ -29,14 +29,12 @@ UNNUMBERED = -1
 
 
 class PostponeWriter:
-    """Writes one partition. `files` are those of its postponed bucket under `postponed_options`."""
+    """Writes one partition: its postponed bucket, whose options are those of `postponed_options`."""
 
-    def __init__(
-        self, files: BucketFiles, *, partition: bytes, pool: MemoryPool, workers: Workers | None = None
-    ) -> None:
-        self._files, self._partition = files, partition
-        self._names = FileNames(files)
-        self._schema = kv_schema(files.schema)
+    def __init__(self, bucket: Bucket, *, pool: MemoryPool, workers: Workers | None = None) -> None:
+        self._bucket, self._files = bucket, BucketFiles(bucket)
+        self._names = FileNames(self._files)
+        self._schema = kv_schema(bucket.schema)
         self._stream = RowStream(self._open, pool=pool, workers=workers)
 
     def _open(self) -> RollingWriter:
@@ -61,7 +59,7 @@ class PostponeWriter:
         """Finish the files and hand them over; the writer may go on then."""
         files = self._stream.finish()
         self._files.hand_over()
-        return CommitMessage(self._partition, POSTPONE_BUCKET, POSTPONE_BUCKET, new_files=files)
+        return self._bucket.message(new_files=files)
 
     def abort(self) -> None:
         """Drop what is held and delete what was not handed over."""

@@ -12,7 +12,6 @@ Belongs to one thread.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,21 +20,17 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from tablestore.core.env import Env
 from tablestore.core.errors import SchemaMismatch, Unavailable
-from tablestore.core.options.table_options import TableOptions
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.manifest import APPEND_SOURCE, DataFileMeta
 from tablestore.format.parquet.schema import kv_schema
-from tablestore.format.schema import TableSchema
-from tablestore.io.fileio import FileIO
 from tablestore.lsm.compaction import CompactionOptions
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.deletions import BucketDeletions
 from tablestore.lsm.compaction.loop import CompactionLoop
 from tablestore.lsm.compaction.recording import record_of
 from tablestore.lsm.compaction.rewriter import CompactResult, Rewriter
-from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames, RollingWriter, write_all
 from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.lsm.merge.merge_function import merge_function
@@ -58,46 +53,39 @@ class Flushed:
 
 
 class MergeTreeWriter:
-    """Writes one bucket. `levels` are its live files, `next_sequence` is above every live sequence number.
+    """Writes one bucket; `next_sequence` is above every live sequence number.
 
-    `deletions` are its deletion vectors, of tables that have them; with `produce` compactions write the
-    changelog that their producer asks for.
+    `compact`: compact its files, too; with `produce` compactions write the changelog that their producer
+    asks for.
     """
 
     def __init__(
         self,
-        env: Env,
-        io: FileIO,
-        schema: TableSchema,
-        options: TableOptions,
+        bucket: Bucket,
         *,
-        partition: bytes,
-        bucket: int,
-        total_buckets: int,
-        directory: str,
-        levels: Levels,
         pool: MemoryPool,
         next_sequence: int,
         compact: bool,
         changelog: bool,
-        schema_of: Callable[[int], TableSchema],
-        deletions: BucketDeletions | None = None,
         produce: bool = True,
         workers: Workers | None = None,
     ) -> None:
-        self._env, self._place = env, (partition, bucket, total_buckets)
-        self._files = BucketFiles(env, io, directory, schema, options, schema_of)
+        self._bucket, self._files = bucket, BucketFiles(bucket)
+        schema, options = bucket.schema, bucket.options
         self._names = FileNames(self._files)
         self._kv_schema = kv_schema(schema)
-        self._key = interval.key_order([f.type for f in schema.key_fields])
         self._function = merge_function(schema, options)
         self._options = CompactionOptions.of(options)
-        self._deletions = deletions
-        self._rewriter = Rewriter(self._files, deletions=deletions, produce=produce) if compact else None
+        self._deletions = BucketDeletions.of(bucket) if compact else None
+        self._rewriter = (
+            Rewriter(self._files, deletions=self._deletions, produce=produce) if compact else None
+        )
         self._changelog = changelog
         self._waits = options.lookup_wait or not options.needs_lookup or not produce
         self._next_sequence = next_sequence
-        self._loop = CompactionLoop(levels, self._options, carry_out=self._carry_out, now_ms=env.local_now_ms)
+        self._loop = CompactionLoop(
+            bucket.levels, self._options, carry_out=self._carry_out, now_ms=bucket.env.local_now_ms
+        )
         self._buffer = WriteBuffer(schema.key_fields, self._function.sequence)
         self._pool, self._workers = pool, workers
         self._under_way: Future[Flushed] | None = None
@@ -170,7 +158,7 @@ class MergeTreeWriter:
             if self._rewriter is not None:
                 self._stall()
             buffer = self._buffer
-            self._buffer = WriteBuffer(self._files.schema.key_fields, self._function.sequence)
+            self._buffer = WriteBuffer(self._bucket.schema.key_fields, self._function.sequence)
             if workers is None:
                 self._pool.report(self, 0)
                 self._take(self._written(buffer))
@@ -216,33 +204,32 @@ class MergeTreeWriter:
     def _take(self, flushed: Flushed) -> None:
         self._new += flushed.data
         self._new_changelog += flushed.changelog
-        self._loop.levels = self.levels.apply((), flushed.data, self._key)
+        self._loop.levels = self.levels.apply((), flushed.data)
 
     def _stall(self) -> None:
         """Compact while more runs than the stop trigger have gathered."""
         for _ in self._loop.relieve():
             backlog = self._options.backlog(self.levels)
-            log.info("%s: waited for compaction, %d runs are left", self._files.directory, backlog)
+            log.info("%s: waited for compaction, %d runs are left", self._bucket.directory, backlog)
 
     def _compact_fully(self) -> None:
         """Bring everything to the top level."""
-        files = self._files
         worn = self._deletions.names() if self._deletions is not None else frozenset()
-        worn |= expired_files(self._env, files.schema_of, files.schema, files.options, self.levels.files)
+        worn |= expired_files(self._bucket, self.levels.files)
         self._loop.fully(lambda f: f.file_name in worn)
 
     def _carry_out(self, decision: Decision, levels: Levels) -> Levels | None:
         """The levels after a decision, None if nothing came of it."""
         assert self._rewriter is not None
         assert decision.unit is not None
-        started = self._env.monotonic()
+        started = self._bucket.env.monotonic()
         result = self._rewriter.run(decision.unit, levels)
-        millis = int((self._env.monotonic() - started) * 1000)
-        log.info("compacted %s: %s", self._files.directory, decision.text)
+        millis = int((self._bucket.env.monotonic() - started) * 1000)
+        log.info("compacted %s: %s", self._bucket.directory, decision.text)
         record = record_of(
             decision,
             strategy=self._options.strategy.value,
-            bucket=self._place[1],
+            bucket=self._bucket.number,
             before=result.before,
             after=result.after,
             changelog=result.changelog,
@@ -252,7 +239,7 @@ class MergeTreeWriter:
         )
         self._compacted, between = self._compacted.then(replace(result, records=(record,)))
         self._files.delete(f.file_name for f in between)
-        return levels.apply(result.before, result.after, self._key) if result.before else None
+        return levels.apply(result.before, result.after) if result.before else None
 
     def prepare(self, *, fully: bool = False) -> CommitMessage:
         """Flush, compact while a rule fires (with `fully`, everything), and hand over what is to be
@@ -268,14 +255,10 @@ class MergeTreeWriter:
             self._compact_fully()
         if self._rewriter is not None:
             for decision in self._loop.settle():
-                log.debug("%s: %s", self._files.directory, decision.rule)
+                log.debug("%s: %s", self._bucket.directory, decision.rule)
         self._flush(None)
         new_index, replaced = self._deletions.flush() if self._deletions is not None else ((), ())
-        partition, bucket, total_buckets = self._place
-        message = CommitMessage(
-            partition,
-            bucket,
-            total_buckets,
+        message = self._bucket.message(
             new_files=tuple(self._new),
             changelog_files=tuple(self._new_changelog),
             compact_before=self._compacted.before,
@@ -296,6 +279,6 @@ class MergeTreeWriter:
             with suppress(CancelledError):  # never begun
                 flushing.exception()  # it has ended then
         self._pool.release(self)
-        self._buffer = WriteBuffer(self._files.schema.key_fields, self._function.sequence)
+        self._buffer = WriteBuffer(self._bucket.schema.key_fields, self._function.sequence)
         self._new, self._new_changelog, self._compacted = [], [], CompactResult()
         self._files.drop()

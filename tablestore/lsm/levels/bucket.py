@@ -1,0 +1,60 @@
+"""Bucket: which bucket of a table it is, where its files lie, in what schema and with which options they are
+written, and which are live.
+
+What writers, compactions and lookups of one bucket are made from; `write.buckets.bucket_of` makes it from a
+table's store. Safe to share: immutable. What changes while somebody works on the bucket (new files, deletion
+vectors) is in `BucketFiles` and `BucketDeletions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tablestore.core.env import Env
+from tablestore.core.options.table_options import TableOptions
+from tablestore.format.commit_message import CommitMessage
+from tablestore.format.manifests.index_manifest import IndexFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.schema import TableSchema
+from tablestore.io.fileio import FileIO
+from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.sorted_run import KeyOrder, Levels
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """One bucket of one partition. New files are written in `schema`; `schema_of` gives that of a live file
+    by its id, `index_path` where an index file is, or a new one of that name goes.
+
+    `files` and `index_files` are the live ones, none where the work does not look at them.
+    """
+
+    env: Env
+    io: FileIO
+    partition: bytes
+    number: int
+    total_buckets: int
+    directory: str
+    schema: TableSchema
+    options: TableOptions
+    schema_of: Callable[[int], TableSchema]
+    index_path: Callable[[IndexFileMeta | str], str]
+    files: tuple[DataFileMeta, ...] = ()
+    index_files: tuple[IndexFileMeta, ...] = ()
+
+    @cached_property
+    def key_order(self) -> KeyOrder:
+        """What makes serialized keys of the bucket comparable."""
+        return interval.key_order([f.type for f in self.schema.key_fields])
+
+    @cached_property
+    def levels(self) -> Levels:
+        """The live files by level."""
+        return Levels.of(self.files, self.options.num_levels, self.key_order)
+
+    def message(self, **changes: Any) -> CommitMessage:
+        """What happened to this bucket, to be committed; `changes` are fields of `CommitMessage`."""
+        return CommitMessage(self.partition, self.number, self.total_buckets, **changes)

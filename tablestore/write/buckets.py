@@ -1,0 +1,39 @@
+"""The value of one bucket, made from the store of its table: what its writers and compactions work with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from tablestore.core.options.table_options import TableOptions
+from tablestore.format.manifests.index_manifest import IndexFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.lsm.levels.bucket import Bucket
+from tablestore.meta.store import Store
+
+
+def bucket_of(
+    store: Store,
+    partition: bytes,
+    number: int,
+    *,
+    total_buckets: int | None = None,
+    options: TableOptions | None = None,
+    files: Iterable[DataFileMeta] = (),
+    index_files: Iterable[IndexFileMeta] = (),
+) -> Bucket:
+    """A bucket of the table, with these live files. `total_buckets` and `options` default to the table's."""
+    return Bucket(
+        store.env,
+        store.io,
+        partition,
+        number,
+        store.options.bucket if total_buckets is None else total_buckets,
+        store.bucket_dir(partition, number),
+        store.schema,
+        store.options if options is None else options,
+        store.schema_of,
+        partial(store.index_path, partition, number),
+        tuple(files),
+        tuple(index_files),
+    )
