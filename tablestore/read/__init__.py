@@ -1,5 +1,5 @@
 """Reading: clients of `meta` that never write to a table, but for consumer files.
 
-`pruning`, `split`, `plan` say which files a scan needs; `split_read`, `incremental`, `stream` give the rows;
-`time_travel`, `inspect`, `check` look at the metadata.
+`pruning`, `split_generator`, `plan` say which files a scan needs; `data_split`, `incremental`, `stream` give
+the rows; `time_travel`, `inspect`, `check` look at the metadata.
 """

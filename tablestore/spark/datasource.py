@@ -38,13 +38,13 @@ from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format import rowkind
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.io.confined import roots_in
-from tablestore.read.scan.split import DataSplit, apart
+from tablestore.read.scan.data_split import DataSplit
+from tablestore.read.scan.split_generator import split_raw_and_merged
 from tablestore.spark.exchange import arrow_schema, for_spark, predicate_of, spark_schema
 from tablestore.spark.frames import written
 from tablestore.spark.ingest import SEQUENCE_SPAN
 from tablestore.spark.offsets import ChangeFeed, Piece
 from tablestore.spark.source_options import Use, path_of, start_of, used
-from tablestore.table.scan import read_any
 from tablestore.table.table import Table
 
 
@@ -113,7 +113,9 @@ class TableReader(DataSourceReader):
         self._where = plan.where
         if self._options.get("splits") != "merged":
             return [SplitPartition(s) for s in plan.splits]
-        parts = [p for s in plan.splits for p in apart(s, scan.store.schema, scan.store.options)]
+        parts = [
+            p for s in plan.splits for p in split_raw_and_merged(s, scan.store.schema, scan.store.options)
+        ]
         return [SplitPartition(p) for p in parts if not p.plain]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -121,7 +123,7 @@ class TableReader(DataSourceReader):
             return
         wanted = arrow_schema(self._schema)
         store = _at(self._options).scan().store
-        for batch in read_any(store, partition.split, wanted.names, self._where):
+        for batch in partition.split.read(store, wanted.names, self._where):
             yield for_spark(batch, wanted)
 
 

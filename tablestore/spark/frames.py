@@ -24,8 +24,9 @@ from tablestore.format.predicates.predicate import Predicate, bind
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import is_object_location
 from tablestore.io.routed import reach_of
+from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.file_read import TOLERANT
-from tablestore.read.scan.split import DataSplit, apart
+from tablestore.read.scan.split_generator import split_raw_and_merged
 from tablestore.spark import exchange
 from tablestore.spark.exchange import spark_condition, spark_schema
 from tablestore.spark.ingest import SEQUENCE_SPAN
@@ -54,7 +55,9 @@ def to_spark(
     scan = table.scan(columns, where)
     names = list(scan.names)
     plan = scan.plan()
-    splits = [p for s in plan.splits for p in apart(s, table.store.schema, table.store.options)]
+    splits = [
+        p for s in plan.splits for p in split_raw_and_merged(s, table.store.schema, table.store.options)
+    ]
     raw = [s for s in splits if s.plain]
     if plan.beside is not None or not all(_native(table, s) for s in raw):
         raw = []  # then the data source reads everything

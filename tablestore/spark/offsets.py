@@ -35,8 +35,7 @@ from tablestore.read.changes.stream import (
     require_streamable,
     tells_upserts,
 )
-from tablestore.read.scan.split import DataSplit
-from tablestore.read.scan.split_read import read_split
+from tablestore.read.scan.data_split import DataSplit
 from tablestore.spark.ingest import FULL_PHASE, PHASE
 from tablestore.table.catalog import open_table
 from tablestore.table.table import Table
@@ -73,7 +72,7 @@ class Piece:
         if self.splits:
             store = first_store(table.store) if self.places is None else with_level_0(table.store)
             for split in self.splits:
-                for batch in read_split(store, split, columns, where):
+                for batch in split.read(store, columns, where):
                     yield batch, pa.array(np.zeros(batch.num_rows, np.int8))
             return
         store = _without_producer(table) if self.added else table.store

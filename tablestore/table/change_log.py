@@ -9,9 +9,8 @@ from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import refs
 from tablestore.meta.store import Store
-from tablestore.read.changes.diff import by_key, plan_diff, read_diff
+from tablestore.read.changes.diff import StateDiff, by_key
 from tablestore.read.changes.incremental import DIFF, MODES, change_schema, changes
-from tablestore.read.scan.scan_mode import Diff
 
 End = int | str
 
@@ -30,11 +29,11 @@ def between(store: Store, since: End, until: End | None, *, mode: str) -> pa.Tab
     return changes(store, since=since, until=until, mode=mode)
 
 
-def _diff(store: Store, since: End, until: End | None) -> Diff:
+def _diff(store: Store, since: End, until: End | None) -> StateDiff:
     start, end = (_state(store, name) for name in (since, until))
     if end.id < start.id:
         raise InvalidRequest(f"changes go forward: snapshot {start.id} comes after {end.id}")
-    return Diff(start, end)
+    return StateDiff(start, end)
 
 
 def _state(store: Store, name: End | None) -> Snapshot:
@@ -46,9 +45,9 @@ def _state(store: Store, name: End | None) -> Snapshot:
     return found
 
 
-def difference(store: Store, wanted: Diff) -> pa.Table:
+def difference(store: Store, wanted: StateDiff) -> pa.Table:
     """A difference in memory, `rowkind` first."""
-    found = plan_diff(store, wanted.start, wanted.end)
+    found = wanted.plan(store)
     names = store.schema.shown.names
-    rows = (b for s in found.splits for b in read_diff(store, s, names, with_kinds=True))  # type: ignore[arg-type]
+    rows = (b for s in found.splits for b in s.read(store, names, with_kinds=True))
     return by_key(store, pa.Table.from_batches(rows, change_schema(store, names)))

@@ -16,7 +16,6 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.lsm.merge import counted
 from tablestore.meta.store import Store
 from tablestore.read.scan.plan import plan
-from tablestore.read.scan.split_read import read_split
 from tablestore.table import finishing
 from tablestore.table.deleting import again
 from tablestore.write.commit.committer import CommitRequest, Committed
@@ -49,7 +48,7 @@ def _once(
     snapshot = store.snapshots.latest()
     found = plan(store, snapshot, where)
     with write() as target:
-        splits = (read_split(store, s, store.schema.names, found.where) for s in found.splits)
+        splits = (s.read(store, store.schema.names, found.where) for s in found.splits)
         for batch in read_for_commit(store, chain.from_iterable(splits)):
             old = counted.there(batch, count)
             target.write_stored(counted.negated(old, count))

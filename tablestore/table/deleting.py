@@ -25,10 +25,10 @@ from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.meta.store import Store
+from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.file_read import read_file
 from tablestore.read.scan.plan import Plan, plan
 from tablestore.read.scan.pruning import TRUE, Filters
-from tablestore.read.scan.split import DataSplit
 from tablestore.table.bucket_choice import partition_filter
 from tablestore.write.commit.commit_or_discard import commit_or_discard, discarded_on_error
 from tablestore.write.commit.committer import Committed, Committer

@@ -13,7 +13,6 @@ import pyarrow as pa
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import strictly
 from tablestore.read.scan.plan import plan
-from tablestore.read.scan.split_read import read_split
 
 
 def located_keys(store: Store) -> Iterator[tuple[bytes, int, pa.RecordBatch]]:
@@ -26,5 +25,5 @@ def located_keys(store: Store) -> Iterator[tuple[bytes, int, pa.RecordBatch]]:
     for split in found.splits:
         if oldest is not None and all((f.creation_time_ms or 0) < oldest for f in split.files):
             continue
-        for batch in read_split(store, split, names):
+        for batch in split.read(store, names):
             yield split.partition, split.bucket, batch

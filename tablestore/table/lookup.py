@@ -70,7 +70,8 @@ def rows_of_branches(
     for batch in keys.combine_chunks().to_batches():
         for partition, _, some in bucketing.route_to(batch, schema, 0):
             parts[(partition in known) != other.first].append(some)
-    for here, found, kept in ((True, scan, lookups), (False, Scan(other.store, other.snapshot), Lookups())):
+    theirs = Scan.of_snapshot(other.store, other.snapshot)
+    for here, found, kept in ((True, scan, lookups), (False, theirs, Lookups())):
         yield from kept.rows(found, pa.Table.from_batches(parts[here], keys.schema), names)
 
 

@@ -155,7 +155,7 @@ def analyze(store: Store, columns: Sequence[str] | None, request: CommitRequest)
         raise NotFound("the table has no snapshot to analyze yet")
     chosen = column_names(columns)
     names = store.schema.shown.names if chosen is None else chosen
-    scan = Scan(store, snapshot, names or store.schema.shown.names[:1])
+    scan = Scan.of_snapshot(store, snapshot, names or store.schema.shown.names[:1])
     fields = store.schema.columns(scan.names if names else ())
     rows, found = columns_of.analyze(scan.to_batches(), fields)
     live = store.manifests.live_entries(snapshot)

@@ -56,8 +56,7 @@ from tablestore.read.changes.stream import (
 )
 from tablestore.read.scan.plan import plan
 from tablestore.read.scan.pruning import TRUE, Filters, Pruner
-from tablestore.read.scan.split import splits
-from tablestore.read.scan.split_read import read_split
+from tablestore.read.scan.split_generator import splits
 from tablestore.table import overwriting
 from tablestore.write.commit.committer import CommitRequest, Committer
 from tablestore.write.retention.expire import ExpirePolicy, expire
@@ -272,7 +271,7 @@ def state_before(
     if store.snapshots.exists(snapshot - 1):
         found = plan(store, store.snapshots.get(snapshot - 1), where, columns=names)
         for split in found.splits:
-            yield from read_split(store, split, names, found.where)
+            yield from split.read(store, names, found.where)
         return
     kept = store.snapshots.get(snapshot) if store.snapshots.exists(snapshot) else None
     if kept is None or kept.commit_kind != APPEND:  # others take files away
@@ -288,7 +287,7 @@ def state_before(
     vectors = deletion_files(store, kept) if store.options.deletion_vectors else {}
     made = splits(entries, snapshot_id=kept.id, schema=store.schema, options=store.options, deletions=vectors)
     for split in made:
-        yield from read_split(store, split, names, where)
+        yield from split.read(store, names, where)
 
 
 class _Told:

@@ -14,7 +14,6 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import strictly
 from tablestore.read.scan.plan import plan
-from tablestore.read.scan.split_read import read_split
 from tablestore.table.overwriting import Chooser, overwrite
 from tablestore.write.commit.committer import CommitRequest, Committed
 from tablestore.write.commit.request import Basis
@@ -49,7 +48,7 @@ def rewrite(
 
     def fill(target: TableWrite) -> None:
         for split in found.splits:
-            for batch in read_split(source, split, store.schema.names, found.where):
+            for batch in split.read(source, store.schema.names, found.where):
                 target.write_stored(batch)
 
     unchanged = replace(request, basis=Basis(snapshot))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -16,20 +16,15 @@ from tablestore.core.arguments import checked
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.format.predicates.predicate_text import chosen, condition
+from tablestore.format.predicates.predicate_text import chosen
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.types.arrow_types import arrow_schema
 from tablestore.lsm.merge import counted
 from tablestore.meta.store import Store
-from tablestore.read.changes.diff import DiffSplit, plan_diff, read_diff
-from tablestore.read.changes.incremental import ChangeSplit, Range, plan_range, read_changes
-from tablestore.read.scan import fallback, parallel, time_travel
-from tablestore.read.scan import plan as planning
-from tablestore.read.scan.fallback import BranchSplit, OtherBranch, read_branch_split
+from tablestore.read.scan import fallback, parallel
+from tablestore.read.scan.fallback import OtherBranch
 from tablestore.read.scan.plan import Explanation, Plan
-from tablestore.read.scan.scan_mode import BatchStart, Diff, State
-from tablestore.read.scan.split import DataSplit
-from tablestore.read.scan.split_read import columns_to_count, read_split
+from tablestore.read.scan.scan_mode import ScanTarget, SnapshotState
 from tablestore.table.lazy_read import LazyRead
 
 
@@ -55,47 +50,41 @@ def selected(columns: tuple[Any, ...]) -> tuple[str, ...] | None:
 @checked
 @dataclass(frozen=True)
 class Scan(LazyRead):
-    """A read of one snapshot. `columns` None means all; `limit` rows at most (any rows: a table has no
-    order); `other` the branch that is read beside this one."""
+    """A read of what `target` says: a snapshot, the changes of a range, or the difference of two states.
+
+    `columns` None means all; `limit` rows at most (any rows: a table has no order); `other` is the branch
+    that is read beside this one.
+    """
 
     store: Store
-    snapshot: Snapshot | None
+    target: ScanTarget
     columns: tuple[str, ...] | None = None
     where: Predicate | None = None
     limit: int | None = None
-    _reader: Callable[..., Iterator[pa.RecordBatch]] = read_split
-    _planner: Callable[..., Plan] = planning.plan
     other: OtherBranch | None = None
 
     @classmethod
-    def starting(
+    def of_snapshot(
         cls,
         store: Store,
-        start: BatchStart,
+        snapshot: Snapshot | None,
         columns: Sequence[str] | None = None,
-        where: Predicate | str | None = None,
-        *,
-        other: OtherBranch | None = None,
+        where: Predicate | None = None,
     ) -> Scan:
-        """A read of what `scan_mode.batch` found: a state (of two branches with `other`), the changes of a
-        range, or a difference."""
-        names = column_names(columns)
-        travelled = isinstance(start, State) and start.travelled
-        store = time_travel.at(store, start.snapshot) if travelled else store
-        where = condition(where, store.schema)
-        if isinstance(start, Range):
-            return cls(store, None, names, where, None, read_changes, partial(_plan_changes, start))
-        if isinstance(start, Diff):
-            return cls(store, start.end, names, where, None, read_diff, partial(_plan_difference, start))
-        if start.since_ms is None:
-            return cls(store, start.snapshot, names, where, other=other)
-        planner = partial(planning.plan, made_since=time_travel.local_ms(start.since_ms))
-        return cls(store, start.snapshot, names, where, None, read_split, planner, other)
+        """The rows of a snapshot (None: of a table without any) under the columns of `store`."""
+        return cls(store, SnapshotState(snapshot), column_names(columns), where)
 
     @property
-    def changes(self) -> bool:
-        """Whether this reads changes or a difference: what other engines must not plan for themselves."""
-        return self._planner is not planning.plan
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot whose rows are read, of a difference the later one; None for the changes of a range
+        and for tables without snapshots."""
+        return self.target.snapshot
+
+    @property
+    def whole(self) -> bool:
+        """Whether this reads all rows of one snapshot, no changes and no difference: what other engines may
+        plan for themselves."""
+        return self.target.whole
 
     def select(self, *columns: str) -> Scan:
         """Only these columns, in this order; a list of them will do."""
@@ -131,9 +120,10 @@ class Scan(LazyRead):
     def plan(self, *, complete: bool = False) -> Plan:
         """Splits, and a verdict on each file looked at (on every live file with `complete`)."""
         asked = {"columns": self.names, "complete": complete}
-        if self.other is not None:
-            return fallback.plan(self._planner, self.store, self.snapshot, self.where, self.other, **asked)
-        return self._planner(self.store, self.snapshot, self.where, **asked)
+        if self.other is None:
+            return self.target.plan(self.store, self.where, **asked)
+        assert isinstance(self.target, SnapshotState), "changes are read of the current branch alone"
+        return fallback.plan(self.store, self.target, self.where, self.other, **asked)
 
     def explain(self) -> Explanation:
         """Why each file is read or skipped."""
@@ -146,7 +136,7 @@ class Scan(LazyRead):
         (see `tablestore.scan.threads`). Reads with a limit use no threads.
         """
         left, found = self.limit, self.plan()
-        tasks = [partial(self._read, s, self.names, found.where) for s in found.splits]
+        tasks = [partial(s.read, self.store, self.names, found.where) for s in found.splits]
         threads = 1 if left is not None else self._threads(found)
         with closing(parallel.in_order(tasks, threads=threads, weigh=attrgetter("nbytes"))) as batches:
             for batch in batches:
@@ -158,14 +148,6 @@ class Scan(LazyRead):
                 if left == 0:
                     return
 
-    def _read(
-        self, split: DataSplit, columns: Sequence[str], where: Predicate | None
-    ) -> Iterator[pa.RecordBatch]:
-        if isinstance(split, BranchSplit):
-            assert self.other is not None
-            return read_split(self.other.store, split, columns, where)
-        return self._reader(self.store, split, columns, where)
-
     def _threads(self, found: Plan) -> int:
         return parallel.threads(self.store.options, [s.size for s in found.splits])
 
@@ -175,55 +157,25 @@ class Scan(LazyRead):
         Of a whole state no more is read than the filter, the merge and casts of older files need, so damage
         in other columns goes unnoticed.
         """
-        if self.limit is not None or self.changes:
+        if self.limit is not None or not self.whole:
             return sum(b.num_rows for b in self.to_batches())
         count = self.store.schema.row_count_field
         if count is not None:
             return self._sum_of_counts(count)
         found = self.plan()
-        tasks = [partial(self._rows_of, s, found.where) for s in found.splits]
+        tasks = [partial(s.read_to_count, self.store, self.names, found.where) for s in found.splits]
         with closing(
             parallel.in_order(tasks, threads=self._threads(found), weigh=attrgetter("nbytes"))
         ) as rows:
             return sum(b.num_rows for b in rows)
 
-    def _rows_of(self, split: DataSplit, where: Predicate | None) -> Iterator[pa.RecordBatch]:
-        """Columns of a split that tell how many rows it has."""
-        store = self.other.store if self.other is not None and isinstance(split, BranchSplit) else self.store
-        return self._read(split, columns_to_count(store, split, self.names), where)
-
     def _sum_of_counts(self, count: str) -> int:
         """Rows of a table that counts them, without repeating them."""
         found = self.plan()
-        stored = (b for s in found.splits for b in self._read(s, (count,), found.where))
+        stored = (b for s in found.splits for b in s.read(self.store, (count,), found.where))
         return sum(int(np.maximum(counted.numbers(b, count), 0).sum()) for b in stored)
 
     def __repr__(self) -> str:
         at = f"snapshot {self.snapshot.id}" if self.snapshot else "no snapshot"
         where = f", where {self.where!r}" if self.where is not None else ""
         return f"Scan({self.store.paths.root} at {at}: {', '.join(self.names)}{where})"
-
-
-def _plan_changes(
-    wanted: Range, store: Store, _: Snapshot | None, where: Predicate | None, *, columns: Any, complete: bool
-) -> Plan:
-    return plan_range(store, wanted, where, columns=columns)
-
-
-def _plan_difference(
-    wanted: Diff, store: Store, _: Snapshot | None, where: Predicate | None, *, columns: Any, complete: bool
-) -> Plan:
-    return plan_diff(store, wanted.start, wanted.end, where, columns=columns)
-
-
-def read_any(
-    store: Store, split: DataSplit, columns: Sequence[str], where: Predicate | None
-) -> Iterator[pa.RecordBatch]:
-    """The rows of one split of any plan."""
-    if isinstance(split, BranchSplit):
-        return read_branch_split(store, split, columns, where)
-    if isinstance(split, ChangeSplit):
-        return read_changes(store, split, columns, where)
-    if isinstance(split, DiffSplit):
-        return read_diff(store, split, columns, where)
-    return read_split(store, split, columns, where)

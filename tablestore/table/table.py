@@ -29,7 +29,7 @@ from tablestore.core.options.secrets import hidden
 from tablestore.core.options.table_options import as_text, current_names
 from tablestore.format import commit_message, rowkind, schema_change
 from tablestore.format.predicates.predicate import Predicate, all_of, col
-from tablestore.format.predicates.predicate_text import chosen
+from tablestore.format.predicates.predicate_text import chosen, condition
 from tablestore.format.schema import ROW_COUNT_OPTION
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.insight.check.check import Violation, check
@@ -43,8 +43,8 @@ from tablestore.meta.refs import MAIN
 from tablestore.meta.store import Store
 from tablestore.read.changes.stream import Change, with_level_0
 from tablestore.read.scan import fallback, scan_mode, time_travel
+from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.file_read import strictly
-from tablestore.read.scan.split import DataSplit
 from tablestore.table import (
     change_log,
     compaction,
@@ -68,7 +68,7 @@ from tablestore.table.lookup_join.source import Columns, On
 from tablestore.table.mend import Mended, mend
 from tablestore.table.normalize import follow
 from tablestore.table.refs import Branches, Consumers, Tags, milliseconds, require_branch
-from tablestore.table.scan import Scan, column_names, read_any
+from tablestore.table.scan import Scan, column_names
 from tablestore.table.stored_options import StoredOptions
 from tablestore.table.system import SystemTable, system_table
 from tablestore.table.what_if import what_if
@@ -194,20 +194,17 @@ class Table:
         The options `scan.*` and `incremental-*` may name another one, changes or a difference instead:
         `t.with_options({"incremental-between": "3,7"}).scan()`; rows that are gone are left out then.
         """
-        if self._at is not None:
-            other = fallback.as_of(self.store, self._at)
-            return Scan.starting(
-                self.store, scan_mode.State(self._at, travelled=True), columns, where, other=other
-            )
-        start, other = scan_mode.batch(self.store), fallback.of_options(self.store)
-        return Scan.starting(self.store, start, columns, where, other=other)
+        target = scan_mode.batch(self.store, self._at)
+        store, names = target.under(self.store), column_names(columns)
+        other = fallback.of_options(self.store, target) if self._at is None else self._beside()
+        return Scan(store, target, names, condition(where, store.schema), other=other)
 
     def _present(self, where: Predicate | None = None) -> Scan:
         """The newest state, whatever the scan options say: what is written is based on it."""
         store, snapshot = self.store, self.store.snapshots.latest()
         if self._at is not None:
             store, snapshot = time_travel.at(store, self._at), self._at
-        return Scan(store, snapshot, None, where)
+        return Scan.of_snapshot(store, snapshot, None, where)
 
     def _beside(self) -> fallback.OtherBranch | None:
         """The branch that is read beside this one, at the moment that `_present` shows."""
@@ -305,8 +302,8 @@ class Table:
         self, split: DataSplit, *, columns: Sequence[str] | None = None, where: Predicate | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The rows of one split of a plan (what a Spark task runs); `where` as bound by the plan."""
-        names = Scan(self.store, None, column_names(columns) or None).names
-        return read_any(self.store, split, names, where)
+        names = Scan.of_snapshot(self.store, None, columns or None).names
+        return split.read(self.store, names, where)
 
     # writing
 
@@ -473,7 +470,9 @@ class Table:
         for name in partition:
             if name not in self.partition_by:
                 raise NotFound.among("partition column", name, self.partition_by)
-        wanted = Scan(self.store, None).filter(all_of(*(col(k) == v for k, v in partition.items())))
+        wanted = Scan.of_snapshot(self.store, None).filter(
+            all_of(*(col(k) == v for k, v in partition.items()))
+        )
         return partition_filter(self.store, wanted.where)
 
     def delete(self, what: Predicate | str | Any) -> Committed:
@@ -611,7 +610,7 @@ class Table:
         """The table as a Spark DataFrame: files that need no merge are read by Spark's own Parquet scan."""
         if not hasattr(spark, "createDataFrame"):
             raise InvalidRequest(f"spark {spark!r} must be a session: ts.spark.session()")
-        if self.scan().changes:
+        if not self.scan().whole:
             raise Unsupported("changes and differences in Spark", "use Table.scan, Table.changes or a stream")
         return spark_engine.load().to_spark(self, spark, columns=columns, where=where)
 

@@ -15,7 +15,6 @@ from tablestore.format.types.arrow_types import DataType
 from tablestore.meta.store import Store
 from tablestore.read.scan import time_travel
 from tablestore.read.scan.plan import Plan, plan
-from tablestore.read.scan.split_read import read_split
 from tests.peers.cells import cells, column, in_order
 
 __all__ = ["cell", "cells", "in_order"]
@@ -66,7 +65,7 @@ def read(
     made = planned(store, snapshot, where, columns)
     names = columns or made.store.schema.names
     schema = pa.schema([f.arrow for f in made.store.schema.columns(tuple(names))])
-    batches = [b for s in made.splits for b in read_split(made.store, s, columns, made.where)]
+    batches = [b for s in made.splits for b in s.read(made.store, columns, made.where)]
     return pa.Table.from_batches(batches, schema)
 
 

@@ -16,7 +16,8 @@ from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.types.arrow_types import BIGINT, DECIMAL, INT, STRING, DataField
 from tablestore.lsm.levels import interval
 from tablestore.meta.entries import Entries
-from tablestore.read.scan.split import DataSplit, apart, splits
+from tablestore.read.scan.data_split import DataSplit
+from tablestore.read.scan.split_generator import split_raw_and_merged, splits
 
 SCHEMA: TableSchema = create_schema(
     (DataField(0, "k", INT), DataField(1, "v", STRING)),
@@ -131,7 +132,7 @@ def test_a_split_names_the_deletion_files_of_its_files() -> None:
 def test_a_merged_split_is_taken_apart_into_what_needs_a_merge_and_what_does_not() -> None:
     files = (file("a", 0, 9), file("b", 8, 12), file("c", 20, 24), file("d", 30, 34))
     split = DataSplit(b"", 0, 1, 7, files, False)
-    found = apart(split, SCHEMA, OPTIONS)
+    found = split_raw_and_merged(split, SCHEMA, OPTIONS)
     assert [("".join(sorted(f.file_name for f in s.files)), s.plain) for s in found] == [
         ("ab", False),
         ("cd", True),

@@ -15,7 +15,6 @@ from tablestore.core.errors import Corrupt, NotFound
 from tablestore.meta import manifest_cache
 from tablestore.read.changes.incremental import snapshot_changes
 from tablestore.read.scan.plan import plan
-from tablestore.read.scan.split_read import read_split
 from tablestore.table.table import Table
 from tests.read import golden
 
@@ -46,7 +45,7 @@ def test_kinds_come_first_when_asked_for(tmp_path: Path) -> None:
     put(table, range(3), 1)
     put(table, [1], 2, "+U")
     found = plan(table.store, table.store.snapshots.latest())
-    read = [b for s in found.splits for b in read_split(table.store, s, ["a", "k"], with_kinds=True)]
+    read = [b for s in found.splits for b in s.read(table.store, ["a", "k"], with_kinds=True)]
     assert pa.Table.from_batches(read).to_pylist() == [
         {"rowkind": "+I", "a": 1, "k": 0},
         {"rowkind": "+U", "a": 2, "k": 1},
@@ -123,7 +122,7 @@ def test_a_snapshot_that_expires_while_it_is_read_is_said_to_have(tmp_path: Path
     table.compact(full=True)
     table.expire_snapshots(keep=1)
     with pytest.raises(NotFound, match="snapshot 1 expired while it was read"):
-        list(read_split(table.store, found.splits[0]))
+        list(found.splits[0].read(table.store))
     manifest_cache.LOCAL.clear()
     fresh = ts.open(table.location).store  # whose manifests are not in memory
     with pytest.raises(NotFound, match="snapshot 1 expired while it was read"):
@@ -137,7 +136,7 @@ def test_deletes_that_a_writer_did_not_count_stay_hidden() -> None:
     for number in (1, 2, 3):
         found = plan(store, store.snapshots.get(number))
         for split in found.splits:
-            kinds = [b.column(0).to_pylist() for b in read_split(store, split, with_kinds=True)]
+            kinds = [b.column(0).to_pylist() for b in split.read(store, with_kinds=True)]
             assert {k for some in kinds for k in some} <= {"+I", "+U"}
 
 
@@ -154,7 +153,7 @@ def test_counting_needs_no_value_column(tmp_path: Path) -> None:
     put(table, range(10), 1)
     put(table, range(5), 2)
     found = plan(table.store, table.store.snapshots.latest(), columns=())
-    assert sum(b.num_rows for s in found.splits for b in read_split(table.store, s, ())) == 10
+    assert sum(b.num_rows for s in found.splits for b in s.read(table.store, ())) == 10
 
 
 def test_a_split_is_read_by_another_process_with_a_store_of_its_own(tmp_path: Path) -> None:
@@ -163,5 +162,5 @@ def test_a_split_is_read_by_another_process_with_a_store_of_its_own(tmp_path: Pa
     put(table, range(5), 2)
     found = plan(table.store, table.store.snapshots.latest(), col("k") > 2)
     store, split, where = pickle.loads(pickle.dumps((table.store, found.splits[0], found.where)))
-    read = pa.Table.from_batches(read_split(store, split, ["k", "a"], where))
+    read = pa.Table.from_batches(split.read(store, ["k", "a"], where))
     assert read.to_pydict() == {"k": [3, 4, 5, 6, 7, 8, 9], "a": [2, 2, 1, 1, 1, 1, 1]}

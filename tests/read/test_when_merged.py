@@ -17,7 +17,7 @@ import tablestore as ts
 from tablestore import col
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.lsm.merge import merge_reader
-from tablestore.read.scan import split_read
+from tablestore.read.scan import data_split
 
 ENGINES = {
     "deduplicate": {},
@@ -40,7 +40,7 @@ class Watched:
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
-    seen, grouped, read_file = Watched(), merge_reader.grouped, split_read.read_file
+    seen, grouped, read_file = Watched(), merge_reader.grouped, data_split.read_file
 
     def counting(*arguments: Any) -> Any:
         seen.merges += 1
@@ -51,7 +51,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
         return read_file(*arguments, where=where, **options)
 
     monkeypatch.setattr(merge_reader, "grouped", counting)
-    monkeypatch.setattr(split_read, "read_file", noting)
+    monkeypatch.setattr(data_split, "read_file", noting)
     return seen
 
 

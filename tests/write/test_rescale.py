@@ -9,7 +9,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import CommitConflict, InvalidOption, SchemaMismatch, Unsupported
-from tablestore.table import rescale
+from tablestore.read.scan.data_split import DataSplit
 from tests.faults import SimEnv
 
 
@@ -82,7 +82,7 @@ def test_rows_written_while_a_rescale_reads_are_not_lost(
 ) -> None:
     t = make(tmp_path)
     t.write(rows("a", *range(5)))
-    reading = rescale.read_split
+    reading = DataSplit.read
 
     def read_and_meet(*arguments: object) -> object:
         yield from reading(*arguments)
@@ -90,7 +90,7 @@ def test_rows_written_while_a_rescale_reads_are_not_lost(
         if other.store.snapshots.latest_id() == 1:
             other.overwrite(rows("a", 7))
 
-    monkeypatch.setattr(rescale, "read_split", read_and_meet)
+    monkeypatch.setattr(DataSplit, "read", read_and_meet)
     with pytest.raises(CommitConflict, match="snapshot 2 changed rows"):
         t.rescale(3)
     assert state(t) == [("a", 7, "x")]

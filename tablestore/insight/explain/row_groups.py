@@ -1,7 +1,7 @@
 """Which row groups of the files of a plan will be read, and why the others not: one row a row group.
 
 Opens the footers of Parquet files, and nothing else but file indexes and deletion vectors. The filter of
-each file, its statistics, indexes and masks are those by which `split_read` and `datafile.read` go. ORC and
+each file, its statistics, indexes and masks are those by which `data_split` and `datafile.read` go. ORC and
 Avro files are read whole: such a file counts as one group.
 """
 
@@ -25,10 +25,9 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.schema import TableSchema
 from tablestore.meta.store import Store
 from tablestore.read.scan import file_index
+from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.pruning import TRUE
 from tablestore.read.scan.refusal import refusal
-from tablestore.read.scan.split import DataSplit
-from tablestore.read.scan.split_read import asked_of_files
 from tablestore.read.support import file_format
 
 ROW_GROUPS = pa.schema(
@@ -64,7 +63,7 @@ def row_group_plan(
     chosen = (
         (split, number, asked, merged)
         for split in splits
-        for number, asked, merged in asked_of_files(store, split, where)
+        for number, asked, merged in split.row_group_filters(store, where)
         if files is None or split.files[number].file_name in files
     )
     for split, number, asked, merged in islice(chosen, limit):

@@ -8,7 +8,6 @@ update told as a pair, the values before and after.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -16,15 +15,11 @@ import pyarrow as pa
 from tablestore.core.errors import Unsupported
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.merge.merge_function import joined
 from tablestore.meta.store import Store
-from tablestore.read.changes.diff import plan_diff, read_diff
-from tablestore.read.changes.incremental import Range, plan_range, read_changes
-from tablestore.read.scan import scan_mode, time_travel
-from tablestore.read.scan.plan import plan
-from tablestore.read.scan.scan_mode import BatchStart, Diff
-from tablestore.read.scan.split_read import ROWKIND, read_split
+from tablestore.read.changes.incremental import ChangeRange
+from tablestore.read.scan.data_split import ROWKIND
+from tablestore.read.scan.scan_mode import ScanTarget
 
 _BEFORE, _AFTER = "-U", "+U"
 
@@ -40,36 +35,27 @@ def binlog_schema(store: Store) -> pa.Schema:
     return pa.schema([pa.field(ROWKIND, pa.string()), *lists])
 
 
-def audit_log(store: Store, start: BatchStart, where: Predicate | None = None) -> Iterator[pa.RecordBatch]:
+def audit_log(store: Store, target: ScanTarget, where: Predicate | None = None) -> Iterator[pa.RecordBatch]:
     """Rows with their kinds; `where` asks for columns of the table only."""
     if store.options.shows_sequence:
         raise Unsupported("table-read.sequence-number.enabled", "$audit_log and $binlog show kinds only")
     schema = audit_schema(store)
-    for batch in _rows(store, start, where):
+    for batch in _rows(store, target, where):
         yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
 
-def _rows(store: Store, start: BatchStart, where: Predicate | None) -> Iterator[pa.RecordBatch]:
+def _rows(store: Store, target: ScanTarget, where: Predicate | None) -> Iterator[pa.RecordBatch]:
     bound = None if where is None else predicate.bind(where, store.schema)
-    if isinstance(start, Range):
-        found, read = plan_range(store, start, bound), read_changes
-    elif isinstance(start, Diff):
-        found, read = plan_diff(store, start.start, start.end, bound), read_diff
-    else:
-        since = None if start.since_ms is None else time_travel.local_ms(start.since_ms)
-        found, read = (
-            plan(store, start.snapshot, bound, made_since=since),
-            partial(read_split, keep_retracts=True),
-        )
+    found, names = target.plan(store, bound), store.schema.shown.names
     for split in found.splits:
-        yield from read(store, split, store.schema.shown.names, found.where, with_kinds=True)  # type: ignore[operator]
+        yield from split.read(store, names, found.where, with_kinds=True, keep_retracts=True)
 
 
-def binlog(store: Store, start: BatchStart, where: Predicate | None = None) -> Iterator[pa.RecordBatch]:
+def binlog(store: Store, target: ScanTarget, where: Predicate | None = None) -> Iterator[pa.RecordBatch]:
     """As `audit_log`, each column in lists; of changes, a −U and the +U that follows it are one row."""
-    schema, pairs = binlog_schema(store), isinstance(start, Range)
+    schema, pairs = binlog_schema(store), isinstance(target, ChangeRange)
     held: pa.RecordBatch | None = None  # a −U at the end of a batch waits for its +U
-    for batch in audit_log(store, start, where):
+    for batch in audit_log(store, target, where):
         rows = batch if held is None else joined([held, batch])
         held = None
         if pairs and rows.num_rows and rows.column(0)[-1].as_py() == _BEFORE:
@@ -93,12 +79,3 @@ def _in_lists(rows: pa.RecordBatch, schema: pa.Schema, *, pairs: bool) -> pa.Rec
         if i:
             columns.append(pa.ListArray.from_arrays(offsets, rows.column(i), type=field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def start_of(store: Store, at: Snapshot | None = None) -> tuple[Store, BatchStart]:
-    """Where a batch read starts (at a snapshot that was chosen, else where the options say), with the store
-    under the columns it reads."""
-    start = scan_mode.batch(store) if at is None else scan_mode.State(at, travelled=True)
-    if isinstance(start, scan_mode.State) and start.travelled:
-        return time_travel.at(store, start.snapshot), start
-    return store, start

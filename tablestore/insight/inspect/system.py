@@ -19,7 +19,7 @@ from tablestore.insight.inspect.inspect import Inspect
 from tablestore.meta.store import Store
 from tablestore.read.scan import scan_mode
 from tablestore.read.scan.plan import plan
-from tablestore.read.scan.split_read import read_split
+from tablestore.read.scan.scan_mode import SnapshotState
 
 Batches = Callable[[Store, Predicate | None], Iterator[pa.RecordBatch]]
 
@@ -62,12 +62,13 @@ def source(store: Store, name: str, at: Snapshot | None = None) -> Source:
         return Source(found.schema, lambda _, __: iter(found.to_batches()))
     if name not in DATA:
         raise NotFound.among("system table", name, NAMES)
-    under, start = audit.start_of(store, at)
+    target = scan_mode.batch(store, at)
+    under = target.under(store)
     if name == "audit_log":
-        return Source(audit.audit_schema(under), lambda _, w: audit.audit_log(under, start, w), filters=True)
+        return Source(audit.audit_schema(under), lambda _, w: audit.audit_log(under, target, w), filters=True)
     if name == "binlog":
-        return Source(audit.binlog_schema(under), lambda _, w: audit.binlog(under, start, w))
-    snapshot = start.snapshot if isinstance(start, scan_mode.State) else store.snapshots.latest()
+        return Source(audit.binlog_schema(under), lambda _, w: audit.binlog(under, target, w))
+    snapshot = target.snapshot if isinstance(target, SnapshotState) else store.snapshots.latest()
     if name == "row_tracking":
         schema = row_tracking.tracked_schema(under)
         return Source(schema, lambda _, __: row_tracking.tracked_rows(under, snapshot))
@@ -78,9 +79,9 @@ def _metadata(store: Store, name: str, at: Snapshot | None) -> pa.Table:
     """A table of `inspect`, of the snapshot that is chosen where it depends on one."""
     inspect = Inspect(store)
     if name in OF_STATE:
-        _, start = audit.start_of(store, at)
-        if isinstance(start, scan_mode.State) and start.travelled and start.snapshot is not None:
-            return getattr(inspect, name)(start.snapshot)
+        target = scan_mode.batch(store, at)
+        if isinstance(target, SnapshotState) and target.travelled and target.snapshot is not None:
+            return getattr(inspect, name)(target.snapshot)
     return getattr(inspect, name)()
 
 
@@ -91,4 +92,4 @@ def read_optimized(
     top = store.options.num_levels - 1 if store.schema.primary_keys else 0
     found = plan(store, snapshot, where, min_level=top)
     for split in found.splits:
-        yield from read_split(store, split, store.schema.shown.names, found.where)
+        yield from split.read(store, store.schema.shown.names, found.where)

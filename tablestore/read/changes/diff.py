@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,10 +31,9 @@ from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.read.changes.incremental import change_schema
+from tablestore.read.scan.data_split import ROWKIND, DataSplit
 from tablestore.read.scan.plan import Plan
 from tablestore.read.scan.pruning import Filters, Pruner, selected_partitions
-from tablestore.read.scan.split import DataSplit
-from tablestore.read.scan.split_read import ROWKIND, read_split
 from tablestore.read.support import require_readable, require_readable_files
 
 _SIDE = "_SIDE"
@@ -47,41 +47,86 @@ class DiffSplit(DataSplit):
 
     before: DataSplit | None = None
 
+    def read(
+        self,
+        store: Store,
+        columns: Sequence[str] | None = None,
+        where: Predicate | None = None,
+        *,
+        with_kinds: bool = False,
+        keep_retracts: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows that are new or other, in key order; `with_kinds` also keys that are gone, as −D."""
+        names = tuple(columns if columns is not None else store.schema.names)
+        bound = None if where is None else predicate.bind(where, store.schema)
+        schema = change_schema(store, names)
+        place = self.partition, self.bucket, self.total_buckets, self.snapshot_id
+        after = DataSplit(*place, self.files, False, self.deletion_files)
+        assert self.before is not None
+        readers = [partial(_side, store, half, i) for i, half in enumerate((self.before, after))]
+        for parts in merge_reader.windows(readers, store.schema.key_fields):
+            codes = key_columns.codes(key_columns.concatenated([components for _, components in parts]))
+            told = _told(joined([batch for batch, _ in parts]), codes)
+            if bound is not None:
+                told = told.filter(predicate.mask(bound, told))
+            if not with_kinds:
+                told = told.filter(pc.not_equal(told.column(ROWKIND), "-D"))
+            if told.num_rows:
+                wanted = schema.names if with_kinds else schema.names[1:]
+                fields = [schema.field(n) for n in wanted]
+                yield pa.RecordBatch.from_arrays([told.column(n) for n in wanted], schema=pa.schema(fields))
 
-def plan_diff(
-    store: Store,
-    start: Snapshot,
-    end: Snapshot,
-    where: Predicate | None = None,
-    *,
-    columns: Sequence[str] | None = None,
-) -> Plan:
-    """One split a bucket that differs. Raises Unsupported for tables without a primary key."""
-    if not store.schema.shown.primary_keys:
-        raise Unsupported(
-            "the difference of two states of a table without a primary key",
-            "read the changes between their snapshots",
-        )
-    bound = None if where is None else predicate.bind(where, store.schema)
-    asked = None if columns is None else (*columns, *(bound.columns if bound is not None else ()))
-    require_readable(store.schema, store.options, asked)
-    sides = [_visible(store, s, bound) for s in (start, end)]
-    vectors = [deletion_files(store, s) if store.options.deletion_vectors else {} for s in (start, end)]
-    _require_same_totals(store, [e for side in sides for half in side.values() for e in half])
-    made = []
-    for place in dict.fromkeys([*sides[0], *sides[1]]):
-        halves = [side.get(place, []) for side in sides]
-        before, after = (
-            _half(store, s, place, half, _touched(store, place, halves, vectors), v)
-            for s, half, v in zip((start, end), halves, vectors, strict=True)
-        )
-        if before.files or after.files:
-            made.append(
-                DiffSplit(
-                    *place, after.total_buckets, end.id, after.files, False, after.deletion_files, before
-                )
+
+@dataclass(frozen=True, slots=True)
+class StateDiff:
+    """What is other in the state of `end` than in that of `start`."""
+
+    start: Snapshot
+    end: Snapshot
+    whole: ClassVar[bool] = False  # not all rows of one snapshot
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The later state."""
+        return self.end
+
+    def under(self, store: Store) -> Store:
+        """The store whose columns are read: today's."""
+        return store
+
+    def plan(
+        self,
+        store: Store,
+        where: Predicate | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        complete: bool = False,
+    ) -> Plan:
+        """One split a bucket that differs; no verdicts, `complete` or not. Raises Unsupported for tables
+        without a primary key."""
+        if not store.schema.shown.primary_keys:
+            raise Unsupported(
+                "the difference of two states of a table without a primary key",
+                "read the changes between their snapshots",
             )
-    return Plan(store, end, bound, tuple(made))
+        bound = None if where is None else predicate.bind(where, store.schema)
+        asked = None if columns is None else (*columns, *(bound.columns if bound is not None else ()))
+        require_readable(store.schema, store.options, asked)
+        ends = self.start, self.end
+        sides = [_visible(store, s, bound) for s in ends]
+        vectors = [deletion_files(store, s) if store.options.deletion_vectors else {} for s in ends]
+        _require_same_totals(store, [e for side in sides for half in side.values() for e in half])
+        made = []
+        for place in dict.fromkeys([*sides[0], *sides[1]]):
+            halves = [side.get(place, []) for side in sides]
+            before, after = (
+                _half(store, s, place, half, _touched(store, place, halves, vectors), v)
+                for s, half, v in zip(ends, halves, vectors, strict=True)
+            )
+            if before.files or after.files:
+                totals = after.total_buckets, self.end.id
+                made.append(DiffSplit(*place, *totals, after.files, False, after.deletion_files, before))
+        return Plan(store, self.end, bound, tuple(made))
 
 
 def _visible(store: Store, snapshot: Snapshot, where: Predicate | None) -> dict[Place, list[ManifestEntry]]:
@@ -152,42 +197,6 @@ def _half(
     return DataSplit(*place, total, snapshot.id, tuple(e.file for e in some), False, deleted)
 
 
-def read_diff(
-    store: Store,
-    split: DiffSplit,
-    columns: Sequence[str] | None = None,
-    where: Predicate | None = None,
-    *,
-    with_kinds: bool = False,
-) -> Iterator[pa.RecordBatch]:
-    """The rows of one split of `plan_diff` in key order: with kinds also keys that are gone, as −D."""
-    names = tuple(columns if columns is not None else store.schema.names)
-    bound = None if where is None else predicate.bind(where, store.schema)
-    schema = change_schema(store, names)
-    assert split.before is not None
-    after = DataSplit(
-        split.partition,
-        split.bucket,
-        split.total_buckets,
-        split.snapshot_id,
-        split.files,
-        False,
-        split.deletion_files,
-    )
-    readers = [partial(_side, store, half, i) for i, half in enumerate((split.before, after))]
-    for parts in merge_reader.windows(readers, store.schema.key_fields):
-        codes = key_columns.codes(key_columns.concatenated([components for _, components in parts]))
-        told = _told(joined([batch for batch, _ in parts]), codes)
-        if bound is not None:
-            told = told.filter(predicate.mask(bound, told))
-        if not with_kinds:
-            told = told.filter(pc.not_equal(told.column(ROWKIND), "-D"))
-        if told.num_rows:
-            wanted = schema.names if with_kinds else schema.names[1:]
-            fields = [schema.field(n) for n in wanted]
-            yield pa.RecordBatch.from_arrays([told.column(n) for n in wanted], schema=pa.schema(fields))
-
-
 def by_key(store: Store, told: pa.Table) -> pa.Table:
     """The differences of all splits as those of the table: where a key lies elsewhere now, in another bucket
     or partition, its row is told if it is another one, and is not gone."""
@@ -205,7 +214,7 @@ def _side(store: Store, split: DataSplit, side: int) -> Iterator[pa.RecordBatch]
     """Merged rows of one state in key order, with their kinds and the side they are of."""
     if not split.files:
         return
-    for batch in read_split(store, split, with_kinds=True):
+    for batch in split.read(store, with_kinds=True):
         yield batch.append_column(_SIDE, pa.array(np.full(batch.num_rows, side, dtype=np.int8)))
 
 

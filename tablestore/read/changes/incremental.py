@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -25,11 +26,11 @@ from tablestore.lsm.merge import counted
 from tablestore.meta import changelogs
 from tablestore.meta.entries import EMPTY, Entries
 from tablestore.meta.store import Store
+from tablestore.read.scan.data_split import ROWKIND, DataSplit
 from tablestore.read.scan.file_read import read_file, tolerated
 from tablestore.read.scan.plan import Plan
 from tablestore.read.scan.pruning import TRUE, Filters, Pruner
-from tablestore.read.scan.split import DataSplit, splits
-from tablestore.read.scan.split_read import ROWKIND, read_split
+from tablestore.read.scan.split_generator import splits
 from tablestore.read.scan.time_travel import expiring
 from tablestore.read.support import require_readable, require_readable_file
 
@@ -38,17 +39,74 @@ MODES = (AUTO, DELTA, CHANGELOG, DIFF)
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class ChangeSplit(DataSplit):
+    """Files whose rows are changes, read one by one as they are; never `raw` for other engines."""
+
+    def read(
+        self,
+        store: Store,
+        columns: Sequence[str] | None = None,
+        where: Predicate | None = None,
+        *,
+        with_kinds: bool = False,
+        keep_retracts: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows that are there (+I, +U); `with_kinds` all of them, with their kinds."""
+        names = tuple(columns if columns is not None else store.schema.shown.names)
+        bound = None if where is None else predicate.bind(where, store.schema)
+        filters = Filters.of(bound, store.schema)
+        for file in self.files:
+            entry = ManifestEntry(ADD, self.partition, self.bucket, self.total_buckets, file)
+            with expiring(store, self.snapshot_id):
+                for batch in _file_changes(store, entry, names, filters):
+                    yield batch if with_kinds else present(batch)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRange:
     """The changes after snapshot `since` up to `until`: what was added, or changelogs, or what suits."""
 
     since: int
     until: int | None
     mode: str = AUTO
 
+    whole: ClassVar[bool] = False  # not all rows of one snapshot
 
-@dataclass(frozen=True, slots=True)
-class ChangeSplit(DataSplit):
-    """Files whose rows are changes, read one by one as they are; never `raw` for other engines."""
+    @property
+    def snapshot(self) -> None:
+        """None: no state is read."""
+        return None
+
+    def under(self, store: Store) -> Store:
+        """The store whose columns are read: today's."""
+        return store
+
+    def plan(
+        self,
+        store: Store,
+        where: Predicate | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        complete: bool = False,
+    ) -> Plan:
+        """One split a file, in the order of snapshots; every file is judged, so the plan is `complete`."""
+        bound = None if where is None else predicate.bind(where, store.schema)
+        asked = None if columns is None else (*columns, *(bound.columns if bound is not None else ()))
+        require_readable(store.schema, store.options, asked)
+        filters = Filters.of(bound, store.schema)
+        pruner = Pruner(
+            store.schema, store.options, filters, store.partition_values, store.schema_of, alone=True
+        )
+        made: list[ChangeSplit] = []
+        looked_at: list[ManifestEntry] = []
+        last: Snapshot | None = None
+        for last in snapshots_between(store, self.since, self.until):
+            with expiring(store, last.id):
+                entries = changed_entries(store, last, mode=self.mode)
+            looked_at += entries
+            for e in _checked(store, _kept(store, entries, filters)):
+                made.append(ChangeSplit(e.partition, e.bucket, e.total_buckets, last.id, (e.file,), False))
+        return Plan(store, last, bound, tuple(made), looked_at=Entries.of(looked_at), pruner=pruner)
 
 
 def changes(
@@ -157,7 +215,7 @@ def _overwritten(
         some = _checked(store, [e for e in entries if e.kind == kind])
         made = splits(Entries.of(some), snapshot_id=snapshot.id, schema=store.schema, options=store.options)
         for split in made:
-            for batch in read_split(store, split, names, where):
+            for batch in split.read(store, names, where):
                 kinds = pa.repeat(pa.scalar(rowkind.TEXTS[row_kind]), batch.num_rows)
                 yield pa.RecordBatch.from_arrays([kinds, *batch.columns], schema=schema)
 
@@ -199,46 +257,6 @@ def _with_kinds(rows: pa.RecordBatch, names: Sequence[str], schema: pa.Schema) -
     else:
         kinds = pa.repeat(pa.scalar(rowkind.TEXTS[rowkind.INSERT]), rows.num_rows)
     return pa.RecordBatch.from_arrays([kinds, *(rows.column(n) for n in names)], schema=schema)
-
-
-def plan_range(
-    store: Store, wanted: Range, where: Predicate | None = None, *, columns: Sequence[str] | None = None
-) -> Plan:
-    """The plan of a batch read of changes: a split a file, in the order of snapshots."""
-    bound = None if where is None else predicate.bind(where, store.schema)
-    asked = None if columns is None else (*columns, *(bound.columns if bound is not None else ()))
-    require_readable(store.schema, store.options, asked)
-    filters = Filters.of(bound, store.schema)
-    pruner = Pruner(store.schema, store.options, filters, store.partition_values, store.schema_of, alone=True)
-    made: list[ChangeSplit] = []
-    looked_at: list[ManifestEntry] = []
-    last: Snapshot | None = None
-    for last in snapshots_between(store, wanted.since, wanted.until):
-        with expiring(store, last.id):
-            entries = changed_entries(store, last, mode=wanted.mode)
-        looked_at += entries
-        for e in _checked(store, _kept(store, entries, filters)):
-            made.append(ChangeSplit(e.partition, e.bucket, e.total_buckets, last.id, (e.file,), False))
-    return Plan(store, last, bound, tuple(made), looked_at=Entries.of(looked_at), pruner=pruner)
-
-
-def read_changes(
-    store: Store,
-    split: ChangeSplit,
-    columns: Sequence[str] | None = None,
-    where: Predicate | None = None,
-    *,
-    with_kinds: bool = False,
-) -> Iterator[pa.RecordBatch]:
-    """The rows of one split of `plan_range`: all of them with their kinds, else those that are there."""
-    names = tuple(columns if columns is not None else store.schema.shown.names)
-    bound = None if where is None else predicate.bind(where, store.schema)
-    filters = Filters.of(bound, store.schema)
-    for file in split.files:
-        entry = ManifestEntry(ADD, split.partition, split.bucket, split.total_buckets, file)
-        with expiring(store, split.snapshot_id):
-            for batch in _file_changes(store, entry, names, filters):
-                yield batch if with_kinds else present(batch)
 
 
 def present(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -36,7 +36,6 @@ from tablestore.read.changes.incremental import (
 from tablestore.read.changes.looked_up import looked_up_changes, require_looked_up, touched
 from tablestore.read.scan import scan_mode, time_travel
 from tablestore.read.scan.plan import Plan, plan
-from tablestore.read.scan.split_read import read_split
 from tablestore.read.support import require_readable
 
 CURSOR_VERSION = 1
@@ -442,7 +441,7 @@ class _Follower:
                 look_up=self.look_up,
             )
             for split in found.splits:
-                for batch in read_split(found.store, split, self.names, found.where):
+                for batch in split.read(found.store, self.names, found.where):
                     kinds = pa.repeat(pa.scalar(rowkind.TEXTS[rowkind.INSERT]), batch.num_rows)
                     yield pa.RecordBatch.from_arrays([kinds, *batch.columns], schema=schema)
 

@@ -2,7 +2,7 @@
 
 A scan asks every file for its rows; this asks where the keys are (`lsm/lookup/keyed_file.py`), reads those
 rows and no others, and gives them to the table's merge function, so that engines, sequence fields, deletes,
-deletion vectors and ties between runs mean what they mean in `split_read`. What is known of a bucket's files
+deletion vectors and ties between runs mean what they mean in `data_split`. What is known of a bucket's files
 is kept with the reader, their keys in the lookup cache. Memory: the rows of 65,536 keys and what `KeyedFile`
 needs. Used by `Table.get` and its kin. Safe to share between threads.
 """
@@ -43,8 +43,9 @@ from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.read.scan import file_index
+from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.pruning import TRUE, Filters, Pruner
-from tablestore.read.scan.split import DataSplit, splits
+from tablestore.read.scan.split_generator import splits
 from tablestore.read.scan.time_travel import expiring
 from tablestore.read.support import require_readable, require_readable_file
 

@@ -9,8 +9,8 @@ its own schemas, keys and buckets; both must have the same columns.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 
 import pyarrow as pa
@@ -22,25 +22,55 @@ from tablestore.meta import refs
 from tablestore.meta.refs import FALLBACK, PRIMARY
 from tablestore.meta.store import Store
 from tablestore.read.scan import scan_mode, time_travel
+from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.plan import Plan, visible_partitions
-from tablestore.read.scan.split import DataSplit
-from tablestore.read.scan.split_read import read_split
+from tablestore.read.scan.scan_mode import ScanTarget, SnapshotState
 
 log = logging.getLogger(__name__)
-Planner = Callable[..., Plan]
 
 
 @dataclass(frozen=True, slots=True)
 class BranchSplit(DataSplit):
-    """A split of another branch, to be read under a schema of that branch."""
+    """A split of another branch, to be read under a schema of that branch.
+
+    `opened` is the branch as its planner knows it; it is not pickled, so workers open the branch themselves.
+    """
 
     branch: str = ""
     schema_id: int = 0
+    opened: Store | None = field(default=None, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[type[BranchSplit], tuple[object, ...]]:
+        return BranchSplit, tuple(getattr(self, f.name) for f in fields(self) if f.name != "opened")
 
     @property
     def plain(self) -> bool:
         """Never: other readers would take the file for one of the current branch."""
         return False
+
+    def read(
+        self,
+        store: Store,
+        columns: Sequence[str] | None = None,
+        where: Predicate | None = None,
+        *,
+        with_kinds: bool = False,
+        keep_retracts: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows as `DataSplit.read` gives them; `store` is the current branch."""
+        asked = {"with_kinds": with_kinds, "keep_retracts": keep_retracts}
+        return DataSplit.read(self, self._branch_of(store), columns, where, **asked)
+
+    def columns_to_count(self, store: Store, columns: Sequence[str]) -> tuple[str, ...]:
+        """As `DataSplit.columns_to_count`; `store` is the current branch."""
+        return DataSplit.columns_to_count(self, self._branch_of(store), columns)
+
+    def _branch_of(self, store: Store) -> Store:
+        """This branch of the table under the schema of the plan."""
+        if self.opened is not None:
+            return self.opened
+        branch = Store.open(store.paths.root, io=store.io, env=store.env, branch=self.branch)
+        return branch.with_schema(replace(branch.schema_of(self.schema_id), options=branch.schema.options))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +109,12 @@ def as_of(store: Store, snapshot: Snapshot) -> OtherBranch | None:
     return None if found is None else _travelled(found, _then(found.store, snapshot.time_millis))
 
 
-def of_options(store: Store) -> OtherBranch | None:
-    """The other branch where the scan options make a read of it begin: ids of snapshots count by their time,
-    everything else is asked of each branch. None also where changes are read, not a state."""
+def of_options(store: Store, target: ScanTarget) -> OtherBranch | None:
+    """The other branch where the scan options, which chose `target` of this one, make a read of it begin: ids
+    of snapshots count by their time, everything else is asked of each branch. None also where changes are
+    read, not a state."""
     found = newest(store)
-    if found is None:
+    if found is None or not isinstance(target, SnapshotState):
         return None
     given = {
         k: v
@@ -101,7 +132,7 @@ def of_options(store: Store) -> OtherBranch | None:
         if store.options.scan_tag_name is not None or store.options.scan_version is not None:
             raise
         return replace(found, snapshot=None)
-    if not isinstance(start, scan_mode.State):
+    if not isinstance(start, SnapshotState):
         return None
     return _travelled(found, start.snapshot) if start.travelled else replace(found, snapshot=start.snapshot)
 
@@ -153,9 +184,8 @@ def _require_same_columns(store: Store, other: Store) -> None:
 
 
 def plan(
-    planner: Planner,
     store: Store,
-    snapshot: Snapshot | None,
+    state: SnapshotState,
     where: Predicate | None,
     other: OtherBranch,
     *,
@@ -163,25 +193,17 @@ def plan(
     complete: bool,
 ) -> Plan:
     """The plan of both branches: of the second only the partitions that the first has not."""
-    here = partial(planner, store, snapshot, where, columns=columns, complete=complete)
-    there = partial(planner, other.store, other.snapshot, where, columns=columns, complete=complete)
+    theirs = replace(state, snapshot=other.snapshot)
+    here = partial(state.plan, store, where, columns=columns, complete=complete)
+    there = partial(theirs.plan, other.store, where, columns=columns, complete=complete)
     if other.first:
         known = visible_partitions(other.store, other.snapshot)
         own, beside = here(partition=lambda p: p not in known), there()
     else:
-        known = visible_partitions(store, snapshot)
+        known = visible_partitions(store, state.snapshot)
         own, beside = here(), there(partition=lambda p: p not in known)
-    named = {"branch": other.name, "schema_id": other.store.schema.id}
+    named = {"branch": other.name, "schema_id": other.store.schema.id, "opened": other.store}
     taken = tuple(
         BranchSplit(**{f.name: getattr(s, f.name) for f in fields(DataSplit)}, **named) for s in beside.splits
     )
     return replace(own, splits=(*own.splits, *taken), beside=replace(beside, splits=taken))
-
-
-def read_branch_split(
-    store: Store, split: BranchSplit, columns: Sequence[str], where: Predicate | None
-) -> Iterator[pa.RecordBatch]:
-    """The rows of one split of the other branch; `store` is the current one."""
-    opened = Store.open(store.paths.root, io=store.io, env=store.env, branch=split.branch)
-    then = replace(opened.schema_of(split.schema_id), options=opened.schema.options)
-    return read_split(opened.with_schema(then), split, columns, where)

@@ -25,8 +25,9 @@ from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.entries import Entries, PartitionFilter
 from tablestore.meta.store import Store
 from tablestore.read.scan import pruning
+from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.pruning import FileVerdict, Filters, Pruner
-from tablestore.read.scan.split import DataSplit, splits
+from tablestore.read.scan.split_generator import splits
 from tablestore.read.scan.time_travel import expiring
 from tablestore.read.support import require_readable, require_readable_files
 

@@ -7,15 +7,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tablestore.core.errors import InvalidOption, InvalidRequest, NotFound
 from tablestore.core.options.table_options import ChangelogProducer
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import BATCH_IDENTIFIER, COMPACT, Snapshot
 from tablestore.meta import refs
+from tablestore.meta.entries import PartitionFilter
 from tablestore.meta.store import Store
-from tablestore.read.changes.incremental import AUTO, MODES, Range
+from tablestore.read.changes.diff import StateDiff
+from tablestore.read.changes.incremental import AUTO, MODES, ChangeRange
+from tablestore.read.scan import plan as planning
 from tablestore.read.scan import time_travel
+from tablestore.read.scan.plan import Plan
 
 MODE_NAMES = (
     "default",
@@ -47,7 +53,7 @@ _PLACES = {
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class SnapshotState:
     """The rows of one snapshot (None: of a table without any); `since_ms`: only of files made then or later.
 
     `travelled`: asked for by name, so it is read under its own columns.
@@ -57,16 +63,32 @@ class State:
     since_ms: int | None = None
     travelled: bool = False
 
+    @property
+    def whole(self) -> bool:
+        """Whether all rows of the snapshot are read: then other engines may plan the read for themselves."""
+        return self.since_ms is None
 
-@dataclass(frozen=True, slots=True)
-class Diff:
-    """What is other in `end` than in `start`."""
+    def under(self, store: Store) -> Store:
+        """The store whose columns are read: today's, or those that the snapshot had."""
+        return time_travel.at(store, self.snapshot) if self.travelled else store
 
-    start: Snapshot
-    end: Snapshot
+    def plan(
+        self,
+        store: Store,
+        where: Predicate | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        complete: bool = False,
+        partition: PartitionFilter | None = None,
+    ) -> Plan:
+        """Splits of the live files, of one `partition` filter if there is one; with `complete` a verdict on
+        each of them."""
+        since = None if self.since_ms is None else time_travel.local_ms(self.since_ms)
+        asked = {"columns": columns, "complete": complete, "partition": partition}
+        return planning.plan(store, self.snapshot, where, made_since=since, **asked)
 
 
-BatchStart = State | Range | Diff
+ScanTarget = SnapshotState | ChangeRange | StateDiff  # what a batch scan reads; each plans itself
 
 
 def mode_of(store: Store) -> str:
@@ -93,25 +115,29 @@ def _value(store: Store, key: str) -> str | None:
     return found if found is not None else store.schema.options.get(aliases.get(key, key))
 
 
-def batch(store: Store) -> BatchStart:
-    """Where a batch read of this table starts."""
+def batch(store: Store, at: Snapshot | None = None) -> ScanTarget:
+    """What a batch scan of this table reads: the state of `at` if it is given, else what the options say."""
+    if at is not None:
+        return SnapshotState(at, travelled=True)
     mode, options = mode_of(store), store.options
     if mode in ("latest-full", "latest"):
-        return State(store.snapshots.latest())
+        return SnapshotState(store.snapshots.latest())
     if mode == "compacted-full":
-        return State(compacted(store))
+        return SnapshotState(compacted(store))
     if mode == "from-timestamp":
-        return State(time_travel.at_or_before(store, _millis(store)), travelled=True)
+        return SnapshotState(time_travel.at_or_before(store, _millis(store)), travelled=True)
     if mode == "from-file-creation-time":
-        return State(store.snapshots.latest(), options.scan_file_creation_millis)
+        return SnapshotState(store.snapshots.latest(), options.scan_file_creation_millis)
     if mode == "from-creation-timestamp":
         since = options.scan_creation_millis
         assert since is not None
         first = _first_made(store, since)
-        return State(store.snapshots.latest(), since) if first is None else State(store.snapshots.get(first))
+        if first is None:
+            return SnapshotState(store.snapshots.latest(), since)
+        return SnapshotState(store.snapshots.get(first))
     if mode == "incremental":
         return _incremental(store)
-    return State(_chosen(store), travelled=True)
+    return SnapshotState(_chosen(store), travelled=True)
 
 
 def following(store: Store) -> tuple[int | None, Snapshot | None, int | None]:
@@ -200,7 +226,7 @@ def _first_made(store: Store, since_ms: int) -> int | None:
     return next((s.id for s in every if s.time_millis >= since_ms), None)
 
 
-def _incremental(store: Store) -> BatchStart:
+def _incremental(store: Store) -> ScanTarget:
     options = store.options
     mode = options.incremental_scan_mode
     if mode not in MODES:
@@ -216,51 +242,51 @@ def _incremental(store: Store) -> BatchStart:
     return between(store, start_name, end_name, mode=mode)
 
 
-def between(store: Store, start: str, end: str, *, mode: str = AUTO) -> Range | Diff:
+def between(store: Store, start: str, end: str, *, mode: str = AUTO) -> ChangeRange | StateDiff:
     """What lies between two tags (their difference) or two snapshot ids (their changes, or by `mode`)."""
     tags = refs.tags(store)
     if start in tags and end in tags:
         if store.options.incremental_tag_to_snapshot:
-            return Range(tags[start].id, tags[end].id, mode)
+            return ChangeRange(tags[start].id, tags[end].id, mode)
         return _diff(tags[start], tags[end])
     if not (start.isdigit() and end.isdigit()):
         unknown = next(n for n in (start, end) if not n.isdigit() and n not in tags)
         raise NotFound.among("tag", unknown, tags)
     if mode == "diff":
         return _diff(store.snapshots.get(int(start)), store.snapshots.get(int(end)))
-    return Range(int(start), int(end), mode)
+    return ChangeRange(int(start), int(end), mode)
 
 
-def between_times(store: Store, start: int, end: int, *, mode: str = AUTO) -> BatchStart:
+def between_times(store: Store, start: int, end: int, *, mode: str = AUTO) -> ScanTarget:
     """What lies between two moments: after the state of the first up to the state of the second."""
     if end < start:
         raise InvalidRequest(f"incremental-between-timestamp goes forward: {start} comes after {end}")
     every = store.snapshots.all()
     if not every or start == end or start > every[-1].time_millis or end < every[0].time_millis:
         last = every[-1].id if every else 0
-        return Range(last, last, mode)
+        return ChangeRange(last, last, mode)
     before = [s for s in every if s.time_millis <= start]
     until = [s for s in every if s.time_millis <= end][-1]
     if mode == "diff" and not before and every[0].id == 1:
-        return State(until)
+        return SnapshotState(until)
     if mode == "diff":
-        return Diff(before[-1] if before else every[0], until)
-    return Range(before[-1].id if before else every[0].id - 1, until.id, mode)
+        return StateDiff(before[-1] if before else every[0], until)
+    return ChangeRange(before[-1].id if before else every[0].id - 1, until.id, mode)
 
 
-def _diff(start: Snapshot, end: Snapshot) -> Diff:
+def _diff(start: Snapshot, end: Snapshot) -> StateDiff:
     if end.id < start.id:
         raise InvalidRequest(f"a difference goes forward: snapshot {start.id} comes after {end.id}")
-    return Diff(start, end)
+    return StateDiff(start, end)
 
 
-def _to_auto_tag(store: Store, name: str) -> Range | Diff:
+def _to_auto_tag(store: Store, name: str) -> ChangeRange | StateDiff:
     """From the tag before by name (automatic tags are named by their time) up to this one."""
     tags = refs.tags(store)
     earlier = sorted(n for n in tags if n < name and len(n) == len(name))
     if name not in tags or not earlier:
         last = store.snapshots.latest_id() or 0
-        return Range(last, last, AUTO)
+        return ChangeRange(last, last, AUTO)
     return _diff(tags[earlier[-1]], tags[name])
 
 

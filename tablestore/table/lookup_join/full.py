@@ -44,7 +44,7 @@ class FullCache:
     @classmethod
     def load(cls, source: LookupSource, snapshot: Snapshot | None, bounds: RowBounds) -> FullCache:
         """What a scan of the snapshot gives."""
-        scan = Scan(source.store, snapshot, source.held, source.where)
+        scan = Scan.of_snapshot(source.store, snapshot, source.held, source.where)
         batches = scan.to_batches() if snapshot is not None else ()
         return cls._of(source, snapshot, HeldRows.of(scan.schema, batches, bounds))
 

@@ -62,7 +62,7 @@ class PartialCache:
     @classmethod
     def empty(cls, source: LookupSource, snapshot: Snapshot | None) -> PartialCache:
         """One that knows no key yet."""
-        schema = Scan(source.store, None, source.held).schema
+        schema = Scan.of_snapshot(source.store, None, source.held).schema
         nothing = np.zeros(0, dtype=np.int64)
         keys, rows = HeldRows(_keys_of(source, schema)), HeldRows(schema)
         indexes = _index(keys, source.on), _index(rows, source.on)
@@ -143,7 +143,7 @@ class PartialCache:
 
     def _read(self, keys: pa.RecordBatch, lookups: Lookups) -> list[pa.RecordBatch]:
         source = self.source
-        scan = Scan(source.store, self.snapshot, source.held)
+        scan = Scan.of_snapshot(source.store, self.snapshot, source.held)
         found = lookups.rows(scan, pa.Table.from_batches([_either_zero(keys)]), source.held)
         if source.where is None:
             return list(found)

@@ -1,4 +1,4 @@
-"""Splits: files of one bucket that one reader takes at once (FORMAT.md 10.3). Pure.
+"""Splits of live files: which files one reader takes at once (FORMAT.md 10.3). Pure.
 
 A group is raw-convertible when its rows are the table's rows as they lie in the file: no other file overlaps
 it and it holds no retraction, or deletion vectors say which of its rows are superseded. Everything else must
@@ -22,43 +22,9 @@ from tablestore.format.schema import TableSchema
 from tablestore.lsm.levels import interval
 from tablestore.meta.entries import Entries
 from tablestore.read.scan import sections
+from tablestore.read.scan.data_split import DataSplit
 
 _FEW = 4_096  # files of a plan up to which the objects of all are made when one is asked for
-
-
-@dataclass(frozen=True, slots=True)
-class DataSplit:
-    """What one reader takes: `raw` files are read as they are, others are merged section by section.
-    Picklable.
-    """
-
-    partition: bytes
-    bucket: int
-    total_buckets: int
-    snapshot_id: int
-    files: Sequence[DataFileMeta]
-    raw: bool
-    deletion_files: tuple[DeletionFile | None, ...] = ()  # one for each file, or none at all
-
-    @property
-    def plain(self) -> bool:
-        """Whether the rows are exactly those that lie in the files: any reader of their format may take
-        them."""
-        return self.raw and not any(self.deletion_files)
-
-    def deletion_file(self, number: int) -> DeletionFile | None:
-        """The deletion vector of file `number`."""
-        return self.deletion_files[number] if self.deletion_files else None
-
-    @property
-    def rows(self) -> int:
-        """Physical rows, superseded ones and retractions included."""
-        return sum(f.row_count for f in self.files)
-
-    @property
-    def size(self) -> int:
-        """Bytes of all files."""
-        return sum(f.file_size for f in self.files)
 
 
 class Files(Sequence[DataFileMeta]):
@@ -251,7 +217,7 @@ def _packed(
         yield np.concatenate(rows) if len(rows) > 1 else rows[0], raw
 
 
-def apart(split: DataSplit, schema: TableSchema, options: TableOptions) -> list[DataSplit]:
+def split_raw_and_merged(split: DataSplit, schema: TableSchema, options: TableOptions) -> list[DataSplit]:
     """The same files with those that need no merge in splits of their own: for engines that read those
     natively."""
     if split.raw:

@@ -1,14 +1,15 @@
-"""The rows of one split: raw files as they lie, the others merged section by section (FORMAT.md 10.5).
+"""A split: files of one bucket that one reader takes at once, and how their rows are read (FORMAT.md 10.5).
 
+Raw files are read as they lie, the others merged section by section.
 Memory holds one batch of a raw file, or one window of the runs of one section, and a byte a row of files with
 deletion vectors. The whole filter is asked of every row that comes out; only its key part may leave out row
-groups of files that are merged. Used by scans, also inside Spark's workers.
+groups of files that are merged. `split_generator` makes splits; scans read them, also inside Spark's workers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -28,49 +29,113 @@ from tablestore.lsm.merge.merge_function import in_table, merge_function, plain,
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import read_file, tolerated
 from tablestore.read.scan.pruning import TRUE, Filters
-from tablestore.read.scan.split import DataSplit
 from tablestore.read.scan.time_travel import expiring
 from tablestore.read.support import require_readable
 
 ROWKIND = "rowkind"
 
 
-def read_split(
-    store: Store,
-    split: DataSplit,
-    columns: Sequence[str] | None = None,
-    where: Predicate | None = None,
-    *,
-    with_kinds: bool = False,
-    keep_retracts: bool = False,
-) -> Iterator[pa.RecordBatch]:
-    """Rows of a split as value columns (None: all), in the order asked for; `with_kinds` puts "+I" or "+U"
-    into a first column. Rows that are counted come as often as they are there, unless `columns` names the
-    counts. With `keep_retracts` keys whose newest row takes them away come too ("-D", "-U").
-
-    Raises NotFound when the snapshot expired meanwhile. `store` has the schema of the plan, `where` is the
-    plan's. Batches may be of any size, none is empty.
+@dataclass(frozen=True, slots=True)
+class DataSplit:
+    """What one reader takes: `raw` files are read as they are, others are merged section by section.
+    Picklable.
     """
-    names = tuple(columns if columns is not None else store.schema.shown.names)
-    count = store.schema.row_count_field
-    if count is not None and count not in names:
-        stored = read_split(
-            store, split, (*names, count), where, with_kinds=with_kinds, keep_retracts=keep_retracts
-        )
-        yield from counted.shown(stored, count)
-        return
-    bound = None if where is None else predicate.bind(where, store.schema)
-    filters = Filters.of(bound, store.schema)
-    require_readable(store.schema, store.options, (*names, *filters.rows.columns))
-    kinds = with_kinds and bool(store.schema.primary_keys)
-    wanted = dict.fromkeys((*names, *(n for n in store.schema.names if n in filters.rows.columns)))
-    read = _raw if split.raw else _merged
-    rows = read(store, split, tuple(wanted), filters, kinds, keep_retracts=keep_retracts)
-    with expiring(store, split.snapshot_id), in_table(store.paths.root):
-        for batch in rows:
-            kept = batch if filters.rows == TRUE else batch.filter(predicate.mask(filters.rows, batch))
-            if kept.num_rows:
-                yield _shaped(store, kept, names, with_kinds=with_kinds)
+
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    snapshot_id: int
+    files: Sequence[DataFileMeta]
+    raw: bool
+    deletion_files: tuple[DeletionFile | None, ...] = ()  # one for each file, or none at all
+
+    @property
+    def plain(self) -> bool:
+        """Whether the rows are exactly those that lie in the files: any reader of their format may take
+        them."""
+        return self.raw and not any(self.deletion_files)
+
+    def deletion_file(self, number: int) -> DeletionFile | None:
+        """The deletion vector of file `number`."""
+        return self.deletion_files[number] if self.deletion_files else None
+
+    @property
+    def rows(self) -> int:
+        """Physical rows, superseded ones and retractions included."""
+        return sum(f.row_count for f in self.files)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(f.file_size for f in self.files)
+
+    def read(
+        self,
+        store: Store,
+        columns: Sequence[str] | None = None,
+        where: Predicate | None = None,
+        *,
+        with_kinds: bool = False,
+        keep_retracts: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of the split as value columns (None: all), in the order asked for.
+
+        `store` has the schema of the plan, `where` is the plan's. `with_kinds` puts "+I" or "+U" into a first
+        column, with `keep_retracts` also "-D" or "-U" of keys whose newest row takes them away. Rows that are
+        counted come as often as they are there, unless `columns` names the counts. Batches may be of any
+        size, none is empty. Raises NotFound when the snapshot expired meanwhile.
+        """
+        names = tuple(columns if columns is not None else store.schema.shown.names)
+        count = store.schema.row_count_field
+        if count is not None and count not in names:
+            counts = (*names, count)
+            kinds_asked = {"with_kinds": with_kinds, "keep_retracts": keep_retracts}
+            yield from counted.shown(DataSplit.read(self, store, counts, where, **kinds_asked), count)
+            return
+        bound = None if where is None else predicate.bind(where, store.schema)
+        filters = Filters.of(bound, store.schema)
+        require_readable(store.schema, store.options, (*names, *filters.rows.columns))
+        kinds = with_kinds and bool(store.schema.primary_keys)
+        wanted = dict.fromkeys((*names, *(n for n in store.schema.names if n in filters.rows.columns)))
+        read = _raw if self.raw else _merged
+        rows = read(store, self, tuple(wanted), filters, kinds, keep_retracts=keep_retracts)
+        with expiring(store, self.snapshot_id), in_table(store.paths.root):
+            for batch in rows:
+                kept = batch if filters.rows == TRUE else batch.filter(predicate.mask(filters.rows, batch))
+                if kept.num_rows:
+                    yield _shaped(store, kept, names, with_kinds=with_kinds)
+
+    def columns_to_count(self, store: Store, columns: Sequence[str]) -> tuple[str, ...]:
+        """What must be read so that as many rows come as of `columns`, or the error that they raise: a key
+        column, what a merge may refuse, and what older files may hold that today's columns cannot."""
+        schema = store.schema
+        wanted = dict.fromkeys(schema.trimmed_primary_keys[:1] or schema.names[:1])
+        if not self.raw:
+            wanted |= dict.fromkeys(merge_function(schema, store.options, reading=True).refusing(columns))
+        for written in {f.schema_id for f in self.files} - {schema.id}:
+            wanted |= dict.fromkeys(evolution.refusing(store.schema_of(written), schema, columns))
+        return tuple(wanted)
+
+    def read_to_count(
+        self, store: Store, columns: Sequence[str], where: Predicate | None
+    ) -> Iterator[pa.RecordBatch]:
+        """As many rows as `read` gives, of the few columns that tell so."""
+        return self.read(store, self.columns_to_count(store, columns), where)
+
+    def row_group_filters(
+        self, store: Store, where: Predicate | None
+    ) -> Iterator[tuple[int, Predicate, bool]]:
+        """For each file, by its place here: the part of the filter that may leave out row groups of it, and
+        whether its rows are merged with others'. What `read` goes by."""
+        filters = Filters.of(where, store.schema)
+        if self.raw:
+            yield from ((number, filters.rows, False) for number in range(len(self.files)))
+            return
+        for section in interval.partition(self.files, store.key_order):
+            alone = _stands_alone(section)
+            for run in section:
+                for f in run.files:
+                    yield self.files.index(f), filters.rows if alone else filters.key, not alone
 
 
 def _shaped(store: Store, batch: pa.RecordBatch, names: Sequence[str], *, with_kinds: bool) -> pa.RecordBatch:
@@ -155,34 +220,6 @@ def _merged(
 def _stands_alone(section: Sequence[SortedRun]) -> bool:
     """Whether the rows of a section are those of the table without a merge."""
     return len(section) == 1 and all(f.level and f.delete_count == 0 for f in section[0].files)
-
-
-def columns_to_count(store: Store, split: DataSplit, columns: Sequence[str]) -> tuple[str, ...]:
-    """What must be read of a split so that as many rows come as of `columns`, or the error that they raise:
-    a key column, what a merge may refuse, and what older files may hold that today's columns cannot."""
-    schema = store.schema
-    wanted = dict.fromkeys(schema.trimmed_primary_keys[:1] or schema.names[:1])
-    if not split.raw:
-        wanted |= dict.fromkeys(merge_function(schema, store.options, reading=True).refusing(columns))
-    for written in {f.schema_id for f in split.files} - {schema.id}:
-        wanted |= dict.fromkeys(evolution.refusing(store.schema_of(written), schema, columns))
-    return tuple(wanted)
-
-
-def asked_of_files(
-    store: Store, split: DataSplit, where: Predicate | None
-) -> Iterator[tuple[int, Predicate, bool]]:
-    """For each file of a split, by its place there: the part of the filter that may leave out row groups of
-    it, and whether its rows are merged with others'. What `read_split` goes by."""
-    filters = Filters.of(where, store.schema)
-    if split.raw:
-        yield from ((number, filters.rows, False) for number in range(len(split.files)))
-        return
-    for section in interval.partition(split.files, store.key_order):
-        alone = _stands_alone(section)
-        for run in section:
-            for f in run.files:
-                yield split.files.index(f), filters.rows if alone else filters.key, not alone
 
 
 def _run(
