@@ -39,9 +39,13 @@ ELSEWHERE = {
 
 
 def declared(*extras: str) -> list[Requirement]:
+    """The packages of other people that the project with these extras asks for."""
     lines = [*PROJECT["dependencies"]]
     lines += [line for extra in extras for line in PROJECT["optional-dependencies"][extra]]
-    return [Requirement(line) for line in lines]
+    found = [Requirement(line) for line in lines]
+    inner = {extra for one in found if one.name == PROJECT["name"] for extra in one.extras}
+    outer = [one for one in found if one.name != PROJECT["name"]]
+    return [*outer, *(declared(*sorted(inner)) if inner else ())]
 
 
 def ranges(*extras: str) -> dict[str, SpecifierSet]:
@@ -98,8 +102,15 @@ def test_every_locked_package_takes_every_supported_python():
 
 def test_extras_of_users_are_in_the_environment_of_the_tests():
     tested = {str(one) for one in declared("test")}
-    for extra in set(PROJECT["optional-dependencies"]) - {"test"}:
-        assert {str(Requirement(line)) for line in PROJECT["optional-dependencies"][extra]} <= tested
+    for extra in PROJECT["optional-dependencies"]:
+        assert {str(one) for one in declared(extra)} <= tested, extra
+
+
+def test_extras_of_users_share_nothing_with_what_all_have():
+    for extra in PROJECT["optional-dependencies"]:
+        own = [Requirement(line) for line in PROJECT["optional-dependencies"][extra]]
+        assert own, extra
+        assert not {one.name for one in own} & {one.name for one in declared()}, extra
 
 
 def test_conda_file_states_the_same_ranges():
@@ -111,7 +122,7 @@ def test_conda_file_states_the_same_ranges():
     }
     python = stated.pop("python")
     assert python == SpecifierSet(PROJECT["requires-python"])
-    assert stated == {name: wanted for name, wanted in ranges().items() if name in stated}
+    assert stated == {name: wanted for name, wanted in ranges("workbench").items() if name in stated}
     assert "openjdk=17" in plain
     assert conda["dependencies"][-1] == {"pip": ["-e .[test]"]}
 

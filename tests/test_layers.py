@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tablestore.core.extras import EXTRA_OF
+
 ROOT = Path(__file__).resolve().parents[1]
 ENV = ROOT / "tablestore" / "core" / "env.py"
 OURS = ("tablestore", "widgets", "datasets", "notebooks", "tests", "pyspark_tablestore")
@@ -36,23 +38,20 @@ MAY_IMPORT["sql"] = MAY_IMPORT["spark"] = MAY_IMPORT["cdc"] | {"cdc", "tiering"}
 # Files that still explain themselves by `insight`.
 TO_CUT = {"lsm/compaction/compact_task.py", "read/scan/plan.py", "write/retention/expire.py"}
 # In `core` a module may import these of its own package; what is not named here, any.
-IN_CORE = {"errors": set(), "env": {"errors"}, "arguments": {"errors"}, "quantities": set()}
+IN_CORE = {
+    "errors": set(),
+    "env": {"errors"},
+    "arguments": {"errors"},
+    "extras": {"errors"},
+    "quantities": set(),
+}
 
 ONLY_ENV = {"time", "uuid", "random", "secrets"}
 ONLY_IO = {"os", "pathlib", "shutil", "tempfile", "glob", "fcntl"}
 ENGINE = {"format", "meta", "logstore", "lsm", "write", "read", "insight"}  # below `table`, above `io`
-EXTRAS = {
-    "pyspark": {"spark"},
-    "py4j": {"spark"},
-    "plotly": set(),
-    "IPython": set(),
-    "rich": set(),
-    "pandas": {"table", "spark"},
-    "obstore": set(),  # loaded with the first object store, server or metastore that is used
-    "psycopg": set(),
-    "hmsclient": set(),
-    "thrift": set(),
-}
+EXTRAS = {"pyspark": {"spark"}, "py4j": {"spark"}, "pandas": {"spark"}}
+"""Layers that import a package which not everybody has; other layers ask `core.extras` for it."""
+NEVER = {"plotly", "IPython", "rich", "anywidget", "ipywidgets"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,14 +224,15 @@ def test_files_are_reached_through_file_io_only():
     assert not calls, "open() below the table:\n" + "\n".join(calls)
 
 
-def test_heavy_extras_are_imported_only_where_they_belong():
+def test_packages_of_extras_are_imported_where_they_belong():
     wrong = [
         found
         for layer, found in engine_imports()
-        if not found.only_types and not found.inside
-        if layer not in EXTRAS.get(found.module.split(".")[0], {layer})
+        for package in [found.module.split(".")[0]]
+        if not found.only_types
+        and (package in NEVER or (package in {*EXTRAS, *EXTRA_OF} and layer not in EXTRAS.get(package, ())))
     ]
-    assert not wrong, show(wrong, why="not at the top of this layer:")
+    assert not wrong, show(wrong, why="ask core.extras for it:")
 
 
 def test_the_reader_of_imports_sees_what_python_sees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

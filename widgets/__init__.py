@@ -1,5 +1,12 @@
 """Interactive pictures of lake tables for notebooks; every view also has a static picture and a text form."""
 
+import importlib.util
+
+if importlib.util.find_spec("anywidget") is None:
+    raise ModuleNotFoundError(
+        "anywidget is missing: pip install 'tablestore-workbench[lab]'", name="anywidget"
+    )
+
 from widgets.amplification.widget import AmplificationChart
 from widgets.buckets.widget import BucketAdvisor
 from widgets.changelog.widget import ChangelogView

@@ -19,11 +19,12 @@ from tablestore.core.errors import (
     InvalidRequest,
     NotFound,
     Unavailable,
-    Unsupported,
 )
+from tablestore.core.extras import required
 from tablestore.core.options.secrets import scrubbed
 
 _TIMEOUT_MS = 60_000
+_STUBS = "hmsclient.genthrift.hive_metastore"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,21 +94,12 @@ def types() -> Any:
 
 
 def _stubs() -> Any:
-    try:
-        import hmsclient.genthrift.hive_metastore
-        import hmsclient.genthrift.hive_metastore.ThriftHiveMetastore
-        import hmsclient.genthrift.hive_metastore.ttypes
-    except ImportError:
-        raise Unsupported(
-            "metastore hive", "hmsclient is missing: pip install 'tablestore-workbench[hive]'"
-        ) from None
-    return hmsclient.genthrift.hive_metastore
+    for stub in ("ThriftHiveMetastore", "ttypes"):
+        required(f"{_STUBS}.{stub}", by="metastore hive")
+    return required(_STUBS, by="metastore hive")
 
 
 def _thrift() -> Any:
-    import thrift.protocol.TBinaryProtocol
-    import thrift.Thrift
-    import thrift.transport.TSocket
-    import thrift.transport.TTransport
-
-    return thrift
+    for part in ("Thrift", "protocol.TBinaryProtocol", "transport.TSocket", "transport.TTransport"):
+        required(f"thrift.{part}", by="metastore hive")
+    return required("thrift", by="metastore hive")

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tablestore.core.errors import InvalidOption, TablestoreError, Unavailable, Unsupported
+from tablestore.core.extras import required
 from tablestore.core.options.secrets import is_secret
 from tablestore.io.s3_options import pack, unpacked
 
@@ -161,13 +162,7 @@ class _Cursor:
 
 
 def _psycopg() -> Any:
-    try:
-        import psycopg
-    except ImportError:
-        raise Unsupported(
-            "metastore uri postgresql:…", "psycopg is missing: pip install 'tablestore-workbench[postgres]'"
-        ) from None
-    return psycopg
+    return required("psycopg", by="metastore uri postgresql:…")
 
 
 def _postgres(packed: bytes) -> Postgres:

@@ -41,6 +41,10 @@ class UnsupportedAttribute(Unsupported, AttributeError):
     """A name of the public face that is not there yet; `hasattr` says no."""
 
 
+class MissingPackage(Unsupported, ImportError):
+    """What was asked for needs a package that is not installed; the text says what to type."""
+
+
 class NotFound(TablestoreError, LookupError):
     """A database, table, column, snapshot or tag that does not exist."""
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyorc
 
 from tablestore.core.errors import Unsupported
+from tablestore.core.extras import required
 from tablestore.format import file_stats
 from tablestore.format.avro import blocks as avro_blocks
 from tablestore.format.data_format import complaints
@@ -104,7 +104,7 @@ def _type_of(column: str, schema: TableSchema) -> DataType | None:
 
 def _orc(io: FileIO, path: str, schema: TableSchema) -> Iterator[tuple[Any, ...]]:
     with contextlib.closing(io.open_input(path)) as source:
-        reader = pyorc.Reader(source)
+        reader = required("pyorc", by="what stripes of ORC files hold").Reader(source)
         codec = reader.compression.name.lower()
         for g in range(reader.num_of_stripes):
             stripe = reader.read_stripe(g)

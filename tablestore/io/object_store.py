@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import NotFound, Unavailable, Unsupported
+from tablestore.core.extras import required
 from tablestore.io.fileio import FileStatus
 from tablestore.io.ranges import ObjectWriter, RangeReader
 from tablestore.io.s3_options import S3Options
@@ -49,20 +50,16 @@ _RETRY = {
 @functools.cache
 def _client() -> Any:
     """obstore, loaded with the first object store that is used."""
-    import obstore
-    import obstore.exceptions
-
-    return obstore
+    required("obstore.exceptions", by="object stores")
+    return required("obstore", by="object stores")
 
 
 def open_s3(bucket: str, options: S3Options) -> Any:
     """The client of one bucket, with retries and backoff."""
-    from obstore.store import S3Store
-
     endpoint = options.endpoint or os.environ.get("AWS_ENDPOINT") or os.environ.get("AWS_ENDPOINT_URL") or ""
     plain = {"allow_http": endpoint.startswith("http://")}
     limits = {"connect_timeout": timedelta(seconds=10), "timeout": timedelta(seconds=60)}
-    return S3Store(
+    return required("obstore.store", by="object stores").S3Store(
         bucket, client_options={**plain, **limits}, retry_config=_RETRY, **options.client_arguments()
     )
 

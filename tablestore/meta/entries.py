@@ -130,7 +130,7 @@ class Entries(Sequence[ManifestEntry]):
         return zip(*columns, strict=True)
 
 
-EMPTY = Entries.of(())
+EMPTY = Entries(pa.Table.from_batches([], manifest_columns.SCHEMA))
 
 
 def concatenated(parts: Sequence[pa.Table]) -> Entries:

@@ -3,6 +3,10 @@
 Spark plans, schedules and retries; the rows stay in Python workers.
 """
 
+from tablestore.core.extras import required
+
+required("pyspark", by="tablestore.spark")
+
 from tablestore.spark.compaction import Compacted, compact
 from tablestore.spark.frames import arrow_schema, to_spark, write_df
 from tablestore.spark.ingest import BatchDone, BatchStarted, Ingest

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
 
 from tablestore.core.arguments import checked
-from tablestore.core.errors import Unsupported
+from tablestore.core.extras import required
 
 
 @checked
@@ -35,15 +34,13 @@ class LazyRead(ABC):
         return pa.Table.from_batches(self.to_batches(), self.schema)
 
     def to_pandas(self, **options: Any) -> Any:
-        """The whole result as a pandas DataFrame."""
+        """The whole result as a pandas DataFrame; raises Unsupported where pandas is not installed."""
+        required("pandas", by=f"{type(self).__name__}.to_pandas")
         return self.to_arrow().to_pandas(**options)
 
     def to_polars(self) -> Any:
         """The whole result as a polars DataFrame; raises Unsupported where polars is not installed."""
-        try:
-            polars = import_module("polars")
-        except ImportError:
-            raise Unsupported(f"{type(self).__name__}.to_polars", "polars is not installed") from None
+        polars = required("polars", by=f"{type(self).__name__}.to_polars")
         return polars.from_arrow(self.to_arrow())
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:

@@ -18,6 +18,7 @@ import fastavro
 import pyarrow as pa
 
 from tablestore.core.errors import Corrupt
+from tablestore.core.extras import available
 from tablestore.format.avro import blocks as avro_blocks
 from tablestore.format.avro import guard as avro_guard
 from tablestore.format.avro.blocks import Block
@@ -125,9 +126,10 @@ def _is_flat(kind: Any) -> bool:
 
 
 def _by_polars(data: bytes, names: list[str], rows: int) -> pa.Table | None:
-    """The columns; None where Polars gives up, so that fastavro has a look."""
-    import polars  # here: a quarter of a second that small files need not wait for
-
+    """The columns; None where Polars is missing or gives up, so that fastavro has a look."""
+    polars = available("polars")  # here: a quarter of a second that small files need not wait for
+    if polars is None:
+        return None
     try:
         found = polars.read_avro(bytes_io.BytesIO(data), columns=names).to_arrow()
         return found if found.num_rows == rows else None

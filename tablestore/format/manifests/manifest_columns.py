@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.core.errors import Corrupt
+from tablestore.core.extras import available
 from tablestore.format.avro import blocks as avro_blocks
 from tablestore.format.manifests import manifest
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta, SimpleStats
@@ -59,7 +60,7 @@ _LISTED = ("_FILE_NAME", "_FILE_SIZE", "_NUM_ADDED_FILES", "_NUM_DELETED_FILES",
 _LISTED += ("_MAX_BUCKET", "_MIN_LEVEL", "_MAX_LEVEL")
 _LONG_LIST, _MANY_LISTS = 32_768, 1_000  # bytes of a list, and lists, for which loading Polars pays
 _FEW_LISTED, _SOME_LISTS = 2_048, 16  # ... and from which columns pay once it is loaded
-_NO_NAMES = pa.array(["", ".", ".."], pa.large_string())
+_NO_NAMES = ("", ".", "..")
 _RANGES = {
     "file_size": (0, manifest.MOST),
     "row_count": (0, manifest.MOST),
@@ -185,13 +186,14 @@ def _columns(schema: bytes, blocks: Sequence[Sequence[avro_blocks.Block]]) -> pa
 
 
 def _records(schema: bytes, blocks: Sequence[Sequence[avro_blocks.Block]]) -> pa.Table | None:
-    """All records of files with one schema; None where Polars gives up.
+    """All records of files with one schema; None where Polars is missing or gives up.
 
     Blocks are joined into one, which Polars reads ten times as fast as many small ones. The first comes again
     at the end: if it reads as before, no file held more or fewer records than it promised.
     """
-    import polars  # here: a quarter of a second that small tables need not wait for
-
+    polars = available("polars")  # here: a quarter of a second that small tables need not wait for
+    if polars is None:
+        return None
     some = [b for own in blocks for b in own if b.rows]
     rows, mark = sum(b.rows for b in some), some[:1] if len(some) > 1 else []
     whole = avro_blocks.Block(rows + sum(b.rows for b in mark), b"".join(b.data for b in (*some, *mark)))
@@ -254,7 +256,9 @@ def _complaint(table: pa.Table) -> str | None:
 
 
 def _outside(names: pa.ChunkedArray) -> bool:
-    wrong = pc.or_(pc.match_substring_regex(names, r"[/\\\x00]"), pc.is_in(names, _NO_NAMES))
+    wrong = pc.or_(
+        pc.match_substring_regex(names, r"[/\\\x00]"), pc.is_in(names, pa.array(_NO_NAMES, names.type))
+    )
     return bool(pc.any(wrong).as_py())
 
 

@@ -28,7 +28,7 @@ from tablestore.format.data_format import (
 )
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.file_stats import Collector
-from tablestore.format.orc.rows import RowWriter, read_stripes
+from tablestore.format.orc.rows import RowWriter, library, read_stripes
 from tablestore.format.parquet.schema import SYSTEM_COLUMNS
 from tablestore.format.rebuild import rebuilt, timestamps
 from tablestore.format.schema import TableSchema
@@ -69,8 +69,7 @@ class OrcEncoder:
         spec: FileSpec,
         share: float | None = None,
     ) -> None:
-        for f in columns:
-            require_storable(f.type)
+        self.require(columns, spec)
         self._expected, self._size = _FIRST_GUESS if share is None else share, 0
         self._io, self._path = io, path
         self._codec = codec(spec.compression, _CODECS, form="ORC")
@@ -89,6 +88,8 @@ class OrcEncoder:
         codec(spec.compression, _CODECS, form="ORC")
         for f in columns:
             require_storable(f.type)
+        if any(_is_fine(f.type) for f in columns):
+            library()
 
     @property
     def bytes_written(self) -> int:

@@ -12,37 +12,37 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
-import pyorc
 
 from tablestore.core.errors import Unsupported
+from tablestore.core.extras import required
 from tablestore.format.rebuild import rebuilt
 from tablestore.format.types.arrow_types import DataField, DataType
 
 _SECOND = 10**9
 _NANOS = {"s": _SECOND, "ms": 10**6, "us": 10**3, "ns": 1}
 _PLAIN = {
-    "BOOLEAN": pyorc.Boolean,
-    "TINYINT": pyorc.TinyInt,
-    "SMALLINT": pyorc.SmallInt,
-    "INT": pyorc.Int,
-    "BIGINT": pyorc.BigInt,
-    "FLOAT": pyorc.Float,
-    "DOUBLE": pyorc.Double,
-    "CHAR": pyorc.String,
-    "VARCHAR": pyorc.String,
-    "BINARY": pyorc.Binary,
-    "VARBINARY": pyorc.Binary,
-    "DATE": pyorc.Date,
-    "TIME": pyorc.Int,
-    "TIMESTAMP": pyorc.Timestamp,
-    "TIMESTAMP_LTZ": pyorc.TimestampInstant,
+    "BOOLEAN": "Boolean",
+    "TINYINT": "TinyInt",
+    "SMALLINT": "SmallInt",
+    "INT": "Int",
+    "BIGINT": "BigInt",
+    "FLOAT": "Float",
+    "DOUBLE": "Double",
+    "CHAR": "String",
+    "VARCHAR": "String",
+    "BINARY": "Binary",
+    "VARBINARY": "Binary",
+    "DATE": "Date",
+    "TIME": "Int",
+    "TIMESTAMP": "Timestamp",
+    "TIMESTAMP_LTZ": "TimestampInstant",
 }
 _CODECS = {
-    "zstd": pyorc.CompressionKind.ZSTD,
-    "snappy": pyorc.CompressionKind.SNAPPY,
-    "lz4": pyorc.CompressionKind.LZ4,
-    "zlib": pyorc.CompressionKind.ZLIB,
-    "uncompressed": pyorc.CompressionKind.NONE,
+    "zstd": "ZSTD",
+    "snappy": "SNAPPY",
+    "lz4": "LZ4",
+    "zlib": "ZLIB",
+    "uncompressed": "NONE",
 }
 
 
@@ -74,11 +74,14 @@ class _Days:
         return value
 
 
-_CONVERTERS = {
-    pyorc.TypeKind.TIMESTAMP: _Nanos,
-    pyorc.TypeKind.TIMESTAMP_INSTANT: _Nanos,
-    pyorc.TypeKind.DATE: _Days,
-}
+def library() -> Any:
+    """pyorc; raises Unsupported where it is missing."""
+    return required("pyorc", by="ORC timestamps beyond Arrow's reader")
+
+
+def _converters(pyorc: Any) -> dict[Any, Any]:
+    kinds = pyorc.TypeKind
+    return {kinds.TIMESTAMP: _Nanos, kinds.TIMESTAMP_INSTANT: _Nanos, kinds.DATE: _Days}
 
 
 class RowWriter:
@@ -86,13 +89,14 @@ class RowWriter:
 
     def __init__(self, sink: Any, columns: Sequence[DataField], *, codec: str, stripe_bytes: int) -> None:
         self._columns = tuple(columns)
+        pyorc = library()
         self._writer = pyorc.Writer(
             sink,
-            _struct(columns),
+            _struct(pyorc, columns),
             stripe_size=stripe_bytes,
-            compression=_CODECS[codec],
+            compression=getattr(pyorc.CompressionKind, _CODECS[codec]),
             struct_repr=pyorc.StructRepr.TUPLE,
-            converters=_CONVERTERS,
+            converters=_converters(pyorc),
         )
 
     def write(self, rows: pa.Table | pa.RecordBatch) -> None:
@@ -108,22 +112,22 @@ class RowWriter:
         self._writer.close()
 
 
-def _struct(fields: Sequence[DataField]) -> Any:
-    return pyorc.Struct(**{f.name: _kind(f.type) for f in fields})
+def _struct(pyorc: Any, fields: Sequence[DataField]) -> Any:
+    return pyorc.Struct(**{f.name: _kind(pyorc, f.type) for f in fields})
 
 
-def _kind(t: DataType) -> Any:
+def _kind(pyorc: Any, t: DataType) -> Any:
     if t.root == "DECIMAL":
         return pyorc.Decimal(precision=t.precision, scale=t.scale)
     if t.root == "ARRAY":
-        return pyorc.Array(_kind(t.element))
+        return pyorc.Array(_kind(pyorc, t.element))
     if t.root == "MAP":
-        return pyorc.Map(*(_kind(f.type) for f in t.children))
+        return pyorc.Map(*(_kind(pyorc, f.type) for f in t.children))
     if t.root == "MULTISET":
-        return pyorc.Map(_kind(t.element), pyorc.Int())
+        return pyorc.Map(_kind(pyorc, t.element), pyorc.Int())
     if t.root == "ROW":
-        return _struct(t.children)
-    return _PLAIN[t.root]()
+        return _struct(pyorc, t.children)
+    return getattr(pyorc, _PLAIN[t.root])()
 
 
 def _cells(array: pa.Array, t: DataType) -> list[Any]:
@@ -163,8 +167,9 @@ def read_stripes(
 ) -> Iterator[list[pa.Array]]:
     """Columns of the stripes from number `first` on, in batches."""
     names = [f.name for f in columns]
+    pyorc = library()
     reader = pyorc.Reader(
-        source, column_names=names, struct_repr=pyorc.StructRepr.DICT, converters=_CONVERTERS
+        source, column_names=names, struct_repr=pyorc.StructRepr.DICT, converters=_converters(pyorc)
     )
     for number in range(first, reader.num_of_stripes):
         stripe = reader.read_stripe(number)

@@ -17,7 +17,7 @@ from tablestore.core.errors import SchemaMismatch
 from tablestore.format.types.data_type import MAX_LENGTH, DataType, time_unit, to_arrow
 from tablestore.format.types.nested import lists, struct_nulls
 
-_TRUE, _FALSE = pa.array(["t", "true", "y", "yes", "1"]), pa.array(["f", "false", "n", "no", "0"])
+_TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
 _INTEGER = r"^[+-]?(?:\d+(?:\.\d*)?|\.\d*)$"
 _FLOAT = r"^[+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?)$"
 _DECIMAL = r"^(?P<sign>[+-]?)0*(?P<whole>\d*)\.?(?P<part>\d*)(?:[eE]\+?(?P<power>-?\d{1,9}))?$"
@@ -214,10 +214,8 @@ def parsed(array: pa.Array, target: DataType) -> pa.Array:
     """Texts as values of `target`; raises SchemaMismatch showing one that is none."""
     if target.root == "BOOLEAN":
         lower = pc.utf8_lower(array)
-        true = pc.is_in(lower, _TRUE)
-        refuse_where(
-            pc.and_(array.is_valid(), pc.invert(pc.or_(true, pc.is_in(lower, _FALSE)))), array, target
-        )
+        true, false = (pc.is_in(lower, pa.array(words)) for words in (_TRUE, _FALSE))
+        refuse_where(pc.and_(array.is_valid(), pc.invert(pc.or_(true, false))), array, target)
         return pc.if_else(array.is_valid(), true, pa.scalar(None, pa.bool_()))
     if target.root in ("FLOAT", "DOUBLE"):
         return _floats(array, target)

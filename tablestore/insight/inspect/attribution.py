@@ -62,7 +62,6 @@ STORAGE = pa.schema(
 )
 _DAY_MS = 86_400_000  # the age at which `remove_orphans` takes a file, unless told otherwise
 _TRIES = 3
-_NO_ID = pa.scalar(None, pa.int64())
 
 
 def storage(store: Store) -> pa.Table:
@@ -151,7 +150,7 @@ def _by_path(found: Claims) -> tuple[pa.Table, list[Needs]]:
         "elsewhere": (pc.invert(mine), "written"),
     }
     for name, (where, column) in ids.items():
-        t = t.append_column(name, pc.if_else(where, t[column], _NO_ID))
+        t = t.append_column(name, pc.if_else(where, t[column], pa.scalar(None, pa.int64())))
     sums = [(n, "max" if n.startswith("last") else "min") for n in ids]
     sums += [("kind", "min"), ("place", "min"), ("bytes", "max"), ("sure", "max")]
     rows = t.group_by("path").aggregate(sums)
@@ -170,7 +169,9 @@ def _by_path(found: Claims) -> tuple[pa.Table, list[Needs]]:
 
 def _with_left(rows: pa.Table, alone: pa.Array) -> pa.Table:
     """Files that no snapshot reads and a changelog's expiry will remove count as that changelog's, too."""
-    mine = pc.if_else(pc.and_(alone, pc.is_null(rows["last_needed"])), rows["last_left"], _NO_ID)
+    mine = pc.if_else(
+        pc.and_(alone, pc.is_null(rows["last_needed"])), rows["last_left"], pa.scalar(None, pa.int64())
+    )
     for name, found in (
         ("first_changelog", pc.coalesce(rows["first_changelog"], mine)),
         ("last_changelog", pc.max_element_wise(rows["last_changelog"], mine)),

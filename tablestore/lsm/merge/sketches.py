@@ -15,16 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tablestore.core.errors import Unsupported
+from tablestore.core.extras import required
 from tablestore.format import roaring, roaring_tree
 from tablestore.format.types.arrow_types import DataType
 from tablestore.lsm.merge.choose import present
 from tablestore.lsm.merge.walk import OLDER, SKIP, Failures, Walk
-
-try:
-    import datasketches
-except ImportError:
-    datasketches = None
 
 Union = Callable[[Sequence[bytes], Sequence[bool]], bytes]
 """A key's values, in the order of their rows, and which of them are older than what comes before → one."""
@@ -77,6 +72,7 @@ def rbm64(bitmaps: Sequence[bytes], late: Sequence[bool]) -> bytes:
 
 def theta(parts: Sequence[bytes], late: Sequence[bool]) -> bytes:
     """The union of theta sketches, compact and ordered."""
+    datasketches = required("datasketches", by="aggregate function theta_sketch")
     union = datasketches.theta_union()
     for one in parts:
         union.update(datasketches.compact_theta_sketch.deserialize(one))
@@ -85,6 +81,7 @@ def theta(parts: Sequence[bytes], late: Sequence[bool]) -> bytes:
 
 def hll(parts: Sequence[bytes], late: Sequence[bool]) -> bytes:
     """The union of HLL sketches, as a compact HLL_4 with the size of the newest one."""
+    datasketches = required("datasketches", by="aggregate function hll_sketch")
     sketches = [datasketches.hll_sketch.deserialize(one) for one in parts]
     held = sketches[0]
     if len({one.lg_config_k for one in sketches}) > 1:  # each union has the size of the newer one
@@ -96,6 +93,7 @@ def hll(parts: Sequence[bytes], late: Sequence[bool]) -> bytes:
 
 def _united(sketches: Sequence[Any]) -> Any:
     """One of them all, of the size of the first."""
+    datasketches = required("datasketches", by="aggregate function hll_sketch")
     union = datasketches.hll_union(sketches[0].lg_config_k)
     for one in sketches:
         union.update(one)
@@ -104,5 +102,4 @@ def _united(sketches: Sequence[Any]) -> Any:
 
 def require_library(function: str) -> None:
     """Raise Unsupported if sketches cannot be merged here."""
-    if datasketches is None:
-        raise Unsupported(f"aggregate function {function}", "install the package datasketches")
+    required("datasketches", by=f"aggregate function {function}")

@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.core.extras import required
+
 _SEED = 7
 
 
@@ -52,7 +54,7 @@ def codes(columns: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
         columns = [c.take(pa.array(rows)) for c in columns]
     if exact(columns):
         return rows, columns[0].to_numpy(zero_copy_only=False)
-    import polars  # here: a quarter of a second that joins by one number need not wait for
+    polars = required("polars", by="lookup joins by other columns than one BIGINT")  # a quarter of a second
 
     named = pa.table(list(columns), names=[str(i) for i in range(len(columns))])
     return rows, polars.from_arrow(named).hash_rows(_SEED).to_numpy().view(np.int64)

@@ -1,0 +1,52 @@
+"""Packages that only some tables or calls need: imported when they are, each named with the extra it is in.
+
+An extra is what stands in brackets: `pip install 'tablestore-workbench[orc]'`. What every table needs is
+declared without one and imported at the top of a file as usual. Used by whoever reaches such a package.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+from tablestore.core.errors import MissingPackage
+
+DISTRIBUTION = "tablestore-workbench"
+EXTRA_OF = {
+    "datasketches": "sketches",
+    "hmsclient": "hive",
+    "obstore": "s3",
+    "pandas": "pandas",
+    "polars": "polars",
+    "psycopg": "postgres",
+    "pyorc": "orc",
+    "pyspark": "spark",
+    "thrift": "hive",
+}
+"""The extra of each such package."""
+
+
+def required(module: str, *, by: str) -> ModuleType:
+    """The module, imported now; raises MissingPackage if it is not installed: `by` is what needs it."""
+    found = available(module)
+    if found is None:
+        package = module.partition(".")[0]
+        raise MissingPackage(by, f"{package} is missing: {remedy(EXTRA_OF[package])}")
+    return found
+
+
+def available(module: str) -> ModuleType | None:
+    """The module, imported now; None if its package is missing."""
+    package = module.partition(".")[0]
+    try:
+        import_module(package)
+    except ModuleNotFoundError as e:
+        if e.name != package:  # it is there and lacks something itself
+            raise
+        return None
+    return import_module(module)
+
+
+def remedy(extra: str) -> str:
+    """What to type for an extra."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"

@@ -1,0 +1,114 @@
+"""Packages that not everybody has: loaded when needed; if missing, done without or named by their extra."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from packaging.requirements import Requirement
+
+import tablestore as ts
+from tablestore.core import extras
+from tablestore.format.manifests import manifest_columns
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+HEAVY = {*extras.EXTRA_OF, "py4j", "IPython", "anywidget", "ipywidgets", "plotly", "rich", "psutil", "pytest"}
+USES = """
+import json, sys
+import tablestore as ts
+from tablestore.core import extras
+before = sorted(m for m in sys.modules if "." not in m)
+lake = ts.connect(sys.argv[1])
+orders = lake.table("shop.orders")
+print(json.dumps([before, sorted(m for m in sys.modules if "." not in m)]))
+"""
+
+
+@pytest.fixture
+def without(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Importing any package of an extra fails, as where it is not installed."""
+    for name in [m for m in sys.modules if m.split(".")[0] in extras.EXTRA_OF]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in extras.EXTRA_OF:
+        monkeypatch.setitem(sys.modules, name, None)
+    return monkeypatch
+
+
+def test_the_extras_are_those_that_the_project_declares() -> None:
+    declared = PROJECT["optional-dependencies"]
+    for package, extra in extras.EXTRA_OF.items():
+        assert package in {Requirement(line).name for line in declared[extra]}, package
+    assert PROJECT["name"] == extras.DISTRIBUTION
+
+
+def test_importing_and_opening_load_nothing_that_few_need(tmp_path: Path) -> None:
+    ts.connect(tmp_path).create_table("shop.orders", schema={"id": ts.INT}, primary_key=["id"])
+    command = [sys.executable, "-c", USES, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    imported, opened = (set(names) for names in json.loads(done.stdout))
+    assert not HEAVY & imported
+    assert not HEAVY & opened - {"pandas"}  # which Arrow loads where it makes an array of Python values
+
+
+def test_a_missing_package_is_named_with_its_extra(without: pytest.MonkeyPatch) -> None:
+    for package, extra in extras.EXTRA_OF.items():
+        with pytest.raises(ts.Unsupported) as raised:
+            extras.required(package, by="this")
+        said = f"not supported: this ({package} is missing: pip install 'tablestore-workbench[{extra}]')"
+        assert str(raised.value) == said
+
+
+def test_a_package_that_lacks_something_itself_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyorc.py").write_text("import what_pyorc_needs\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "pyorc")
+    with pytest.raises(ModuleNotFoundError, match="what_pyorc_needs"):
+        extras.required("pyorc", by="this")
+
+
+def test_avro_files_and_manifests_read_alike_without_polars(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = pa.table({"id": range(5_000), "name": [f"n{i}" for i in range(5_000)]})
+    options = {"bucket": 3, "file.format": "avro"}
+    table = ts.connect(tmp_path).create_table("d.t", schema=rows.schema, primary_key=["id"], options=options)
+    table.write(rows)
+    manifests = sorted((tmp_path / "d.db" / "t" / "manifest").glob("manifest-*-0"))
+    files = [(str(path), path.read_bytes()) for path in manifests]
+    there = manifest_columns.decode(files), table.scan().to_arrow()
+    assert "polars" in sys.modules
+    monkeypatch.setitem(sys.modules, "polars", None)
+    again = manifest_columns.decode(files), ts.open(tmp_path / "d.db" / "t").scan().to_arrow()
+    assert again[0] == there[0]
+    assert again[1] == there[1]
+    assert again[1].sort_by("id").to_pydict() == rows.to_pydict()
+
+
+def test_what_needs_a_missing_package_is_refused(without: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    lake = ts.connect(tmp_path)
+    names = lake.create_table("d.names", schema={"name": ts.STRING}, primary_key=["name"])
+    names.write([{"name": "a"}])
+    times = {"id": ts.INT, "at": ts.TIMESTAMP(6)}
+    sketches = {"id": ts.INT, "s": ts.BYTES}
+    theta = {"merge-engine": "aggregation", "fields.s.aggregate-function": "theta_sketch"}
+    needs = {
+        "pandas": lambda: names.scan().to_pandas(),
+        "polars": lambda: names.scan().to_polars(),
+        "orc": lambda: lake.create_table("d.o", schema=times, options={"file.format": "orc"}),
+        "sketches": lambda: lake.create_table("d.s", schema=sketches, primary_key=["id"], options=theta),
+        "s3": lambda: ts.connect("s3://bucket/lake").databases(),
+        "postgres": lambda: ts.connect(tmp_path, metastore="jdbc", uri="postgresql://h/d").databases(),
+        "hive": lambda: ts.connect(tmp_path, metastore="hive", uri="thrift://127.0.0.1:9").databases(),
+    }
+    for extra, use in needs.items():
+        with pytest.raises(ts.Unsupported) as raised:
+            use()
+        assert f"pip install 'tablestore-workbench[{extra}]'" in str(raised.value), extra
