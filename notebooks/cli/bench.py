@@ -1,4 +1,4 @@
-"""`bench NAME …`: runs `tests/bench/NAME.py`; bare, it lists what is there by its first line."""
+"""`bench NAME …`: runs `notebooks/bench/NAME.py`; bare, it lists what is there by its first line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from notebooks.cli.places import ROOT
 
-BENCHES = ROOT / "tests" / "bench"
+BENCHES = ROOT / "notebooks" / "bench"
 
 
 def main(arguments: list[str]) -> int:
@@ -19,21 +19,20 @@ def main(arguments: list[str]) -> int:
         for name, meaning in known.items():
             print(f"  {name:<12} {meaning}")
         if not known:
-            print("  no benchmark in tests/bench yet")
+            print("  no benchmark in notebooks/bench yet")
         return 0
     name, rest = arguments[0], arguments[1:]
     if name not in known:
         print(f"workbench: no benchmark `{name}`; there are: {', '.join(known) or 'none'}", file=sys.stderr)
         return 2
-    os.execv(sys.executable, [sys.executable, "-P", "-m", f"tests.bench.{name}", *rest])
+    os.execv(sys.executable, [sys.executable, "-P", "-m", f"notebooks.bench.{name}", *rest])
 
 
 def benches(folder: Path) -> dict[str, str]:
-    """Name → first line of the module's docstring, for every module that is no test and has no leading
-    underscore."""
+    """Name → first line of the module's docstring, for every module of the folder itself."""
     found = {}
     for path in sorted(folder.glob("*.py")):
-        if not path.name.startswith(("_", "conftest", "test_")):
+        if path.name != "__init__.py":
             text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
             found[path.stem] = text.partition("\n")[0]
     return found

@@ -9,13 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from tests.bench import _breakdown, _field, _large, _rows, commit, floor, large, load, lsm
-from tests.bench._contender import Contender, Refused
+from notebooks.bench import commit, floor, large, load, lsm
+from notebooks.bench.contenders import large_rows, line_items, registry
+from notebooks.bench.contenders.contender import Contender, Refused
+from notebooks.bench.parts import breakdown
 
 
 def peers(names: str) -> list[str]:
     """Those of the names that can be had here, and what to give to --peers."""
-    found, _ = _field.peers(names.split(","))
+    found, _ = registry.peers(names.split(","))
     return [entry.name for entry in found]
 
 
@@ -32,11 +34,11 @@ def test_load_measures_every_step_of_every_contender(
     size = ["--scale-factor", "0.001", "--rounds", "1", "--table", "keyed", "--peers", "none"]
     assert load.main([*size, "--directory", str(tmp_path), "--json", str(out)]) == 0
     text = capsys.readouterr().out
-    for name in (_field.OURS, _field.TWO):
+    for name in (registry.OURS, registry.TWO):
         assert [line[0] for line in lines(text, second=name)] == list(load.MEANING.values())
     rounds = json.loads(out.read_text())["rounds"]
-    assert rounds[f"keyed/scan/{_field.OURS}"][0]["answer"]["rows"] == "6005"
-    assert rounds[f"keyed/load/{_field.OURS}"][0]["written_bytes"] > 0
+    assert rounds[f"keyed/scan/{registry.OURS}"][0]["answer"]["rows"] == "6005"
+    assert rounds[f"keyed/load/{registry.OURS}"][0]["written_bytes"] > 0
     assert list(tmp_path.iterdir()) == [out]
 
 
@@ -45,7 +47,7 @@ def test_load_stops_when_contenders_differ(tmp_path: Path, monkeypatch: pytest.M
     told = iter(range(100))
     monkeypatch.setattr(Contender, "_ask", lambda *_: {"rows": str(next(told)), "quantity": "0"})
     with pytest.raises(load.Differs, match=r"rows .*, the others have"):
-        load.measure(shape, [_field.ours(), _field.ours()], "0.001", 1, tmp_path)
+        load.measure(shape, [registry.ours(), registry.ours()], "0.001", 1, tmp_path)
 
 
 @pytest.mark.peer
@@ -69,37 +71,37 @@ def test_lsm_measures_every_step_and_tells_where_its_time_goes(
     size = ["--scale-factor", "0.001", "--rounds", "1", "--peers", "none"]
     assert lsm.main([*size, "--directory", str(tmp_path), "--json", str(out)]) == 0
     text = capsys.readouterr().out
-    assert [line[0] for line in lines(text, second=_field.OURS)] == list(lsm.MEANING.values())
-    for part in (_breakdown.MERGE, _breakdown.DECODED):
+    assert [line[0] for line in lines(text, second=registry.OURS)] == list(lsm.MEANING.values())
+    for part in (breakdown.MERGE, breakdown.DECODED):
         assert {"full scan after them", "full compaction"} <= {line[0] for line in lines(text, second=part)}
     rounds = json.loads(out.read_text())["rounds"]
-    scans = {rounds[f"{step}/{_field.OURS}"][0]["answer"]["rows"] for step in ("scan", "rescan")}
+    scans = {rounds[f"{step}/{registry.OURS}"][0]["answer"]["rows"] for step in ("scan", "rescan")}
     assert scans == {str(6005 + 10 * 30 - 10 * 6)}  # half of an upsert's rows are new, deletes find theirs
     for step in ("gets", "get_many"):
-        assert rounds[f"{step}/{_field.OURS}"][0]["answer"]["rows"] == "90"
+        assert rounds[f"{step}/{registry.OURS}"][0]["answer"]["rows"] == "90"
     assert list(tmp_path.iterdir()) == [out]
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize("name", _field.LAKES)
+@pytest.mark.parametrize("name", registry.LAKES)
 def test_lsm_ends_with_the_same_rows_in_every_peer(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    found, missing = _field.peers([name])
+    found, missing = registry.peers([name])
     if not found:
         pytest.skip(missing[0][missing[0].index("needs ") :])
-    entries, size = [_field.ours(), *found], "0.001"
+    entries, size = [registry.ours(), *found], "0.001"
     _, rounds = lsm.measure(entries, size, 1, tmp_path)
     told = {step for step, who in rounds if who == name}
     assert told == set(lsm.MEANING) - found[0].lacks - ({"rescan"} if "compact" in found[0].lacks else set())
-    assert rounds["scan", name][0].answer["rows"] == rounds["scan", _field.OURS][0].answer["rows"]
+    assert rounds["scan", name][0].answer["rows"] == rounds["scan", registry.OURS][0].answer["rows"]
 
 
 def test_commit_measures_each_size_of_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     there = ",".join(peers("pypaimon")) or "none"
     assert commit.main(["--snapshots", "4,9", "--peers", there, "--directory", str(tmp_path)]) == 0
     text = capsys.readouterr().out
-    assert [line[0] for line in lines(text, second=_field.OURS)] == ["4", "9"]
+    assert [line[0] for line in lines(text, second=registry.OURS)] == ["4", "9"]
 
 
 def test_floor_names_every_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,35 +123,35 @@ def test_a_clock_gives_each_second_to_the_innermost_part(monkeypatch: pytest.Mon
 
 def test_an_update_is_every_hundredth_row_of_a_file() -> None:
     files = load.source("0.001").split(",")
-    whole = pa.Table.from_batches(_rows.read(files[:1], months=True))
-    changed = pa.Table.from_batches(_rows.changed(files[:1], months=True))
-    kept = [name for name in whole.schema.names if name != _rows.QUANTITY]
-    picked = whole.take(list(range(0, len(whole), _rows.EVERY)))
+    whole = pa.Table.from_batches(line_items.read(files[:1], months=True))
+    changed = pa.Table.from_batches(line_items.changed(files[:1], months=True))
+    kept = [name for name in whole.schema.names if name != line_items.QUANTITY]
+    picked = whole.take(list(range(0, len(whole), line_items.EVERY)))
     assert changed.select(kept) == picked.select(kept)
-    assert {str(value) for value in changed[_rows.QUANTITY].to_pylist()} == {"99.00"}
+    assert {str(value) for value in changed[line_items.QUANTITY].to_pylist()} == {"99.00"}
 
 
 def test_a_contender_that_fails_is_named_with_its_error() -> None:
-    with _field.ours().start() as contender, pytest.raises(Refused, match=r"tablestore: .*no-such-table"):
+    with registry.ours().start() as contender, pytest.raises(Refused, match=r"tablestore: .*no-such-table"):
         contender.step("scan", "/tmp/no-such-table")
 
 
 def test_an_unknown_peer_is_refused() -> None:
     with pytest.raises(ValueError, match="pypaimon-rust, java, pypaimon"):
-        _field.chosen("delta")
-    assert _field.chosen("none") == ()
+        registry.chosen("delta")
+    assert registry.chosen("none") == ()
 
 
 def test_large_rows_come_once_in_no_order_and_add_up_to_what_is_expected() -> None:
     rows = 5000
-    first = pa.Table.from_batches(_large.batches(0, rows, rows))
+    first = pa.Table.from_batches(large_rows.batches(0, rows, rows))
     keys = first["k"].to_numpy()
     assert sorted(keys.tolist()) == list(range(rows))
     assert (keys[1:] > keys[:-1]).mean() < 0.9
-    again = pa.Table.from_batches(_large.batches(0, rows // _large.UPDATED_IN, rows, version=1))
+    again = pa.Table.from_batches(large_rows.batches(0, rows // large_rows.UPDATED_IN, rows, version=1))
     sums = {"rows": rows, "keys": pc.sum(first["k"]).as_py()}
     sums["values"] = pc.sum(first["value"]).as_py() + len(again)
-    assert _large.expected(rows) == sums
+    assert large_rows.expected(rows) == sums
     assert again.drop_columns(["value"]) == first.slice(0, len(again)).drop_columns(["value"])
 
 
@@ -164,14 +166,14 @@ def test_a_write_takes_its_buffer_and_not_more_for_more_rows(
         rounds = json.loads(out.read_text())["rounds"]
         found[rows] = {step: rounds[step][0]["peak_bytes"] for step in large.MEANING}
     text = capsys.readouterr().out
-    assert [line[0] for line in lines(text, second=_field.OURS)] == [*large.MEANING.values()] * 2
+    assert [line[0] for line in lines(text, second=registry.OURS)] == [*large.MEANING.values()] * 2
     few, many = found.values()
-    held = 1_000_000 * _large.BYTES_A_ROW  # what the larger table has more
+    held = 1_000_000 * large_rows.BYTES_A_ROW  # what the larger table has more
     assert many["write"] - few["write"] < held * 2 // 3
     assert max(many.values()) < 700 << 20
 
 
 def test_large_stops_when_rows_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_large, "expected", lambda rows: {"rows": rows + 1})
+    monkeypatch.setattr(large_rows, "expected", lambda rows: {"rows": rows + 1})
     with pytest.raises(large.Wrong, match="scan, merging: found"):
         dict(large.measure(tmp_path, 100, {}))

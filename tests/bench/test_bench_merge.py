@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.bench import merge
+from notebooks.bench import merge
 from tests.peers.merge_space import FUNCTIONS
 
 

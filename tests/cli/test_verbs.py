@@ -170,8 +170,9 @@ def test_test_verb_gives_pytests_exit_code_and_the_slowest_tests(tmp_path: Path)
 
 
 def test_benches_are_listed_by_their_first_line(tmp_path: Path):
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "__init__.py").touch()
     (tmp_path / "load.py").write_text('"""Rows a second.\n\nMore."""\n')
-    (tmp_path / "_shared.py").touch()
     assert bench.benches(tmp_path) == {"load": "Rows a second."}
     assert cli("bench").returncode == 0
 

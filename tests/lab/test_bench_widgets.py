@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.bench import widgets as bench
+from notebooks.bench import widgets as bench
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
 

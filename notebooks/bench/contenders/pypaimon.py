@@ -19,8 +19,8 @@ from pypaimon import CatalogFactory
 from pypaimon.read.table_read import TableRead
 from pypaimon.schema.data_types import PyarrowFieldParser
 
-from tests.bench import _rows
-from tests.bench._serve import Answer, serve
+from notebooks.bench.contenders import line_items
+from notebooks.bench.contenders.serve import Answer, serve
 
 NATIVE = ("write.native.enabled", "read.native.enabled", "commit.native.enabled")
 KIND = "l_kind"
@@ -48,18 +48,18 @@ def _open(native: bool, path: str) -> Any:
 
 
 def _read(files: str, months: str) -> Answer:
-    return _rows.total(_rows.read(files.split(","), months=months == "true"))
+    return line_items.total(line_items.read(files.split(","), months=months == "true"))
 
 
 def _load(native: bool, path: str, files: str) -> Answer:
     table = _open(native, path)
-    _write(native, table, _rows.read(files.split(","), months=_has_months(table)))
+    _write(native, table, line_items.read(files.split(","), months=_has_months(table)))
     return {}
 
 
 def _update(native: bool, path: str, files: str) -> Answer:
     table = _open(native, path)
-    _write(native, table, _rows.changed(files.split(","), months=_has_months(table)))
+    _write(native, table, line_items.changed(files.split(","), months=_has_months(table)))
     return {}
 
 
@@ -88,12 +88,12 @@ def _write(native: bool, table: Any, batches: Iterable[pa.RecordBatch], *, kind:
 def _upserts(native: bool, path: str, files: str) -> Answer:
     """One commit a file."""
     table = _open(native, path)
-    return _rows.timed(files.split(","), lambda batches: _write(native, table, batches))
+    return line_items.timed(files.split(","), lambda batches: _write(native, table, batches))
 
 
 def _deletes(native: bool, path: str, files: str) -> Answer:
     table = _open(native, path)
-    return _rows.timed(files.split(","), lambda batches: _write(native, table, batches, kind="-D"))
+    return line_items.timed(files.split(","), lambda batches: _write(native, table, batches, kind="-D"))
 
 
 def _gets(native: bool, path: str, file: str) -> Answer:
@@ -107,19 +107,19 @@ def _gets(native: bool, path: str, file: str) -> Answer:
         found = builder.new_read().to_arrow(builder.new_scan().plan().splits()).to_pylist()
         return found[0] if found else None
 
-    return _rows.looked_up(file, get)
+    return line_items.looked_up(file, get)
 
 
 def _scan(native: bool, path: str) -> Answer:
     builder = _open(native, path).new_read_builder()
     splits = builder.new_scan().plan().splits()
-    return _rows.total(builder.new_read().to_arrow_batch_reader(splits))
+    return line_items.total(builder.new_read().to_arrow_batch_reader(splits))
 
 
 def _commits(native: bool, path: str, count: str, rows: str) -> Answer:
     table = _open(native, path)
     times = []
-    for batch in _rows.small(int(count), int(rows)):
+    for batch in line_items.small(int(count), int(rows)):
         began = time.perf_counter()
         _write(native, table, [batch])
         times.append(time.perf_counter() - began)

@@ -17,11 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import tablestore as ts
+from notebooks.bench import floor
+from notebooks.bench.contenders import line_items
+from notebooks.bench.floor import Clock
+from notebooks.bench.parts import report
+from notebooks.bench.parts.changes import Changes
 from tablestore.format import datafile
 from tablestore.lsm.merge import merge_reader
-from tests.bench import _report, _rows, floor
-from tests.bench._changes import Changes
-from tests.bench.floor import Clock
 
 DECODE_FILES, MERGE, OTHER = "decode data files", "merge", "other: plans, names, numbers"
 DECODED, ENCODED = "floor: decode", "floor: encode"
@@ -67,13 +69,13 @@ def _load(table: ts.Table, files: Sequence[str]) -> Parts:
 
     def load() -> None:
         with table.writer() as w:
-            for batch in parts.clock.each(floor.READ, _rows.read(files, months=False)):
+            for batch in parts.clock.each(floor.READ, line_items.read(files, months=False)):
                 w.write(batch)
 
     _timed(parts, load)
     for path in files:
         with pq.ParquetFile(path) as source:
-            for _ in parts.floor.each(DECODED, source.iter_batches(_rows.BATCH_ROWS)):
+            for _ in parts.floor.each(DECODED, source.iter_batches(line_items.BATCH_ROWS)):
                 pass
     _floor_of_files(parts, [], _data_files(table))
     return parts
@@ -82,7 +84,7 @@ def _load(table: ts.Table, files: Sequence[str]) -> Parts:
 def _writes(step: str, table: ts.Table, files: Sequence[str], kind: str | None) -> Parts:
     parts, before = Parts(step), _data_files(table)
     for path in files:
-        rows = pa.Table.from_batches(_rows.read([path], months=False))
+        rows = pa.Table.from_batches(line_items.read([path], months=False))
         if kind is None:
             _timed(parts, lambda rows=rows: table.write(rows))
         else:
@@ -124,7 +126,7 @@ def _live(table: ts.Table) -> set[Path]:
 def _floor_of_files(parts: Parts, decoded: set[Path] | list[Path], encoded: set[Path] | list[Path]) -> None:
     for path in sorted(decoded):
         with pq.ParquetFile(path) as file:
-            for _ in parts.floor.each(DECODED, file.iter_batches(_rows.BATCH_ROWS)):
+            for _ in parts.floor.each(DECODED, file.iter_batches(line_items.BATCH_ROWS)):
                 pass
     for path in sorted(encoded):
         held = pq.read_table(path)
@@ -148,4 +150,4 @@ def show(found: Sequence[Parts]) -> str:
             f"{parts.step}: {whole / least:.2f}× its floor ({whole_cpu / max(least_cpu, 1e-9):.2f}× the CPU)"
         )
     head = "Ours once more, one process on one thread, each second given to the innermost part:\n"
-    return head + _report.text(HEADER, lines) + "\n\n" + "\n".join(above)
+    return head + report.text(HEADER, lines) + "\n\n" + "\n".join(above)

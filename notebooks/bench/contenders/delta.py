@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
-from tests.bench import _rows
-from tests.bench._serve import Answer, serve
+from notebooks.bench.contenders import line_items
+from notebooks.bench.contenders.serve import Answer, serve
 
 SAME_KEY = "t.l_orderkey = s.l_orderkey and t.l_linenumber = s.l_linenumber"
 
@@ -31,11 +31,11 @@ def main() -> None:
 
 
 def _read(files: str, months: str) -> Answer:
-    return _rows.total(_rows.read(files.split(","), months=months == "true"))
+    return line_items.total(line_items.read(files.split(","), months=months == "true"))
 
 
 def _load(path: str, files: str) -> Answer:
-    batches = _rows.read(files.split(","), months=False)
+    batches = line_items.read(files.split(","), months=False)
     first = next(batches)
     Path(path).mkdir(parents=True)
 
@@ -59,12 +59,14 @@ def _upserts(path: str, files: str) -> Answer:
     def upsert(batches: list[pa.RecordBatch]) -> None:
         _merge(table, batches).when_matched_update_all().when_not_matched_insert_all().execute()
 
-    return _rows.timed(files.split(","), upsert)
+    return line_items.timed(files.split(","), upsert)
 
 
 def _deletes(path: str, files: str) -> Answer:
     table = DeltaTable(path)
-    return _rows.timed(files.split(","), lambda rows: _merge(table, rows).when_matched_delete().execute())
+    return line_items.timed(
+        files.split(","), lambda rows: _merge(table, rows).when_matched_delete().execute()
+    )
 
 
 def _query(path: str, sql: str) -> pa.RecordBatchReader:
@@ -72,7 +74,7 @@ def _query(path: str, sql: str) -> pa.RecordBatchReader:
 
 
 def _scan(path: str) -> Answer:
-    return _rows.total(_query(path, "select * from t"))
+    return line_items.total(_query(path, "select * from t"))
 
 
 def _gets(path: str, file: str) -> Answer:
@@ -85,7 +87,7 @@ def _gets(path: str, file: str) -> Answer:
         rows = found.read_all().to_pylist()
         return rows[0] if rows else None
 
-    return _rows.looked_up(file, get)
+    return line_items.looked_up(file, get)
 
 
 def _compact(path: str) -> Answer:

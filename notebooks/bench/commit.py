@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tablestore as ts
-from tests.bench import _field, _report
-from tests.bench._contender import Contender, Measured, Refused
+from notebooks.bench.contenders import registry
+from notebooks.bench.contenders.contender import Contender, Measured, Refused
+from notebooks.bench.parts import report
 
 HEADER = ("snapshots", "contender", "ms", "least–most", "CPU ms", "of first", "time", "plan ms", "plan")
 PLANS, WARM_UP = 5, 20
@@ -44,20 +45,20 @@ class Cost:
 
 def main(arguments: list[str]) -> int:
     chosen = _parser().parse_args(arguments)
-    others, missing = _field.peers(chosen.peers)
-    called = _report.command("commit", arguments)
-    print(f"{called}\n{_report.machine()}; {chosen.rows} rows a commit\n")
+    others, missing = registry.peers(chosen.peers)
+    called = report.command("commit", arguments)
+    print(f"{called}\n{report.machine()}; {chosen.rows} rows a commit\n")
     found: dict[str, dict[int, Cost]] = {}
     raw: dict[str, list[Measured]] = {}
     with tempfile.TemporaryDirectory(prefix="bench-commit-", dir=chosen.directory) as folder:
-        for entry in [_field.ours(), *others]:
+        for entry in [registry.ours(), *others]:
             with entry.start() as contender:
                 found[entry.name] = grow(
                     contender, chosen.snapshots, chosen.rows, Path(folder) / entry.name, raw
                 )
     print(show(found, chosen.snapshots))
     print("\n" + "\n".join([*missing, NOTES]))
-    _report.save(chosen.json, called, raw)
+    report.save(chosen.json, called, raw)
     return 0
 
 
@@ -75,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--directory", help="where tables are made and removed (default: the temporary one)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="every measured step, for later")
     parser.add_argument(
-        "--peers", type=_field.chosen, default=_field.PEERS, help="by commas; all (default); none"
+        "--peers", type=registry.chosen, default=registry.PEERS, help="by commas; all (default); none"
     )
     return parser
 
@@ -130,7 +131,7 @@ def show(found: dict[str, dict[int, Cost]], sizes: Sequence[int]) -> str:
     """Costs as a table, one group of lines a size."""
     lines = []
     for size in sizes:
-        ours = found[_field.OURS][size]
+        ours = found[registry.OURS][size]
         for name, costs in found.items():
             cost, first = costs[size], costs[sizes[0]]
             lines.append(
@@ -138,15 +139,15 @@ def show(found: dict[str, dict[int, Cost]], sizes: Sequence[int]) -> str:
                     f"{size:,}",
                     name,
                     f"{cost.median:.1f}",
-                    _report.spread(cost.milliseconds),
+                    report.spread(cost.milliseconds),
                     f"{cost.cpu_milliseconds:.1f}",
                     f"{cost.median / first.median:.2f}×",
-                    _report.ratio(cost.median, ours.median),
+                    report.ratio(cost.median, ours.median),
                     f"{cost.plan_milliseconds:.1f}",
-                    _report.ratio(cost.plan_milliseconds, ours.plan_milliseconds),
+                    report.ratio(cost.plan_milliseconds, ours.plan_milliseconds),
                 )
             )
-    return _report.text(HEADER, lines)
+    return report.text(HEADER, lines)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The other end of `_contender.Contender`: requests and answers in lines of fields.
+"""The other end of `contender.Contender`: requests and answers in lines of fields.
 
 A request is a line, its fields separated by tabs; an answer any number of `name TAB value`, then OK or ERROR.
 

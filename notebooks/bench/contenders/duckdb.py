@@ -11,8 +11,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from tests.bench import _rows
-from tests.bench._serve import Answer, serve
+from notebooks.bench.contenders import line_items
+from notebooks.bench.contenders.serve import Answer, serve
 
 SAME_KEY = "t.l_orderkey = s.l_orderkey and t.l_linenumber = s.l_linenumber"
 
@@ -43,11 +43,11 @@ def _open(path: str) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def _read(files: str, months: str) -> Answer:
-    return _rows.total(_rows.read(files.split(","), months=months == "true"))
+    return line_items.total(line_items.read(files.split(","), months=months == "true"))
 
 
 def _load(path: str, files: str) -> Answer:
-    batches = _rows.read(files.split(","), months=False)
+    batches = line_items.read(files.split(","), months=False)
     first = next(batches)
     with _open(path) as db:
         empty = pa.Table.from_batches([first.slice(0, 0)])
@@ -72,7 +72,7 @@ def _changes(path: str, files: str, sql: str) -> Answer:
             db.register("s", pa.Table.from_batches(batches))
             db.execute(sql)
 
-        return _rows.timed(files.split(","), change)
+        return line_items.timed(files.split(","), change)
 
 
 def _upserts(path: str, files: str) -> Answer:
@@ -86,11 +86,11 @@ def _deletes(path: str, files: str) -> Answer:
 
 def _scan(path: str) -> Answer:
     with _open(path) as db:
-        return _rows.total(_batches(db.execute("select * from t")))
+        return line_items.total(_batches(db.execute("select * from t")))
 
 
 def _batches(found: duckdb.DuckDBPyConnection) -> pa.RecordBatchReader:
-    return found.to_arrow_reader(_rows.BATCH_ROWS)
+    return found.to_arrow_reader(line_items.BATCH_ROWS)
 
 
 def _gets(path: str, file: str) -> Answer:
@@ -101,12 +101,12 @@ def _gets(path: str, file: str) -> Answer:
             rows = _batches(db.execute(f"select * from t where {where}")).read_all().to_pylist()
             return rows[0] if rows else None
 
-        return _rows.looked_up(file, get)
+        return line_items.looked_up(file, get)
 
 
 def _get_many(path: str, file: str) -> Answer:
     with _open(path) as db:
-        return _rows.total(_batches(db.execute(f"select t.* from t, '{file}' s where {SAME_KEY}")))
+        return line_items.total(_batches(db.execute(f"select t.* from t, '{file}' s where {SAME_KEY}")))
 
 
 def _compact(path: str) -> Answer:

@@ -22,10 +22,11 @@ import pyarrow as pa
 
 import tablestore as ts
 from datasets.tpch.schema import LINEITEM
-from tests.bench import _breakdown, _changes, _field, _report
-from tests.bench._changes import Changes
-from tests.bench._contender import Contender, Measured, Refused
-from tests.bench.load import KEY, Differs, source
+from notebooks.bench.contenders import registry
+from notebooks.bench.contenders.contender import Contender, Measured, Refused
+from notebooks.bench.load import KEY, Differs, source
+from notebooks.bench.parts import breakdown, report
+from notebooks.bench.parts.changes import Changes, make_changes
 
 KIND = "l_kind"  # pypaimon deletes by a column of row kinds only
 BUCKETS = 8
@@ -57,10 +58,10 @@ Found = dict[tuple[str, str], list[Measured]]
 
 def main(arguments: list[str]) -> int:
     chosen = _parser().parse_args(arguments)
-    others, missing = _field.peers(chosen.peers)
-    entries = [_field.ours(), _field.ours_synced(), *others]
-    called = _report.command("lsm", arguments)
-    print(f"{called}\n{_report.machine()}; medians of {chosen.rounds}")
+    others, missing = registry.peers(chosen.peers)
+    entries = [registry.ours(), registry.ours_synced(), *others]
+    called = report.command("lsm", arguments)
+    print(f"{called}\n{report.machine()}; medians of {chosen.rounds}")
     with tempfile.TemporaryDirectory(prefix="bench-lsm-", dir=chosen.directory) as name:
         folder = Path(name)
         rows, found = measure(entries, chosen.scale_factor, chosen.rounds, folder)
@@ -68,9 +69,9 @@ def main(arguments: list[str]) -> int:
         print("\n" + "\n".join([*missing, NOTES]))
         files = source(chosen.scale_factor).split(",")
         table = create(folder / "parts", by_kind=False)
-        parts = _breakdown.measure(table, files, _changes.make(files, folder / "parts-changes"))
-        print("\n" + _breakdown.show(parts))
-    _report.save(chosen.json, called, {f"{step}/{who}": some for (step, who), some in found.items()})
+        parts = breakdown.measure(table, files, make_changes(files, folder / "parts-changes"))
+        print("\n" + breakdown.show(parts))
+    report.save(chosen.json, called, {f"{step}/{who}": some for (step, who), some in found.items()})
     return 0
 
 
@@ -91,9 +92,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, metavar="FILE", help="every round, for later")
     parser.add_argument(
         "--peers",
-        type=functools.partial(_field.chosen, there=_field.LAKES),
-        default=_field.LAKES,
-        help=f"of {', '.join(_field.LAKES)}, by commas; all (default); none",
+        type=functools.partial(registry.chosen, there=registry.LAKES),
+        default=registry.LAKES,
+        help=f"of {', '.join(registry.LAKES)}, by commas; all (default); none",
     )
     return parser
 
@@ -112,14 +113,14 @@ def create(folder: Path, *, by_kind: bool, synced: bool = False) -> ts.Table:
     )
 
 
-def measure(entries: Sequence[_field.Entry], scale: str, rounds: int, folder: Path) -> tuple[int, Found]:
+def measure(entries: Sequence[registry.Entry], scale: str, rounds: int, folder: Path) -> tuple[int, Found]:
     """Rows of the source, and the rounds of each (step, contender), which take turns. Scales up to 0.01 go
     without a warm-up: they show that it works, and no more."""
     scales = (["0.01"] if float(scale) > 0.01 else []) + [scale]
     inputs = []
     for number, one in enumerate(scales):
         files = source(one)
-        inputs.append((files, _changes.make(files.split(","), folder / f"changes-{number}")))
+        inputs.append((files, make_changes(files.split(","), folder / f"changes-{number}")))
     for path in inputs[-1][0].split(","):
         Path(path).read_bytes()  # so that nobody has to fetch it from the disk for the others
     found: Found = {}
@@ -137,13 +138,13 @@ def measure(entries: Sequence[_field.Entry], scale: str, rounds: int, folder: Pa
 
 
 def _steps(
-    entry: _field.Entry, contender: Contender, files: str, changes: Changes, folder: Path
+    entry: registry.Entry, contender: Contender, files: str, changes: Changes, folder: Path
 ) -> Iterator[tuple[str, Measured]]:
     warehouse = folder / entry.name
     if entry.name in ("delta", "duckdb"):
         table = warehouse / "lineitem"
     else:
-        synced, by_kind = entry.name == _field.SYNCED, entry.name.startswith("pypaimon")
+        synced, by_kind = entry.name == registry.SYNCED, entry.name.startswith("pypaimon")
         table = Path(create(warehouse, by_kind=by_kind, synced=synced).location)
     requests: dict[str, tuple[object, ...]] = {
         "read": ("read", files, "false"),
@@ -178,32 +179,32 @@ def _agree(facts: dict[str, str], step: str, one: Measured, name: str) -> None:
                 raise Differs(f"{name}, {MEANING[step]}: {fact} {one.answer[fact]}, the others have {told}")
 
 
-def show(found: Found, entries: Sequence[_field.Entry]) -> str:
+def show(found: Found, entries: Sequence[registry.Entry]) -> str:
     """Medians as a table."""
     lines = [
-        _line(step, entry.name, found[step, entry.name], found[step, _field.OURS])
+        _line(step, entry.name, found[step, entry.name], found[step, registry.OURS])
         for step in MEANING
         for entry in entries
         if (step, entry.name) in found
     ]
-    return _report.text(HEADER, lines)
+    return report.text(HEADER, lines)
 
 
 def _line(step: str, name: str, rounds: Sequence[Measured], ours: Sequence[Measured]) -> list[str]:
     seconds, own = _seconds(rounds), _seconds(ours)
-    cpu, own_cpu = (_report.median(some, lambda one: one.cpu_seconds) for some in (rounds, ours))
-    written = _report.median(rounds, lambda one: one.written_bytes)
+    cpu, own_cpu = (report.median(some, lambda one: one.cpu_seconds) for some in (rounds, ours))
+    written = report.median(rounds, lambda one: one.written_bytes)
     return [
         MEANING[step],
         name,
         f"{seconds:.2f}",
-        _report.spread([_step_seconds(one) for one in rounds]),
+        report.spread([_step_seconds(one) for one in rounds]),
         f"{statistics.median(_each(rounds)):.1f}" if _each(rounds) else "",
         f"{cpu:.2f}",
         f"{written / 1e6:.1f}" if written else "",
-        f"{_report.median(rounds, lambda one: one.peak_bytes) / 1e6:.0f}",
-        _report.ratio(seconds, own),
-        _report.ratio(cpu, own_cpu),
+        f"{report.median(rounds, lambda one: one.peak_bytes) / 1e6:.0f}",
+        report.ratio(seconds, own),
+        report.ratio(cpu, own_cpu),
     ]
 
 

@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from notebooks.bench.parts import report
+from notebooks.bench.parts.widget_cells import CASES, IN_PAGE, OURS, PEER, SETUP, Case
 from tests import browsing
-from tests.bench import _report
-from tests.bench._widgets import CASES, IN_PAGE, OURS, PEER, SETUP, Case
 from tests.lab.jupyter import Lab, Notebook, Server
 
 HEADER = ("things", "widget", "first s", "change s", "least–most", "state", "first", "change", "bytes")
@@ -44,8 +44,8 @@ Found = dict[tuple[str, int, str], Seen]
 
 def main(arguments: list[str]) -> int:
     chosen = _parser().parse_args(arguments)
-    called = _report.command("widgets", arguments)
-    print(f"{called}\n{_report.machine()}; medians of {chosen.changes} changes\n")
+    called = report.command("widgets", arguments)
+    print(f"{called}\n{report.machine()}; medians of {chosen.changes} changes\n")
     with _laboratory() as lab:
         found = measure(lab, chosen.sizes, chosen.changes, chosen.widgets, peer=not chosen.without_peer)
     print(show(found))
@@ -142,12 +142,12 @@ def show(found: Found) -> str:
         ratios = ["", "", ""]
         if who != OURS:
             pairs = ((seen.first, ours.first), (seen.change, ours.change), (seen.state, ours.state))
-            ratios = [_report.ratio(float(peer), float(own)) for peer, own in pairs]
+            ratios = [report.ratio(float(peer), float(own)) for peer, own in pairs]
         label = name if who == OURS else f"  {who}"
-        spread = _report.spread(seen.changes)
+        spread = report.spread(seen.changes)
         figures = (f"{seen.first:.2f}", f"{seen.change:.2f}", spread, f"{seen.state / 1000:,.1f} kB")
         lines.append((f"{size:,}", label, *figures, *ratios))
-    return _report.text(HEADER, lines)
+    return report.text(HEADER, lines)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import psutil
 
+from notebooks.bench.contenders.contender import Measured
 from tablestore.core.options.table_options import TableOptions
-from tests.bench._contender import Measured
 
 Row = Sequence[str]
 

@@ -21,8 +21,9 @@ import pyarrow as pa
 import tablestore as ts
 from datasets import tpch
 from datasets.tpch.schema import LINEITEM
-from tests.bench import _field, _report
-from tests.bench._contender import Contender, Measured, Refused
+from notebooks.bench.contenders import registry
+from notebooks.bench.contenders.contender import Contender, Measured, Refused
+from notebooks.bench.parts import report
 
 STEPS = ("read", "load", "update", "scan", "compact", "rescan")
 MEANING = {
@@ -86,10 +87,10 @@ class Differs(Exception):
 def main(arguments: list[str]) -> int:
     chosen = _parser().parse_args(arguments)
     names = [*SHAPES] if chosen.table == "both" else [chosen.table]
-    others, missing = _field.peers(chosen.peers)
-    entries = [_field.ours(), _field.ours_twice(), *others]
-    called = _report.command("load", arguments)
-    print(f"{called}\n{_report.machine()}; medians of {chosen.rounds}")
+    others, missing = registry.peers(chosen.peers)
+    entries = [registry.ours(), registry.ours_twice(), *others]
+    called = report.command("load", arguments)
+    print(f"{called}\n{report.machine()}; medians of {chosen.rounds}")
     found: dict[str, list[Measured]] = {}
     with tempfile.TemporaryDirectory(prefix="bench-load-", dir=chosen.directory) as folder:
         for name in names:
@@ -97,7 +98,7 @@ def main(arguments: list[str]) -> int:
             print(f"\n{name}: {rows:,} rows, scale factor {chosen.scale_factor}\n{show(own, entries, rows)}")
             found |= {f"{name}/{step}/{who}": rounds for (step, who), rounds in own.items()}
     print("\n" + "\n".join([*missing, NOTES]))
-    _report.save(chosen.json, called, found)
+    report.save(chosen.json, called, found)
     return 0
 
 
@@ -116,9 +117,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, metavar="FILE", help="every round, for later")
     parser.add_argument(
         "--peers",
-        type=_field.chosen,
+        type=registry.chosen,
         default=("pypaimon-rust", "java"),
-        help=f"of {', '.join(_field.PEERS)}, by commas; all; none (default pypaimon-rust,java: "
+        help=f"of {', '.join(registry.PEERS)}, by commas; all; none (default pypaimon-rust,java: "
         "pypaimon alone is a hundred times slower)",
     )
     return parser
@@ -128,7 +129,7 @@ Found = dict[tuple[str, str], list[Measured]]
 
 
 def measure(
-    shape: Shape, entries: Sequence[_field.Entry], scale: str, rounds: int, folder: Path
+    shape: Shape, entries: Sequence[registry.Entry], scale: str, rounds: int, folder: Path
 ) -> tuple[int, Found]:
     """Rows of the source, and the rounds of each (step, contender).
 
@@ -153,7 +154,7 @@ def measure(
 
 
 def _steps(
-    shape: Shape, entry: _field.Entry, contender: Contender, files: str, folder: Path
+    shape: Shape, entry: registry.Entry, contender: Contender, files: str, folder: Path
 ) -> Iterator[tuple[str, Measured]]:
     warehouse = folder / entry.name.replace(" ", "-")
     table = Path(shape.create(warehouse).location)
@@ -183,34 +184,34 @@ def _agree(facts: dict[str, str], step: str, one: Measured, name: str) -> None:
                 raise Differs(f"{name}, {MEANING[step]}: {fact} {one.answer[fact]}, the others have {told}")
 
 
-def show(found: Found, entries: Sequence[_field.Entry], rows: int) -> str:
+def show(found: Found, entries: Sequence[registry.Entry], rows: int) -> str:
     """Medians as a table."""
     lines = []
     for step in STEPS:
-        ours = found[step, _field.OURS]
+        ours = found[step, registry.OURS]
         for entry in entries:
             if (step, entry.name) in found:
                 lines.append(_line(step, entry.name, found[step, entry.name], ours, rows))
-    return _report.text(HEADER, lines)
+    return report.text(HEADER, lines)
 
 
 def _line(step: str, name: str, rounds: Sequence[Measured], ours: Sequence[Measured], rows: int) -> list[str]:
-    seconds, cpu = (_report.median(rounds, f) for f in (_seconds, _cpu))
-    own_seconds, own_cpu = (_report.median(ours, f) for f in (_seconds, _cpu))
-    written = _report.median(rounds, lambda one: one.written_bytes)
-    files = _report.median(rounds, lambda one: one.files)
+    seconds, cpu = (report.median(rounds, f) for f in (_seconds, _cpu))
+    own_seconds, own_cpu = (report.median(ours, f) for f in (_seconds, _cpu))
+    written = report.median(rounds, lambda one: one.written_bytes)
+    files = report.median(rounds, lambda one: one.files)
     return [
         MEANING[step],
         name,
         f"{seconds:.2f}",
-        _report.spread([one.seconds for one in rounds]),
+        report.spread([one.seconds for one in rounds]),
         f"{cpu:.2f}",
         "" if step == "update" else f"{rows / seconds / 1e6:.2f}",
         f"{files:.0f}" if files else "",
         f"{written / 1e6:.1f}" if written else "",
-        f"{_report.median(rounds, lambda one: one.peak_bytes) / 1e6:.0f}",
-        _report.ratio(seconds, own_seconds),
-        _report.ratio(cpu, own_cpu),
+        f"{report.median(rounds, lambda one: one.peak_bytes) / 1e6:.0f}",
+        report.ratio(seconds, own_seconds),
+        report.ratio(cpu, own_cpu),
     ]
 
 

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import tablestore as ts
-from tests.bench import _field, _large, _report
-from tests.bench._contender import Contender, Measured, Refused
+from notebooks.bench.contenders import large_rows, registry
+from notebooks.bench.contenders.contender import Contender, Measured, Refused
+from notebooks.bench.parts import report
 
 MEANING = {
     "write": "write, five commits",
@@ -34,15 +35,15 @@ class Wrong(Exception):
 
 def main(arguments: list[str]) -> int:
     chosen = _parser().parse_args(arguments)
-    called = _report.command("large", arguments)
-    print(f"{called}\n{_report.machine()}")
+    called = report.command("large", arguments)
+    print(f"{called}\n{report.machine()}")
     options = {"write-buffer-size": chosen.write_buffer} if chosen.write_buffer else {}
     if chosen.threads is not None:
         options |= {f"tablestore.{verb}.threads": chosen.threads for verb in ("write", "scan")}
     with tempfile.TemporaryDirectory(prefix="bench-large-", dir=chosen.directory) as folder:
         found = dict(measure(Path(folder), chosen.rows, options))
     print(f"\n{chosen.rows:,} rows\n{show(found, chosen.rows)}\n\n{NOTES}")
-    _report.save(chosen.json, called, {step: [one] for step, one in found.items()})
+    report.save(chosen.json, called, {step: [one] for step, one in found.items()})
     peak = max(one.peak_bytes for one in found.values())
     if chosen.most_mb is not None and peak > chosen.most_mb << 20:
         print(f"bench large: {peak >> 20} MB is more than the {chosen.most_mb} MB allowed", file=sys.stderr)
@@ -76,9 +77,9 @@ def measure(folder: Path, rows: int, options: Mapping[str, Any]) -> Iterator[tup
     """The steps in their order. Raises Wrong."""
     wanted = {"bucket": max(2, rows // ROWS_A_BUCKET), "write-only": True, **options}
     made = ts.connect(str(folder)).create_table(
-        "bench.large", schema=_large.SCHEMA, primary_key=["k"], options=wanted
+        "bench.large", schema=large_rows.SCHEMA, primary_key=["k"], options=wanted
     )
-    path, right = Path(made.location), _large.expected(rows)
+    path, right = Path(made.location), large_rows.expected(rows)
     for step in MEANING:
         with _process() as process:
             if step in ("write", "compact"):
@@ -92,7 +93,11 @@ def measure(folder: Path, rows: int, options: Mapping[str, Any]) -> Iterator[tup
 
 
 def _process() -> Contender:
-    return Contender(_field.OURS, _field.python(sys.executable, "tests.bench._large"), folder=_field.ROOT)
+    return Contender(
+        registry.OURS,
+        registry.python(sys.executable, "notebooks.bench.contenders.large_rows"),
+        folder=registry.ROOT,
+    )
 
 
 def show(found: Mapping[str, Measured], rows: int) -> str:
@@ -100,7 +105,7 @@ def show(found: Mapping[str, Measured], rows: int) -> str:
     lines = [
         [
             MEANING[step],
-            _field.OURS,
+            registry.OURS,
             f"{one.seconds:.1f}",
             f"{one.cpu_seconds:.1f}",
             f"{rows / one.seconds / 1e6:.2f}",
@@ -110,7 +115,7 @@ def show(found: Mapping[str, Measured], rows: int) -> str:
         ]
         for step, one in found.items()
     ]
-    return _report.text(HEADER, lines)
+    return report.text(HEADER, lines)
 
 
 if __name__ == "__main__":

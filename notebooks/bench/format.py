@@ -14,8 +14,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import _field, _metadata, _report
-from tests.bench._contender import Contender, Measured, Refused
+from notebooks.bench.contenders import registry
+from notebooks.bench.contenders.contender import Contender, Measured, Refused
+from notebooks.bench.parts import metadata, report
 
 PLANS = (
     ("never merged", "unmerged", ""),
@@ -33,26 +34,26 @@ first line, by CPU, which other work on the machine disturbs least."""
 
 def main(arguments: list[str]) -> int:
     chosen = _parser().parse_args(arguments)
-    others, missing = _field.peers(chosen.peers)
-    called = _report.command("format", arguments)
-    print(f"{called}\n{_report.machine()}; {chosen.files:,} files, {chosen.rounds} rounds\n")
+    others, missing = registry.peers(chosen.peers)
+    called = report.command("format", arguments)
+    print(f"{called}\n{report.machine()}; {chosen.files:,} files, {chosen.rounds} rounds\n")
     raw: dict[str, list[Measured]] = {}
     with tempfile.TemporaryDirectory(prefix="bench-format-", dir=chosen.directory) as folder:
         root = Path(folder)
         tables = {
-            "unmerged": _metadata.files(root / "u", files=chosen.files, per_commit=10, merged=False),
-            "merged": _metadata.files(root / "m", files=chosen.files, per_commit=10, merged=True),
+            "unmerged": metadata.files(root / "u", files=chosen.files, per_commit=10, merged=False),
+            "merged": metadata.files(root / "m", files=chosen.files, per_commit=10, merged=True),
         }
         lines = []
-        for entry in [_field.ours(), *others]:
+        for entry in [registry.ours(), *others]:
             with entry.start() as contender:
                 lines += _plans(contender, tables, chosen.rounds, raw)
-        print(_report.text(PLAN_HEADER, _compared(lines)))
-        histories = {n: _metadata.snapshots(root / f"s{n}", n) for n in chosen.snapshots}
-        with _field.ours().start() as contender:
-            print("\n" + _report.text(COMMIT_HEADER, _commits(contender, histories, raw)))
+        print(report.text(PLAN_HEADER, _compared(lines)))
+        histories = {n: metadata.snapshots(root / f"s{n}", n) for n in chosen.snapshots}
+        with registry.ours().start() as contender:
+            print("\n" + report.text(COMMIT_HEADER, _commits(contender, histories, raw)))
     print("\n" + "\n".join([*missing, NOTES]))
-    _report.save(chosen.json, called, raw)
+    report.save(chosen.json, called, raw)
     return 0
 
 
@@ -69,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--directory", help="where tables are made and removed (default: the temporary one)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="every measured step, for later")
     parser.add_argument(
-        "--peers", type=_field.chosen, default=("pypaimon",), help="by commas; pypaimon (default); none"
+        "--peers", type=registry.chosen, default=("pypaimon",), help="by commas; pypaimon (default); none"
     )
     return parser
 
@@ -80,7 +81,7 @@ def _plans(
     """(table, contender, milliseconds of each round, splits) of every kind of plan."""
     found = []
     kinds = [(*kind, "cold") for kind in PLANS]
-    if contender.name == _field.OURS:
+    if contender.name == registry.OURS:
         kinds.append((*PLANS[3], "warm"))
     for title, table, where, state in kinds:
         contender.step("plan", tables[table], where, state)  # libraries are loaded, code is compiled
@@ -93,13 +94,13 @@ def _plans(
 
 
 def _compared(lines: list[tuple[str, str, list[float], int]]) -> list[tuple[str, ...]]:
-    ours = {title: (statistics.median(t), n) for title, name, t, n in lines if name == _field.OURS}
+    ours = {title: (statistics.median(t), n) for title, name, t, n in lines if name == registry.OURS}
     order = list(dict.fromkeys(title for title, *_ in lines))
     shown = []
     for title, name, times, splits in sorted(lines, key=lambda line: order.index(line[0])):
         median = statistics.median(times)
         least = f"{min(times):.0f}–{max(times):.0f}"
-        ratio = _report.ratio(median, ours[title][0])
+        ratio = report.ratio(median, ours[title][0])
         shown.append((title, name, f"{median:.1f}", least, f"{splits:,}", ratio))
     return shown
 

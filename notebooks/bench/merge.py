@@ -22,6 +22,7 @@ import numpy as np
 import polars
 import pyarrow as pa
 
+from notebooks.bench.parts import report
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format import rowkind
 from tablestore.format.parquet.schema import kv_schema
@@ -35,7 +36,6 @@ from tablestore.lsm.merge.merge_function import (
     grouped,
     merge_function,
 )
-from tests.bench import _report
 from tests.peers.merge_space import FUNCTIONS
 
 HEADER = ("function", "column", "rows/s", "CPU s / 1M", "floor", "with −D", "polars CPU s / 1M", "CPU")
@@ -160,7 +160,7 @@ def measure(task: Task, keys: np.ndarray, rounds: int) -> tuple[str, ...]:
         taken = f"{statistics.median(merged_once(task, keys, deleted)[1] for _ in range(rounds)) * scale:.3f}"
     known = [p for p in (polars_once(task, keys) for _ in range(rounds)) if p is not None]
     peer = statistics.median(known) if known else None
-    shown = ("", "") if peer is None else (f"{peer * scale:.3f}", _report.ratio(peer, cpu))
+    shown = ("", "") if peer is None else (f"{peer * scale:.3f}", report.ratio(peer, cpu))
     name, _, column = task.name.partition(" ")
     rate = f"{len(keys) / wall:,.0f}" if wall else ""
     return name, column[:60], rate, f"{cpu * scale:.3f}", f"{floor * scale:.3f}", taken, *shown
@@ -173,12 +173,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", default="", help="functions whose name begins so")
     chosen = parser.parse_args(list(arguments))
     logging.disable(logging.WARNING)  # keys that overflow are left out, and told of
-    print(_report.command("merge", arguments))
-    print(_report.machine())
+    print(report.command("merge", arguments))
+    print(report.machine())
     keys = np.random.default_rng(2).integers(0, max(1, chosen.rows // ROWS_A_KEY), chosen.rows)
     print(f"{chosen.rows:,} rows, {len(np.unique(keys)):,} keys; medians of {chosen.rounds}\n")
     lines = [measure(task, keys, chosen.rounds) for task in tasks(chosen.rows, chosen.only)]
-    print(_report.text(HEADER, lines))
+    print(report.text(HEADER, lines))
     logging.disable(logging.NOTSET)
     return 0
 

@@ -26,14 +26,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import tablestore as ts
+from notebooks.bench.contenders import line_items
+from notebooks.bench.load import SHAPES, Shape, source
+from notebooks.bench.parts import report
 from tablestore.format.datafile import DataFileWriter
 from tablestore.format.parquet import encodings
 from tablestore.lsm.writing.write_buffer import SortedRows, WriteBuffer
 from tablestore.write import table_write
 from tablestore.write.commit.committer import Committer
 from tablestore.write.routing import bucketing
-from tests.bench import _report, _rows
-from tests.bench.load import SHAPES, Shape, source
 
 HEADER = ("part", "of", "seconds", "CPU s", "share", "ns a row", "MB")
 LOAD, REST = "load", "other: names, numbers, metadata"
@@ -110,8 +111,8 @@ READ, CONFORM, ROUTE, HOLD, SORT, ENCODE, COMMIT = PARTS = (
 def main(arguments: list[str]) -> int:
     chosen = _parser().parse_args(arguments)
     files = source(chosen.scale_factor).split(",")
-    called = _report.command("floor", arguments)
-    print(f"{called}\n{_report.machine()}; one process; medians of {chosen.rounds}\n")
+    called = report.command("floor", arguments)
+    print(f"{called}\n{report.machine()}; one process; medians of {chosen.rounds}\n")
     rounds: list[Round] = []
     shape = SHAPES[chosen.table]
     with tempfile.TemporaryDirectory(prefix="bench-floor-", dir=chosen.directory) as folder:
@@ -157,7 +158,7 @@ def once(shape: Shape, files: Sequence[str], folder: Path) -> Round:
     floor, encoded = Clock(), {OWN: 0, DEFAULT: 0}
     for path in files:
         with pq.ParquetFile(path) as parquet:
-            for _ in floor.each(DECODE, parquet.iter_batches(_rows.BATCH_ROWS)):
+            for _ in floor.each(DECODE, parquet.iter_batches(line_items.BATCH_ROWS)):
                 pass
     made = sorted(Path(table.location).rglob("data-*.parquet"))
     rows = 0
@@ -193,7 +194,7 @@ def load(shape: Shape, files: Sequence[str], folder: Path) -> tuple[ts.Table, Cl
     clock = Clock()
     table = shape.create(folder).with_options({"tablestore.write.threads": 0})  # a clock sees one thread
     with stopwatches(clock), clock.part(REST), table.writer() as w:
-        for batch in clock.each(READ, _rows.read(files, months=shape.months)):
+        for batch in clock.each(READ, line_items.read(files, months=shape.months)):
             w.write(batch)
     return table, clock
 
@@ -243,7 +244,7 @@ def show(rounds: Sequence[Round]) -> str:
     found = (
         f"\n{rows:,} rows: the load takes {above:.2f}× the time of the floor and {above_cpu:.2f}× its CPU."
     )
-    return _report.text(HEADER, lines) + "\n" + found
+    return report.text(HEADER, lines) + "\n" + found
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The field: every contender by name, how it is started, and why one is missing."""
+"""Every contender by name: how it is started, and why one is missing."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.bench._contender import Contender
+from notebooks.bench.contenders.contender import Contender
 from tests.peers import java_env, pypaimon_env
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).parent
 OURS = "tablestore"
 TWO = "tablestore ×2"
@@ -40,12 +40,12 @@ class Entry:
 
 def ours() -> Entry:
     """This engine in one process."""
-    return Entry(OURS, python(sys.executable, "tests.bench._ours", "1"))
+    return Entry(OURS, python(sys.executable, "notebooks.bench.contenders.ours", "1"))
 
 
 def ours_twice() -> Entry:
     """This engine in two processes that share the work."""
-    return Entry(TWO, python(sys.executable, "tests.bench._ours", "2"))
+    return Entry(TWO, python(sys.executable, "notebooks.bench.contenders.ours", "2"))
 
 
 def ours_synced() -> Entry:
@@ -88,19 +88,19 @@ def _environment(name: str) -> Path:
 
 @functools.cache
 def _rust() -> Entry:
-    command = python(_environment("pypaimon-rust"), "tests.bench._pypaimon", "native")
+    command = python(_environment("pypaimon-rust"), "notebooks.bench.contenders.pypaimon", "native")
     return Entry("pypaimon-rust", command, frozenset({"compact", "get_many"}))
 
 
 @functools.cache
 def _delta() -> Entry:
-    command = python(_environment("delta"), "tests.bench._delta")
+    command = python(_environment("delta"), "notebooks.bench.contenders.delta")
     return Entry("delta", command, frozenset({"get_many"}))
 
 
 @functools.cache
 def _duckdb() -> Entry:
-    return Entry("duckdb", python(_environment("duckdb"), "tests.bench._duckdb"))
+    return Entry("duckdb", python(_environment("duckdb"), "notebooks.bench.contenders.duckdb"))
 
 
 @functools.cache
@@ -108,7 +108,9 @@ def _pypaimon() -> Entry:
     made = pypaimon_env.python()
     if made.path is None:
         raise Absent(made.reason)
-    return Entry("pypaimon", python(made.path, "tests.bench._pypaimon", "python"), frozenset({"compact"}))
+    return Entry(
+        "pypaimon", python(made.path, "notebooks.bench.contenders.pypaimon", "python"), frozenset({"compact"})
+    )
 
 
 @functools.cache

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.bench import _rows
+from notebooks.bench.contenders import line_items
 
 COMMITS = 10
 ONE_IN = 100  # rows of the source for one of an upsert
@@ -37,7 +37,7 @@ class Changes:
     delete_rows: int
 
 
-def make(files: Sequence[str], folder: Path) -> Changes:
+def make_changes(files: Sequence[str], folder: Path) -> Changes:
     """Changes for a table that holds the rows of `files`, written below `folder`."""
     total = sum(pq.read_metadata(path).num_rows for path in files)
     half, gone = max(total // ONE_IN // 2, 1), max(total // DELETED_IN, 1)
@@ -66,7 +66,7 @@ def _at(files: Sequence[str], places: np.ndarray) -> pa.Table:
     """The rows at these places of the source, in the order of `places`."""
     order = np.argsort(places)
     wanted, parts, start = places[order], [], 0
-    for batch in _rows.read(files, months=False):
+    for batch in line_items.read(files, months=False):
         here = wanted[np.searchsorted(wanted, start) : np.searchsorted(wanted, start + len(batch))]
         parts.append(batch.take(pa.array(here - start)))
         start += len(batch)
@@ -88,7 +88,7 @@ def _largest_order(files: Sequence[str]) -> int:
 
 
 def _with_quantity(rows: pa.Table) -> pa.Table:
-    at = rows.schema.get_field_index(_rows.QUANTITY)
+    at = rows.schema.get_field_index(line_items.QUANTITY)
     value = pa.scalar(Decimal("99.00"), rows.schema.field(at).type)
     return rows.set_column(at, rows.schema.field(at), pa.repeat(value, len(rows)))
 

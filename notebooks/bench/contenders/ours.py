@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import tablestore as ts
+from notebooks.bench.contenders import line_items
+from notebooks.bench.contenders.serve import Answer, serve
 from tablestore.meta import manifest_cache
-from tests.bench import _rows
-from tests.bench._serve import Answer, serve
 
 Map = Callable[..., Iterable[Any]]
 
@@ -62,14 +62,14 @@ def _read(pool: ProcessPoolExecutor | None, files: str, months: str) -> Answer:
 
 
 def _read_files(files: Sequence[str], months: bool) -> dict[str, int]:
-    return _rows.total(_rows.read(files, months=months))
+    return line_items.total(line_items.read(files, months=months))
 
 
 def _load(pool: ProcessPoolExecutor | None, path: str, files: str) -> Answer:
     table = ts.open(path)
     if pool is None:
         with table.writer() as w:
-            for batch in _rows.read(_files(files), months=_has_months(table)):
+            for batch in line_items.read(_files(files), months=_has_months(table)):
                 w.write(batch)
         return {}
     shares = _shares(_files(files), pool._max_workers)
@@ -83,7 +83,7 @@ def _load(pool: ProcessPoolExecutor | None, path: str, files: str) -> Answer:
 def _load_chunk(path: str, files: Sequence[str], sequence_base: int) -> list[bytes]:
     table = ts.open(path)
     writer = table.open_writer(sequence_base=sequence_base)
-    for batch in _rows.read(files, months=_has_months(table)):
+    for batch in line_items.read(files, months=_has_months(table)):
         writer.write(batch)
     return writer.prepare()
 
@@ -91,7 +91,7 @@ def _load_chunk(path: str, files: Sequence[str], sequence_base: int) -> list[byt
 def _update(_: ProcessPoolExecutor | None, path: str, files: str) -> Answer:
     table = ts.open(path)
     with table.writer() as w:
-        for batch in _rows.changed(_files(files), months=_has_months(table)):
+        for batch in line_items.changed(_files(files), months=_has_months(table)):
             w.write(batch)
     return {}
 
@@ -99,7 +99,7 @@ def _update(_: ProcessPoolExecutor | None, path: str, files: str) -> Answer:
 def _scan(pool: ProcessPoolExecutor | None, path: str) -> Answer:
     table = ts.open(path)
     if pool is None:
-        return _rows.total(table.scan().to_batches())
+        return line_items.total(table.scan().to_batches())
     splits = table.scan().plan().splits
     hands = 4 * pool._max_workers
     return _sums(pool.map(_scan_splits, [path] * hands, [splits[n::hands] for n in range(hands)]))
@@ -107,7 +107,7 @@ def _scan(pool: ProcessPoolExecutor | None, path: str) -> Answer:
 
 def _scan_splits(path: str, splits: Sequence[Any]) -> dict[str, int]:
     table = ts.open(path)
-    return _rows.total(batch for split in splits for batch in table.read_split(split))
+    return line_items.total(batch for split in splits for batch in table.read_split(split))
 
 
 def _compact(pool: ProcessPoolExecutor | None, path: str) -> Answer:
@@ -124,7 +124,7 @@ def _compact(pool: ProcessPoolExecutor | None, path: str) -> Answer:
 def _commits(path: str, count: str, rows: str) -> Answer:
     table = ts.open(path)
     times = []
-    for batch in _rows.small(int(count), int(rows)):
+    for batch in line_items.small(int(count), int(rows)):
         began = time.perf_counter()
         table.write(batch)
         times.append(time.perf_counter() - began)
@@ -134,7 +134,7 @@ def _commits(path: str, count: str, rows: str) -> Answer:
 def _upserts(path: str, files: str) -> Answer:
     """One commit a file."""
     table = ts.open(path)
-    return _rows.timed(_files(files), lambda batches: table.write(batches))
+    return line_items.timed(_files(files), lambda batches: table.write(batches))
 
 
 def _deletes(path: str, files: str) -> Answer:
@@ -145,17 +145,17 @@ def _deletes(path: str, files: str) -> Answer:
         kinds = pa.repeat("-D", len(rows))
         table.write(rows.append_column("kind", kinds), row_kind_column="kind")
 
-    return _rows.timed(_files(files), delete)
+    return line_items.timed(_files(files), delete)
 
 
 def _gets(path: str, file: str) -> Answer:
     """One call a key."""
     table = ts.open(path)
-    return _rows.looked_up(file, table.get)
+    return line_items.looked_up(file, table.get)
 
 
 def _get_many(path: str, file: str) -> Answer:
-    return _rows.total(ts.open(path).get_many(pq.read_table(file)).to_batches())
+    return line_items.total(ts.open(path).get_many(pq.read_table(file)).to_batches())
 
 
 def _plan(path: str, where: str = "", state: str = "cold") -> Answer:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import tablestore as ts
-from tests.bench._serve import Answer, serve
+from notebooks.bench.contenders.serve import Answer, serve
 
 BATCH_ROWS = 1 << 17
 BYTES_A_ROW = 68  # in Arrow

@@ -1,0 +1,1 @@
+"""What is measured: engines in processes of their own, each a program that answers lines."""
