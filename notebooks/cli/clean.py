@@ -15,6 +15,7 @@ from notebooks.cli.places import ROOT, dataset_cache, human, size_bytes
 CACHES = (
     ".pytest_cache",
     ".ruff_cache",
+    ".mypy_cache",
     ".hypothesis",
     "notebooks/_executed",
     "notebooks/.ipynb_checkpoints",

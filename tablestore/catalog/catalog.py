@@ -25,8 +25,13 @@ from tablestore.meta.schemas import SchemaStore
 class Catalog(Protocol):
     """Databases and tables. Safe to share between threads; picklable."""
 
-    warehouse: str
-    io: FileIO
+    @property
+    def warehouse(self) -> str:
+        """Location of the databases, as a URI string."""
+
+    @property
+    def io(self) -> FileIO:
+        """The FileIO of the warehouse."""
 
     def databases(self) -> list[str]:
         """Names, sorted."""

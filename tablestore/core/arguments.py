@@ -13,11 +13,17 @@ import inspect
 import numbers
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from tablestore.core.errors import InvalidRequest, TablestoreError
 
 T = TypeVar("T")
+
+
+def _is_a(value: Any, name: str) -> bool:
+    return any(c.__name__ == name for c in type(value).__mro__)
+
+
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "None": ("None", lambda v: v is None),
     "bool": ("True or False", lambda v: isinstance(v, bool) or type(v).__name__ in ("bool_", "bool")),
@@ -32,7 +38,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "Iterable": ("a list", lambda v: _listed(v)),
 }
 _CLASSES = ("Store", "Snapshot", "DataSplit", "Predicate", "Workload", "Run", "Simulator", "Schedule")
-_KINDS |= {name: (f"a {name}", lambda v, name=name: _is_a(v, name)) for name in _CLASSES}
+_KINDS |= {name: (f"a {name}", functools.partial(_is_a, name=name)) for name in _CLASSES}
 _ALIASES = {"Name": ["str", "Sequence[str]"], "Tell": ["Callable"]}
 _FIRST = {"bool", "int", "float", "Callable", "None"}
 _COMPLAINTS = (TypeError, AttributeError, ValueError, LookupError, OverflowError)
@@ -61,7 +67,7 @@ class Parameter:
 def checked(what: T, *, eager: bool = False) -> T:
     """A function, or a class with all its public verbs, that takes no wrong types."""
     if not isinstance(what, type):
-        return _wrapped(what, eager=eager)  # type: ignore[return-value, arg-type]
+        return cast(T, _wrapped(cast(Callable[..., Any], what), eager=eager))
     for name, member in list(vars(what).items()):
         if name.startswith("_") and name != "__init__":
             continue
@@ -166,10 +172,6 @@ _BEYOND: dict[type[BaseException], Callable[[Any], str | None]] = {
     OverflowError: _too_large,
     UnicodeEncodeError: _half_a_character,
 }
-
-
-def _is_a(value: Any, name: str) -> bool:
-    return any(c.__name__ == name for c in type(value).__mro__)
 
 
 def _element(p: inspect.Parameter) -> str:

@@ -50,10 +50,11 @@ def compared(left: int, right: int, holds: Callable[[float, float], bool]) -> tu
         rounded = [_rounded(count) for count in (left, right)]
         if holds(*(float(shown) * (1 << 10 * own) for shown, own in rounded)):
             return size(left), size(right)
-    for digits in range(1, _MOST_DIGITS) if unit else ():
-        shown = [f"{c / (1 << 10 * unit):.{digits}f}" for c in (left, right)]
-        if holds(float(shown[0]), float(shown[1])):
-            return shown[0], f"{shown[1]} {_UNITS[unit]}"
+    elif unit:
+        for digits in range(1, _MOST_DIGITS):
+            shown = [f"{c / (1 << 10 * unit):.{digits}f}" for c in (left, right)]
+            if holds(float(shown[0]), float(shown[1])):
+                return shown[0], f"{shown[1]} {_UNITS[unit]}"
     return str(left), f"{right} {_UNITS[0]}"
 
 

@@ -19,7 +19,8 @@ _WIDTHS = {"TINYINT": "<i1", "SMALLINT": "<i2", "INT": "<i4", "DATE": "<i4", "TI
 def integers(rows: pa.Array, types: Sequence[DataType]) -> list[np.ndarray] | None:
     """One int64 array a column, ordered as the column is; None if a column is not NOT NULL, not an integer
     inside, or a row has another width. `rows` is a large_binary array without nulls."""
-    if not types or any(_slot(t) is None or t.nullable for t in types):
+    kinds = [kind for t in types if not t.nullable and (kind := _slot(t)) is not None]
+    if not types or len(kinds) < len(types):
         return None
     nulls = (len(types) + 63 + 8) // 64 * 8
     width = 4 + nulls + 8 * len(types)
@@ -31,9 +32,9 @@ def integers(rows: pa.Array, types: Sequence[DataType]) -> list[np.ndarray] | No
     if cells[:, 5 : 4 + nulls].any() or (cells[:, :4] != _arity(len(types))).any():
         return None
     found = []
-    for i, t in enumerate(types):
+    for i, kind in enumerate(kinds):
         at = 4 + nulls + 8 * i
-        slots = np.ascontiguousarray(cells[:, at : at + 8]).view(_slot(t))
+        slots = np.ascontiguousarray(cells[:, at : at + 8]).view(kind)
         found.append(slots[:, 0].astype(np.int64))
     return found
 

@@ -248,13 +248,15 @@ def bodies(arrays: Sequence[pa.Array], types: Sequence[DataType]) -> tuple[np.nd
     flat = np.zeros(int(offsets[-1]), dtype=np.uint8)
     words, first = flat.view("<u8"), offsets[:-1] // 8
     nulls = null_words(arrays)
-    for w in range(0 if nulls is None else len(nulls)):
-        words[first + w] = nulls[w]
+    for w, bits in enumerate(() if nulls is None else nulls):
+        words[first + w] = bits
     at = np.full(rows, head, dtype=np.int64)
     for i, (array, t, part) in enumerate(zip(arrays, types, parts, strict=True)):
         slot = first + _null_bytes(arity) // 8 + i
         if part is None:
-            words[slot] = fixed_slots(array, t).view(np.uint64)
+            slots = fixed_slots(array, t)
+            assert slots is not None, "a column has either slots or a variable part"
+            words[slot] = slots.view(np.uint64)
             continue
         words[slot] = part.slots(at)
         part.copy(flat, offsets[:-1] + at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
+from typing import Any
 
 import fastavro
 
@@ -98,10 +99,10 @@ def decode(data: bytes) -> CommitMessage:
             f"commit message of version {data[:1].hex() or 'none'}; version {VERSION} is known"
         )
     try:
-        r = fastavro.schemaless_reader(io.BytesIO(data[1:]), _SCHEMA, None)
+        r: Any = fastavro.schemaless_reader(io.BytesIO(data[1:]), _SCHEMA, None)
     except Exception as e:
         raise InvalidRequest(f"damaged commit message: {e!r}") from e
-    lists = {name: tuple(file_of(f) for f in r[name]) for name in _LISTS}
+    lists: dict[str, Any] = {name: tuple(file_of(f) for f in r[name]) for name in _LISTS}
     lists |= {name: tuple(index_manifest.file_of(f) for f in r[name]) for name in _INDEX_LISTS}
     records = tuple(compaction_record.from_json(text) for text in r["compactions"])
     return CommitMessage(

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
-from typing import Any
+from typing import Any, TypedDict
 
 from backports import zstd
 
@@ -29,17 +29,6 @@ MOST_BYTES = 64 << 10  # of the property with all sums; a snapshot is read by ev
 _PACKED = "zstd:"
 _PLAIN_BYTES = 512
 _MOST_UNPACKED = 64 << 20
-_COUNTS = (
-    "files_read",
-    "bytes_read",
-    "rows_in",
-    "files_written",
-    "bytes_written",
-    "rows_out",
-    "files_moved",
-    "bytes_moved",
-    "changelog_bytes",
-)
 _FLAGS = ("stalled", "full", "asked")
 Numbers = tuple[tuple[str, int | float | None], ...]
 
@@ -130,10 +119,27 @@ def inputs_of(files: Iterable[DataFileMeta]) -> tuple[LevelInput, ...]:
     return tuple(found)
 
 
+class FileCounts(TypedDict):
+    """Files, bytes and rows that a compaction read, wrote and only moved: fields of its record."""
+
+    files_read: int
+    bytes_read: int
+    rows_in: int
+    files_written: int
+    bytes_written: int
+    rows_out: int
+    files_moved: int
+    bytes_moved: int
+    changelog_bytes: int
+
+
+_COUNTS = tuple(FileCounts.__annotations__)
+
+
 def counts_of(
     before: Sequence[DataFileMeta], after: Sequence[DataFileMeta], changelog: Sequence[DataFileMeta] = ()
-) -> dict[str, int]:
-    """Files, bytes and rows that a compaction read, wrote and only moved, by the record's names."""
+) -> FileCounts:
+    """What a compaction did that took `before` away and put `after` in; a moved file is in both."""
     moved = {f.file_name for f in before} & {f.file_name for f in after}
     read = [f for f in before if f.file_name not in moved]
     written = [f for f in after if f.file_name not in moved]
@@ -251,8 +257,8 @@ def _body(record: CompactionRecord) -> dict[str, Any]:
 
 
 def _record(body: dict[str, Any]) -> CompactionRecord:
-    counts = dict(zip(_COUNTS, map(_count, body["n"]), strict=True))
-    flags = {name: name in body.get("f", ()) for name in _FLAGS}
+    counts: dict[str, Any] = dict(zip(_COUNTS, map(_count, body["n"]), strict=True))
+    flags: dict[str, Any] = {name: name in body.get("f", ()) for name in _FLAGS}
     millis = body.get("ms")
     return CompactionRecord(
         bucket=_small(body["b"]),

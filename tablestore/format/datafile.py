@@ -49,7 +49,11 @@ from tablestore.io.fileio import FileIO
 __all__ = ["DataFileWriter", "FooterSummary", "RowGroup", "WrittenFile", "read", "row_groups"]
 INDEX_SUFFIX = ".index"
 KnownGroups = tuple[pq.FileMetaData, Sequence[int]]
-_ENCODERS = {"parquet": ParquetEncoder, "orc": OrcEncoder, "avro": AvroEncoder}
+_ENCODERS: dict[str, type[ParquetEncoder] | type[OrcEncoder] | type[AvroEncoder]] = {
+    "parquet": ParquetEncoder,
+    "orc": OrcEncoder,
+    "avro": AvroEncoder,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,8 +74,6 @@ class DeletionVector:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DeletionVector) and np.array_equal(self.positions, other.positions)
 
-    __hash__ = None
-
 
 def surviving(batches: Iterable[pa.RecordBatch], vector: DeletionVector | None) -> Iterator[pa.RecordBatch]:
     """Batches of a whole file, from its first row on, without the deleted rows; none is empty."""

@@ -135,6 +135,8 @@ class Collector:
     def _note(self, f: DataField, column: pa.Array) -> None:
         if column.null_count == len(column):
             return
+        low: Any
+        high: Any
         if f.type.root in _FLOATS:
             found = values.cells(column, f.type)
             assert found.ordinals is not None
@@ -200,10 +202,10 @@ def of_column(footer: pq.FileMetaData, column: int, t: DataType, *, group: int |
     if len(parts) == 1:
         return parts[0]
     rows = sum(p.rows for p in parts)
-    counts = [p.null_count for p in parts]
-    nulls = None if None in counts else sum(counts)  # type: ignore[arg-type]
-    lows = [p.min for p in parts if not p.all_null]
-    highs = [p.max for p in parts if not p.all_null]
+    counts = [p.null_count for p in parts if p.null_count is not None]
+    nulls = sum(counts) if len(counts) == len(parts) else None
+    lows: list[Any] = [p.min for p in parts if not p.all_null]
+    highs: list[Any] = [p.max for p in parts if not p.all_null]
     if not lows or None in lows:
         return ColumnStats(None, None, nulls, rows)
     return ColumnStats(min(lows), max(highs), nulls, rows)

@@ -47,12 +47,13 @@ def hash_rows(arrays: Sequence[pa.Array], types: Sequence[DataType]) -> np.ndarr
 
 def _hash_chunk(arrays: Sequence[pa.Array], types: Sequence[DataType]) -> np.ndarray:
     slots = [binary_row.fixed_slots(a, t) for a, t in zip(arrays, types, strict=True)]
-    if any(s is None for s in slots):
+    known = [s for s in slots if s is not None]
+    if len(known) < len(slots):
         return _hash_bodies(*binary_row.bodies(arrays, types))
     rows, nulls = len(arrays[0]), binary_row.null_words(arrays)
     heads = (len(types) + 63 + 8) // 64
     columns = [np.zeros(rows, np.uint64)] * heads if nulls is None else list(nulls)
-    columns += [s.view(np.uint64) for s in slots]
+    columns += [s.view(np.uint64) for s in known]
     h = np.full(rows, 42, dtype=np.uint32)
     for word in columns:
         h = _mix(h, word.astype(np.uint32))

@@ -69,7 +69,7 @@ def _decoded(data: bytes | memoryview) -> tuple[BitMap, int]:
     """(bitmap, bytes read)."""
     if len(data) < _LEAST_BYTES:
         raise ValueError(f"{len(data)} bytes are no roaring bitmap")
-    bitmap = BitMap.deserialize(data)
+    bitmap = BitMap.deserialize(data)  # type: ignore[arg-type]  # takes any buffer; its stub says bytes
     end, count = _extent(data)
     if count != len(bitmap):  # only runs tell their lengths twice
         raise ValueError("runs that do not add up")

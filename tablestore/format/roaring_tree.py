@@ -27,6 +27,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -236,13 +237,14 @@ class _Reader:
     def left(self) -> int:
         return len(self.data) - self.at
 
-    def unpack(self, layout: str) -> tuple[int, ...]:
+    def unpack(self, layout: str) -> tuple[Any, ...]:
         found = struct.unpack_from(layout, self.data, self.at)
         self.at += struct.calcsize(layout)
         return found
 
     def take(self, size: int) -> bytes:
-        return self.unpack(f"{size}s")[0]
+        found: bytes = self.unpack(f"{size}s")[0]
+        return found
 
 
 def _leaves(node: _Branch | _Leaf) -> Iterator[_Leaf]:

@@ -88,7 +88,7 @@ def to_json(snapshot: Snapshot) -> bytes:
 _NAMES = {"base_manifest_list", "delta_manifest_list", "changelog_manifest_list"}
 _NAMES |= {"index_manifest", "statistics"}
 _MOST = (1 << 63) - 1
-_TYPES = {"int": int, "str": str}
+_TYPES: dict[str, type[Any]] = {"int": int, "str": str}
 _KINDS = {f.name: _TYPES.get(str(f.type).split(" ")[0], dict) for f in fields(Snapshot)}
 _REQUIRED = [f.name for f in fields(Snapshot) if f.default is MISSING]
 

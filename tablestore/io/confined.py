@@ -104,9 +104,9 @@ class ConfinedFileIO:
         """Put files on the disk: nothing of them is read or changed. Folders above the table may be, too."""
         return self.inner.sync(what)
 
-    def delete(self, path: str) -> None:
-        """Remove a file, or a link that lies in its place; absent is fine."""
-        self.inner.delete(self.checked(path, last=False), below=self._base(path))
+    def delete(self, path: str, *, below: str | None = None) -> None:
+        """Remove a file, or a link that lies in its place; absent is fine. `below`: the table's directory."""
+        self.inner.delete(self.checked(path, last=False), below=below or self._base(path))
 
     def delete_tree(self, path: str) -> None:
         """Remove a directory with all it holds; a link in its place is removed, not followed."""

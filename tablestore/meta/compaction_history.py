@@ -262,14 +262,13 @@ def _counts(store: Store, snapshot: Snapshot) -> Counts:
     sizes, rows = entries.numbers("file_size"), entries.numbers("row_count")
     added, deleted = names.filter(pa.array(adding)), names.filter(pa.array(~adding))
     moved = np.asarray(pc.is_in(names, added)) & np.asarray(pc.is_in(names, deleted))
-    sums = [
-        int(number)
-        for chosen in (adding & ~moved, ~adding & ~moved)
-        for number in (chosen.sum(), sizes[chosen].sum(), rows[chosen].sum())
-    ]
-    both = adding & moved
+
+    def sums(chosen: np.ndarray) -> tuple[int, int, int]:
+        return int(chosen.sum()), int(sizes[chosen].sum()), int(rows[chosen].sum())
+
+    files_moved, bytes_moved, _ = sums(adding & moved)
     changelog = _changes(store, snapshot).numbers("file_size").sum()
-    return Counts(*sums, int(both.sum()), int(sizes[both].sum()), int(changelog))
+    return Counts(*sums(adding & ~moved), *sums(~adding & ~moved), files_moved, bytes_moved, int(changelog))
 
 
 def _foreign(store: Store, snapshot: Snapshot) -> tuple[CompactionRecord, ...]:

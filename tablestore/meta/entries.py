@@ -58,8 +58,6 @@ class Entries(Sequence[ManifestEntry]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and self.objects == list(other)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"Entries({len(self):,})"
 

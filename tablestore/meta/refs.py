@@ -114,7 +114,8 @@ def _java_time(parts: Any, path: str) -> int | None:
     if parts is None:
         return None
     try:
-        year, month, day, hour, minute, second, nanos = [*parts, *[0] * (7 - len(parts))]
+        padded: list[Any] = [*parts, *[0] * (7 - len(parts))]
+        year, month, day, hour, minute, second, nanos = padded
         since = datetime(year, month, day, hour, minute, second) - _EPOCH
     except (TypeError, ValueError) as e:
         raise Corrupt(path, f"tagCreateTime is {parts!r}: {e}") from e

@@ -76,17 +76,17 @@ def from_json(data: bytes, path: str) -> Statistics:
     try:
         body = json.loads(data)
         columns = {n: _column(c) for n, c in (body.get("colStats") or {}).items()}
-        counts = [_whole(body.get(k), k) for k in ("mergedRecordCount", "mergedRecordSize")]
-        ids = [_whole(body[k], k) for k in ("snapshotId", "schemaId")]
-        if None in ids:
+        rows, size = (_whole(body.get(k), k) for k in ("mergedRecordCount", "mergedRecordSize"))
+        snapshot_id, schema_id = (_whole(body[k], k) for k in ("snapshotId", "schemaId"))
+        if snapshot_id is None or schema_id is None:
             raise ValueError("snapshotId or schemaId is null")
-        return Statistics(*ids, *counts, columns)  # type: ignore[arg-type]
+        return Statistics(snapshot_id, schema_id, rows, size, columns)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise Corrupt(path, f"not a statistics file: {e!r}") from e
 
 
 def _column(body: Mapping[str, Any]) -> ColumnStatistics:
-    values = {a: body.get(k) for a, k in _COLUMN.items()}
+    values: dict[str, Any] = {a: body.get(k) for a, k in _COLUMN.items()}
     for attribute, value in values.items():
         if attribute in ("min", "max"):
             if value is not None and not isinstance(value, str):

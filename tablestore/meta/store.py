@@ -57,18 +57,18 @@ class Store:
     ) -> Store:
         """The table at `root`; raises NotFound where there is none. Its files may lie below `root` and
         `roots`; None: those that `io` is confined to already."""
-        io = confined(io or file_io_for(root, env=env), root, roots)
+        files = confined(io or file_io_for(root, env=env), root, roots)
         paths = TablePaths(root, branch)
-        schemas = SchemaStore(io, paths)
+        schemas = SchemaStore(files, paths)
         try:
             oldest, schema = schemas.ends()
         except Corrupt as e:
             text = f"tablestore.mend({root!r}) tells what can be saved"
             raise Corrupt(e.path, e.problem, remedy=text) from None
-        identity = Identity.of(oldest, io, paths)
+        identity = Identity.of(oldest, files, paths)
         paths = _placed(paths, schema)
-        stores = schemas, SnapshotStore(io, paths), ManifestStore(io, paths)
-        return cls(io, env, paths, schema, *stores, identity)
+        stores = schemas, SnapshotStore(files, paths), ManifestStore(files, paths)
+        return cls(files, env, paths, schema, *stores, identity)
 
     @classmethod
     def salvaged(
@@ -84,9 +84,9 @@ class Store:
 
         Raises NotFound where there is none, Corrupt where none can be read.
         """
-        io = confined(io or file_io_for(root, env=env), root, roots)
+        files = confined(io or file_io_for(root, env=env), root, roots)
         paths = TablePaths(root, branch)
-        schemas = SchemaStore(io, paths)
+        schemas = SchemaStore(files, paths)
         ids, failure = schemas.ids(), None
         for schema_id in reversed(ids):
             try:
@@ -95,8 +95,8 @@ class Store:
                 failure = failure or e
                 continue
             paths = _placed(paths, schema)
-            stores = schemas, SnapshotStore(io, paths), ManifestStore(io, paths)
-            return cls(io, env, paths, schema, *stores, Identity.of(schema, io, paths))
+            stores = schemas, SnapshotStore(files, paths), ManifestStore(files, paths)
+            return cls(files, env, paths, schema, *stores, Identity.of(schema, files, paths))
         if isinstance(failure, Corrupt):
             text = "no schema can be read, and none can be made of other files: put back a copy of it"
             raise Corrupt(failure.path, failure.problem, remedy=text)

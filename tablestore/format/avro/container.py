@@ -38,9 +38,10 @@ def decode(data: bytes, path: str) -> list[dict[str, Any]]:
     header, blocks = _CONTAINERS.plain(data, path)
     plain = avro_blocks.joined(header.schema, blocks)
     try:
-        return list(fastavro.reader(io.BytesIO(plain)))
+        records: list[Any] = list(fastavro.reader(io.BytesIO(plain)))
     except Exception as e:  # any damage of the bytes surfaces as whatever the decoder trips over
         raise Corrupt(path, f"not a readable Avro file: {e!r}") from e
+    return records
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

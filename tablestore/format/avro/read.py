@@ -37,7 +37,7 @@ def batches(
     source: Any, columns: Sequence[DataField], *, batch_rows: int, path: str
 ) -> Iterator[pa.RecordBatch]:
     """Batches of some columns of the file `source`; may raise anything for a damaged one."""
-    head = _Kept(source)
+    head: Any = _Kept(source)
     there = fastavro.reader(head)
     text = there.metadata["avro.schema"]
     avro_guard.require_sound(text.encode(), path)
@@ -113,7 +113,7 @@ class _Decoder:
             found = _by_polars(data, [f.name for f in self._columns], rows)
             if found is not None:
                 return [_typed(found.column(f.name), f.type) for f in self._columns]
-        records = list(fastavro.reader(bytes_io.BytesIO(data), reader_schema=self._pruned))
+        records: list[Any] = list(fastavro.reader(bytes_io.BytesIO(data), reader_schema=self._pruned))
         if len(records) != rows:
             raise ValueError(f"{len(records)} records where {rows} are promised")
         return [_column([r[f.name] for r in records], f.type) for f in self._columns]

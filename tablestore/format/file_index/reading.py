@@ -17,7 +17,7 @@ import numpy as np
 
 from tablestore.core.errors import Corrupt
 from tablestore.format.file_index import bitmap, bloom, bsi, container, range_bitmap, values
-from tablestore.format.predicates.predicate import Always, And, Compare, In, IsNull, Leaf, Predicate
+from tablestore.format.predicates.predicate import Always, And, Compare, In, IsNull, Junction, Leaf, Predicate
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataType
 
@@ -47,10 +47,13 @@ def _select(
         return p.value
     if isinstance(p, Leaf):
         field = schema.by_name.get(p.column)
+        if field is None:
+            return True
         found: Selection = True
-        for kind, data in indexes.get(p.column, {}).items() if field is not None else ():
+        for kind, data in indexes.get(p.column, {}).items():
             found = _both(found, _leaf(kind, data, p, field.type.as_nullable(), rows))
         return found
+    assert isinstance(p, Junction)
     parts = [_select(indexes, term, schema, rows) for term in p.terms]
     return reduce(_both if isinstance(p, And) else _either, parts)
 

@@ -90,7 +90,7 @@ def bits(ordinals: np.ndarray, t: DataType) -> np.ndarray:
 
 def as_float(ordinal: int, t: DataType) -> float:
     """The float that has this ordinal."""
-    whole = int(bits(np.int64(ordinal), t))
+    whole = int(bits(np.array([ordinal], dtype=np.int64), t)[0])
     if t.root == "FLOAT":
         return float(struct.unpack("<f", struct.pack("<i", whole))[0])
     return float(struct.unpack("<d", struct.pack("<q", whole))[0])

@@ -56,8 +56,10 @@ SCHEMA = pa.schema(
         "write_cols": _STRINGS,
     }
 )
-_LISTED = ("_FILE_NAME", "_FILE_SIZE", "_NUM_ADDED_FILES", "_NUM_DELETED_FILES", "_SCHEMA_ID", "_MIN_BUCKET")
-_LISTED += ("_MAX_BUCKET", "_MIN_LEVEL", "_MAX_LEVEL")
+_LISTED = (
+    *("_FILE_NAME", "_FILE_SIZE", "_NUM_ADDED_FILES", "_NUM_DELETED_FILES", "_SCHEMA_ID", "_MIN_BUCKET"),
+    *("_MAX_BUCKET", "_MIN_LEVEL", "_MAX_LEVEL"),
+)
 _LONG_LIST, _MANY_LISTS = 32_768, 1_000  # bytes of a list, and lists, for which loading Polars pays
 _FEW_LISTED, _SOME_LISTS = 2_048, 16  # ... and from which columns pay once it is loaded
 _NO_NAMES = ("", ".", "..")

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +29,7 @@ from tablestore.format.parquet.intact import CheckedFile
 from tablestore.format.parquet.page_headers import Bounds
 from tablestore.format.parquet.thrift_compact import INT32, LIST, STRUCT, Struct
 
-Source = pa.NativeFile | CheckedFile
+Source: TypeAlias = pa.NativeFile | CheckedFile
 _INT96, _REPEATED = 3, 2
 # ColumnMetaData: fields that a chunk of other pages keeps, and some others
 _KEPT, _VALUES, _BYTES, _DATA_OFFSET, _DICTIONARY_OFFSET = (1, 2, 3, 4), 5, 7, 9, 11
@@ -156,7 +157,8 @@ class Layout:
             if places is None:
                 places = np.searchsorted(pages.firsts, begins), np.searchsorted(pages.firsts, ends)
                 spans[id(pages.firsts)] = places
-            chunks.append(_copied(source, out, pages, *places, counts))
+            first, after = places
+            chunks.append(_copied(source, out, pages, first, after, counts))
         head, tail = self._frame(tuple(names))
         size = b"\x16" + thrift.long_bytes(len(out))
         one = b"\x19" + thrift.list_head(STRUCT, len(chunks)) + b"".join(chunks) + size + counts + b"\0"

@@ -98,7 +98,7 @@ def raw(value: Any, t: DataType) -> Found:
         number = _number(value, texts=True) * 10**t.scale
         return _on_grid(number, 10**t.precision - 1, -(10**t.precision) + 1)
     if root == "DATE":
-        exact = Fraction(_nanos(value), 86_400 * 10**9)
+        exact: Fraction | float = Fraction(_nanos(value), 86_400 * 10**9)
     elif root == "TIME":
         exact = Fraction(_clock_nanos(value), 10**6)
     elif root in ("TIMESTAMP", "TIMESTAMP_LTZ"):

@@ -13,7 +13,7 @@ import math
 import operator
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -86,7 +86,7 @@ class Always(Predicate):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Leaf(Predicate):
-    """A condition on one column. `type` is None until `bind`; then literals are raw values of that type."""
+    """A condition on one column."""
 
     column: str
 
@@ -99,12 +99,24 @@ class Leaf(Predicate):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Compare(Leaf):
+class Comparison(Leaf):
+    """A condition on a column and literals. `type` is None until `bind`; then they are raw values of it."""
+
+    type: DataType | None = field(default=None, kw_only=True)
+
+    @property
+    def bound_type(self) -> DataType:
+        """`type` of a bound one."""
+        assert self.type is not None, "bind the predicate first"
+        return self.type
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Compare(Comparison):
     """`column op value`; op is one of = != < <= > >=."""
 
     op: str
     value: Any
-    type: DataType | None = None
 
     def negated(self) -> Predicate:
         return replace(self, op=_NEGATED[self.op])
@@ -114,12 +126,11 @@ class Compare(Leaf):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class In(Leaf):
+class In(Comparison):
     """The value is one of `values` (or, `inverse`, one that is none of them). `bind` sorts them."""
 
     values: tuple[Any, ...]
     inverse: bool = False
-    type: DataType | None = None
 
     def negated(self) -> Predicate:
         return replace(self, inverse=not self.inverse)
@@ -144,12 +155,11 @@ class IsNull(Leaf):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class StartsWith(Leaf):
+class StartsWith(Comparison):
     """A string (or bytes) that begins with `prefix` (or, `inverse`, one that does not)."""
 
     prefix: Any
     inverse: bool = False
-    type: DataType | None = None
 
     def negated(self) -> Predicate:
         return replace(self, inverse=not self.inverse)
@@ -160,12 +170,11 @@ class StartsWith(Leaf):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Like(Leaf):
+class Like(Comparison):
     """A string that matches `pattern`, canonical as `like` has it (or, `inverse`, one that does not)."""
 
     pattern: str
     inverse: bool = False
-    type: DataType | None = None
 
     @property
     def begins(self) -> StartsWith:
@@ -216,18 +225,20 @@ class Or(Junction):
 
 
 class Column:
-    """A column to compare with literals: `col("x") >= 3`, `col("s").startswith("a")`."""
+    """A column to compare with literals: `col("x") >= 3`, `col("s").startswith("a")`.
+
+    As == builds a predicate, a Column is no dictionary key.
+    """
 
     __slots__ = ("name",)
-    __hash__ = None  # type: ignore[assignment]  # == builds a predicate, so a Column is no dictionary key
 
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __eq__(self, value: Any) -> Predicate:  # type: ignore[override]
+    def __eq__(self, value: Any) -> Predicate:  # type: ignore[override]  # a condition on rows, no bool
         return Compare(self.name, "=", _literal(value))
 
-    def __ne__(self, value: Any) -> Predicate:  # type: ignore[override]
+    def __ne__(self, value: Any) -> Predicate:  # type: ignore[override]  # likewise
         return Compare(self.name, "!=", _literal(value))
 
     def __lt__(self, value: Any) -> Predicate:
@@ -363,7 +374,7 @@ def _bound(leaf: Leaf, schema: TableSchema) -> Predicate:
     field = schema.shown.by_name.get(leaf.column)
     if field is None:
         raise NotFound.among("column", leaf.column, schema.shown.names)
-    if isinstance(leaf, IsNull) or leaf.type is not None:  # type: ignore[attr-defined]
+    if not isinstance(leaf, Comparison) or leaf.type is not None:
         return leaf
     kind = field.type.as_nullable()
     try:
@@ -376,9 +387,10 @@ def _bound(leaf: Leaf, schema: TableSchema) -> Predicate:
             if not kind.is_string:
                 raise ValueError("LIKE needs a string column")
             return replace(leaf, type=kind)
+        assert isinstance(leaf, StartsWith)
         if not (kind.is_string or kind.is_binary):
             raise ValueError("startswith() needs a string column")
-        return replace(leaf, prefix=literal.raw(leaf.prefix, kind).value, type=kind)  # type: ignore[call-arg]
+        return replace(leaf, prefix=literal.raw(leaf.prefix, kind).value, type=kind)
     except ValueError as e:
         raise SchemaMismatch(f"column {leaf.column!r} is {field.type}: {e}") from None
 
@@ -422,27 +434,27 @@ def _evaluate(p: Predicate, column: Callable[[str], Any], constant: Callable[[bo
     values = column(p.column)
     if isinstance(p, IsNull):
         return pc.is_valid(values) if p.inverse else pc.is_null(values)
-    assert p.type is not None, "bind the predicate first"  # type: ignore[attr-defined]
+    assert isinstance(p, Comparison)
     if isinstance(p, StartsWith):
         return _starts(p, values)
     if isinstance(p, Like):
         found = like.matches(values, p.pattern)
         return pc.invert(found) if p.inverse else found
-    if p.type.root in _FLOATS:  # type: ignore[attr-defined]
+    if p.bound_type.root in _FLOATS:
         return _floats(p, values, constant)
     if isinstance(p, Compare):
-        return _ARROW[p.op](values, literal.scalar(p.value, p.type))
+        return _ARROW[p.op](values, literal.scalar(p.value, p.bound_type))
     assert isinstance(p, In)
     return _in(p, values, p.values)
 
 
 def _in(p: In, values: Any, wanted: tuple[Any, ...]) -> Any:
-    found = pc.is_in(values, value_set=literal.array(wanted, p.type))
+    found = pc.is_in(values, value_set=literal.array(wanted, p.bound_type))
     return pc.and_kleene(pc.invert(found), pc.is_valid(values)) if p.inverse else found
 
 
 def _starts(p: StartsWith, values: Any) -> Any:
-    if p.type is not None and p.type.is_string:
+    if p.bound_type.is_string:
         found = pc.starts_with(values, pattern=p.prefix)
     else:  # Arrow matches prefixes of text only
         found = pc.equal(pc.binary_slice(values, 0, len(p.prefix)), pa.scalar(p.prefix))
@@ -468,7 +480,7 @@ def _floats(p: Leaf, values: Any, constant: Callable[[bool], Any]) -> Any:
         if p.op in ("!=", "<"):
             return pc.invert(nan)
         return pc.is_valid(values) if p.op == "<=" else constant(False)
-    found = _ARROW[p.op](values, literal.scalar(p.value, p.type))
+    found = _ARROW[p.op](values, literal.scalar(p.value, p.bound_type))
     return pc.or_kleene(found, nan) if p.op in (">", ">=") else found
 
 

@@ -8,7 +8,7 @@ The values are `DataType` (data_type.py); text and JSON are read by `parse_type`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -63,7 +63,7 @@ __all__ = [
 BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, VARIANT = (DataType(r) for r in PLAIN[:9])
 STRING = DataType("VARCHAR", precision=MAX_LENGTH)
 BYTES = DataType("VARBINARY", precision=MAX_LENGTH)
-TypeLike = DataType | str | pa.DataType
+TypeLike: TypeAlias = DataType | str | pa.DataType
 
 
 @eagerly_checked
