@@ -33,9 +33,9 @@ def test_what_nobody_asks_for_any_more_goes_first() -> None:
     assert cache.get("a") == "A"
     put(cache, "d", 30)
     assert held(cache, "abcd") == "acd"
-    assert cache.state.held_bytes == 90
+    assert cache.state.used_bytes == 90
     put(cache, "c", 10)
-    assert cache.state.held_bytes == 70
+    assert cache.state.used_bytes == 70
 
 
 def test_rows_go_before_keys_that_stay_within_their_share() -> None:
@@ -60,7 +60,7 @@ def test_a_value_over_the_bounds_is_not_kept_and_the_next_table_may_allow_less()
     put(cache, "c", 1, bounds=CacheBounds(40))
     assert held(cache, "abc") == "bc"
     put(cache, "d", 1, bounds=CacheBounds(0))
-    assert cache.state.held_bytes == 0
+    assert cache.state.used_bytes == 0
 
 
 def test_hits_and_misses_are_counted_and_told() -> None:
@@ -70,7 +70,7 @@ def test_hits_and_misses_are_counted_and_told() -> None:
     assert (cache.state.hits, cache.state.misses) == (1, 1)
     assert "1 entries" in repr(cache)
     cache.clear()
-    assert cache.state.held_bytes == 0
+    assert cache.state.used_bytes == 0
 
 
 def test_threads_never_hold_more_than_the_bounds(seeds: tuple[int, ...]) -> None:
@@ -84,7 +84,7 @@ def test_threads_never_hold_more_than_the_bounds(seeds: tuple[int, ...]) -> None
             rows = name % 2 == 0
             found = cache.load(name, lambda n=name: n, weigh=lambda n: n + 1, bounds=WIDE, rows=rows)
             over.extend([1] * (found != name))
-            over.extend([2] * (cache.state.held_bytes > 100))
+            over.extend([2] * (cache.state.used_bytes > 100))
 
     workers = [threading.Thread(target=ask, args=(s,)) for s in (*seeds, 1, 2, 3)]
     for w in workers:

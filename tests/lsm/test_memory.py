@@ -33,14 +33,14 @@ def test_the_largest_flushes_when_the_pool_is_full():
     assert (small.flushed, large.flushed) == (0, 0)
     small.grow(20)
     assert (small.flushed, large.flushed) == (0, 1)
-    assert pool.held_bytes == 50
+    assert pool.used_bytes == 50
 
 
 def test_one_buffer_larger_than_the_pool_flushes_at_once():
     pool = MemoryPool(100)
     owner = Owner(pool)
     owner.grow(1000)
-    assert (owner.flushed, pool.held_bytes) == (1, 0)
+    assert (owner.flushed, pool.used_bytes) == (1, 0)
 
 
 def test_a_released_or_vanished_owner_no_longer_counts():
@@ -49,10 +49,10 @@ def test_a_released_or_vanished_owner_no_longer_counts():
     first.grow(40)
     second.grow(40)
     pool.release(first)
-    assert pool.held_bytes == 40
+    assert pool.used_bytes == 40
     del second
     gc.collect()
-    assert pool.held_bytes == 0
+    assert pool.used_bytes == 0
 
 
 def test_another_threads_writer_is_never_flushed():
@@ -64,7 +64,7 @@ def test_another_threads_writer_is_never_flushed():
     mine = Owner(pool)
     mine.grow(20)
     assert (mine.flushed, foreign[0].flushed) == (1, 0)
-    assert pool.held_bytes == 90
+    assert pool.used_bytes == 90
 
 
 def test_buffers_settle_after_a_flush_once_half_a_pool_of_rows_came():
@@ -95,17 +95,17 @@ class Slow(Owner):
 
     def __init__(self, pool: MemoryPool) -> None:
         super().__init__(pool)
-        pool.register(self, beside=True)
+        pool.register(self, background=True)
 
     def flush(self) -> None:
         self.wait()
         self.under_way, self.held, self.flushed = self.held, 0, self.flushed + 1
-        self.pool.begun(self, self.under_way)
+        self.pool.flush_began(self, self.under_way)
 
     def wait(self) -> None:
         if self.under_way:
             self.under_way, self.waited = 0, self.waited + 1
-            self.pool.flushed(self)
+            self.pool.flush_ended(self)
 
 
 def test_flushes_beside_begin_early_and_are_waited_for_when_the_pool_is_full():
@@ -115,11 +115,11 @@ def test_flushes_beside_begin_early_and_are_waited_for_when_the_pool_is_full():
     second.grow(35)
     assert (first.flushed, second.flushed) == (0, 0)
     second.grow(10)  # three quarters are buffered: the larger begins
-    assert (second.flushed, second.waited, pool.held_bytes) == (1, 0, 85)
+    assert (second.flushed, second.waited, pool.used_bytes) == (1, 0, 85)
     first.grow(15)
-    assert (second.waited, pool.held_bytes) == (0, 100)
+    assert (second.waited, pool.used_bytes) == (0, 100)
     first.grow(1)
-    assert (first.flushed, second.waited, pool.held_bytes) == (0, 1, 56)
+    assert (first.flushed, second.waited, pool.used_bytes) == (0, 1, 56)
 
 
 def test_the_pool_is_never_above_its_limit_after_a_report():
@@ -128,7 +128,7 @@ def test_the_pool_is_never_above_its_limit_after_a_report():
     goes_on = 0
     for turn in range(60):
         owners[turn % 4].grow(7 + turn % 5)
-        assert pool.held_bytes <= 100
+        assert pool.used_bytes <= 100
         goes_on += any(o.under_way for o in owners)
     assert sum(o.flushed for o in owners) > 4
     assert goes_on > 30  # rows came in while others were written

@@ -10,7 +10,7 @@ import pytest
 
 from tablestore.core.errors import Unavailable
 from tablestore.io.fileio import LocalFileIO
-from tablestore.lsm.writing import writer as writing
+from tablestore.lsm.writing import flushing
 from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.lsm.writing.workers import Workers
 from tests.lsm.bucket import Bucket
@@ -20,7 +20,7 @@ TRIGGER = "num-sorted-run.compaction-trigger"
 
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(writing, "_BESIDE_BYTES", 0)
+    monkeypatch.setattr(flushing, "_BACKGROUND_BYTES", 0)
     made = Workers(2)
     yield made
     made.close()
@@ -90,7 +90,7 @@ def test_flushes_beside_their_writer_end_as_flushes_in_it(
         for i in range(100):
             writer.append(bucket.batch([(i % 40, f"v{i}" * 50), (1000 - i, "w")]))
         message = writer.prepare()
-        assert pool.held_bytes == 0
+        assert pool.used_bytes == 0
         bucket.commit(message)
         named = {f.file_name for f in (*message.new_files, *message.changelog_files, *message.compact_after)}
         assert bucket.on_disk() == named
@@ -109,9 +109,9 @@ def test_rows_come_in_while_a_flush_is_under_way(tmp_path: Path, workers: Worker
     writer.append(bucket.batch([(1, "a")]))
     io.go.clear()
     writer.flush()
-    held = pool.held_bytes
+    held = pool.used_bytes
     writer.append(bucket.batch([(1, "b")]))
-    assert 0 < held < pool.held_bytes  # what is being written still counts
+    assert 0 < held < pool.used_bytes  # what is being written still counts
     assert writer.levels.files == ()
     io.go.set()
     bucket.commit(writer.prepare())
@@ -142,4 +142,4 @@ def test_abort_waits_for_the_flush_and_deletes_its_files(tmp_path: Path, workers
     writer.flush()
     threading.Thread(target=io.go.set).start()
     writer.abort()
-    assert (bucket.on_disk(), pool.held_bytes) == (set(), 0)
+    assert (bucket.on_disk(), pool.used_bytes) == (set(), 0)

@@ -115,9 +115,9 @@ def test_one_pool_flushes_the_largest_of_many_writers(tmp_path):
     for i in range(100):
         for number, (b, w) in enumerate(zip(buckets, writers, strict=True)):
             w.append(b.batch([(i, "v" * 200)] * (1 + 3 * (number == 1))))
-            assert pool.held_bytes <= 40_000
+            assert pool.used_bytes <= 40_000
     messages = [w.prepare() for w in writers]
-    assert pool.held_bytes == 0
+    assert pool.used_bytes == 0
     files = [len(m.new_files) for m in messages]
     assert files[1] > max(files[0], files[2])
     for b, m in zip(buckets, messages, strict=True):
@@ -138,7 +138,7 @@ def test_abort_leaves_nothing(bucket):
     assert bucket.on_disk() > there
     writer.abort()
     assert bucket.on_disk() == there
-    assert pool.held_bytes == 0
+    assert pool.used_bytes == 0
 
 
 def test_rows_and_kinds_must_match(bucket):

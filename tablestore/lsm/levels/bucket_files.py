@@ -221,7 +221,7 @@ class RollingWriter:
         fresh = source == APPEND_SOURCE  # compaction rolls by size alone
         self._most_rows = max(options.target_file_rows, 1) if fresh else sys.maxsize
         self._writer: DataFileWriter | None = None
-        self._held = 0.0  # bytes in memory of rows that may not be encoded yet
+        self._unencoded = 0.0  # bytes in memory of rows that may not be encoded yet
         self._share: float | None = None  # of the file before
         self._path_name = ""
         self._external: str | None = None
@@ -237,7 +237,7 @@ class RollingWriter:
             part = batch.slice(start, self._step(writer, row_bytes))
             writer.write(part)
             start += part.num_rows
-            self._held += part.num_rows * row_bytes
+            self._unencoded += part.num_rows * row_bytes
 
     def _step(self, writer: DataFileWriter, row_bytes: float) -> int:
         """Rows to the next look, where a file may end: half of what there is room for if encoding made them
@@ -256,7 +256,9 @@ class RollingWriter:
         if writer.rows % step_rows(row_bytes, target_bytes=self._target):
             return False
         unknown = self._share is None and writer.share is None
-        if writer.bytes_written < NEAR * self._target and self._held < self._target * (0.5 if unknown else 4):
+        if writer.bytes_written < NEAR * self._target and self._unencoded < self._target * (
+            0.5 if unknown else 4
+        ):
             return False
         self.flush()
         return writer.bytes_written >= NEAR * self._target
@@ -265,7 +267,7 @@ class RollingWriter:
         """Let the open file encode what it holds, as far as its format allows."""
         if self._writer is not None:
             self._writer.flush()
-            self._held = 0.0
+            self._unencoded = 0.0
 
     def _open(self) -> DataFileWriter:
         files, bucket = self._files, self._files.bucket
@@ -289,7 +291,7 @@ class RollingWriter:
         written = self._writer.close()
         self._done.append(self._meta(written))
         self._share = self._writer.share or self._share
-        self._writer, self._held = None, 0.0
+        self._writer, self._unencoded = None, 0.0
 
     def _meta(self, written: WrittenFile) -> DataFileMeta:
         low, high = written.min_sequence, written.max_sequence

@@ -43,7 +43,7 @@ class CacheState:
     misses: int
 
     @property
-    def held_bytes(self) -> int:
+    def used_bytes(self) -> int:
         """Bytes in all."""
         return self.key_bytes + self.row_bytes
 

@@ -10,21 +10,18 @@ it, one part at a time, while the next rows come.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, Future
-from contextlib import suppress
 from functools import partial
 
 import pyarrow as pa
 
-from tablestore.core.errors import Unavailable
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm.levels.bucket_files import RollingWriter
+from tablestore.lsm.writing.flushing import Flushing
 from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.lsm.writing.workers import Workers
 from tablestore.lsm.writing.write_buffer import settled
 
-_BESIDE_BYTES = 1 << 20  # less is encoded sooner than a thread takes it over
-_HELD_BYTES = 32 << 20  # buffered rows that are handed over though the pool has room
+_BUFFERED_BYTES = 32 << 20  # more is handed over though the pool has room
 
 
 class RowStream:
@@ -34,13 +31,10 @@ class RowStream:
         self, open_writer: Callable[[], RollingWriter], *, pool: MemoryPool, workers: Workers | None = None
     ) -> None:
         self._open, self._pool = open_writer, pool
-        self._workers = workers if workers is not None and not workers.idle else None
-        self._under_way: Future[None] | None = None
+        self._flushing: Flushing[None] = Flushing(self, lambda _: None, pool=pool, workers=workers)
         self._writer: RollingWriter | None = None
         self._batches: list[pa.RecordBatch] = []
         self._bytes = self._settled = 0
-        self._failure: BaseException | None = None
-        pool.register(self, beside=self._workers is not None)
 
     @property
     def bytes(self) -> int:
@@ -49,11 +43,11 @@ class RowStream:
 
     def append(self, batch: pa.RecordBatch) -> None:
         """Add rows. May hand over rows of this or another stream of the pool."""
-        self._require_whole()
+        self._flushing.require_whole()
         if batch.num_rows:
             self._batches.append(batch)
             self._bytes += batch.nbytes
-            if self._bytes > _HELD_BYTES:
+            if self._bytes > _BUFFERED_BYTES:
                 self.flush()
             else:
                 self._pool.report(self, self._bytes)
@@ -65,23 +59,14 @@ class RowStream:
 
     def flush(self) -> None:
         """Hand what is held to the open file. If that fails the rows are gone: then only `abort` is left."""
-        self._hand_over(self._workers if self._bytes >= _BESIDE_BYTES else None)
+        self._hand_over(background=True)
 
-    def _hand_over(self, workers: Workers | None) -> None:
-        self._require_whole()
+    def _hand_over(self, *, background: bool) -> None:
+        self._flushing.require_whole()
         self.wait()
         batches, held = self._batches, self._bytes
         self._batches, self._bytes, self._settled = [], 0, 0
-        if workers is not None and batches:
-            self._pool.begun(self, held)
-            self._under_way = workers.begin(partial(self._encode, batches))
-            return
-        self._pool.report(self, 0)
-        try:
-            self._encode(batches)
-        except BaseException as e:
-            self._failure = e
-            raise
+        self._flushing.run(partial(self._encode, batches), held, background=background)
 
     def _encode(self, batches: Sequence[pa.RecordBatch]) -> None:
         """Runs on any thread, one at a time."""
@@ -95,27 +80,11 @@ class RowStream:
 
     def wait(self) -> None:
         """Return when what was handed over is encoded; raises what that raised."""
-        encoding = self._under_way
-        if encoding is None:
-            return
-        try:
-            encoding.result()
-        except BaseException as e:
-            if encoding.done():  # else the caller was interrupted
-                self._under_way, self._failure = None, e
-                self._pool.flushed(self)
-            raise
-        self._under_way = None
-        self._pool.flushed(self)
-
-    def _require_whole(self) -> None:
-        if self._failure is not None:
-            text = f"a flush of this writer failed and lost its rows; abort and write again: {self._failure}"
-            raise Unavailable(0, text) from self._failure
+        self._flushing.wait()
 
     def finish(self) -> tuple[DataFileMeta, ...]:
         """Write everything and close; the files in order. The stream may go on with new ones."""
-        self._hand_over(None)
+        self._hand_over(background=False)
         writer, self._writer = self._writer, None
         if writer is None:
             return ()
@@ -127,11 +96,7 @@ class RowStream:
 
     def abort(self) -> None:
         """Drop what is held and delete the files that are not finished."""
-        encoding, self._under_way = self._under_way, None
-        if encoding is not None:
-            with suppress(CancelledError):  # never begun
-                encoding.exception()  # it has ended then
-        self._pool.release(self)
+        self._flushing.abort()
         self._batches, self._bytes, self._settled = [], 0, 0
         writer, self._writer = self._writer, None
         if writer is not None:

@@ -12,15 +12,13 @@ Belongs to one thread.
 from __future__ import annotations
 
 import logging
-from concurrent.futures import CancelledError, Future
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
-from tablestore.core.errors import SchemaMismatch, Unavailable
+from tablestore.core.errors import SchemaMismatch
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.manifest import APPEND_SOURCE, DataFileMeta
 from tablestore.format.parquet.schema import kv_schema
@@ -35,13 +33,13 @@ from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames, RollingWr
 from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.lsm.merge.merge_function import merge_function
 from tablestore.lsm.merge.record_expiry import expired_files
+from tablestore.lsm.writing.flushing import Flushing
 from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.lsm.writing.workers import Workers
 from tablestore.lsm.writing.write_buffer import WriteBuffer
 
 log = logging.getLogger(__name__)
 _MOST_BYTES = 1 << 30  # text columns of one batch must stay below 2 GiB
-_BESIDE_BYTES = 1 << 20  # a smaller buffer is written sooner than a thread takes it over
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +85,11 @@ class MergeTreeWriter:
             bucket.levels, self._options, carry_out=self._carry_out, now_ms=bucket.env.local_now_ms
         )
         self._buffer = WriteBuffer(schema.key_fields, self._function.sequence)
-        self._pool, self._workers = pool, workers
-        self._under_way: Future[Flushed] | None = None
+        self._pool = pool
+        self._flushing = Flushing(self, self._take, pool=pool, workers=workers)
         self._new: list[DataFileMeta] = []
         self._new_changelog: list[DataFileMeta] = []
         self._compacted = CompactResult()
-        self._failure: BaseException | None = None
-        pool.register(self, beside=workers is not None and not workers.idle)
 
     @property
     def levels(self) -> Levels:
@@ -118,7 +114,7 @@ class MergeTreeWriter:
 
         Sequence numbers are given by every call, or reserved. May flush this or another writer of the pool.
         """
-        self._require_whole()
+        self._flushing.require_whole()
         rows = values.num_rows
         if kinds is None:
             kinds = pa.array(np.zeros(rows, dtype=np.int8))
@@ -138,36 +134,21 @@ class MergeTreeWriter:
         self._buffer.settle()
 
     def flush(self) -> None:
-        """Write what is buffered to level 0, beside the caller if there are workers and it is worth it. If
+        """Write what is buffered to level 0, in the background if there are workers and it is worth it. If
         that fails the rows are gone: then only `abort` is left."""
-        workers = self._workers
-        beside = workers is not None and not workers.idle and self._buffer.bytes >= _BESIDE_BYTES
-        self._flush(workers if beside else None)
+        self._flush(background=True)
 
-    def _require_whole(self) -> None:
-        if self._failure is not None:
-            text = f"a flush of this writer failed and lost its rows; abort and write again: {self._failure}"
-            raise Unavailable(0, text) from self._failure
-
-    def _flush(self, workers: Workers | None) -> None:
-        self._require_whole()
+    def _flush(self, *, background: bool) -> None:
+        self._flushing.require_whole()
         self.wait()
         if not self._buffer.rows:
             return
-        try:
-            if self._rewriter is not None:
+        if self._rewriter is not None:
+            with self._flushing.losing_rows():
                 self._stall()
-            buffer = self._buffer
-            self._buffer = WriteBuffer(self._bucket.schema.key_fields, self._function.sequence)
-            if workers is None:
-                self._pool.report(self, 0)
-                self._take(self._written(buffer))
-                return
-            self._pool.begun(self, buffer.bytes)
-            self._under_way = workers.begin(partial(self._written, buffer))
-        except BaseException as e:
-            self._failure = e
-            raise
+        buffer = self._buffer
+        self._buffer = WriteBuffer(self._bucket.schema.key_fields, self._function.sequence)
+        self._flushing.run(partial(self._written, buffer), buffer.bytes, background=background)
 
     def _written(self, buffer: WriteBuffer) -> Flushed:
         """What a buffer holds as files of level 0; none if that fails. Runs on any thread, one at a time."""
@@ -186,20 +167,8 @@ class MergeTreeWriter:
             raise
 
     def wait(self) -> None:
-        """Return when the flush that is under way is done; raises what it raised."""
-        flushing = self._under_way
-        if flushing is None:
-            return
-        try:
-            flushed = flushing.result()
-        except BaseException as e:
-            if flushing.done():  # else the caller was interrupted
-                self._under_way, self._failure = None, e
-                self._pool.flushed(self)
-            raise
-        self._under_way = None
-        self._pool.flushed(self)
-        self._take(flushed)
+        """Return when the flush that is running is done; raises what it raised."""
+        self._flushing.wait()
 
     def _take(self, flushed: Flushed) -> None:
         self._new += flushed.data
@@ -249,14 +218,14 @@ class MergeTreeWriter:
         commits left at level 0: the rows flushed now are looked up with the next one, or by a compaction.
         """
         if self._waits or fully:
-            self._flush(None)
+            self._flush(background=False)
         self.wait()
         if fully and self._rewriter is not None:
             self._compact_fully()
         if self._rewriter is not None:
             for decision in self._loop.settle():
                 log.debug("%s: %s", self._bucket.directory, decision.rule)
-        self._flush(None)
+        self._flush(background=False)
         new_index, replaced = self._deletions.flush() if self._deletions is not None else ((), ())
         message = self._bucket.message(
             new_files=tuple(self._new),
@@ -274,11 +243,7 @@ class MergeTreeWriter:
 
     def abort(self) -> None:
         """Drop what is buffered and delete every file made since the last `prepare`."""
-        flushing, self._under_way = self._under_way, None
-        if flushing is not None:
-            with suppress(CancelledError):  # never begun
-                flushing.exception()  # it has ended then
-        self._pool.release(self)
+        self._flushing.abort()
         self._buffer = WriteBuffer(self._bucket.schema.key_fields, self._function.sequence)
         self._new, self._new_changelog, self._compacted = [], [], CompactResult()
         self._files.drop()
