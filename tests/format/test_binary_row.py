@@ -1,4 +1,4 @@
-"""BinaryRow bytes and bucket hashes against values that Java Paimon printed (FORMAT.md 4.4)."""
+"""BinaryRow bytes and bucket hashes against values that Java Paimon printed (FORMAT.md 4.4, 6.2)."""
 
 from __future__ import annotations
 

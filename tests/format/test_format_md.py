@@ -58,6 +58,14 @@ def test_the_examples_are_what_the_code_gives() -> None:
     assert doctest.DocTestRunner().run(found, out=said.append).failed == 0, "".join(said)
 
 
+def test_the_cases_of_merge_engines_are_among_those_that_are_run() -> None:
+    known = (ROOT / "tests" / "lsm" / "merge_engines.txt").read_text(encoding="utf-8").split("\n====\n")
+    known = ["\n".join(line for line in case.splitlines() if not line.startswith("#")) for case in known]
+    shown = re.findall(r"^```cases\n(.*?)\n```$", TEXT, flags=re.M | re.S)
+    assert len(shown) > 1
+    assert [case for case in shown if case not in known] == []
+
+
 def test_sections_are_numbered_in_order_and_the_contents_lead_to_them() -> None:
     numbers = [tuple(map(int, n.split("."))) for n in sections()]
     assert numbers == sorted(set(numbers))
