@@ -91,10 +91,23 @@ class Done:
         return self.time_ms, self.counts is not None
 
 
-Explain = Callable[[Store, Snapshot, Sequence[CompactionRecord]], tuple[CompactionRecord, ...]]
+Explain = Callable[[Store, Snapshot, Sequence[CompactionRecord]], Sequence[CompactionRecord]]
 
 
-def records(store: Store, explain: Explain) -> Iterator[tuple[int, int, CompactionRecord]]:
+def as_recorded(
+    store: Store, snapshot: Snapshot, records: Sequence[CompactionRecord]
+) -> Sequence[CompactionRecord]:
+    """The records as they are: an `Explain` that adds nothing."""
+    return records
+
+
+def lacks_trials(record: CompactionRecord) -> bool:
+    """Whether a record says nothing of the rules that were tried: another engine made it, or its commit had
+    no room for them."""
+    return not record.trials and not record.asked
+
+
+def records(store: Store, explain: Explain = as_recorded) -> Iterator[tuple[int, int, CompactionRecord]]:
     """(snapshot, time in ms, record) of every compaction, the oldest first.
 
     Snapshots of other engines give a record without a rule for each bucket that they compacted, to which
@@ -106,7 +119,7 @@ def records(store: Store, explain: Explain) -> Iterator[tuple[int, int, Compacti
     if any(s.commit_kind == COMPACT and PROPERTY not in (s.properties or {}) for s in snapshots):
         snapshots = store.manifests.ahead(snapshots, bases=True)
     for snapshot in snapshots:
-        found = explain(store, snapshot, of(store, snapshot))
+        found = _explained(store, snapshot, explain)
         yield from ((snapshot.id, snapshot.time_millis, r) for r in found)
 
 
@@ -127,6 +140,12 @@ def of(store: Store, snapshot: Snapshot) -> tuple[CompactionRecord, ...]:
     return _foreign(store, snapshot) if snapshot.commit_kind == COMPACT else ()
 
 
+def _explained(store: Store, snapshot: Snapshot, explain: Explain) -> tuple[CompactionRecord, ...]:
+    """The compactions of a snapshot; those without trials with what `explain` finds."""
+    found = of(store, snapshot)
+    return tuple(explain(store, snapshot, found)) if any(map(lacks_trials, found)) else found
+
+
 def expired(store: Store) -> list[Done]:
     """What the snapshots did that have expired, the oldest first. Raises Corrupt for a damaged file."""
     earliest = store.snapshots.earliest_id()
@@ -142,8 +161,11 @@ def expired(store: Store) -> list[Done]:
     return [newest[i] for i in sorted(newest)]
 
 
-def keep(store: Store, ids: Sequence[int], explain: Explain) -> None:
-    """Write down what these snapshots did, before their files are deleted. Some may be gone already."""
+def keep(store: Store, ids: Sequence[int], explain: Explain = as_recorded) -> None:
+    """Write down what these snapshots did, before their files are deleted. Some may be gone already.
+
+    `explain` adds to records that lack their trials what the manifests, which go as well, still tell.
+    """
     if not store.options.keeps_history:
         return
     found = []
@@ -225,7 +247,7 @@ def _look(store: Store, snapshot: Snapshot, explain: Explain) -> Done:
     counts: Counts | None = None
     flushed: tuple[Flushed, ...] | None = None
     try:
-        compactions = explain(store, snapshot, of(store, snapshot))
+        compactions = _explained(store, snapshot, explain)
         counts, flushed = _counts(store, snapshot), _flushed(store, snapshot)
     except (Corrupt, NotFound) as e:  # damaged, or another process expires it, too
         log.warning("kept in part only: snapshot %d of %s: %s", snapshot.id, store.paths.root, e)

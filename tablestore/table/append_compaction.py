@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.deletion_vector import DeletionVector
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS, IndexFileMeta
-from tablestore.insight.explain.forecast import Forecast, combined
 from tablestore.lsm.compaction import append_compaction
 from tablestore.lsm.compaction.append_compaction import AppendCompaction
 from tablestore.lsm.compaction.append_rewriter import combine
@@ -71,10 +70,9 @@ def _task(
     )
 
 
-def preview(store: Store, task: CommitMessage) -> Forecast:
-    """What combining the files of a task would do."""
-    rows = {f.file_name: f.row_count for f in task.new_files}
-    return combined(task.new_files, BucketDeletions(_bucket(store, task)).counts(rows))
+def deletions_of(store: Store, task: CommitMessage) -> BucketDeletions:
+    """The deletion vectors of a task's files."""
+    return BucketDeletions(_bucket(store, task))
 
 
 def _bucket(store: Store, task: CommitMessage) -> Bucket:

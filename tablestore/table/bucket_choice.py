@@ -19,9 +19,9 @@ from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import condition
 from tablestore.format.snapshot import Snapshot
-from tablestore.insight.inspect.partitions import partition_named
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.meta.entries import Entries
+from tablestore.meta.partition_names import partition_named
 from tablestore.meta.store import Store
 from tablestore.read.scan import sections
 from tablestore.read.scan.pruning import Filters, Pruner, selected_partitions

@@ -9,7 +9,7 @@ import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tablestore.catalog import dropping
 from tablestore.catalog.catalog import database_dir
@@ -38,13 +38,15 @@ from tablestore.meta.identity import UUID
 from tablestore.meta.refs import FALLBACK, MAIN, PRIMARY
 from tablestore.meta.store import Store
 from tablestore.table.columns import Columns, declared
-from tablestore.table.identifier import DEFAULT_DATABASE, Identifier
-from tablestore.table.recovery import Repair, repair
+from tablestore.table.features import feature
+from tablestore.table.identifier import DEFAULT_DATABASE, SYSTEM_DATABASE, Identifier
 from tablestore.table.refs import require_branch
-from tablestore.table.system import SYSTEM_DATABASE, global_table
 from tablestore.table.table import Table
 from tablestore.write.retention.expire_partitions import PartitionPolicy
 from tablestore.write.support import require_writable, warning_of
+
+if TYPE_CHECKING:
+    from tablestore.table.recovery import Repair
 
 log = logging.getLogger(__name__)
 _OWN = {"tablestore.uuid", "path", FALLBACK, PRIMARY}
@@ -203,7 +205,7 @@ class Lake:
         `sys.tables`, `sys.partitions`, `sys.all_table_options`. Raises NotFound naming the nearest."""
         identifier = Identifier.parse(name)
         if identifier.database == SYSTEM_DATABASE:
-            return global_table(identifier.table, self._opened)  # type: ignore[return-value]
+            return feature("Lake.table of system tables")(identifier.table, self._opened)  # type: ignore[return-value]
         try:
             store = self._store(identifier, branch=identifier.branch)
         except NotFound:
@@ -359,7 +361,7 @@ def mend_table(
         store = Store.salvaged(root, io=files, env=env, roots=allowed)
     except NotFound:
         raise NotFound(f"no table at {root}{_hint(files, root)}") from None
-    return repair(store, root, dry_run=dry_run)
+    return feature("tablestore.mend")(store, root, dry_run=dry_run)
 
 
 def _hint(io: FileIO, root: str) -> str:

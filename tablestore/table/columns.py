@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import NotFound, SchemaMismatch
 from tablestore.format.types.arrow_types import DataField, DataType, as_type, from_arrow, parse_type, to_arrow
-from tablestore.table.engine import spark_engine
+from tablestore.table.features import feature
 from tablestore.write.arrow_input import unnamed_index
 
 Columns = pa.Schema | Mapping[str, DataType | str | pa.DataType] | Sequence[Any]
@@ -94,7 +94,7 @@ def _arrow_schema(columns: Any) -> pa.Schema | None:
         return None
     module = type(columns).__module__.partition(".")[0]
     if module == "pyspark":
-        return spark_engine.load().arrow_schema(columns)
+        return feature("columns of a Spark frame")(columns)
     if module == "pandas":
         return _of_pandas(columns)
     if module == "polars" and hasattr(columns, "collect_schema"):

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
@@ -20,24 +19,21 @@ from tablestore.format import commit_message
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.compaction_record import counts_of
 from tablestore.format.manifests.index_manifest import IndexFileMeta
-from tablestore.format.manifests.manifest import ADD, DataFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.format.snapshot import COMPACT, Snapshot
-from tablestore.insight.explain.bucket_pick import Pick
-from tablestore.insight.explain.compaction_report import Compaction
-from tablestore.insight.explain.estimate import UNKNOWN, Merge, SizeModel
-from tablestore.insight.explain.forecast import placed
-from tablestore.insight.inspect.partitions import partition_named
+from tablestore.format.snapshot import Snapshot
 from tablestore.io.confined import roots_of
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.compaction import compact_task
+from tablestore.lsm.compaction.bucket_pick import Pick
+from tablestore.lsm.compaction.compaction_report import Compaction
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.deletions import BucketDeletions
 from tablestore.lsm.compaction.read_progress import Heard
 from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.merge.record_expiry import expired_files
 from tablestore.lsm.writing.memory import MemoryPool
-from tablestore.meta.entries import Entries
+from tablestore.meta.partition_names import partition_named
 from tablestore.meta.store import Store
 from tablestore.read.scan import parallel
 from tablestore.table import append_compaction, postpone
@@ -53,11 +49,9 @@ from tablestore.write.support import require_writable
 
 __all__ = ["Compaction", "Pick", "compact", "compact_until_quiet", "look_up", "run_task", "tasks"]
 Place = tuple[bytes, int]  # partition, bucket
-_LOOKED_BACK = 64  # snapshots in which a dry run looks for compactions to learn from
-_MERGES_LEARNED = 64
 
 
-def _buckets(store: Store, choice: BucketChoice, snapshot: Snapshot | None) -> list[CommitMessage]:
+def buckets_of(store: Store, choice: BucketChoice, snapshot: Snapshot | None) -> list[CommitMessage]:
     """Live files of each chosen bucket, as the `new_files` of a message; its index files as `new_index`.
 
     Rows that wait in postponed buckets are no part of it."""
@@ -85,14 +79,14 @@ def _bucket(store: Store, task: CommitMessage) -> Bucket:
     )
 
 
-def _deletions(store: Store, task: CommitMessage) -> BucketDeletions | None:
+def deletions_of(store: Store, task: CommitMessage) -> BucketDeletions | None:
     """The deletion vectors of a task's bucket, on tables that have them."""
     if not store.options.deletion_vectors:
         return None
     return BucketDeletions(_bucket(store, task))
 
 
-def _decide(
+def decide(
     store: Store,
     task: CommitMessage,
     full: bool,
@@ -113,7 +107,7 @@ def _decide(
     )
 
 
-def _expired(store: Store, task: CommitMessage) -> frozenset[str]:
+def expired_of(store: Store, task: CommitMessage) -> frozenset[str]:
     """Files of a task that hold rows past their time."""
     return expired_files(_bucket(store, task), task.new_files)
 
@@ -128,33 +122,24 @@ def compact(
     store: Store,
     *,
     full: bool,
-    dry_run: bool,
     partition: PartitionChoice,
     bucket: Buckets,
     where: Predicate | str | None = None,
     pool: MemoryPool | None = None,
     tell: Tell | None = None,
-    at: Snapshot | None = None,
 ) -> Compaction:
-    """Pick (and, without `dry_run`, rewrite and commit) in every chosen bucket. Rows that wait in postponed
-    buckets are given theirs first; `pool` is the memory for that. `tell` hears of progress, in bytes.
-    `at`: a dry run over the files of that snapshot, at its time."""
-    assert at is None or dry_run, "the past is read-only"
-    _require_compactable(store)
+    """Pick, rewrite and commit in every chosen bucket. Rows that wait in postponed buckets are given theirs
+    first; `pool` is the memory for that. `tell` hears of progress, in bytes."""
+    require_compactable(store)
     choice = BucketChoice.of(store, partition, bucket, where)
     if BucketMode.of(store.schema, store.options) is BucketMode.POSTPONE:
-        done = _postponed(store, choice, dry_run, pool, at or store.snapshots.latest())
+        done = _postponed(store, choice, pool)
         if done is not None:
             return done
-    if dry_run:
-        snapshot = at or store.snapshots.latest()
-        picks = list(_foretold(store, _buckets(store, choice, snapshot), full, at))
-        _require_picks(store, picks, partition, snapshot)
-        return Compaction(tuple(picks))
     picks, messages, seen = [], [], store.snapshots.latest_id() or 0
     made: list[CommitMessage] = []
     with conflict_if_expired(store, seen):
-        buckets = _buckets(store, choice, store.snapshots.latest())
+        buckets = buckets_of(store, choice, store.snapshots.latest())
     progress = Progress(store.env, "compaction", sum(map(_bytes, buckets)), tell)
     with (
         discarded_on_error(store, made),
@@ -170,14 +155,14 @@ def compact(
                 messages.append(message)
             whole = _bytes(task) if store.schema.primary_keys or decision.unit is None else None
             part.end(decision.unit.size if whole is None else whole)
-    _require_picks(store, picks, partition, store.snapshots.latest())
+    require_picks(store, picks, partition, store.snapshots.latest())
     request = CommitRequest(store.fresh_user(), compacted_from=seen)
     committed = commit_or_discard(store, messages, request) if messages else Committed()
     progress.end()
     return _finished(picks, committed, messages)
 
 
-def _require_compactable(store: Store) -> None:
+def require_compactable(store: Store) -> None:
     """Raise Unsupported for what this version does not compact."""
     require_writable(store.schema, store.options, roots=roots_of(store.io))
 
@@ -214,10 +199,10 @@ def _all_done(
 
 def compact_until_quiet(store: Store, **choice: Any) -> Compaction:
     """Compact pick by pick until no rule fires in the chosen buckets; each round is a commit."""
-    done = compact(store, full=False, dry_run=False, **choice)
+    done = compact(store, full=False, **choice)
     last = done
     while last.busy and last.committed is not None and last.committed.snapshots:
-        last = compact(store, full=False, dry_run=False, **choice)
+        last = compact(store, full=False, **choice)
         done = done.then(last) if last.busy else done
     return done
 
@@ -234,7 +219,7 @@ def look_up(store: Store, places: frozenset[Place] | None, *, full: bool = False
         choice = BucketChoice(lambda p: places is None or any(p == partition for partition, _ in places))
         messages: list[CommitMessage] = []
         with discarded_on_error(store, messages), conflict_if_expired(store, seen):
-            for task in _buckets(store, choice, latest):
+            for task in buckets_of(store, choice, latest):
                 chosen = places is None or (task.partition, task.bucket) in places
                 if chosen and any(f.level < waits_below for f in task.new_files):
                     _, message = _run(store, task, full)
@@ -245,7 +230,7 @@ def look_up(store: Store, places: frozenset[Place] | None, *, full: bool = False
         made += commit_or_discard(store, messages, request).snapshots
 
 
-def _require_picks(
+def require_picks(
     store: Store, picks: list[Pick], partition: PartitionChoice, snapshot: Snapshot | None
 ) -> None:
     if not picks and isinstance(partition, str) and partition:
@@ -279,68 +264,11 @@ def _done(
         yield decision, None if unit is None else append_compaction.run(store, unit, heard)
 
 
-def _foretold(store: Store, tasks: list[CommitMessage], full: bool, at: Snapshot | None) -> Iterator[Pick]:
-    """Each pick in these buckets with what it would do. Reads metadata only."""
-    keyed = bool(store.schema.primary_keys)
-    model = _learned(store, at) if keyed and tasks else UNKNOWN
-    for task in tasks:
-        place = store.partition_text(task.partition), task.bucket
-        if not keyed:
-            for decision, unit in append_compaction.decide(store, task, task.new_index, full=full):
-                coming = None if unit is None else append_compaction.preview(store, unit)
-                yield Pick(*place, decision, coming)
-            continue
-        expired, deletions = _expired(store, task), _deletions(store, task)
-        decision = _decide(store, task, full, deletions, expired, at)
-        coming = partial(
-            compact_task.preview,
-            store.schema,
-            store.options,
-            task.new_files,
-            decision,
-            deletions=deletions,
-            expired=expired,
-            model=model,
-        )
-        later = decision.unit is not None and deletions is None  # vectors are read before they can expire
-        yield Pick(*place, decision, coming if later else coming())
-
-
-def _learned(store: Store, at: Snapshot | None) -> SizeModel:
-    """What the newest compactions of the table, up to a snapshot, say of the next ones."""
-    merges: list[Merge] = []
-    latest = at.id if at is not None else store.snapshots.latest_id() or 0
-    for snapshot_id in range(latest, max(0, latest - _LOOKED_BACK), -1):
-        try:
-            snapshot = store.snapshots.get(snapshot_id)
-        except NotFound:
-            break
-        if snapshot.commit_kind == COMPACT:
-            merges += _merges(store.manifests.delta_entries(snapshot))
-        if len(merges) >= _MERGES_LEARNED:
-            break
-    return SizeModel.learned(merges, store.key_types)
-
-
-def _merges(entries: Entries) -> list[Merge]:
-    """The first merges of a commit: files read and written, by bucket."""
-    found: dict[tuple[bytes, int], tuple[list[DataFileMeta], list[DataFileMeta]]] = {}
-    for e in entries:
-        read, written = found.setdefault((e.partition, e.bucket), ([], []))
-        (written if e.kind == ADD else read).append(e.file)
-    pairs = []
-    for read, written in islice(found.values(), _MERGES_LEARNED):
-        moved = {f.file_name for f in read} & {f.file_name for f in written}
-        one = [[f for f in files if f.file_name not in moved] for files in (read, written)]
-        if one[0] and one[1]:
-            pairs.append((one[0], one[1]))
-    return pairs
-
-
-def _postponed(
-    store: Store, choice: BucketChoice, dry_run: bool, pool: MemoryPool | None, snapshot: Snapshot | None
-) -> Compaction | None:
-    """The compaction of rows that wait in postponed buckets; None if there are none."""
+def waiting_picks(
+    store: Store, choice: BucketChoice, snapshot: Snapshot | None
+) -> tuple[postpone.Waiting, dict[bytes, int], list[tuple[bytes, Decision]]] | None:
+    """Rows of the chosen partitions that wait in postponed buckets: their files, how many buckets each
+    partition has, and what a compaction does; None if there are none."""
     entries = store.manifests.live_entries(snapshot, partition=choice.partition)
     if not postpone.waiting(entries):
         return None
@@ -349,12 +277,16 @@ def _postponed(
     if not files:
         return None
     buckets = postpone.totals(store, entries, files)
-    picks = [
-        Pick(store.partition_text(p), POSTPONE_BUCKET, decision, placed(files[p]) if dry_run else None)
-        for p, decision in postpone.decisions(files, buckets)
-    ]
-    if dry_run:
-        return Compaction(tuple(picks))
+    return files, buckets, postpone.decisions(files, buckets)
+
+
+def _postponed(store: Store, choice: BucketChoice, pool: MemoryPool | None) -> Compaction | None:
+    """The compaction of rows that wait in postponed buckets; None if there are none."""
+    found = waiting_picks(store, choice, store.snapshots.latest())
+    if found is None:
+        return None
+    files, buckets, decisions = found
+    picks = [Pick(store.partition_text(p), POSTPONE_BUCKET, decision) for p, decision in decisions]
     memory = pool or MemoryPool(store.options.write_buffer_bytes)
     committed, messages = postpone.compact(store, files, buckets, memory)
     return _finished(picks, committed, messages)
@@ -369,15 +301,15 @@ def tasks(
     where: Predicate | str | None = None,
 ) -> list[bytes]:
     """Tasks for `run_task`, one for each chosen bucket in which something would happen, largest first."""
-    _require_compactable(store)
+    require_compactable(store)
     if BucketMode.of(store.schema, store.options) is BucketMode.POSTPONE:
         raise Unsupported("compaction of postponed buckets by an engine's tasks", "use Table.compact")
     found, seen = [], store.snapshots.latest_id() or 0
     choice = BucketChoice.of(store, partition, bucket, where)
     with conflict_if_expired(store, seen):
-        for task in _buckets(store, choice, store.snapshots.latest()):
+        for task in buckets_of(store, choice, store.snapshots.latest()):
             if store.schema.primary_keys:
-                decision = _decide(store, task, full, _deletions(store, task), _expired(store, task))
+                decision = decide(store, task, full, deletions_of(store, task), expired_of(store, task))
                 found += [task] if decision.unit is not None else []
             else:
                 units = append_compaction.decide(store, task, task.new_index, full=full)

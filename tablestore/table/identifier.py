@@ -9,6 +9,7 @@ from tablestore.core.errors import InvalidRequest
 from tablestore.io.paths import checked_name
 
 _PART = re.compile(r"`([^`]+)`|([^.`]+)")
+SYSTEM_DATABASE = "sys"
 DEFAULT_DATABASE = "default"
 
 

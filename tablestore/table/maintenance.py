@@ -12,10 +12,14 @@ from typing import Any
 
 from tablestore.core.errors import CommitUnknown, InvalidRequest, NotFound, TablestoreError
 from tablestore.core.options.table_options import as_text
+from tablestore.format.compaction_record import CompactionRecord
+from tablestore.format.snapshot import Snapshot
 from tablestore.meta import consumers, refs, statistics
+from tablestore.meta.compaction_history import as_recorded
 from tablestore.meta.statistics import Statistics
 from tablestore.meta.store import Store
 from tablestore.read.scan import time_travel
+from tablestore.table.features import feature_or_none
 from tablestore.table.refs import Duration, milliseconds
 from tablestore.table.scan import Scan, column_names
 from tablestore.write import analyze as columns_of
@@ -48,7 +52,9 @@ def after_commit(store: Store, name: str, made: Sequence[int]) -> Expiry | None:
     steps: list[Callable[[Expiry], Expiry]] = [
         lambda done: replace(done, partitions=_outdated_partitions(store, made)),
         lambda done: replace(done, forgotten=tuple(forget_consumers(store))),
-        lambda done: _after(done, expire(store, ExpirePolicy.of(store))),
+        lambda done: _after(
+            done, expire(store, ExpirePolicy.of(store), explain_compactions=_explain_compactions)
+        ),
     ]
     if store.options.changelog_decoupled:
         policy = ExpirePolicy.of_changelogs(store)
@@ -83,6 +89,14 @@ def old_partitions(store: Store, given: Mapping[str, Any], *, dry_run: bool) -> 
             "option partition.expiration-time"
         )
     return expire_partitions(store, policy, dry_run=dry_run)
+
+
+def _explain_compactions(
+    store: Store, snapshot: Snapshot, records: Sequence[CompactionRecord]
+) -> Sequence[CompactionRecord]:
+    """Compactions of other engines with what our rules say of them; as recorded without `insight`."""
+    explain = feature_or_none("compactions of other engines") or as_recorded
+    return explain(store, snapshot, records)
 
 
 def _after(done: Expiry, more: Expiry) -> Expiry:
@@ -131,7 +145,8 @@ def expire_snapshots(
         lasting = replace(lasting, limit=_ENDLESS)
     forgotten = tuple(old_consumers(store) if dry_run else forget_consumers(store))
     ways = {"dry_run": dry_run, "ignoring": forgotten, "tell": tell}
-    found = replace(expire(store, policy, explain=True, **ways), forgotten=forgotten)
+    found = expire(store, policy, explain=True, explain_compactions=_explain_compactions, **ways)
+    found = replace(found, forgotten=forgotten)
     if not policy.decoupled:
         return found
     return found.and_changelogs(expire_changelogs(store, lasting, after=found, **ways))

@@ -13,10 +13,10 @@ import pyarrow as pa
 from tablestore.core.arguments import checked
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.core.options.table_options import duration_ms
-from tablestore.insight.inspect.inspect import Inspect
 from tablestore.meta import consumers, refs
 from tablestore.meta.refs import Tag
 from tablestore.meta.store import Store
+from tablestore.table.features import feature
 from tablestore.write.retention import branches, tags
 from tablestore.write.retention.tags import Removed
 
@@ -43,7 +43,7 @@ class _View:
 
     def list(self) -> pa.Table:
         """All of them, with the columns of Paimon's system table."""
-        return getattr(Inspect(self._store), self._what)()
+        return getattr(feature("Table.inspect")(self._store), self._what)()
 
     def names(self) -> list[str]:
         """Their names, sorted."""

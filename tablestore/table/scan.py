@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +23,13 @@ from tablestore.lsm.merge import counted
 from tablestore.meta.store import Store
 from tablestore.read.scan import fallback, parallel
 from tablestore.read.scan.fallback import OtherBranch
-from tablestore.read.scan.plan import Explanation, Plan
+from tablestore.read.scan.plan import Plan
 from tablestore.read.scan.scan_mode import ScanTarget, SnapshotState
+from tablestore.table.features import feature
 from tablestore.table.lazy_read import LazyRead
+
+if TYPE_CHECKING:
+    from tablestore.insight.explain.explanation import Explanation
 
 
 def column_names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -127,7 +131,7 @@ class Scan(LazyRead):
 
     def explain(self) -> Explanation:
         """Why each file is read or skipped."""
-        return self.plan(complete=True).explain()
+        return feature("Scan.explain")(self.plan(complete=True))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Batches as they are read, split after split.

@@ -27,10 +27,9 @@ from tablestore.insight.inspect.files import made
 from tablestore.insight.inspect.partitions import PARTITIONS, partitions
 from tablestore.insight.inspect.system import Source
 from tablestore.meta.store import Store
+from tablestore.table.identifier import SYSTEM_DATABASE
 from tablestore.table.lazy_read import LazyRead
 from tablestore.table.scan import column_names, selected
-
-SYSTEM_DATABASE = "sys"
 
 
 @dataclass(frozen=True)

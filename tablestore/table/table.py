@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,10 +32,6 @@ from tablestore.format.predicates.predicate import Predicate, all_of, col
 from tablestore.format.predicates.predicate_text import chosen, condition
 from tablestore.format.schema import ROW_COUNT_OPTION
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
-from tablestore.insight.check.check import Violation, check
-from tablestore.insight.doctor import Diagnosis, Finding
-from tablestore.insight.inspect.inspect import Inspect
-from tablestore.insight.simulator import WhatIf
 from tablestore.lsm.merge.merge_function import merge_function
 from tablestore.lsm.merge.validate import require_deletable, update_kinds
 from tablestore.meta import positions, refs
@@ -61,17 +57,14 @@ from tablestore.table.abilities import Ability, abilities
 from tablestore.table.bucket_choice import partition_filter
 from tablestore.table.columns import shown
 from tablestore.table.compaction import Compaction
-from tablestore.table.engine import spark_engine
+from tablestore.table.features import feature, feature_or_none
 from tablestore.table.located_keys import located_keys
 from tablestore.table.lookup_join.join import LookupJoin
 from tablestore.table.lookup_join.source import Columns, On
-from tablestore.table.mend import Mended, mend
 from tablestore.table.normalize import follow
 from tablestore.table.refs import Branches, Consumers, Tags, milliseconds, require_branch
 from tablestore.table.scan import Scan, column_names
 from tablestore.table.stored_options import StoredOptions
-from tablestore.table.system import SystemTable, system_table
-from tablestore.table.what_if import what_if
 from tablestore.table.writer import EngineWriter, Writer, shared_pool
 from tablestore.write.alter import alter
 from tablestore.write.arrow_input import as_batches
@@ -86,6 +79,14 @@ from tablestore.write.retention.orphans import Orphans
 from tablestore.write.retention.rollback import Rollback
 from tablestore.write.support import require_parallel_writers
 from tablestore.write.table_write import TableWrite
+
+if TYPE_CHECKING:
+    from tablestore.insight.check.check import Violation
+    from tablestore.insight.doctor import Diagnosis, Finding
+    from tablestore.insight.inspect.inspect import Inspect
+    from tablestore.insight.simulator import WhatIf
+    from tablestore.table.mend import Mended
+    from tablestore.table.system import SystemTable
 
 log = logging.getLogger(__name__)
 _LAYOUT = {"bucket", "bucket-key", "bucket-function.type", "merge-engine", "data-file.path-directory"}
@@ -137,7 +138,7 @@ class Table:
     def inspect(self) -> Inspect:
         """Metadata as Arrow tables: snapshots, files, levels, … After `at` those of that snapshot, if no
         other is named."""
-        return Inspect(self.store, at=self._at)
+        return feature("Table.inspect")(self.store, at=self._at)
 
     @property
     def past(self) -> bool:
@@ -612,7 +613,7 @@ class Table:
             raise InvalidRequest(f"spark {spark!r} must be a session: ts.spark.session()")
         if not self.scan().whole:
             raise Unsupported("changes and differences in Spark", "use Table.scan, Table.changes or a stream")
-        return spark_engine.load().to_spark(self, spark, columns=columns, where=where)
+        return feature("Table.to_spark")(self, spark, columns=columns, where=where)
 
     # maintenance
 
@@ -637,14 +638,16 @@ class Table:
         """
         if not dry_run:
             self._require_present()
-        chosen = {"partition": partition, "bucket": bucket, "where": where, "tell": tell}
+        chosen = {"partition": partition, "bucket": bucket, "where": where}
         if until_quiet and (full or dry_run):
             raise InvalidRequest("until_quiet goes on by the rules: it goes with neither full nor dry_run")
-        if until_quiet:
-            done = compaction.compact_until_quiet(self.store, **chosen)
-        else:
+        if dry_run:
             store = self.store if self._at is None else time_travel.at(self.store, self._at)
-            done = compaction.compact(store, full=full, dry_run=dry_run, at=self._at, **chosen)
+            return feature("Table.compact(dry_run=True)")(store, full=full, at=self._at, **chosen)
+        if until_quiet:
+            done = compaction.compact_until_quiet(self.store, **chosen, tell=tell)
+        else:
+            done = compaction.compact(self.store, full=full, **chosen, tell=tell)
         if done.committed is not None and done.committed.snapshots:
             done = replace(done, committed=self._expire_after(done.committed))
         return done
@@ -675,7 +678,7 @@ class Table:
         InvalidRequest for options that change nothing about compaction. `tell(done, all)` hears of progress;
         what it raises ends the replay.
         """
-        return what_if(self.store, options, baseline=baseline, tell=tell)
+        return feature("Table.what_if")(self.store, options, baseline=baseline, tell=tell)
 
     def expire_snapshots(
         self,
@@ -792,26 +795,27 @@ class Table:
         says what in `asks`. Raises InvalidRequest for a single finding that asks or that no call mends.
         """
         self._require_present()
-        return mend(self, what, dry_run=dry_run, decided=decided)
+        return feature("Table.mend")(self, what, dry_run=dry_run, decided=decided)
 
     def check(self) -> list[Violation]:
         """Verify the invariants of the table independently; empty means sound. Never raises for a damaged
         table."""
-        return check(self.store)
+        return feature("Table.check")(self.store)
 
     def system(self, name: str) -> SystemTable:
         """A system table such as `snapshots`, to be read like a table; `inspect` has the small ones as Arrow.
 
         The scan options count: `t.with_options({"incremental-between": "3,7"}).system("audit_log")`.
         """
-        return system_table(self.store, self.name, name, self._at)
+        return feature("Table.system")(self.store, self.name, name, self._at)
 
     def __getattr__(self, name: str) -> Any:
         if name in _ELSEWHERE:
             raise UnsupportedAttribute(f"Table.{name}", _ELSEWHERE[name])
-        for kind, way in ((Scan, "scan()"), (Inspect, "inspect")):
-            if not name.startswith("_") and hasattr(kind, name):
-                raise AttributeError(f"Table has no attribute {name!r}: table.{way}.{name}")
+        if not name.startswith("_"):
+            for kind, place in ((Scan, "scan()"), (feature_or_none("Table.inspect"), "inspect")):
+                if hasattr(kind, name):
+                    raise AttributeError(f"Table has no attribute {name!r}: table.{place}.{name}")
         raise AttributeError(f"Table has no attribute {name!r}")
 
     def __repr__(self) -> str:

@@ -15,6 +15,7 @@ from tablestore import col
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.types.arrow_types import DataField, parse_type
+from tablestore.insight.explain.explanation import Explanation
 from tablestore.meta.store import Store
 from tablestore.read.scan import pruning
 from tablestore.read.scan.plan import plan
@@ -73,7 +74,7 @@ def test_manifests_of_other_partitions_are_not_opened(tmp_path: Path) -> None:
     found = table.scan(where=col("p") == 2).plan()
     assert (found.manifests, found.manifests_skipped) == (4, 3)
     assert sum(len(s.files) for s in found.splits) == 2
-    assert "3 of 4 manifests not opened" in repr(found.explain())
+    assert "3 of 4 manifests not opened" in repr(Explanation(found))
 
 
 def test_equality_on_the_bucket_key_names_the_bucket(tmp_path: Path) -> None:

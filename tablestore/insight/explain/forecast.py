@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from tablestore.core import quantities
 from tablestore.core.options.table_options import MergeEngine, TableOptions
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.types.arrow_types import DataType
 from tablestore.insight.explain.estimate import UNKNOWN, Estimate, SizeModel, merged
+from tablestore.insight.explain.outlook import Outlook, outlook
 from tablestore.lsm.compaction import CompactionOptions
+from tablestore.lsm.compaction.bucket_pick import Pick
 from tablestore.lsm.compaction.decision import CompactUnit
 from tablestore.lsm.compaction.rewrite_plan import Step, drops_deletes, plan_unit
 from tablestore.lsm.levels import interval
@@ -32,6 +36,16 @@ class Forecast:
     moved: tuple[DataFileMeta, ...]
     output: Estimate
     drops_deletes: bool | None = None
+
+    def with_others(self, others: Iterable[Forecast]) -> Forecast:
+        """This and others as one."""
+        some = [self, *others]
+        read, moved = (tuple(x for f in some for x in getattr(f, name)) for name in ("read", "moved"))
+        return Forecast(read, moved, total(f.output for f in some))
+
+    def outlook(self, picks: Sequence[Pick], files: pa.Table, now: pa.Table) -> Outlook | None:
+        """What the picks that this sums up would make of write, read and space amplification."""
+        return outlook(self, picks, files, now)
 
     @property
     def files_read(self) -> int:

@@ -20,6 +20,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.compaction import CompactionOptions, PickContext, pick, recording
 from tablestore.lsm.compaction.decision import Decision, shape_text
 from tablestore.lsm.levels.sorted_run import Levels
+from tablestore.meta.compaction_history import lacks_trials
 from tablestore.meta.store import Store
 
 
@@ -28,7 +29,7 @@ def explained(
 ) -> tuple[CompactionRecord, ...]:
     """The records of one snapshot, those of another engine with what our pick says of the same files, ours
     with the sums that were left out."""
-    if not store.schema.primary_keys or not any(map(_lacks_sums, records)):
+    if not store.schema.primary_keys or not any(map(lacks_trials, records)):
         return tuple(records)
     options = store.options_of(snapshot.schema_id)
     local_ms = store.env.local_ms(snapshot.time_millis)
@@ -36,17 +37,13 @@ def explained(
     found = []
     for record in records:
         files = before.get((record.partition, record.bucket))
-        if _lacks_sums(record) and record.bucket >= 0 and files:
+        if lacks_trials(record) and record.bucket >= 0 and files:
             levels = Levels.of(files, options.num_levels, store.key_order)
             decision = pick(levels, CompactionOptions.of(options), PickContext.at(local_ms, levels))
             known = _told if record.rule is None else _completed
             record = known(record, levels, decision, options)
         found.append(record)
     return tuple(found)
-
-
-def _lacks_sums(record: CompactionRecord) -> bool:
-    return not record.trials and not record.asked
 
 
 def _completed(

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.insight.explain.bucket_pick import Pick
-from tablestore.insight.explain.forecast import Forecast
+from tablestore.lsm.compaction.bucket_pick import Forecast, Pick
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +27,14 @@ class Outlook:
     exact: bool
 
 
-def outlook(whole: Forecast | None, picks: Sequence[Pick], files: pa.Table, now: pa.Table) -> Outlook | None:
+def outlook(whole: Forecast, picks: Sequence[Pick], files: pa.Table, now: pa.Table) -> Outlook | None:
     """What `picks`, `whole` in all, would make of buckets with these live files; None if they do nothing.
 
     `now` is the row of `inspect.amplification()`, of the table or of the bucket that is planned, or all rows
     of its view by snapshot, which add up to it.
     """
     busy = [pick for pick in picks if pick.decision.unit]
-    if not busy or whole is None or not now.num_rows:
+    if not busy or not now.num_rows:
         return None
     at = now.slice(now.num_rows - 1).to_pylist()[0]
     ingested, compacted = (pc.sum(now[name]).as_py() or 0 for name in ("bytes_ingested", "bytes_compacted"))

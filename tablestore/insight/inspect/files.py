@@ -18,13 +18,14 @@ from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
 from tablestore.format.predicates import literal
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
-from tablestore.format.text import cast_text, legacy_text
+from tablestore.format.text import legacy_text
 from tablestore.format.types import casts
 from tablestore.format.types.arrow_types import DataType
 from tablestore.insight.explain.key_axis import key_axis
 from tablestore.insight.inspect.columns import made, required
 from tablestore.insight.inspect.levels_table import LEVELS, SOURCES
 from tablestore.lsm.levels.sorted_run import Levels
+from tablestore.meta.partition_names import braced_partition
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_stats import own_stats, stats_by_name
 from tablestore.read.support import file_format
@@ -104,7 +105,7 @@ def _index_row(store: Store, e: IndexEntry) -> tuple[Any, ...]:
     meta = f.global_index or {}
     places = (meta.get("_ROW_RANGE_START"), meta.get("_ROW_RANGE_END"), meta.get("_INDEX_FIELD_ID"))
     name = store.schema.by_id[places[2]].name if places[2] in store.schema.by_id else None
-    where = (partition_text(store, e.partition), e.bucket)
+    where = (braced_partition(store, e.partition), e.bucket)
     return *where, f.index_type, f.file_name, f.file_size, f.row_count, ranges, *places, name
 
 
@@ -119,7 +120,7 @@ def _file_row(store: Store, e: ManifestEntry) -> tuple[Any, ...]:
     types = {field.name: field.type for field in store.schema.fields}
     path = f.external_path or store.file_path(e.partition, e.bucket, f)
     return (
-        partition_text(store, e.partition),
+        braced_partition(store, e.partition),
         e.bucket,
         path,
         file_format(f.file_name),
@@ -181,15 +182,6 @@ def _raw_key(store: Store, key: bytes) -> str | None:
         return None
     values = binary_row.decode(key, types)
     return "[" + ", ".join(raw_text(v, t) for v, t in zip(values, types, strict=True)) + "]"
-
-
-def braced(values: Sequence[Raw], types: Sequence[DataType]) -> str:
-    """`{1, b}`, null as `null`."""
-    return "{" + ", ".join(cast_text(v, t) for v, t in zip(values, types, strict=True)) + "}"
-
-
-def partition_text(store: Store, partition: bytes) -> str:
-    return braced(store.partition_values(partition), store.partition_types)
 
 
 def _key_texts(store: Store, e: ManifestEntry) -> tuple[str | None, str | None]:

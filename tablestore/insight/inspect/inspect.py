@@ -35,12 +35,12 @@ from tablestore.insight.inspect.amplification import Amplifications
 from tablestore.insight.inspect.columns import made
 from tablestore.insight.inspect.commits import CommitSums
 from tablestore.insight.inspect.origins import Origins
-from tablestore.insight.inspect.partitions import partition_named
 from tablestore.insight.inspect.storage import Storage, stored
 from tablestore.lsm.lookup import cache as lookup_cache
 from tablestore.lsm.merge.validate import validate
 from tablestore.meta import consumers, refs
 from tablestore.meta.entries import Entries
+from tablestore.meta.partition_names import partition_named
 from tablestore.meta.store import Store
 from tablestore.read.scan import fallback, time_travel
 from tablestore.read.scan.time_travel import local_ms

@@ -18,8 +18,8 @@ from tablestore.format import stats
 from tablestore.format.manifests.manifest import ManifestFileMeta, SimpleStats
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.inspect.columns import SNAPSHOTS, made, required
-from tablestore.insight.inspect.files import braced
 from tablestore.meta import refs, statistics
+from tablestore.meta.partition_names import braced
 from tablestore.meta.store import Store
 from tablestore.read.scan.time_travel import local_ms
 

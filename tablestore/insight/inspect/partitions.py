@@ -16,7 +16,8 @@ from tablestore.format.manifests.manifest import ADD, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.text import cast_text
 from tablestore.insight.inspect.columns import made, required
-from tablestore.insight.inspect.files import by_bucket, partition_text
+from tablestore.insight.inspect.files import by_bucket
+from tablestore.meta.partition_names import braced_partition
 from tablestore.meta.store import Store
 
 _MS = pa.timestamp("ms")
@@ -113,7 +114,7 @@ def _deleted(indexes: Iterable[IndexEntry]) -> dict[bytes, int | None]:
 
 def buckets(store: Store, entries: Iterable[ManifestEntry]) -> pa.Table:
     """One row a bucket, as `$buckets`, from all entries of a state, deletions included."""
-    rows = ((partition_text(store, p), b, *_added_up(some)) for (p, b), some in by_bucket(store, entries))
+    rows = ((braced_partition(store, p), b, *_added_up(some)) for (p, b), some in by_bucket(store, entries))
     return made(BUCKETS, [row for row in rows if row[4]])
 
 
@@ -123,11 +124,3 @@ def _added_up(entries: Sequence[ManifestEntry]) -> tuple[Any, ...]:
     signs = [(1 if e.kind == ADD else -1, e.file) for e in entries]
     rows, size = sum(n * f.row_count for n, f in signs), sum(n * f.file_size for n, f in signs)
     return rows, size, sum(n for n, _ in signs), max(made, default=None)
-
-
-def partition_named(store: Store, text: str, snapshot: Snapshot | None = None) -> str:
-    """A partition as "p=1/q=2", given so or as "{1, 2}", the form of Paimon's tables of files and buckets."""
-    if not text.startswith("{"):
-        return text
-    live, _ = store.manifests.live_entries(snapshot or store.snapshots.latest()).partitions()
-    return next((store.partition_text(p) for p in live if partition_text(store, p) == text), text)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore.core.errors import InvalidRequest
-from tablestore.insight.explain.bucket_pick import Pick
 from tablestore.insight.explain.estimate import Estimate
 from tablestore.insight.explain.forecast import Forecast
 from tablestore.insight.simulator.bucket import Bucket
 from tablestore.insight.simulator.contents import Contents
+from tablestore.lsm.compaction.bucket_pick import Pick
 from tablestore.lsm.compaction.universal import full as full_compaction
 
 

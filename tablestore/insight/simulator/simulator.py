@@ -16,8 +16,6 @@ from typing import Any
 from tablestore.core.errors import InvalidRequest
 from tablestore.core.options.rules import require_known
 from tablestore.core.options.table_options import TableOptions, as_text, require_levels
-from tablestore.insight.explain.bucket_pick import Pick
-from tablestore.insight.explain.compaction_report import Compaction
 from tablestore.insight.simulator.bucket import KEY, Bucket, FileSizes
 from tablestore.insight.simulator.by_hand import Simulated, chosen, planned
 from tablestore.insight.simulator.contents import Drawn, Expected
@@ -25,6 +23,8 @@ from tablestore.insight.simulator.expected import Expectations, law_of
 from tablestore.insight.simulator.inspect import SimulatedInspect
 from tablestore.insight.simulator.journal import Journal
 from tablestore.insight.simulator.workload import BLOCK_ROWS, Draws, FlushedRows, Workload
+from tablestore.lsm.compaction.bucket_pick import Pick
+from tablestore.lsm.compaction.compaction_report import Compaction
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.levels import interval

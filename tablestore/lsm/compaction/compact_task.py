@@ -6,14 +6,12 @@ One pick a call. `decide` is pure but for the key order of files, so a dry run c
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
-from tablestore.insight.explain.estimate import UNKNOWN, SizeModel
-from tablestore.insight.explain.forecast import Forecast, forecast
 from tablestore.lsm.compaction import CompactionOptions, PickContext, pick
 from tablestore.lsm.compaction import full as full_compaction
 from tablestore.lsm.compaction.decision import Decision
@@ -45,25 +43,6 @@ def decide(
     `expired` names files with rows past their time."""
     worn = expired | (deletions.names() if deletions is not None else frozenset())
     return _decide(_levels(schema, options, files), options, worn, full=full, now_ms=now_ms)
-
-
-def preview(
-    schema: TableSchema,
-    options: TableOptions,
-    files: Sequence[DataFileMeta],
-    decision: Decision,
-    *,
-    deletions: BucketDeletions | None = None,
-    expired: frozenset[str] = frozenset(),
-    model: SizeModel = UNKNOWN,
-) -> Forecast | None:
-    """What carrying out a decision over these live files would read and write; None if nothing is done."""
-    if decision.unit is None:
-        return None
-    gone = None if deletions is None else deletions.counts({f.file_name: f.row_count for f in files})
-    types = [f.type for f in schema.key_fields]
-    levels = _levels(schema, options, files)
-    return forecast(decision.unit, levels, options, types, expired=expired, gone=gone, model=model)
 
 
 def compact_bucket(

@@ -18,8 +18,8 @@ from dataclasses import replace
 from tablestore.core.errors import Corrupt, NotFound, Unavailable
 from tablestore.format.manifests.manifest import APPEND_SOURCE
 from tablestore.format.snapshot import Snapshot
-from tablestore.insight.explain import foreign_compactions as foreign
 from tablestore.meta import changelogs, compaction_history, consumers, refs, retention
+from tablestore.meta.compaction_history import Explain
 from tablestore.meta.retention import ExpirePolicy, Extent, moment
 from tablestore.meta.store import Store
 from tablestore.write.commit import synced
@@ -42,12 +42,15 @@ def expire(
     explain: bool = False,
     ignoring: Sequence[str] = (),
     tell: Tell | None = None,
+    explain_compactions: Explain = compaction_history.as_recorded,
 ) -> Expiry:
     """Remove what the policy lets go; with `dry_run` only tell, with `explain` also whose reads end.
 
     `ignoring`: consumers that protect nothing, as if they were forgotten. `tell` hears of the files that go.
+    `explain_compactions` completes the records of compactions before the history keeps them.
     """
     given = {"dry_run": dry_run, "explain": explain, "ignoring": ignoring, "tell": tell}
+    given["explain_compactions"] = explain_compactions
     for _ in range(_TRIES - 1):
         try:
             return _expire(store, policy, **given)
@@ -64,6 +67,7 @@ def _expire(
     explain: bool,
     ignoring: Sequence[str],
     tell: Tell | None,
+    explain_compactions: Explain,
 ) -> Expiry:
     latest, earliest = store.snapshots.latest_id(), store.snapshots.earliest_id()
     if latest is None or earliest is None:
@@ -85,7 +89,7 @@ def _expire(
     if not dry_run:
         synced.keep_one(store, found.end)
         copied = _keep_changelogs(store, ids) if policy.decoupled else len(ids)
-        problems = _keep_history(store, ids)
+        problems = _keep_history(store, ids, explain_compactions)
         for snapshot_id in ids[:copied]:
             store.snapshots.delete(snapshot_id)
         problems += _become_changelogs(store, ids[copied:])
@@ -303,10 +307,10 @@ def _become_changelogs(store: Store, ids: Sequence[int]) -> tuple[str, ...]:
     return (text,)
 
 
-def _keep_history(store: Store, ids: Sequence[int]) -> tuple[str, ...]:
+def _keep_history(store: Store, ids: Sequence[int], explain: Explain) -> tuple[str, ...]:
     """Write down what the snapshots did; without space they go all the same, and that is said."""
     try:
-        compaction_history.keep(store, ids, foreign.explained)
+        compaction_history.keep(store, ids, explain)
     except Unavailable as e:
         if not e.no_space:
             raise

@@ -1,18 +1,18 @@
 """One bucket's pick: what its compaction is or would be, as words, as numbers and as rows.
 
-Made by `table.compaction` and by simulators, one a bucket; `Compaction` (`compaction_report`) holds them.
+Made by compactions, dry runs and simulators, one a bucket; `Compaction` (`compaction_report`) holds them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
 from tablestore.core import quantities
 from tablestore.format.compaction_record import CompactionRecord
-from tablestore.insight.explain.forecast import Forecast
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.compaction.decision import Decision
 
@@ -52,6 +52,42 @@ FILES = pa.schema(
 )
 
 
+class Output(Protocol):
+    """Rows and bytes that would be written; rows are `exact` or lie between the bounds."""
+
+    rows: int
+    bytes: int
+    exact: bool
+    why: str
+    rows_least: int
+    rows_most: int
+
+
+class Forecast(Protocol):
+    """What a dry run says that a pick would read, move and write: `insight.explain.forecast`."""
+
+    @property
+    def read(self) -> tuple[DataFileMeta, ...]: ...
+    @property
+    def moved(self) -> tuple[DataFileMeta, ...]: ...
+    @property
+    def output(self) -> Output: ...
+    @property
+    def files_read(self) -> int: ...
+    @property
+    def bytes_read(self) -> int: ...
+    @property
+    def rows_in(self) -> int: ...
+    @property
+    def files_moved(self) -> int: ...
+    @property
+    def bytes_moved(self) -> int: ...
+    @property
+    def text(self) -> str: ...
+    def with_others(self, others: Sequence[Self]) -> Self: ...
+    def outlook(self, picks: Sequence[Pick], files: pa.Table, now: pa.Table) -> Any: ...
+
+
 class Pick:
     """What one bucket's compaction is or would be. `partition` as text; `forecast` is there where something
     would be done, `record` where it was done. A forecast is made when it is asked for, from what was known
@@ -70,10 +106,10 @@ class Pick:
         self.partition, self.bucket, self.decision, self.record = partition, bucket, decision, record
         self._forecast: Forecast | None = None
         self._made: Callable[[], Forecast | None] | None = None
-        if forecast is None or isinstance(forecast, Forecast):
-            self._forecast = forecast
-        else:
+        if callable(forecast):
             self._made = forecast
+        else:
+            self._forecast = forecast
 
     @property
     def forecast(self) -> Forecast | None:

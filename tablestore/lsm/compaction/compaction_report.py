@@ -1,20 +1,18 @@
 """What `Table.compact` gives: each bucket's pick with its arithmetic, forecast before, measured after.
 
-Values to print (`text`), to study (`explain()`) and to compute with (`to_arrow()`). Made by
-`table.compaction` and by simulators.
+Values to print (`text`), to study (`explain()`) and to compute with (`to_arrow()`). Made by compactions, dry
+runs and simulators.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from tablestore.core import quantities
-from tablestore.insight.explain.bucket_pick import FILES, SCHEMA, Pick
-from tablestore.insight.explain.forecast import Forecast, total
-from tablestore.insight.explain.outlook import Outlook, outlook
+from tablestore.lsm.compaction.bucket_pick import FILES, SCHEMA, Forecast, Pick
 
 _WIDTH = 110
 _SHOWN = 20  # buckets with work that a text names
@@ -51,18 +49,17 @@ class Compaction:
     def forecast(self) -> Forecast | None:
         """All forecasts of a dry run added up; None if nothing would be done, or when it is done."""
         some = [p.forecast for p in self.picks if p.forecast is not None]
-        if not some:
-            return None
-        read, moved = (tuple(x for f in some for x in getattr(f, name)) for name in ("read", "moved"))
-        return Forecast(read, moved, total(f.output for f in some))
+        return some[0].with_others(some[1:]) if some else None
 
-    def outlook(self, files: pa.Table, now: pa.Table) -> Outlook | None:
-        """What a dry run foretells of write, read and space amplification; None if nothing would be done.
+    def outlook(self, files: pa.Table, now: pa.Table) -> Any:
+        """What write, read and space amplification would be after a dry run's picks (an `Outlook`); None if
+        nothing would be done.
 
         `files` are the live ones (`inspect.levels()`), `now` is the row of `inspect.amplification()`, of the
         table or of the bucket that is planned, or all rows of its view by snapshot.
         """
-        return outlook(self.forecast, self.picks, files, now)
+        forecast = self.forecast
+        return None if forecast is None else forecast.outlook(self.picks, files, now)
 
     @property
     def text(self) -> str:

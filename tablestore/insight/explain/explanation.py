@@ -1,0 +1,140 @@
+"""`Scan.explain`: a plan in words and as tables: which files are read, which are skipped, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tablestore.core import quantities
+from tablestore.insight.explain import scan_decisions as decisions
+from tablestore.insight.explain.row_groups import row_group_plan
+from tablestore.insight.explain.scan_decisions import Asked
+from tablestore.read.scan.plan import Plan
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation:
+    """A plan in words: `repr` for a terminal, `to_arrow()` one row a file."""
+
+    plan: Plan
+
+    @property
+    def summary(self) -> str:
+        """`skipped 214 of 230 files: 180 by partition, 30 by bucket, 4 by key range`."""
+        return self.plan.summary
+
+    def to_arrow(self) -> pa.Table:
+        """One row a live file: where it is, its size, whether it is read, how, and why not."""
+        split_of = {
+            (s.partition, s.bucket, f.level, f.file_name): i
+            for i, s in enumerate(self.plan.splits)
+            for f in s.files
+        }
+        rows = []
+        for v in self.plan.verdicts:  # branches have the same partition columns
+            e, f = v.entry, v.entry.file
+            i = split_of.get((e.partition, e.bucket, f.level, f.file_name))
+            how = None if i is None else "raw" if self.plan.splits[i].raw else "merge"
+            where = self.plan.store.partition_text(e.partition)
+            rows.append(
+                (
+                    where,
+                    e.bucket,
+                    f.level,
+                    f.file_name,
+                    f.row_count,
+                    f.file_size,
+                    v.kept,
+                    i,
+                    how,
+                    v.rule or None,
+                    v.text or None,
+                )
+            )
+        columns = list(zip(*rows, strict=True)) or [()] * len(_EXPLAIN_SCHEMA)
+        return pa.table(
+            [pa.array(c, f.type) for c, f in zip(columns, _EXPLAIN_SCHEMA, strict=True)],
+            schema=_EXPLAIN_SCHEMA,
+        )
+
+    def decisions(self) -> pa.Table:
+        """One row a live file: whether it is read, the rule that left it out, the numbers compared, and of
+        files that are kept for others' sake a `note`."""
+        return pa.concat_tables(decisions.decisions(p.store, p.own) for p in self.plan.branches)
+
+    def steps(self) -> pa.Table:
+        """Files and bytes left after each rule, from all live files to those that are read."""
+        return decisions.steps(self.plan.store, self.plan.where, self.plan.verdicts)
+
+    def row_groups(self, *, files: Collection[str] | None = None, limit: int | None = None) -> pa.Table:
+        """One row a row group of the files that are read (of those named, of `limit` at most), with the rule
+        that leaves it out. Opens their footers."""
+        found = (
+            row_group_plan(p.store, p.splits, p.where, files=files, limit=limit) for p in self.plan.branches
+        )
+        return pa.concat_tables(found)
+
+    def asked_keys(self, partition: str, bucket: int) -> Asked | None:
+        """Where the keys asked for lie on the key axis of a bucket, as `inspect.levels` has it; None where
+        no part of it is asked for. `partition` is a text such as "l_year=1995"."""
+        store = self.plan.store
+        here = (v.entry for v in self.plan.own if v.entry.bucket == bucket)
+        entries = [e for e in here if store.partition_text(e.partition) == partition]
+        return decisions.asked_keys(store, self.plan.where, entries)
+
+    def __repr__(self) -> str:
+        p = self.plan
+        if p.snapshot is None and p.beside is None:
+            return "the table has no snapshot: nothing to read"
+        where = "every row" if p.where is None else f"where {p.where!r}"
+        lines = [f"{_state(p)}, {where}", self.summary]
+        if p.beside is not None:
+            places = len({s.partition for s in p.beside.splits})
+            branch = p.beside.store.paths.branch
+            lines[0] = f"{_state(p)} and of branch {branch} {_state(p.beside)}, {where}"
+            lines.append(f"{quantities.many(places, 'partition')} read from branch {branch}")
+        if p.manifests_skipped:
+            lines[1] += f"; {p.manifests_skipped} of {quantities.many(p.manifests, 'manifest')} not opened"
+        raw = sum(s.raw for s in p.splits)
+        files, rows = sum(len(s.files) for s in p.splits), sum(s.rows for s in p.splits)
+        size = quantities.size(sum(s.size for s in p.splits))
+        lines.append(
+            f"reads {quantities.many(files, 'file')} ({size}, {quantities.many(rows, 'row')}) in"
+            f" {quantities.many(len(p.splits), 'split')}: {raw:,} as the files are,"
+            f" {len(p.splits) - raw:,} merged"
+        )
+        skipped = [v for v in p.verdicts if not v.kept]
+        for v in skipped[:_SHOWN]:
+            place = "/".join(
+                t for t in (p.store.partition_text(v.entry.partition), f"bucket-{v.entry.bucket}") if t
+            )
+            lines.append(f"  {place}/{v.entry.file.file_name} skipped by {v.rule}: {v.text}")
+        if len(skipped) > _SHOWN:
+            lines.append(f"  … and {len(skipped) - _SHOWN:,} more; to_arrow() has them all")
+        return "\n".join(lines)
+
+
+_EXPLAIN_SCHEMA = pa.schema(
+    {
+        "partition": pa.string(),
+        "bucket": pa.int32(),
+        "level": pa.int32(),
+        "file_name": pa.string(),
+        "rows": pa.int64(),
+        "bytes": pa.int64(),
+        "kept": pa.bool_(),
+        "split": pa.int32(),
+        "read": pa.string(),
+        "rule": pa.string(),
+        "reason": pa.string(),
+    }
+)
+
+
+def _state(plan: Plan) -> str:
+    found = plan.snapshot
+    return "no snapshot" if found is None else f"snapshot {found.id} ({found.commit_kind})"
