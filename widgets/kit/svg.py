@@ -3,6 +3,9 @@
 A `Figure` is the inside of an SVG document and its size. `live` wraps it for a page that defines the colour
 variables, `standalone` for an image file. Everything from data passes through `esc`; no figure writes
 markup from data. Pure. Called by every figure.
+
+Not a charting library: levels, sections and merge steps are no chart of its kinds, a figure must be the same
+in a page without Python and in a file, and the page loads no script of megabytes.
 """
 
 import re

@@ -1,4 +1,8 @@
-"""Avro object containers through fastavro: bytes ⇄ records, with one clear error for damaged files."""
+"""Avro object containers through fastavro: bytes ⇄ records, with one clear error for damaged files.
+
+Used for manifests and their lists, whose records come as objects; data files are written by columns
+(`avro/encode.py`).
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ with numbers of 32 bits, little-endian. (Not among the key-value metadata: progr
 other bytes.) `CheckedSink` takes the checksums down while Arrow writes. `open_intact` looks at the footer
 first, then at each header that comes by in what is read: no byte is read for it. Files without a tail are
 read as they are. Memory: 24 bytes a page. A file serves one thread at a time (Arrow has a lock). Used by
-whatever opens Parquet files.
+whatever opens Parquet files. No library has such sums: without them a flipped bit in a header or the footer
+may read as other rows.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 A struct is a list of (field id, type, value) in order; lists are (type of items, items). What is read and
 written back unchanged has the same bytes. Structs that are bytes already are written as they are. Used by
-`parquet_int96` and `parquet_pages`.
+`parquet_int96` and `parquet_pages`. The package thrift would need code generated for Parquet's structs and
+does not keep what it does not know.
 """
 
 from __future__ import annotations
