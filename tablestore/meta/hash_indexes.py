@@ -1,4 +1,4 @@
-"""The HASH index files of a table: which key hashes each dynamic bucket holds.
+"""The HASH index files of a table: which key hashes each dynamic bucket holds (FORMAT.md 15.1).
 
 Used by writers, which give buckets to keys, and by checks.
 """

@@ -1,5 +1,5 @@
 """Manifest lists and manifests of one table: reading (cached by name, they never change), writing, and the
-live entries. Who goes through many snapshots has them read ahead, many at once (`ahead`).
+live entries (FORMAT.md 8.4). Who goes through many snapshots has them read ahead, many at once (`ahead`).
 
 Names are `manifest-<uuid>-<i>` and `manifest-list-<uuid>-<i>`; the uuid says the checksum of the file, which
 is looked at whenever it is read. Filters given to `live_entries` must be exact or wider: a dropped DELETE

@@ -1,5 +1,5 @@
-"""Schema files of one table (or branch): numbered, put-if-absent, never deleted. Safe to share; schemas are
-cached by id."""
+"""Schema files of one table (or branch): numbered, put-if-absent, never deleted (FORMAT.md 2.1). Safe to
+share; schemas are cached by id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Postponed buckets: rows wait in bucket-postpone until a compaction gives them real buckets.
+"""Postponed buckets: rows wait in bucket-postpone until a compaction gives them real buckets (FORMAT.md 9.5).
 
 The compaction reads the waiting files in the order of their creation and writes the rows as a writer of fixed
 buckets would, which merges them with what is there. One COMPACT snapshot takes the waiting files away and

@@ -1,4 +1,4 @@
-"""Rescaling: another number of buckets for a table or one of its partitions.
+"""Rescaling: another number of buckets for a table or one of its partitions (FORMAT.md 6.4).
 
 The option is altered, then the partitions are overwritten by their own rows, read and routed anew one batch
 at a time. The commit is refused if somebody wrote meanwhile: those rows would be lost.

@@ -1,4 +1,4 @@
-"""ANALYZE: rows and columns of one snapshot added up, batch by batch.
+"""ANALYZE: rows and columns of one snapshot added up, batch by batch (FORMAT.md 20.5).
 
 Of each column: nulls, least and greatest value, distinct values, lengths. Distinct values are counted
 exactly up to 65,536 of them; beyond that HyperLogLog with 2^14 registers estimates them, within about 2 %.

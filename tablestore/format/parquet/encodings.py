@@ -1,4 +1,4 @@
-"""Which Parquet encoding each column of a data file gets, decided from its first rows. Pure.
+"""Which Parquet encoding each column of a data file gets, decided from its first rows (FORMAT.md 3.2). Pure.
 
 Few values: a dictionary. Many values: numbers held as integers are DELTA_BINARY_PACKED (sorted keys and
 sequence numbers nearly vanish, random ones drop their leading zeros), all else is plain. A dictionary of many

@@ -1,4 +1,5 @@
-"""INT96 timestamps of Parquet files, without loss: the footer is changed so that they are read as bytes.
+"""INT96 timestamps of Parquet files, without loss: the footer is changed so that they are read as bytes
+(FORMAT.md 3.2).
 
     12 bytes, little-endian: int64 nanoseconds of the day (negative before 1970 in Java's files)
                              int32 Julian day

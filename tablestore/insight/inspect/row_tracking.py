@@ -1,4 +1,4 @@
-"""Rows of an append table with their ids: `$row_tracking`.
+"""Rows of an append table with their ids: `$row_tracking` (FORMAT.md 9.6).
 
 A row keeps its `_ROW_ID` for life; `_SEQUENCE_NUMBER` is the snapshot that wrote it. Files number their rows
 from their first row id on; compacted files hold both as columns. Deleted rows are left out, one batch is in

@@ -1,4 +1,5 @@
-"""System tables of one table (`t$snapshots`, …): name → columns and rows, as Paimon 2.0.0 has them.
+"""System tables of one table (`t$snapshots`, …): name → columns and rows, as Paimon 2.0.0 has them
+(FORMAT.md 23).
 
 The small ones are made whole from metadata (`inspect`); `audit_log`, `binlog`, `ro` and `row_tracking` read
 data and come as batches. Called by `table.system`.

@@ -1,4 +1,5 @@
-"""Looking keys up in the levels above: for these keys, which row is there, in which file and place.
+"""Looking keys up in the levels above: for these keys, which row is there, in which file and place
+(FORMAT.md 13.3).
 
 Keys come in ascending order. Of each level those files are asked whose key range holds some of the keys; the
 lowest level that has a key answers, and rows that deletion vectors name are not there. What was read of a

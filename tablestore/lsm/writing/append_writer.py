@@ -1,4 +1,5 @@
-"""AppendWriter: rows of one bucket of a table without primary key → files in the order of arrival → message.
+"""AppendWriter: rows of one bucket of a table without primary key → files in the order of arrival → message
+(FORMAT.md 9.6).
 
 Sequence numbers count rows: from the bucket's last on, or from what the caller says. A bucketed table's
 writer combines small neighbours when it prepares (`append_compaction`), unless rows of the bucket are marked

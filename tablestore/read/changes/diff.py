@@ -1,4 +1,5 @@
-"""The difference of two states of a table with a primary key: rows that are new or other, keys that are gone.
+"""The difference of two states of a table with a primary key: rows that are new or other, keys that are gone
+(FORMAT.md 21.3).
 
 Bucket by bucket, and only sections of keys that hold a file which is not in both states: the rows of each
 side are merged on read, then both are walked in key order, window by window (memory: one batch a side plus

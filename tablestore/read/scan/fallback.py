@@ -1,4 +1,4 @@
-"""Batch reads over two branches: `scan.fallback-branch` and `scan.primary-branch`.
+"""Batch reads over two branches: `scan.fallback-branch` and `scan.primary-branch` (FORMAT.md 20.2).
 
 A partition that the first branch has is read from it alone, whatever its rows are; the others come from the
 second. With a fallback branch the current branch is first, with a primary one the other. Writes, deletes,

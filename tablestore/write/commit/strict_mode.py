@@ -1,4 +1,5 @@
-"""Strict commits: `commit.strict-mode.last-safe-snapshot` is the snapshot up to which a user knows all.
+"""Strict commits: `commit.strict-mode.last-safe-snapshot` is the snapshot up to which a user knows all
+(FORMAT.md 17.3).
 
 What others did to the partitions of a commit since then refuses it: a COMPACT or an OVERWRITE always, an
 APPEND if the commit overwrites. Reads manifests of later snapshots only, changes nothing. Called by `commit`.

@@ -1,4 +1,5 @@
-"""Tags that make themselves: one a period of commit time or watermark (`tag.automatic-creation`).
+"""Tags that make themselves: one a period of commit time or watermark (`tag.automatic-creation`)
+(FORMAT.md 20.1).
 
 After a commit, each snapshot since the last such tag is looked at: the first one whose time has passed the
 end of a period (plus `tag.creation-delay`) is tagged with the name of that period. Names tell times, so the

@@ -1,4 +1,4 @@
-"""Making, removing and fast-forwarding branches.
+"""Making, removing and fast-forwarding branches (FORMAT.md 20.2).
 
 A branch starts empty or at a tag: it gets copies of the schemas, of the tag and of its snapshot, `schema-0`
 last, so that it is there wholly or not at all. Fast-forward makes the branch's snapshots, schemas and tags

@@ -1,4 +1,4 @@
-"""Making, renaming and removing tags, and forgetting those whose time is over.
+"""Making, renaming and removing tags, and forgetting those whose time is over (FORMAT.md 20.1).
 
 A tag is one file, put if absent. When one is removed and its snapshot has expired, the files only it kept go
 too, after the tag's file: a kill in between leaves orphans, never a tag with holes.
