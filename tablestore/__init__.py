@@ -60,11 +60,11 @@ from tablestore.format.types.arrow_types import (
     VARIANT,
 )
 from tablestore.lsm.compaction.settings import CompactionSettings, compaction_settings
-from tablestore.table.catalog import Lake, connect
-from tablestore.table.catalog import mend_table as mend
-from tablestore.table.catalog import open_table as open
 from tablestore.table.engine import compact_bucket
 from tablestore.table.features import feature, provide
+from tablestore.table.lake import Lake, connect
+from tablestore.table.lake import mend_table as mend
+from tablestore.table.lake import open_table as open
 from tablestore.table.scan import Scan
 from tablestore.table.table import Table
 from tablestore.write.commit.committer import Committed

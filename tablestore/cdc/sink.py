@@ -19,7 +19,7 @@ from tablestore.cdc.source import ChangeDirectory, LogRange, Work
 from tablestore.core.errors import InvalidRequest, SchemaMismatch
 from tablestore.format import hashing
 from tablestore.io.fileio import LocalFileIO
-from tablestore.table.catalog import open_table
+from tablestore.table.lake import open_table
 from tablestore.table.table import Table
 
 _SPREAD = 1 << 16

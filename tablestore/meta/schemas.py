@@ -47,6 +47,20 @@ class SchemaStore:
         except Corrupt:
             return newest, newest
 
+    def readable_ends(self) -> tuple[TableSchema, TableSchema]:
+        """The newest schema that can be read, twice, as `ends` gives the oldest and the newest. Raises
+        Corrupt, naming the newest file, where none can be, NotFound where there is no table."""
+        failure: Corrupt | None = None
+        for schema_id in reversed(self.ids()):
+            try:
+                schema = self.get(schema_id)
+                return schema, schema
+            except NotFound:  # it went meanwhile
+                continue
+            except Corrupt as e:
+                failure = failure or e
+        raise failure or NotFound(f"no table at {self._paths.root}")
+
     def get(self, schema_id: int) -> TableSchema:
         """One schema; raises NotFound, or Corrupt for a damaged file (I9)."""
         if schema_id not in self._known:

@@ -29,6 +29,7 @@ from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.snapshots import SnapshotStore
 
 _MOST_TEXTS = 50_000
+_NO_SCHEMA = "no schema can be read, and none can be made of other files: put back a copy of it"
 
 
 @dataclass(frozen=True)
@@ -54,53 +55,25 @@ class Store:
         env: Env = SYSTEM,
         branch: str = "main",
         roots: Iterable[str] | None = None,
+        salvage: bool = False,
     ) -> Store:
-        """The table at `root`; raises NotFound where there is none. Its files may lie below `root` and
-        `roots`; None: those that `io` is confined to already."""
+        """The table at `root`, whose files may lie below it and `roots` (None: those that `io` is confined to
+        already). Raises NotFound where there is none, Corrupt for a damaged schema.
+
+        With `salvage`, for who mends the table, it is opened under the newest schema that can be read.
+        """
         files = confined(io or file_io_for(root, env=env), root, roots)
         paths = TablePaths(root, branch)
         schemas = SchemaStore(files, paths)
         try:
-            oldest, schema = schemas.ends()
+            oldest, schema = schemas.readable_ends() if salvage else schemas.ends()
         except Corrupt as e:
-            text = f"tablestore.mend({root!r}) tells what can be saved"
+            text = _NO_SCHEMA if salvage else f"tablestore.mend({root!r}) tells what can be saved"
             raise Corrupt(e.path, e.problem, remedy=text) from None
         identity = Identity.of(oldest, files, paths)
         paths = _placed(paths, schema)
         stores = schemas, SnapshotStore(files, paths), ManifestStore(files, paths)
         return cls(files, env, paths, schema, *stores, identity)
-
-    @classmethod
-    def salvaged(
-        cls,
-        root: str,
-        *,
-        io: FileIO | None = None,
-        env: Env = SYSTEM,
-        branch: str = "main",
-        roots: Iterable[str] | None = None,
-    ) -> Store:
-        """The table at `root` under the newest schema that can be read, for who mends it.
-
-        Raises NotFound where there is none, Corrupt where none can be read.
-        """
-        files = confined(io or file_io_for(root, env=env), root, roots)
-        paths = TablePaths(root, branch)
-        schemas = SchemaStore(files, paths)
-        ids, failure = schemas.ids(), None
-        for schema_id in reversed(ids):
-            try:
-                schema = schemas.get(schema_id)
-            except (Corrupt, NotFound) as e:
-                failure = failure or e
-                continue
-            paths = _placed(paths, schema)
-            stores = schemas, SnapshotStore(files, paths), ManifestStore(files, paths)
-            return cls(files, env, paths, schema, *stores, Identity.of(schema, files, paths))
-        if isinstance(failure, Corrupt):
-            text = "no schema can be read, and none can be made of other files: put back a copy of it"
-            raise Corrupt(failure.path, failure.problem, remedy=text)
-        raise NotFound(f"no table at {root}")
 
     def __reduce__(self) -> Any:
         return _reopen, (self.io, self.paths, self.schema, self.identity)

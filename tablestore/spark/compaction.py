@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from tablestore.format import commit_message
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.table.bucket_choice import Buckets, PartitionChoice
-from tablestore.table.catalog import open_table
 from tablestore.table.engine import compact_bucket
+from tablestore.table.lake import open_table
 from tablestore.table.table import Table
 from tablestore.write.commit.commit_or_discard import discarded_if_refused
 

@@ -30,7 +30,7 @@ from tablestore.read.scan.split_generator import split_raw_and_merged
 from tablestore.spark import exchange
 from tablestore.spark.exchange import spark_condition, spark_schema
 from tablestore.spark.ingest import SEQUENCE_SPAN
-from tablestore.table.catalog import open_table
+from tablestore.table.lake import open_table
 from tablestore.table.table import Table
 from tablestore.write.commit.committer import Committed
 

@@ -37,7 +37,7 @@ from tablestore.read.changes.stream import (
 )
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.spark.ingest import FULL_PHASE, PHASE
-from tablestore.table.catalog import open_table
+from tablestore.table.lake import open_table
 from tablestore.table.table import Table
 
 VERSION = 1

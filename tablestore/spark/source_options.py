@@ -17,7 +17,7 @@ from tablestore.core.options.rules import require_usable
 from tablestore.io.confined import roots_in
 from tablestore.io.s3_options import is_s3_key, require_s3_key
 from tablestore.read.scan import scan_mode
-from tablestore.table.catalog import open_table
+from tablestore.table.lake import open_table
 from tablestore.table.table import Table
 
 _SCAN = ("scan.", "incremental-")

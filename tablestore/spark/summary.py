@@ -28,7 +28,7 @@ from tablestore.format import rowkind
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.spark.checkpoint import origin_of
 from tablestore.spark.feed_source import decode_piece
-from tablestore.table.catalog import open_table
+from tablestore.table.lake import open_table
 from tablestore.table.table import Table
 
 log = logging.getLogger(__name__)

@@ -28,7 +28,7 @@ from tablestore.insight.doctor.bucket_advice import (
     propose,
 )
 from tablestore.io.scratch import scratch_folder
-from tablestore.table.catalog import connect
+from tablestore.table.lake import connect
 from tablestore.table.table import Table
 from tablestore.write.arrow_input import as_batches
 from tablestore.write.conform import conform

@@ -99,7 +99,7 @@ def repair(store: Store, name: str, *, dry_run: bool) -> Repair:
         for branch in refs.branches(store):
             try:
                 roots = {"io": store.io, "env": store.env, "branch": branch}
-                plans.append(_plan(Store.salvaged(store.paths.root, **roots)))
+                plans.append(_plan(Store.open(store.paths.root, **roots, salvage=True)))
             except (Corrupt, NotFound) as e:
                 left.append(f"branch {branch}: {e}; branches.delete({branch!r}) removes it")
     moment = datetime.fromtimestamp(store.env.now_ms() / 1000, UTC).strftime("%Y%m%dT%H%M%S.%fZ")

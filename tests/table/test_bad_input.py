@@ -12,7 +12,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import Corrupt, InvalidOption, NotFound, SchemaMismatch, Unavailable
 from tablestore.meta.manifest_cache import LOCAL
-from tablestore.table.catalog import Lake
+from tablestore.table.lake import Lake
 from tests.faults import FaultyIO
 
 FIELDS = {"id": ts.BIGINT, "name": ts.VARCHAR(5), "amount": ts.DECIMAL(10, 2)}

@@ -358,7 +358,7 @@ def mend_table(
     files = io or file_io_for(root, CatalogOptions.parse(options or {}).given, env)
     allowed = None if roots is None else named_roots(roots)
     try:
-        store = Store.salvaged(root, io=files, env=env, roots=allowed)
+        store = Store.open(root, io=files, env=env, roots=allowed, salvage=True)
     except NotFound:
         raise NotFound(f"no table at {root}{_hint(files, root)}") from None
     return feature("tablestore.mend")(store, root, dry_run=dry_run)
