@@ -12,9 +12,22 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
+_MOST_SHOWN, _MOST_OF_CAUSE = 1000, 200
+
 
 class TablestoreError(Exception):
-    """Root of all errors of this package."""
+    """Root of all errors of this package. Errors are picklable: they come back from other processes whole."""
+
+    def __reduce__(self) -> Any:
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[TablestoreError], args: tuple[Any, ...], state: dict[str, Any]) -> TablestoreError:
+    """The error as it was; `__init__` would take what `args` are not."""
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 class InvalidRequest(TablestoreError, ValueError):
@@ -128,5 +141,17 @@ class Corrupt(TablestoreError):
     """
 
     def __init__(self, path: str, problem: Any, *, remedy: str = "", sound: int | None = None) -> None:
-        self.path, self.problem, self.remedy, self.sound = path, str(problem), remedy, sound
+        problem = _cut(str(problem), _MOST_SHOWN)
+        self.path, self.problem, self.remedy, self.sound = path, problem, remedy, sound
         super().__init__(f"{path}: {problem}" + (f"; {remedy}" if remedy else ""))
+
+
+def brief(error: BaseException) -> str:
+    """An exception as one short text, `ValueError('no magic')`: what it repeats of a damaged file is cut."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"UnicodeDecodeError({error.encoding}, {error.reason} at byte {error.start})"
+    return _cut(repr(error), _MOST_OF_CAUSE)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

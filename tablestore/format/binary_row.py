@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tablestore.core.errors import Corrupt, Unsupported
+from tablestore.core.errors import Corrupt, Unsupported, brief
 from tablestore.format.types.arrow_types import DataType
 
 Raw = int | float | bool | str | bytes | None
@@ -117,7 +117,7 @@ def _decode(data: bytes, types: tuple[DataType, ...]) -> tuple[Raw, ...]:
             null = body[(i + 8) // 8] >> ((i + 8) % 8) & 1
             values.append(None if null else _value(body, _null_bytes(arity) + 8 * i, t))
     except (struct.error, IndexError, UnicodeDecodeError) as e:
-        raise DamagedRow(data, f"damaged row of {len(data)} bytes: {e!r}") from e
+        raise DamagedRow(data, f"damaged row of {len(data)} bytes: {brief(e)}") from e
     return tuple(values)
 
 

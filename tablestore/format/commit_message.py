@@ -9,7 +9,7 @@ from typing import Any
 
 import fastavro
 
-from tablestore.core.errors import InvalidRequest
+from tablestore.core.errors import InvalidRequest, brief
 from tablestore.format import compaction_record
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests import index_manifest
@@ -101,7 +101,7 @@ def decode(data: bytes) -> CommitMessage:
     try:
         r: Any = fastavro.schemaless_reader(io.BytesIO(data[1:]), _SCHEMA, None)
     except Exception as e:
-        raise InvalidRequest(f"damaged commit message: {e!r}") from e
+        raise InvalidRequest(f"damaged commit message: {brief(e)}") from e
     lists: dict[str, Any] = {name: tuple(file_of(f) for f in r[name]) for name in _LISTS}
     lists |= {name: tuple(index_manifest.file_of(f) for f in r[name]) for name in _INDEX_LISTS}
     records = tuple(compaction_record.from_json(text) for text in r["compactions"])

@@ -20,7 +20,7 @@ from typing import Any, TypedDict
 
 from backports import zstd
 
-from tablestore.core.errors import Corrupt
+from tablestore.core.errors import Corrupt, brief
 from tablestore.format.manifests.manifest import DataFileMeta
 
 PROPERTY = "tablestore.compactions"
@@ -187,7 +187,7 @@ def from_json(text: str, path: str = "a commit message") -> CompactionRecord:
     try:
         return _record(json.loads(text))
     except DAMAGED as e:
-        raise Corrupt(path, f"no compaction record: {e!r}") from e
+        raise Corrupt(path, f"no compaction record: {brief(e)}") from e
 
 
 def to_property(records: Sequence[CompactionRecord], *, most_bytes: int | None = MOST_BYTES) -> str:
@@ -204,7 +204,7 @@ def from_property(text: str, path: str) -> tuple[CompactionRecord, ...]:
     try:
         return tuple(_record(body) for body in json.loads(unpacked(text)))
     except DAMAGED as e:
-        raise Corrupt(path, f"property {PROPERTY!r} holds no compaction records: {e!r}") from e
+        raise Corrupt(path, f"property {PROPERTY!r} holds no compaction records: {brief(e)}") from e
 
 
 DAMAGED = (

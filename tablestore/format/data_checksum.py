@@ -17,7 +17,7 @@ import logging
 import zlib
 from typing import Any
 
-from tablestore.core.errors import Corrupt
+from tablestore.core.errors import Corrupt, brief
 from tablestore.format import checksums
 from tablestore.format.file_spec import file_format
 from tablestore.io.fileio import FileIO
@@ -104,7 +104,7 @@ def _known(io: FileIO, folder: str, data_path: str) -> tuple[int, int] | None:
         body = json.loads(checksums.require_intact(data, path))
         return int(body["size"]), int(body["crc32"], 16)
     except (ValueError, KeyError, TypeError, RecursionError) as e:
-        raise Corrupt(path, f"no checksum: {e!r}; delete it to read {data_path} unverified") from e
+        raise Corrupt(path, f"no checksum: {brief(e)}; delete it to read {data_path} unverified") from e
 
 
 def _require(io: FileIO, path: str, size: int, wanted: int) -> None:

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from tablestore.core.errors import Corrupt, InvalidOption, SchemaMismatch, TablestoreError, Unavailable
+from tablestore.core.errors import Corrupt, InvalidOption, SchemaMismatch, TablestoreError, Unavailable, brief
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types.arrow_types import DataField
 
@@ -76,7 +76,7 @@ def complaints(path: str, form: str) -> Iterator[None]:
     except TablestoreError:
         raise
     except Exception as e:  # damaged bytes surface as anything
-        raise Corrupt(path, f"not a readable {form} file: {e!r}") from e
+        raise Corrupt(path, f"not a readable {form} file: {brief(e)}") from e
 
 
 def require_columns(wanted: Sequence[str], there: Sequence[str], path: str) -> None:

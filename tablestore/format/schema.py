@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.core.errors import Corrupt, InvalidRequest, NotFound, SchemaMismatch, TablestoreError
+from tablestore.core.errors import Corrupt, InvalidRequest, NotFound, SchemaMismatch, TablestoreError, brief
 from tablestore.format import checksums
 from tablestore.format.types.arrow_types import arrow_schema
 from tablestore.format.types.data_type import DataField, highest_id, renumbered
@@ -175,7 +175,7 @@ def from_json(data: bytes, path: str) -> TableSchema:
         RecursionError,
         OverflowError,
     ) as e:
-        raise Corrupt(path, f"not a schema file: {e!r}") from e
+        raise Corrupt(path, f"not a schema file: {brief(e)}") from e
 
 
 def _require_coherent(schema: TableSchema) -> None:

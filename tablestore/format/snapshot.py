@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
-from tablestore.core.errors import Corrupt
+from tablestore.core.errors import Corrupt, brief
 from tablestore.format import checksums
 from tablestore.io.paths import is_plain
 
@@ -131,4 +131,4 @@ def from_json(data: bytes, path: str) -> Snapshot:
         _require_sound(values, path)
         return Snapshot(**values)
     except (ValueError, TypeError, AttributeError, RecursionError) as e:
-        raise Corrupt(path, f"not a snapshot file: {e!r}") from e
+        raise Corrupt(path, f"not a snapshot file: {brief(e)}") from e

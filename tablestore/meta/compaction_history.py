@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.core.errors import Corrupt, NotFound, TablestoreError
+from tablestore.core.errors import Corrupt, NotFound, TablestoreError, brief
 from tablestore.format import compaction_record
 from tablestore.format.compaction_record import PROPERTY, CompactionRecord
 from tablestore.format.manifests.manifest import ADD, DataFileMeta
@@ -211,7 +211,7 @@ def _lines(store: Store, path: str) -> list[str]:
     except FileNotFoundError:  # joined meanwhile
         return []
     except UnicodeDecodeError as e:
-        raise Corrupt(path, f"no history of compactions: {e!r}") from e
+        raise Corrupt(path, f"no history of compactions: {brief(e)}") from e
 
 
 def _write(store: Store, lines: Sequence[str], first: int, last: int) -> str:
@@ -337,7 +337,7 @@ def _done_of(line: str, path: str) -> Done:
             _flushed_of(body),
         )
     except compaction_record.DAMAGED as e:
-        raise Corrupt(path, f"no history of compactions: {e!r}") from e
+        raise Corrupt(path, f"no history of compactions: {brief(e)}") from e
 
 
 def _flushed_of(body: dict[str, Any]) -> tuple[Flushed, ...] | None:

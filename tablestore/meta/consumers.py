@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 
-from tablestore.core.errors import Corrupt
+from tablestore.core.errors import Corrupt, brief
 from tablestore.format import checksums
 from tablestore.io.paths import checked_name, join
 from tablestore.meta.refs import existing_name
@@ -26,7 +26,7 @@ def next_snapshot(store: Store, consumer: str) -> int | None:
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, RecursionError) as e:
-        raise Corrupt(path, f"not a consumer file: {e!r}") from e
+        raise Corrupt(path, f"not a consumer file: {brief(e)}") from e
     if isinstance(found, bool) or not isinstance(found, int):
         raise Corrupt(path, f"nextSnapshot is {found!r}")
     return found

@@ -15,7 +15,7 @@ import logging
 import re
 from collections.abc import Mapping
 
-from tablestore.core.errors import Corrupt, NotFound, TablestoreError
+from tablestore.core.errors import Corrupt, NotFound, TablestoreError, brief
 from tablestore.format import checksums
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.io.paths import join
@@ -118,7 +118,7 @@ def _kept(store: Store, newest: int) -> dict[str, Position]:
         except FileNotFoundError:  # another commit has written a newer one
             continue
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
-            raise Corrupt(path, f"no stream positions: {e!r}; delete it if no stream writes here") from e
+            raise Corrupt(path, f"no stream positions: {brief(e)}; delete it if no stream writes here") from e
         if same:
             return held
     return {}

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tablestore.core.errors import Corrupt
+from tablestore.core.errors import Corrupt, brief
 from tablestore.format import checksums
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
@@ -82,7 +82,7 @@ def from_json(data: bytes, path: str) -> Statistics:
             raise ValueError("snapshotId or schemaId is null")
         return Statistics(snapshot_id, schema_id, rows, size, columns)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
-        raise Corrupt(path, f"not a statistics file: {e!r}") from e
+        raise Corrupt(path, f"not a statistics file: {brief(e)}") from e
 
 
 def _column(body: Mapping[str, Any]) -> ColumnStatistics:

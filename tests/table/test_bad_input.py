@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -191,3 +192,24 @@ def _outcome(act: Callable[[], object]) -> str | None:
     except Unavailable as e:
         return str(e)
     return None
+
+
+def test_a_stored_sequence_field_that_is_no_column_is_named_and_can_be_reset(table: ts.Table) -> None:
+    """As another engine, or a hand, may have written it."""
+    table.write(ROWS)
+    path = Path(table.location) / "schema" / "schema-0"
+    schema = json.loads(path.read_text())
+    schema["options"]["sequence.field"] = "nope"
+    path.write_text(json.dumps(schema))
+    there = ts.open(table.location)
+    calls: list[Callable[[], object]] = [
+        lambda: there.scan().to_arrow(),
+        lambda: there.get({"id": 1}),
+        lambda: there.write(ROWS),
+        lambda: there.compact(full=True),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidOption, match=r"'sequence.field' names 'nope', which is no column"):
+            call()
+    there.alter(ts.reset_options("sequence.field"))
+    assert ts.open(table.location).scan().count() == 2

@@ -13,7 +13,7 @@ from typing import Any
 
 import fastavro
 
-from tablestore.core.errors import Corrupt, InvalidOption
+from tablestore.core.errors import Corrupt, InvalidOption, brief
 from tablestore.format.avro import blocks as avro_blocks
 
 _CONTAINERS = avro_blocks.Reader()
@@ -44,7 +44,7 @@ def decode(data: bytes, path: str) -> list[dict[str, Any]]:
     try:
         records: list[Any] = list(fastavro.reader(io.BytesIO(plain)))
     except Exception as e:  # any damage of the bytes surfaces as whatever the decoder trips over
-        raise Corrupt(path, f"not a readable Avro file: {e!r}") from e
+        raise Corrupt(path, f"not a readable Avro file: {brief(e)}") from e
     return records
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tablestore.core.errors import Corrupt
+from tablestore.core.errors import Corrupt, brief
 from tablestore.format.file_index import bitmap, bloom, bsi, container, range_bitmap, values
 from tablestore.format.predicates.predicate import Always, And, Compare, In, IsNull, Junction, Leaf, Predicate
 from tablestore.format.schema import TableSchema
@@ -36,7 +36,7 @@ def select(data: bytes, path: str, where: Predicate, schema: TableSchema, rows: 
     try:
         selected = _select(found, where, schema, rows)
     except (ValueError, struct.error, IndexError, KeyError) as e:
-        raise Corrupt(path, f"not a readable file index: {e!r}") from e
+        raise Corrupt(path, f"not a readable file index: {brief(e)}") from e
     return selected if isinstance(selected, bool) or selected.any() else False
 
 

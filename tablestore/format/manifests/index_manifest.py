@@ -13,7 +13,7 @@ from typing import Any
 
 import fastavro
 
-from tablestore.core.errors import Corrupt
+from tablestore.core.errors import Corrupt, brief
 from tablestore.format.avro import container as avro
 from tablestore.format.manifests.manifest import ADD, DELETE, EMPTY_ROW, MOST
 from tablestore.io.paths import is_plain
@@ -178,7 +178,7 @@ def decode(data: bytes, path: str) -> list[IndexEntry]:
             file = _sound(file_of(r), f"entry {len(found)}", path)
             found.append(IndexEntry(ADD, r["_PARTITION"] or EMPTY_ROW, r["_BUCKET"], file))
         except (KeyError, TypeError, AttributeError) as e:
-            raise Corrupt(path, f"entry {len(found)} is no index file: {e!r}") from e
+            raise Corrupt(path, f"entry {len(found)} is no index file: {brief(e)}") from e
     return found
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import fastavro
 
-from tablestore.core.errors import Corrupt, TablestoreError
+from tablestore.core.errors import Corrupt, TablestoreError, brief
 from tablestore.format.avro import container as avro
 from tablestore.io.paths import is_plain
 
@@ -303,7 +303,7 @@ def decode_entries(data: bytes, path: str) -> list[ManifestEntry]:
                 )
             )
         except (KeyError, TypeError, AttributeError) as e:
-            raise Corrupt(path, f"entry {len(found)} is no manifest entry: {e!r}") from e
+            raise Corrupt(path, f"entry {len(found)} is no manifest entry: {brief(e)}") from e
     return found
 
 
@@ -377,5 +377,5 @@ def manifests_of(records: Iterable[Mapping[str, Any]], path: str) -> list[Manife
         except (KeyError, TypeError, AttributeError, TablestoreError) as e:
             if isinstance(e, Corrupt):
                 raise
-            raise Corrupt(path, f"row {len(found)} is no manifest: {e!r}") from e
+            raise Corrupt(path, f"row {len(found)} is no manifest: {brief(e)}") from e
     return found

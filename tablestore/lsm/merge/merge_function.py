@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tablestore.core.errors import CannotMerge
+from tablestore.core.errors import CannotMerge, InvalidOption
 from tablestore.core.options.table_options import MergeEngine, TableOptions
 from tablestore.core.options.values import SortOrder
 from tablestore.format.schema import TableSchema
@@ -63,7 +63,11 @@ def in_table(name: str) -> Iterator[None]:
 
 
 def sequence_order(schema: TableSchema, options: TableOptions) -> SequenceOrder:
-    """What orders rows of one key: `sequence.field`, then the sequence number."""
+    """What orders rows of one key: `sequence.field`, then the sequence number. Raises InvalidOption for a
+    name that is no column, as a foreign schema may have one."""
+    for name in options.sequence_fields:
+        if name not in schema.by_name:
+            raise InvalidOption(f"option 'sequence.field' names {name!r}, which is no column")
     fields = schema.columns(options.sequence_fields)
     return SequenceOrder(fields, options.sequence_sort_order is SortOrder.DESCENDING)
 

@@ -18,7 +18,7 @@ from tablestore.format import rowkind
 from tablestore.format.schema import TableSchema
 from tablestore.lsm.merge import counted
 from tablestore.lsm.merge.aggregation import Aggregation
-from tablestore.lsm.merge.merge_function import MergeFunction, merge_function
+from tablestore.lsm.merge.merge_function import MergeFunction, merge_function, sequence_order
 from tablestore.lsm.merge.partial_update import RETRACT_CHOICES, PartialUpdate
 from tablestore.lsm.merge.record_expiry import RecordExpire
 from tablestore.lsm.merge.winners import FIRST_ROW_RETRACT, FirstRow
@@ -72,10 +72,9 @@ def _require_columns(schema: TableSchema) -> None:
 
 
 def _require_sequence(schema: TableSchema, options: TableOptions) -> None:
+    sequence_order(schema, options)
     names = options.sequence_fields
     for name in names:
-        if name not in schema.by_name:
-            raise InvalidOption(f"option 'sequence.field' names {name!r}, which is no column")
         if f"fields.{name}.aggregate-function" in schema.options:
             raise InvalidOption(f"column {name!r} is a sequence.field and cannot have an aggregate function")
         if names.count(name) > 1:
