@@ -18,7 +18,7 @@ from tablestore.lsm.compaction.append_compaction import AppendCompaction
 from tablestore.lsm.compaction.append_rewriter import combine
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.deletions import BucketDeletions
-from tablestore.lsm.compaction.read_progress import Heard
+from tablestore.lsm.compaction.read_progress import ReadListener
 from tablestore.lsm.compaction.recording import APPEND, completed, planned
 from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames
@@ -86,9 +86,9 @@ def _bucket(store: Store, task: CommitMessage) -> Bucket:
     )
 
 
-def run(store: Store, task: CommitMessage, heard: Heard | None = None) -> CommitMessage:
-    """Combine the files of a task; the message to commit. Nothing is left behind if it fails. `heard` is told
-    bytes as they are read."""
+def run(store: Store, task: CommitMessage, on_read: ReadListener | None = None) -> CommitMessage:
+    """Combine the files of a task; the message to commit. Nothing is left behind if it fails. `on_read` gets
+    the bytes as they are read."""
     bucket = _bucket(store, task)
     files, deletions = BucketFiles(bucket), BucketDeletions(bucket)
     vectors: dict[str, DeletionVector] = {}
@@ -98,7 +98,7 @@ def run(store: Store, task: CommitMessage, heard: Heard | None = None) -> Commit
             vectors[file.file_name] = vector
     names, started = FileNames(files), store.env.monotonic()
     tracked = store.options.row_tracking
-    after = combine(files, names.data, task.new_files, vectors=vectors, tracked=tracked, heard=heard)
+    after = combine(files, names.data, task.new_files, vectors=vectors, tracked=tracked, on_read=on_read)
     try:
         deletions.drop(vectors)
         new_index, replaced = deletions.flush()

@@ -29,7 +29,7 @@ from tablestore.lsm.compaction.bucket_pick import Pick
 from tablestore.lsm.compaction.compaction_report import Compaction
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.deletions import BucketDeletions
-from tablestore.lsm.compaction.read_progress import Heard
+from tablestore.lsm.compaction.read_progress import ReadListener
 from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.merge.record_expiry import expired_files
 from tablestore.lsm.writing.memory import MemoryPool
@@ -113,9 +113,9 @@ def expired_of(store: Store, task: CommitMessage) -> frozenset[str]:
 
 
 def _run(
-    store: Store, task: CommitMessage, full: bool, heard: Heard | None = None
+    store: Store, task: CommitMessage, full: bool, on_read: ReadListener | None = None
 ) -> tuple[Decision, CommitMessage | None]:
-    return compact_task.compact_bucket(_bucket(store, task), full=full, heard=heard)
+    return compact_task.compact_bucket(_bucket(store, task), full=full, on_read=on_read)
 
 
 def compact(
@@ -254,14 +254,14 @@ def _finished(picks: list[Pick], committed: Committed, messages: list[CommitMess
 
 
 def _done(
-    store: Store, task: CommitMessage, full: bool, heard: Heard
+    store: Store, task: CommitMessage, full: bool, on_read: ReadListener
 ) -> Iterator[tuple[Decision, CommitMessage | None]]:
     """Each pick in one bucket, carried out."""
     if store.schema.primary_keys:
-        yield _run(store, task, full, heard)
+        yield _run(store, task, full, on_read)
         return
     for decision, unit in append_compaction.decide(store, task, task.new_index, full=full):
-        yield decision, None if unit is None else append_compaction.run(store, unit, heard)
+        yield decision, None if unit is None else append_compaction.run(store, unit, on_read)
 
 
 def waiting_picks(

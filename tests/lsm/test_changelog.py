@@ -14,7 +14,7 @@ from tablestore.format.types.arrow_types import BIGINT, INT, DataField
 from tablestore.lsm.lookup.lookup import Hits
 from tablestore.lsm.merge import changelog
 from tablestore.lsm.merge import keys as key_columns
-from tablestore.lsm.merge.changelog import Telling, Window, with_level
+from tablestore.lsm.merge.changelog import ChangelogSpec, Window, with_level
 from tablestore.lsm.merge.merge_function import merge_function
 
 FIELDS = (DataField(0, "k", INT), DataField(1, "v", BIGINT), DataField(2, "w", BIGINT))
@@ -62,7 +62,7 @@ def lookup(rows: list[Row], above: list[Row] = [], **options: str) -> tuple[list
     """(result, changes); `above` are rows that a lookup finds."""
     schema, parsed = table({"changelog-producer": "lookup", **options})
     window, function = window_of(schema, parsed, rows)
-    asked = changelog.missing_above(window)
+    asked = changelog.in_level0_only(window)
     keys = window.rows.column("k").to_numpy()[window.first_rows[asked]]
     hit = [i for i, k in enumerate(keys) if k in [r[1] for r in above]]
     if hit:
@@ -71,8 +71,8 @@ def lookup(rows: list[Row], above: list[Row] = [], **options: str) -> tuple[list
         )
         hits = Hits(np.array(hit), ("f",), np.zeros(len(hit), int), np.zeros(len(hit), int), found)
         window = window.with_hits(hits, asked, function)
-    told = changelog.looked_up(window, function, Telling.of(schema, parsed, told=True))
-    return shown(told.rows), shown(told.changes)
+    window = changelog.looked_up(window, function, ChangelogSpec.of(schema, parsed, produced=True))
+    return shown(window.rows), shown(window.changes)
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_a_lone_retraction_is_merged_as_the_original_does() -> None:
 def full(rows: list[Row], **options: str) -> tuple[list[tuple], list[tuple]]:
     schema, parsed = table({"changelog-producer": "full-compaction", **options})
     window, function = window_of(schema, parsed, rows)
-    told = changelog.fully_merged(window, function, Telling.of(schema, parsed, told=True), top=5)
-    return shown(told.rows), shown(told.changes)
+    window = changelog.fully_merged(window, function, ChangelogSpec.of(schema, parsed, produced=True), top=5)
+    return shown(window.rows), shown(window.changes)
 
 
 @pytest.mark.parametrize(
@@ -157,9 +157,9 @@ def first(rows: list[Row], known: list[int] = []) -> tuple[list[tuple], list[tup
     """(result, changes); `known` are groups that a lookup finds above."""
     schema, parsed = table({"merge-engine": "first-row", "changelog-producer": "lookup"})
     window, function = window_of(schema, parsed, rows)
-    telling = Telling.of(schema, parsed, told=True)
-    told = changelog.first_rows(window, function, np.array(known, dtype=np.int64), telling)
-    return shown(told.rows), shown(told.changes)
+    spec = ChangelogSpec.of(schema, parsed, produced=True)
+    window = changelog.first_rows(window, function, np.array(known, dtype=np.int64), spec)
+    return shown(window.rows), shown(window.changes)
 
 
 def test_first_rows_are_new_unless_a_level_above_has_the_key() -> None:
@@ -177,11 +177,11 @@ def test_windows_agree_with_a_walk_row_by_row(seeds: tuple[int, ...]) -> None:
                 if rng.random() < 0.5:
                     kind = "-D" if rng.random() < 0.3 else "+I"
                     rows.append((level, key, kind, int(rng.integers(3))))
-        assert lookup(rows)[1] == _told(rows, lambda r: r[0] > 0, by_level=True), seed
-        assert full(rows)[1] == _told(rows, lambda r: r[0] == 5, by_level=False), seed
+        assert lookup(rows)[1] == expected_changes(rows, lambda r: r[0] > 0, by_level=True), seed
+        assert full(rows)[1] == expected_changes(rows, lambda r: r[0] == 5, by_level=False), seed
 
 
-def _told(rows: list[Row], is_before: Any, *, by_level: bool) -> list[tuple]:
+def expected_changes(rows: list[Row], is_before: Any, *, by_level: bool) -> list[tuple]:
     """The changes of each key, from the rule as it is written down."""
     found = []
     for key in sorted({r[1] for r in rows}):

@@ -166,12 +166,12 @@ def outcome(case: str) -> str:
         elif line and not line.startswith("#"):
             command = line
     verb, *settings = command.split()
-    options, at, worn = CompactionOptions(), PickContext(), set[str]()
+    options, at, must_rewrite = CompactionOptions(), PickContext(), set[str]()
     for name, text in (s.split("=") for s in settings):
         if name == "hour":
             at = replace(at, now_ms=int(text) * 3_600_000)
         elif name == "worn":
-            worn = set(text.split(","))
+            must_rewrite = set(text.split(","))
         elif name == "last-full":
             at = replace(at, last_full_ms=at.now_ms - duration_ms(text))
         else:
@@ -180,7 +180,7 @@ def outcome(case: str) -> str:
     levels = Levels.of(files, options.num_levels)
     decision = pick(levels, options, at)
     if verb == "full":
-        decision = full(levels, options, worn=lambda f: f.file_name in worn)
+        decision = full(levels, options, must_rewrite=lambda f: f.file_name in must_rewrite)
     return decision.explain()
 
 

@@ -37,10 +37,10 @@ def deletions(bucket: Bucket) -> BucketDeletions:
 
 
 def find(
-    bucket: Bucket, keys: list[tuple], *, above: int = 0, rows: bool = True, windows: int = 1, gone=None
+    bucket: Bucket, keys: list[tuple], *, older_than: int = 0, rows: bool = True, windows: int = 1, gone=None
 ):
     """{key: (value or None, file, position)} by lookups in so many windows."""
-    lookup = LevelLookup(bucket.files, bucket.levels, above=above, deletions=gone, rows=rows)
+    lookup = LevelLookup(bucket.files, bucket.levels, older_than=older_than, deletions=gone, rows=rows)
     fields = bucket.schema.key_fields
     found = {}
     for part in np.array_split(np.arange(len(keys)), windows):
@@ -63,13 +63,13 @@ def test_the_lowest_level_above_answers(tmp_path: Path) -> None:
     put(bucket, 3, [(1, "three"), (3, "three"), (4, "three")])
     asked = [(k,) for k in range(6)]
     assert {k[0]: v[0] for k, v in find(bucket, asked).items()} == {1: "one", 2: "one", 3: "two", 4: "three"}
-    assert {k[0]: v[0] for k, v in find(bucket, asked, above=1).items()} == {
+    assert {k[0]: v[0] for k, v in find(bucket, asked, older_than=1).items()} == {
         1: "three",
         2: "two",
         3: "two",
         4: "three",
     }
-    assert find(bucket, asked, above=5) == {}
+    assert find(bucket, asked, older_than=5) == {}
 
 
 def test_places_alone_come_without_rows(tmp_path: Path) -> None:

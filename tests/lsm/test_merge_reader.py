@@ -52,7 +52,7 @@ def test_merge_equals_a_dict_for_every_window(case, batch_rows, window_rows, kee
     options = {"keep_retracts": keep_retracts, "window_rows": window_rows}
     if shared:  # least rows do not count here: small runs come whole, the others in tiny batches
         whole = set(ended_first(runs, window_rows))
-        options["ahead"] = [len(r) + 1 if i in whole else 1 + i for i, r in enumerate(runs)]
+        options["prefetch"] = [len(r) + 1 if i in whole else 1 + i for i, r in enumerate(runs)]
     found = merge(readers, fields, Deduplicate(), **options)
     rows = rows_of(found, fields)
     wanted = merged_model([r for run in runs for r in run], fields).values()
@@ -78,8 +78,8 @@ def test_rows_with_one_sequence_number_are_decided_by_the_order_of_runs(data):
         st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=25, unique=True), min_size=2, max_size=6)
     )
     rows = [[(5, 0, k, f"run {i}") for k in sorted(keys)] for i, keys in enumerate(runs)]
-    ahead = [data.draw(st.sampled_from([1, 3, len(r), len(r) + 1])) for r in rows]
-    found = rows_of(merge(readers_of(rows, KEYS, 100), KEYS, Deduplicate(), ahead=ahead), KEYS)
+    prefetch = [data.draw(st.sampled_from([1, 3, len(r), len(r) + 1])) for r in rows]
+    found = rows_of(merge(readers_of(rows, KEYS, 100), KEYS, Deduplicate(), prefetch=prefetch), KEYS)
     newest = {k: f"run {i}" for i, keys in enumerate(runs) for k in keys}
     assert found == [(5, 0, k, newest[k]) for k in sorted(newest)]
 
@@ -130,8 +130,8 @@ def test_small_runs_beside_a_long_one_are_one_part_of_each_window(monkeypatch):
     seen = []
     fold = merge_reader._fold
     monkeypatch.setattr(merge_reader, "_fold", lambda parts, *a: seen.append(len(parts)) or fold(parts, *a))
-    ahead = [50, *(len(s) + 1 for s in small)]
-    found = rows_of(merge(readers_of([long, *small], KEYS, 50), KEYS, Deduplicate(), ahead=ahead), KEYS)
+    prefetch = [50, *(len(s) + 1 for s in small)]
+    found = rows_of(merge(readers_of([long, *small], KEYS, 50), KEYS, Deduplicate(), prefetch=prefetch), KEYS)
     newest = {r[2]: r for run in (long, *small) for r in run}
     assert found == [newest[k] for k in sorted(newest)]
     assert set(seen) == {2}
@@ -211,8 +211,8 @@ def test_shares_of_any_size_change_no_rows():
     runs = [[(i, 0, k, f"v{i}") for k in range(0, 400, step)] for i, step in enumerate((1, 7, 50, 399))]
     wanted = merged(*(run_of(*run) for run in runs))
     readers = readers_of(runs, KEYS, 33)
-    for ahead in ([1, 1, 1, 1], [90, 10, 3, 1], [1, 2, 300, 4]):
-        assert rows_of(merge(readers, KEYS, Deduplicate(), ahead=ahead), KEYS) == wanted
+    for prefetch in ([1, 1, 1, 1], [90, 10, 3, 1], [1, 2, 300, 4]):
+        assert rows_of(merge(readers, KEYS, Deduplicate(), prefetch=prefetch), KEYS) == wanted
 
 
 def test_rows_that_take_away_are_left_out_by_every_function():

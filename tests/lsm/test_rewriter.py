@@ -19,7 +19,7 @@ BIG, SMALL = 100, 10
 def plan(*files, output_level=5):
     sections = interval.partition(files, interval.key_order(KEY))
     found = []
-    for step in steps(sections, output_level=output_level, max_level=5, small_bytes=BIG):
+    for step in steps(sections, output_level=output_level, oldest_level=5, small_bytes=BIG):
         if step.upgrade is not None:
             found.append(f"move {step.upgrade.file_name}")
         else:

@@ -141,6 +141,6 @@ def test_full_compaction_of_the_top_level_takes_worn_files_one_by_one(tmp_path: 
     (file,) = bucket.live
     options = CompactionOptions.of(TableOptions.parse({}))
     assert full(bucket.levels, options).unit is None
-    decision = full(bucket.levels, options, worn=lambda f: f.file_name == file.file_name)
+    decision = full(bucket.levels, options, must_rewrite=lambda f: f.file_name == file.file_name)
     assert decision.unit == CompactUnit(5, (file,), file_by_file=True)
     assert "deleted or past their time" in decision.text

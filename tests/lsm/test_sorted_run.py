@@ -27,7 +27,7 @@ def test_a_level_is_one_run_in_key_order_and_empty_levels_are_none():
     files = [data_file("y", 10, 19, level=3), data_file("x", 0, 9, level=3), data_file("n", 0, 9)]
     levels = Levels.of(files, 6, key=lambda k: k)
     assert names(levels) == [["n"], ["x", "y"]]
-    assert (levels.run_count, levels.num_levels, levels.highest_level) == (2, 6, 3)
+    assert (levels.run_count, levels.num_levels, levels.oldest_nonempty_level) == (2, 6, 3)
 
 
 def test_a_file_above_the_option_raises_the_number_of_levels():
@@ -36,7 +36,7 @@ def test_a_file_above_the_option_raises_the_number_of_levels():
 
 def test_an_empty_bucket_has_no_runs():
     levels = Levels.of([], 6)
-    assert (levels.runs, levels.highest_level, levels.max_level) == ((), -1, 5)
+    assert (levels.runs, levels.oldest_nonempty_level, levels.oldest_level) == ((), -1, 5)
 
 
 def test_apply_moves_files_between_levels():
@@ -44,9 +44,9 @@ def test_apply_moves_files_between_levels():
     levels = Levels.of([a, b], 6)
     moved = levels.apply([b], [b.upgraded(5)])
     assert names(moved) == [["a"], ["b"]]
-    assert moved.highest_level == 5
+    assert moved.oldest_nonempty_level == 5
     assert names(levels) == [["a"], ["b"]]
-    assert levels.highest_level == 0
+    assert levels.oldest_nonempty_level == 0
 
 
 def test_apply_refuses_files_that_are_not_there():

@@ -189,7 +189,7 @@ def test_a_bucket_equals_a_dict_whatever_is_compacted_when(tmp_path_factory, com
         if after:
             compact_now(bucket, full=after == "full")
         assert bucket.rows() == sorted(model.items())
-        assert all(f.delete_count == 0 for f in bucket.live if f.level == bucket.levels.max_level)
+        assert all(f.delete_count == 0 for f in bucket.live if f.level == bucket.levels.oldest_level)
         assert {f.file_name for f in bucket.live} <= bucket.on_disk()
 
 

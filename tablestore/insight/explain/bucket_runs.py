@@ -93,13 +93,14 @@ def merging(
             None if snapshot is None else snapshot.id,
             unread=_unread(store, entries),
         )
+        whole = len(runs) == tree.run_count
         return merged_steps(
             some,
             schema,
             store.options,
             limit=window.limit,
-            drops_deletes=len(runs) == tree.run_count,
-            output=f"L{max(tree.highest_level, 1) if len(runs) < tree.run_count else tree.max_level}",
+            drops_deletes=whole,
+            output=f"L{tree.oldest_level if whole else max(tree.oldest_nonempty_level, 1)}",
             place=reader.spanned(place, some),
         )
 

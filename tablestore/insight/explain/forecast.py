@@ -162,7 +162,7 @@ def _read_all_the_same(file: DataFileMeta, unit: CompactUnit, levels: Levels, op
     plain = options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_fields
     if options.deletion_vectors and file.delete_count != 0:
         return True
-    return unit.output_level != levels.max_level and not plain
+    return unit.output_level != levels.oldest_level and not plain
 
 
 def _alive(file: DataFileMeta, gone: Mapping[str, int]) -> DataFileMeta:

@@ -73,7 +73,7 @@ def _told(
     record: CompactionRecord, levels: Levels, decision: Decision, options: TableOptions
 ) -> CompactionRecord:
     """The record with the layout before, the verdict of our rules and their trials."""
-    there = Shape(levels.max_level, inputs_of(levels.files))
+    there = Shape(levels.oldest_level, inputs_of(levels.files))
     held = shape_text(there).rsplit(" → ", 1)[0]
     size = shape_text(there).rsplit(", ", 1)[1]
     unit = decision.unit

@@ -190,7 +190,7 @@ class Bucket:
         self._sizes = replace(self._sizes, target_bytes=options.target_bytes)
         self._most_rows = self._sizes.most_rows
         levels = self.loop.levels
-        count = max(options.num_levels - 1, levels.highest_level, 1)
+        count = max(options.num_levels - 1, levels.oldest_nonempty_level, 1)
         empty = (SortedRun((), level) for level in range(len(levels.upper) + 1, count + 1))
         self.loop.levels = Levels(levels.level0, (*levels.upper[:count], *empty), levels.key)
 

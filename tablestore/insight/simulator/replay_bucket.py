@@ -135,7 +135,7 @@ class ReplayBucket:
         """As a new writer opens the bucket: with the levels that the options ask for, and the last full
         compaction is told from files."""
         levels, wanted = self.levels, self.options.num_levels
-        if max(wanted, levels.highest_level + 1) != levels.num_levels:
+        if max(wanted, levels.oldest_nonempty_level + 1) != levels.num_levels:
             levels = Levels.of(levels.files, wanted, self._key)
         self.loop = self._loop(levels)
 
@@ -184,7 +184,9 @@ class ReplayBucket:
                 after.append(step.upgrade.upgraded(unit.output_level))
                 continue
             else:
-                merges.append(self._merge(step.files, unit.output_level, drop, worn=unit.file_by_file))
+                merges.append(
+                    self._merge(step.files, unit.output_level, drop, file_by_file=unit.file_by_file)
+                )
             after += merges[-1].outputs
         if not before:
             return None
@@ -199,9 +201,10 @@ class ReplayBucket:
         """What became of a file that the table's engine rewrote where a move would have done."""
         return None if self._estimates else self.known.lifted.get((file.file_name, level))
 
-    def _merge(self, files: Files, level: int, drop: bool, *, worn: bool = False) -> Merge:
-        """One rewriting; of `worn` files rows vanish that no merge drops, which makes them something else."""
-        content = self.known.content(files) ^ (_fresh("worn") if worn else 0), drop
+    def _merge(self, files: Files, level: int, drop: bool, *, file_by_file: bool = False) -> Merge:
+        """One rewriting; of files that are rewritten each for itself rows vanish that no merge drops, which
+        makes them something else."""
+        content = self.known.content(files) ^ (_fresh("file by file") if file_by_file else 0), drop
         outputs = None if self._estimates else self.known.outputs.get(content)
         if outputs is not None:
             return Merge(content, files, self._cut(content[0], files, outputs, level), True)

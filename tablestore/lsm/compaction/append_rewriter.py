@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from tablestore.format.deletion_vector import DeletionVector, surviving
 from tablestore.format.manifests.manifest import COMPACT_SOURCE, DataFileMeta
 from tablestore.format.parquet.schema import ROW_TRACKING, SEQUENCE
-from tablestore.lsm.compaction.read_progress import Heard, told
+from tablestore.lsm.compaction.read_progress import ReadListener, reporting
 from tablestore.lsm.levels.bucket_files import BucketFiles, RollingWriter, write_all
 
 
@@ -29,10 +29,10 @@ def combine(
     *,
     vectors: Mapping[str, DeletionVector],
     tracked: bool,
-    heard: Heard | None = None,
+    on_read: ReadListener | None = None,
 ) -> tuple[DataFileMeta, ...]:
     """New files that hold the rows of `before`, in order; none if anything goes wrong, or no row is left.
-    `heard` is told bytes as they are read."""
+    `on_read` gets the bytes as they are read."""
     writer = RollingWriter(
         files,
         name,
@@ -42,7 +42,7 @@ def combine(
         first_sequence=before[0].min_sequence,
         extra=ROW_TRACKING if tracked else (),
     )
-    made = write_all(writer, _rows(files, before, vectors, tracked, heard))
+    made = write_all(writer, _rows(files, before, vectors, tracked, on_read))
     if not tracked:
         return made
     columns = (*files.bucket.schema.names, *ROW_TRACKING)
@@ -55,11 +55,11 @@ def _rows(
     before: Sequence[DataFileMeta],
     vectors: Mapping[str, DeletionVector],
     tracked: bool,
-    heard: Heard | None,
+    on_read: ReadListener | None,
 ) -> Iterator[pa.RecordBatch]:
     for file in before:
         batches = with_row_ids(files, file) if tracked else files.read(file, system=False)
-        yield from surviving(told(batches, file, heard), vectors.get(file.file_name))
+        yield from surviving(reporting(batches, file, on_read), vectors.get(file.file_name))
 
 
 def with_row_ids(files: BucketFiles, file: DataFileMeta) -> Iterator[pa.RecordBatch]:

@@ -16,7 +16,7 @@ from tablestore.lsm.compaction import CompactionOptions, PickContext, pick
 from tablestore.lsm.compaction import full as full_compaction
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.deletions import BucketDeletions
-from tablestore.lsm.compaction.read_progress import Heard
+from tablestore.lsm.compaction.read_progress import ReadListener
 from tablestore.lsm.compaction.recording import record_of
 from tablestore.lsm.compaction.rewriter import Rewriter
 from tablestore.lsm.levels import interval
@@ -41,25 +41,25 @@ def decide(
 ) -> Decision:
     """What a compaction of these live files would do. `now_ms` is the local wall clock, as in file metadata;
     `expired` names files with rows past their time."""
-    worn = expired | (deletions.names() if deletions is not None else frozenset())
-    return _decide(_levels(schema, options, files), options, worn, full=full, now_ms=now_ms)
+    must_rewrite = expired | (deletions.names() if deletions is not None else frozenset())
+    return _decide(_levels(schema, options, files), options, must_rewrite, full=full, now_ms=now_ms)
 
 
 def compact_bucket(
-    bucket: Bucket, *, full: bool, heard: Heard | None = None
+    bucket: Bucket, *, full: bool, on_read: ReadListener | None = None
 ) -> tuple[Decision, CommitMessage | None]:
     """One compaction of a bucket's live files: what was decided, and the message to commit if anything
-    changed. `heard` is told bytes as they are read."""
+    changed. `on_read` gets the bytes as they are read."""
     env, levels, deletions = bucket.env, bucket.levels, BucketDeletions.of(bucket)
-    worn = expired_files(bucket, levels.files)
-    worn |= deletions.names() if deletions is not None else frozenset()
-    decision = _decide(levels, bucket.options, worn, full=full, now_ms=env.local_now_ms())
+    must_rewrite = expired_files(bucket, levels.files)
+    must_rewrite |= deletions.names() if deletions is not None else frozenset()
+    decision = _decide(levels, bucket.options, must_rewrite, full=full, now_ms=env.local_now_ms())
     if decision.unit is None:
         return decision, None
     bucket_files = BucketFiles(bucket)
     started = env.monotonic()
     with in_table(bucket.directory):
-        result = Rewriter(bucket_files, deletions=deletions, heard=heard).run(decision.unit, levels)
+        result = Rewriter(bucket_files, deletions=deletions, on_read=on_read).run(decision.unit, levels)
     try:
         new_index, replaced = deletions.flush() if deletions is not None else ((), ())
     except BaseException:
@@ -92,9 +92,9 @@ def _levels(schema: TableSchema, options: TableOptions, files: Iterable[DataFile
 
 
 def _decide(
-    levels: Levels, options: TableOptions, worn: frozenset[str], *, full: bool, now_ms: int
+    levels: Levels, options: TableOptions, must_rewrite: frozenset[str], *, full: bool, now_ms: int
 ) -> Decision:
     wanted = CompactionOptions.of(options)
     if not full:
         return pick(levels, wanted, PickContext.at(now_ms, levels))
-    return full_compaction(levels, wanted, worn=lambda f: f.file_name in worn)
+    return full_compaction(levels, wanted, must_rewrite=lambda f: f.file_name in must_rewrite)

@@ -27,7 +27,7 @@ from tablestore.lsm.compaction import universal
 from tablestore.lsm.compaction.decision import CompactUnit, Decision, OverlapStep, Reason, RuleTrial, State
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.compaction.overlap import candidates, expanded, first
-from tablestore.lsm.compaction.rewrite_plan import waiting_above
+from tablestore.lsm.compaction.rewrite_plan import newer_overlapping
 from tablestore.lsm.levels.sorted_run import Levels
 
 _LIFT = "lift level 0"
@@ -84,7 +84,7 @@ def _in_order(levels: Levels, options: CompactionOptions, level: int) -> int:
     while level > 0 and not options.newest_wins:
         unit = _unit(levels, options, level)
         newest = max(f.max_sequence for f in unit.files)
-        waits = [f.level for f in waiting_above(unit, levels) if f.min_sequence <= newest]
+        waits = [f.level for f in newer_overlapping(unit, levels) if f.min_sequence <= newest]
         if not waits:
             return level
         level = min(waits)

@@ -66,15 +66,15 @@ class CompactionLoop:
         decision = self.decide()
         return decision if self._done(decision) else None
 
-    def fully(self, worn: Callable[[DataFileMeta], bool] = lambda _: False) -> Decision | None:
+    def fully(self, must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False) -> Decision | None:
         """Everything brought to the top level; None when it is there already."""
-        decision = full(self.levels, self.options, worn=worn)
+        decision = full(self.levels, self.options, must_rewrite=must_rewrite)
         return decision if self._done(decision) else None
 
     def _done(self, decision: Decision) -> bool:
         if decision.unit is None:
             return False
-        top = self.levels.max_level
+        top = self.levels.oldest_level
         after = self._carry_out(decision, self.levels)
         if decision.unit.output_level == top:
             self.last_full_ms = self._now_ms()

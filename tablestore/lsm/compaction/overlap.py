@@ -147,7 +147,7 @@ class Ranking:
 def follow(before: Levels, after: Levels, gone: ByLevel, come: ByLevel) -> None:
     """Hand rankings on from levels to those without the files that are `gone` and with those that have
     `come`; long runs that have none get one."""
-    for level in range(1, after.max_level):
+    for level in range(1, after.oldest_level):
         run, below = after.upper[level - 1], after.upper[level]
         old, under = before.upper[level - 1], before.upper[level]
         if run is old and below is under:

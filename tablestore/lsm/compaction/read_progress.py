@@ -11,17 +11,17 @@ import pyarrow as pa
 
 from tablestore.format.manifests.manifest import DataFileMeta
 
-Heard = Callable[[float], None]  # so many more bytes were read
+ReadListener = Callable[[float], None]  # so many more bytes were read
 
 
-def told(
-    batches: Iterable[pa.RecordBatch], file: DataFileMeta, heard: Heard | None
+def reporting(
+    batches: Iterable[pa.RecordBatch], file: DataFileMeta, on_read: ReadListener | None
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of a file; `heard` is told the bytes of each before it is delivered."""
-    if heard is None:
+    """The batches of a file; `on_read` gets the bytes of each before it is delivered."""
+    if on_read is None:
         yield from batches
         return
     a_row = file.file_size / max(1, file.row_count)
     for batch in batches:
-        heard(a_row * batch.num_rows)
+        on_read(a_row * batch.num_rows)
         yield batch

@@ -48,7 +48,7 @@ def plan_unit(
         steps(
             interval.partition(unit.files, key),
             output_level=unit.output_level,
-            max_level=levels.max_level,
+            oldest_level=levels.oldest_level,
             small_bytes=small_bytes,
             expired=expired,
         )
@@ -63,7 +63,7 @@ def drops_deletes(unit: CompactUnit, levels: Levels, *, marked: bool, newest_win
     Parts of runs may leave something above, too, which deletes must stay for: rows of their keys that they
     beat or are merged into. Where the `newest_wins` those are only rows that were numbered before them.
     """
-    last = unit.output_level >= levels.highest_level
+    last = unit.output_level >= levels.oldest_nonempty_level
     if marked or not unit.parts:
         return marked or last
     low = min(levels.key(f.min_key) for f in unit.files)
@@ -72,10 +72,10 @@ def drops_deletes(unit: CompactUnit, levels: Levels, *, marked: bool, newest_win
     if not last and any(run.overlapping(low, high, levels.key) for run in below):
         return False
     newest = max(f.max_sequence for f in unit.files)
-    return not any(file.min_sequence <= newest or not newest_wins for file in waiting_above(unit, levels))
+    return not any(file.min_sequence <= newest or not newest_wins for file in newer_overlapping(unit, levels))
 
 
-def waiting_above(unit: CompactUnit, levels: Levels) -> Iterator[DataFileMeta]:
+def newer_overlapping(unit: CompactUnit, levels: Levels) -> Iterator[DataFileMeta]:
     """Files of lower levels than those that go to the output level, which stay, within the unit's keys."""
     top = min(f.level for f in unit.files)
     if top == 0:
@@ -93,7 +93,7 @@ def steps(
     sections: Sequence[Section],
     *,
     output_level: int,
-    max_level: int,
+    oldest_level: int,
     small_bytes: float,
     expired: Container[str] = (),
 ) -> Iterator[Step]:
@@ -102,7 +102,7 @@ def steps(
 
     def moved_or_rewritten(file: DataFileMeta) -> Iterator[Step]:
         may_hold_deletes = file.delete_count != 0  # unknown counts may hide some
-        if (output_level == max_level and may_hold_deletes) or file.file_name in expired:
+        if (output_level == oldest_level and may_hold_deletes) or file.file_name in expired:
             yield Step(((SortedRun.single(file),),))
         elif file.level != output_level:
             yield Step(upgrade=file)

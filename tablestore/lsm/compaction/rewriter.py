@@ -26,7 +26,7 @@ from tablestore.format.manifests.manifest import APPEND_SOURCE, COMPACT_SOURCE, 
 from tablestore.lsm.compaction import CompactionOptions
 from tablestore.lsm.compaction.decision import CompactUnit
 from tablestore.lsm.compaction.deletions import BucketDeletions
-from tablestore.lsm.compaction.read_progress import Heard, told
+from tablestore.lsm.compaction.read_progress import ReadListener, reporting
 from tablestore.lsm.compaction.rewrite_plan import Step, drops_deletes, plan_unit
 from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames, RollingWriter, write_all
 from tablestore.lsm.levels.interval import Section
@@ -36,15 +36,15 @@ from tablestore.lsm.merge import keys as key_columns
 from tablestore.lsm.merge import merge_reader
 from tablestore.lsm.merge.changelog import (
     LEVEL,
-    LowestLevel,
-    Telling,
-    Told,
+    ChangelogSpec,
+    MergedWindow,
+    NewestLevels,
     Window,
     by_level,
     first_rows,
     fully_merged,
+    in_level0_only,
     looked_up,
-    missing_above,
     with_level,
 )
 from tablestore.lsm.merge.merge_function import MergeFunction, merge_function, take, without_retracts
@@ -107,11 +107,11 @@ class Mode(Enum):
             return cls.MERGE
         return cls.FIRST_ROW if options.merge_engine is MergeEngine.FIRST_ROW else cls.LOOKUP
 
-    def tells(self, options: TableOptions) -> bool:
+    def writes_changelog(self, options: TableOptions) -> bool:
         """Whether it writes a changelog."""
         return self is Mode.FULL or options.changelog_producer is ChangelogProducer.LOOKUP
 
-    def looks_at(self, files: Sequence[DataFileMeta], work: _Work) -> bool:
+    def needs_old_rows(self, files: Sequence[DataFileMeta], work: _Work) -> bool:
         """Whether compacting these files may change something for readers of changes or rows above."""
         if self is Mode.FULL:
             return work.level == work.top
@@ -140,7 +140,7 @@ class Rewriter:
     """Runs units of one bucket. Its files have a uuid of their own.
 
     `deletions` are the bucket's deletion vectors, of tables that have them. Without `produce` no changelog
-    is written, whatever the producer. `heard` is told bytes as they are read.
+    is written, whatever the producer. `on_read` gets the bytes as they are read.
     """
 
     def __init__(
@@ -149,9 +149,9 @@ class Rewriter:
         *,
         deletions: BucketDeletions | None = None,
         produce: bool = True,
-        heard: Heard | None = None,
+        on_read: ReadListener | None = None,
     ) -> None:
-        self._files, self._deletions, self._heard = files, deletions, heard
+        self._files, self._deletions, self._on_read = files, deletions, on_read
         self._names = FileNames(files)
         self._bucket = bucket = files.bucket
         schema, options = bucket.schema, bucket.options
@@ -159,14 +159,16 @@ class Rewriter:
         self._options = CompactionOptions.of(options)
         self._expire = RecordExpire.of(schema, options)
         self._mode = Mode.of(options)
-        self._telling = Telling.of(schema, options, told=produce and self._mode.tells(options))
+        self._changelog = ChangelogSpec.of(
+            schema, options, produced=produce and self._mode.writes_changelog(options)
+        )
 
     def run(self, unit: CompactUnit, levels: Levels) -> CompactResult:
         """Compact `unit`, picked from `levels`."""
         assert unit.output_level > 0, "compaction never writes level 0"
         marked = self._deletions is not None
         drop = drops_deletes(unit, levels, marked=marked, newest_wins=self._options.newest_wins)
-        work = _Work(unit.output_level, levels.max_level, drop, self._lookup(unit.output_level, levels))
+        work = _Work(unit.output_level, levels.oldest_level, drop, self._lookup(unit.output_level, levels))
         before: list[DataFileMeta] = []
         after: list[DataFileMeta] = []
         changelog: list[DataFileMeta] = []
@@ -194,12 +196,12 @@ class Rewriter:
         if self._mode not in (Mode.LOOKUP, Mode.FIRST_ROW):
             return None
         rows = self._mode is Mode.LOOKUP and self._needs_values
-        return LevelLookup(self._files, levels, above=output_level, deletions=self._deletions, rows=rows)
+        return LevelLookup(self._files, levels, older_than=output_level, deletions=self._deletions, rows=rows)
 
     @property
     def _needs_values(self) -> bool:
         """Whether rows above matter, not only where they are."""
-        return self._deletions is None or self._telling.told or not self._plain
+        return self._deletions is None or self._changelog.produced or not self._plain
 
     @property
     def _plain(self) -> bool:
@@ -209,8 +211,8 @@ class Rewriter:
 
     def _rewrite(self, sections: Sequence[Section], work: _Work) -> CompactResult:
         before = tuple(f for section in sections for run in section for f in run.files)
-        if self._mode.looks_at(before, work):
-            after, changelog = self._tell(sections, work, rewrite=True)
+        if self._mode.needs_old_rows(before, work):
+            after, changelog = self._merge_with_changes(sections, work, rewrite=True)
         else:
             after, changelog = self._merge(sections, work), ()
         if self._deletions is not None:
@@ -224,15 +226,15 @@ class Rewriter:
             return self._rewrite(((SortedRun.single(file),),), work)
         changelog: tuple[DataFileMeta, ...] = ()
         if how is Upgrade.READ:
-            _, changelog = self._tell(((SortedRun.single(file),),), work, rewrite=False)
+            _, changelog = self._merge_with_changes(((SortedRun.single(file),),), work, rewrite=False)
         return CompactResult((file,), (file.upgraded(work.level),), changelog)
 
     def _how_to_upgrade(self, file: DataFileMeta, work: _Work) -> Upgrade:
         """What it takes to give a file its new level (FORMAT.md 13.5)."""
-        if not self._mode.looks_at((file,), work):
+        if not self._mode.needs_old_rows((file,), work):
             return Upgrade.MOVE
         if self._mode is Mode.FULL:
-            return Upgrade.READ if self._telling.told else Upgrade.MOVE
+            return Upgrade.READ if self._changelog.produced else Upgrade.MOVE
         if self._deletions is not None and file.delete_count != 0:
             return Upgrade.REWRITE  # here deletes must vanish
         if self._other_format(file, work.level):
@@ -240,7 +242,7 @@ class Rewriter:
         if work.level != work.top and not self._plain:
             return Upgrade.REWRITE  # rows above may be merged into those of the file
         found = work.lookup is not None and not work.lookup.empty and self._deletions is not None
-        return Upgrade.READ if self._telling.told or found else Upgrade.MOVE
+        return Upgrade.READ if self._changelog.produced or found else Upgrade.MOVE
 
     def _other_format(self, file: DataFileMeta, level: int) -> bool:
         """Whether files of that level are of another format than those of the file's level."""
@@ -263,13 +265,13 @@ class Rewriter:
                         yield rows
             return
         lowest = by_level(self._bucket.options)
-        function = LowestLevel(self._function) if lowest else self._function
-        readers, ahead = self._readers(section, levels=lowest)
+        function = NewestLevels(self._function) if lowest else self._function
+        readers, prefetch = self._readers(section, levels=lowest)
         keys = self._bucket.schema.key_fields
-        for batch in merge_reader.merge(readers, keys, function, keep_retracts=not drop, ahead=ahead):
+        for batch in merge_reader.merge(readers, keys, function, keep_retracts=not drop, prefetch=prefetch):
             yield batch.drop_columns([LEVEL]) if LEVEL in batch.schema.names else batch
 
-    def _tell(
+    def _merge_with_changes(
         self, sections: Sequence[Section], work: _Work, *, rewrite: bool
     ) -> tuple[tuple[DataFileMeta, ...], tuple[DataFileMeta, ...]]:
         """(data files, if they are rewritten; changelog files) of sections whose changes matter."""
@@ -279,12 +281,12 @@ class Rewriter:
         )
         try:
             for section in sections:
-                for told in self._told(section, work):
-                    rows = without_retracts(told.rows) if work.drop else told.rows
+                for window in self._merged_windows(section, work):
+                    rows = without_retracts(window.rows) if work.drop else window.rows
                     if rewrite and rows.num_rows:
                         data.write(rows)
-                    if told.changes is not None and told.changes.num_rows:
-                        changelog.write(told.changes)
+                    if window.changes is not None and window.changes.num_rows:
+                        changelog.write(window.changes)
             return data.close(), changelog.close()
         except BaseException:
             try:
@@ -293,26 +295,26 @@ class Rewriter:
                 changelog.abort()
             raise
 
-    def _told(self, section: Section, work: _Work) -> Iterator[Told]:
+    def _merged_windows(self, section: Section, work: _Work) -> Iterator[MergedWindow]:
         keys, function = self._bucket.schema.key_fields, self._function
-        readers, ahead = self._readers(section, levels=True)
-        for parts in merge_reader.windows(readers, keys, ahead=ahead):
+        readers, prefetch = self._readers(section, levels=True)
+        for parts in merge_reader.windows(readers, keys, prefetch=prefetch):
             window = Window.of(parts, function)
             if self._mode is Mode.FULL:
-                yield fully_merged(window, function, self._telling, top=work.top)
+                yield fully_merged(window, function, self._changelog, top=work.top)
                 continue
             asked, hits = self._find(window, work)
             if self._mode is Mode.FIRST_ROW:
                 known = asked[hits.asked] if hits is not None else asked[:0]
-                yield first_rows(window, function, known, self._telling)
+                yield first_rows(window, function, known, self._changelog)
                 continue
             if hits is not None:
                 window = window.with_hits(hits, asked, function)
-            yield looked_up(window, function, self._telling)
+            yield looked_up(window, function, self._changelog)
 
     def _find(self, window: Window, work: _Work) -> tuple[np.ndarray, Hits | None]:
         """(groups that were looked up, what was found); rows found are marked as deleted."""
-        asked = missing_above(window)
+        asked = in_level0_only(window)
         if work.lookup is None or work.lookup.empty or not len(asked):
             return asked, None
         keys = take(window.rows, window.first_rows[asked])
@@ -325,10 +327,10 @@ class Rewriter:
     def _readers(self, section: Section, *, levels: bool) -> tuple[list[merge_reader.Reader], list[int]]:
         """A reader of each run, old to new, and the rows that each reads at once."""
         runs = old_to_new(section)
-        ahead = merge_reader.shares([run.rows for run in runs])
-        decoded = merge_reader.decoded(ahead)
+        prefetch = merge_reader.shares([run.rows for run in runs])
+        decoded = merge_reader.decoded(prefetch)
         readers = [partial(self._run, run, rows, levels) for run, rows in zip(runs, decoded, strict=True)]
-        return readers, ahead
+        return readers, prefetch
 
     def _run(self, run: SortedRun, batch_rows: int, levels: bool) -> Iterator[pa.RecordBatch]:
         for file in run.files:
@@ -338,7 +340,7 @@ class Rewriter:
     def _read(self, file: DataFileMeta, **options: int) -> Iterator[pa.RecordBatch]:
         """The rows of a file that are neither deleted nor past their time."""
         gone = None if self._deletions is None else self._deletions.vector(file.file_name)
-        rows = surviving(told(self._files.read(file, **options), file, self._heard), gone)
+        rows = surviving(reporting(self._files.read(file, **options), file, self._on_read), gone)
         if self._expire is None:
             return rows
         kept = partial(self._expire.kept, now_seconds=self._bucket.env.now_ms() // 1000)

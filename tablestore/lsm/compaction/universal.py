@@ -74,17 +74,20 @@ def quiet(levels: Levels, options: CompactionOptions) -> bool:
 
 
 def full(
-    levels: Levels, options: CompactionOptions, *, worn: Callable[[DataFileMeta], bool] = lambda _: False
+    levels: Levels,
+    options: CompactionOptions,
+    *,
+    must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False,
 ) -> Decision:
-    """All runs to the top level (FORMAT.md 12.6); when there is only that level's run its `worn` files, each
-    for itself."""
+    """All runs to the top level (FORMAT.md 12.6); when there is only that level's run its `must_rewrite`
+    files, each for itself."""
     runs = levels.runs
-    numbers: Numbers = (("runs", len(runs)), ("max_level", levels.max_level))
-    unit = CompactUnit(levels.max_level, levels.files) if runs else None
-    if len(runs) == 1 and runs[0].level == levels.max_level:
-        files = tuple(f for f in runs[0].files if worn(f))
-        unit = CompactUnit(levels.max_level, files, file_by_file=True) if files else None
-        numbers += (("worn", len(files)),)
+    numbers: Numbers = (("runs", len(runs)), ("max_level", levels.oldest_level))
+    unit = CompactUnit(levels.oldest_level, levels.files) if runs else None
+    if len(runs) == 1 and runs[0].level == levels.oldest_level:
+        files = tuple(f for f in runs[0].files if must_rewrite(f))
+        unit = CompactUnit(levels.oldest_level, files, file_by_file=True) if files else None
+        numbers += (("worn", len(files)),)  # the name in records
     trial = RuleTrial("full", "no" if unit is None else "fired", numbers, unit=unit)
     return Decision(unit, lambda: Reason(trial.rule, trial.text, (trial,)), trial.rule)
 

@@ -120,8 +120,8 @@ class Levels:
         return len(self.upper) + 1
 
     @property
-    def max_level(self) -> int:
-        """The lowest place of the tree, where the oldest rows are."""
+    def oldest_level(self) -> int:
+        """The last level, where the oldest rows of a key go; Paimon's maximum level."""
         return len(self.upper)
 
     @property
@@ -139,8 +139,8 @@ class Levels:
         return count
 
     @property
-    def highest_level(self) -> int:
-        """The highest level that holds a file; 0 when only level 0 does, -1 when none does."""
+    def oldest_nonempty_level(self) -> int:
+        """The oldest level that holds a file; 0 when only level 0 does, -1 when none does."""
         for run in reversed(self.upper):
             if run.files:
                 return run.level

@@ -56,13 +56,15 @@ class LevelLookup:
         files: BucketFiles,
         levels: Levels,
         *,
-        above: int,
+        older_than: int,
         deletions: BucketDeletions | None,
         rows: bool,
     ) -> None:
         self._rows = rows
         self._levels = [
-            _Level(files, run, rows, deletions) for run in levels.upper if run.level > above and run.files
+            _Level(files, run, rows, deletions)
+            for run in levels.upper
+            if run.level > older_than and run.files
         ]
 
     @property

@@ -19,7 +19,7 @@ from tablestore.format import rowkind
 from tablestore.format.schema import TableSchema
 from tablestore.lsm.merge.functions import LAST_NON_NULL, Aggregator, aggregator, function_name
 from tablestore.lsm.merge.groups import Groups, SequenceOrder, kinds_of
-from tablestore.lsm.merge.result import Outcome, Several
+from tablestore.lsm.merge.result import MergedGroups, Outcome
 from tablestore.lsm.merge.walk import ADD, RETRACT, SET
 
 
@@ -66,14 +66,14 @@ class Aggregation:
 
     def outcome(self, rows: pa.RecordBatch, groups: Groups) -> Outcome:
         """What each column of each key ends with, before rows are made of it."""
-        several = Several.of(groups)
-        outcome = Outcome.last_rows(rows, several)
-        if len(several.which):
-            self._fold(rows, several, outcome)
+        merged = MergedGroups.of(groups)
+        outcome = Outcome.last_rows(rows, merged)
+        if len(merged.which):
+            self._fold(rows, merged, outcome)
         return outcome
 
-    def _fold(self, rows: pa.RecordBatch, several: Several, outcome: Outcome) -> None:
-        walk = several.walk
+    def _fold(self, rows: pa.RecordBatch, merged: MergedGroups, outcome: Outcome) -> None:
+        walk = merged.walk
         kinds = kinds_of(rows)[walk.rows]
         taken = rowkind.retracts(kinds)
         removed = (kinds == rowkind.DELETE) & self.removes

@@ -39,21 +39,21 @@ _FOUND = np.int8(127)  # level of rows that a lookup brought: below no other
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class ChangelogSpec:
     """What is told of rows: with `told` their changes; of `compared`, if given, one column must differ for an
     update to count. `keys` are the key columns."""
 
     keys: tuple[DataField, ...]
-    told: bool
+    produced: bool
     compared: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, schema: TableSchema, options: TableOptions, *, told: bool) -> Telling:
+    def of(cls, schema: TableSchema, options: TableOptions, *, produced: bool) -> ChangelogSpec:
         """As a table's options ask."""
         if not options.row_deduplicate:
-            return cls(schema.key_fields, told)
+            return cls(schema.key_fields, produced)
         ignored = {n.strip() for n in (options.row_deduplicate_ignored or "").split(",")}
-        return cls(schema.key_fields, told, tuple(n for n in schema.names if n not in ignored))
+        return cls(schema.key_fields, produced, tuple(n for n in schema.names if n not in ignored))
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Told:
+class MergedWindow:
     """Result rows of a window, retractions included, and the changes in key order (None: not told)."""
 
     rows: pa.RecordBatch
@@ -117,7 +117,7 @@ def by_level(options: TableOptions) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class LowestLevel:
+class NewestLevels:
     """Merges level 0 and the lowest other level of each key, leaving out what those already hold.
 
     For tables whose compaction looks rows up: there a row at a level is merged with all above it. Rows must
@@ -157,25 +157,25 @@ def newest_levels(groups: Groups, levels: np.ndarray) -> Groups:
     return Groups(groups.order[kept], np.cumsum(counts) - counts)
 
 
-def missing_above(window: Window) -> np.ndarray:
+def in_level0_only(window: Window) -> np.ndarray:
     """Groups that have rows of level 0 only: their keys must be looked up."""
     highest = np.maximum.reduceat(window.levels[window.groups.order], window.groups.starts)
     return np.flatnonzero(highest <= 0)
 
 
-def looked_up(window: Window, function: MergeFunction, telling: Telling) -> Told:
+def looked_up(window: Window, function: MergeFunction, spec: ChangelogSpec) -> MergedWindow:
     """A window to which lookups have added what they found."""
     places = window.levels[window.groups.order]
     groups = newest_levels(window.groups, window.levels)
     rows = function.merge(window.rows, replace(groups, every=True))
-    if not telling.told:
-        return Told(rows, None)
+    if not spec.produced:
+        return MergedWindow(rows, None)
     fresh = np.minimum.reduceat(places, window.groups.starts) <= 0
     before = _high_rows(groups, window.levels)
-    return Told(rows, _changes(window, rows, before, fresh, telling))
+    return MergedWindow(rows, _changes(window, rows, before, fresh, spec))
 
 
-def fully_merged(window: Window, function: MergeFunction, telling: Telling, *, top: int) -> Told:
+def fully_merged(window: Window, function: MergeFunction, spec: ChangelogSpec, *, top: int) -> MergedWindow:
     """A window of a compaction to the top level."""
     places = window.levels[window.groups.order]
     rows = function.merge(window.rows, window.groups)
@@ -183,20 +183,22 @@ def fully_merged(window: Window, function: MergeFunction, telling: Telling, *, t
     before = np.full(len(window.groups.starts), -1)
     before[np.searchsorted(window.groups.starts, at_top, side="right") - 1] = window.groups.order[at_top]
     several = window.groups.ends - window.groups.starts > 1
-    return Told(rows, _changes(window, rows, before, several | (before < 0), telling))
+    return MergedWindow(rows, _changes(window, rows, before, several | (before < 0), spec))
 
 
-def first_rows(window: Window, function: MergeFunction, known: np.ndarray, telling: Telling) -> Told:
+def first_rows(
+    window: Window, function: MergeFunction, known: np.ndarray, spec: ChangelogSpec
+) -> MergedWindow:
     """A window of a first-row table (FORMAT.md 13.4); `known` are the groups that a lookup found above."""
     places = window.levels[window.groups.order]
     held = np.maximum.reduceat(places, window.groups.starts) > 0
     rows = function.merge(window.rows, window.groups)
     gone = np.zeros(len(held), dtype=bool)
     gone[known] = True
-    group_of = _groups_of(window, rows, telling)
+    group_of = _groups_of(window, rows, spec)
     new = ~gone[group_of]
-    told = None if not telling.told else rows.filter(pa.array(new & ~held[group_of]))
-    return Told(rows if new.all() else rows.filter(pa.array(new)), told)
+    told = None if not spec.produced else rows.filter(pa.array(new & ~held[group_of]))
+    return MergedWindow(rows if new.all() else rows.filter(pa.array(new)), told)
 
 
 def _high_rows(groups: Groups, levels: np.ndarray) -> np.ndarray:
@@ -208,18 +210,18 @@ def _high_rows(groups: Groups, levels: np.ndarray) -> np.ndarray:
 
 
 def _changes(
-    window: Window, after: pa.RecordBatch, before: np.ndarray, told: np.ndarray, telling: Telling
+    window: Window, after: pa.RecordBatch, before: np.ndarray, told: np.ndarray, spec: ChangelogSpec
 ) -> pa.RecordBatch:
     """−D, −U/+U or +I for each group of `told`: from its row `before` (−1: none) to that of `after`."""
     count = len(window.groups.starts)
     result = np.full(count, -1)
-    result[_groups_of(window, after, telling)] = np.arange(after.num_rows)
+    result[_groups_of(window, after, spec)] = np.arange(after.num_rows)
     there = ~np.append(rowkind.retracts(kinds_of(after)), True)[result]
     was = ~np.append(rowkind.retracts(kinds_of(window.rows)), True)[before]
     updated = np.flatnonzero(told & was & there)
-    if telling.compared is not None and len(updated):
-        old = take(window.rows, before[updated]).select(list(telling.compared))
-        new = take(after, result[updated]).select(list(telling.compared))
+    if spec.compared is not None and len(updated):
+        old = take(window.rows, before[updated]).select(list(spec.compared))
+        new = take(after, result[updated]).select(list(spec.compared))
         updated = updated[~equal_rows(old, new)]
     inserted, deleted = np.flatnonzero(told & ~was & there), np.flatnonzero(told & was & ~there)
     old_groups, new_groups = np.concatenate([deleted, updated]), np.concatenate([inserted, updated])
@@ -236,13 +238,13 @@ def _changes(
     return take(images, order)
 
 
-def _groups_of(window: Window, rows: pa.RecordBatch, telling: Telling) -> np.ndarray:
+def _groups_of(window: Window, rows: pa.RecordBatch, spec: ChangelogSpec) -> np.ndarray:
     """The group that each merged row is of: a function may leave groups out, but keeps their order."""
     firsts = window.first_rows
     if rows.num_rows == len(firsts):
         return np.arange(len(firsts))
-    names = [f.name for f in telling.keys]
+    names = [f.name for f in spec.keys]
     mine = take(window.rows.select(names), firsts)
     both = joined([mine, rows.select(names)])
-    codes = key_columns.codes(key_columns.of_batch(both, telling.keys))
+    codes = key_columns.codes(key_columns.of_batch(both, spec.keys))
     return np.searchsorted(codes[: len(firsts)], codes[len(firsts) :])

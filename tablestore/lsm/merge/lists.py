@@ -52,10 +52,10 @@ def folded(lists: pa.Array, walk: Walk, step: Step) -> tuple[Flat, np.ndarray]:
 
 def goes_in_turns(walk: Walk, step: Step) -> np.ndarray:
     """The groups that cannot be folded at once."""
-    apart = (walk.actions == RETRACT) | (walk.actions == SET)
+    one_by_one = (walk.actions == RETRACT) | (walk.actions == SET)
     if step.late_alone:
-        apart |= walk.actions == OLDER
-    return walk.any(apart)
+        one_by_one |= walk.actions == OLDER
+    return walk.any(one_by_one)
 
 
 def _at_once(given: Lists, walk: Walk, step: Step, alone: np.ndarray) -> tuple[Flat, np.ndarray]:
@@ -69,7 +69,7 @@ def _at_once(given: Lists, walk: Walk, step: Step, alone: np.ndarray) -> tuple[F
     there = np.zeros(len(walk.starts), dtype=bool)
     there[group_of[order]] = True
     flat = given.flat(order, group_of[order])
-    return flat if step.keeps_given else flat.beginning(False), there
+    return flat if step.keeps_input else flat.beginning(False), there
 
 
 def elements_of(lists: pa.Array) -> pa.Array:
@@ -156,18 +156,18 @@ class _Collecting:
     late_alone: bool = False
 
     @property
-    def keeps_held(self) -> bool:
+    def keeps_accumulated(self) -> bool:
         return not self.distinct
 
     @property
-    def keeps_given(self) -> bool:
+    def keeps_input(self) -> bool:
         return not self.distinct
 
     def keep(self, flat: Flat) -> Flat:
         return flat.firsts(self.codes) if self.distinct else flat
 
-    def retract(self, held: Flat, given: Flat) -> Flat:
-        return held.less(given, self.codes)
+    def retract(self, accumulated: Flat, input: Flat) -> Flat:
+        return accumulated.less(input, self.codes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,14 +184,14 @@ class _Mapping:
     codes: np.ndarray
     late_first: bool = True
     late_alone: bool = False
-    keeps_held: bool = True
-    keeps_given: bool = True
+    keeps_accumulated: bool = True
+    keeps_input: bool = True
 
     def keep(self, flat: Flat) -> Flat:
         return flat.lasts(self.codes)
 
-    def retract(self, held: Flat, given: Flat) -> Flat:
-        return held.without(given, self.codes)
+    def retract(self, accumulated: Flat, input: Flat) -> Flat:
+        return accumulated.without(input, self.codes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +225,8 @@ class _KeyTime:
     times: np.ndarray
     late_first: bool = True
     late_alone: bool = True
-    keeps_held: bool = True
-    keeps_given: bool = True
+    keeps_accumulated: bool = True
+    keeps_input: bool = True
 
     def keep(self, flat: Flat) -> Flat:
         """Of each key the first of the greatest time among what comes after its last removal. Entries of the
@@ -246,5 +246,5 @@ class _KeyTime:
         first = np.minimum.reduceat(np.where(best, places, len(places)), starts)
         return flat.at(np.sort(order[first[first < len(places)]]))
 
-    def retract(self, held: Flat, given: Flat) -> Flat:
-        return held  # refused before: no engine folds it
+    def retract(self, accumulated: Flat, input: Flat) -> Flat:
+        return accumulated  # refused before: no engine folds it

@@ -1,15 +1,14 @@
 """Merge of sorted runs in windows of key range: bounded memory, columns all the way (FORMAT.md 10.5).
 
-Each run holds at least its share of a window ahead: between windows it reads on until it does. The smallest
-of the last keys in memory bounds a window: every row up to it is there, so the window's rows are grouped and
-folded. `shares` gives long runs large shares and short runs small ones, so that all of them end at much the
-same key, a window holds about half of what is in memory, and there are no more windows the more runs there
-are; a run that is known to have ended bounds nothing. Neighbouring runs of one batch each, as small commits
-leave them, are sorted into one at the start, once, and not cut into windows each for itself. Memory is two
-shares a run plus one window, together some 200,000 rows twice, however many runs; rows of a lone run pass
-without copying.
-Keys are unique inside a run (I3): the windows depend on it. Used by reads of overlapping sections and by
-compaction.
+Each run holds at least its share of a window prefetch: between windows it reads on until it does. The
+smallest of the last keys in memory bounds a window: every row up to it is there, so the window's rows are
+grouped and folded. `shares` gives long runs large shares and short runs small ones, so that all of them end
+at much the same key, a window holds about half of what is in memory, and there are no more windows the more
+runs there are; a run that is known to have ended bounds nothing. Neighbouring runs of one batch each, as
+small commits leave them, are sorted into one at the start, once, and not cut into windows each for itself.
+Memory is two shares a run plus one window, together some 200,000 rows twice, however many runs; rows of a
+lone run pass without copying. Keys are unique inside a run (I3): the windows depend on it. Used by reads of
+overlapping sections and by compaction.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def merge(
     function: MergeFunction,
     *,
     keep_retracts: bool = False,
-    ahead: Sequence[int] = (),
+    prefetch: Sequence[int] = (),
     window_rows: int = WINDOW_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """kv rows of all runs folded by `function`, in key order, as batches of any size.
@@ -58,7 +57,7 @@ def merge(
     number, and a window is sorted once less if runs come in that order. With `keep_retracts` a winning −U or
     −D is delivered, else its key is not.
     """
-    for parts in windows(readers, keys, ahead=ahead, window_rows=window_rows):
+    for parts in windows(readers, keys, prefetch=prefetch, window_rows=window_rows):
         rows = _fold(parts, function, keep_retracts)
         if rows.num_rows:
             yield rows
@@ -68,15 +67,16 @@ def windows(
     readers: Sequence[Reader],
     keys: Sequence[DataField],
     *,
-    ahead: Sequence[int] = (),
+    prefetch: Sequence[int] = (),
     window_rows: int = WINDOW_ROWS,
 ) -> Iterator[list[Part]]:
     """The rows of all runs, window by window in key order: what each run has in that range of keys.
 
-    `ahead`: rows of each run that are looked at together, from `shares`; equal parts of a window without it.
-    What is of several small runs may be one part: sorted by key, rows of one key in the order of the runs.
+    `prefetch`: rows of each run that are looked at together, from `shares`; equal parts of a window without
+    it. What is of several small runs may be one part: sorted by key, rows of one key in the order of the
+    runs.
     """
-    sizes = ahead or [max(1, window_rows // max(1, len(readers)))] * len(readers)
+    sizes = prefetch or [max(1, window_rows // max(1, len(readers)))] * len(readers)
     opened = (_Cursor(reader(), keys, rows) for reader, rows in zip(readers, sizes, strict=True))
     cursors = _gathered([c for c in opened if c.fill()], keys)
     while cursors:
@@ -101,43 +101,44 @@ def shares(rows: Sequence[int], *, window_rows: int = WINDOW_ROWS) -> list[int]:
     ]
 
 
-def decoded(ahead: Sequence[int]) -> list[int]:
+def decoded(prefetch: Sequence[int]) -> list[int]:
     """Rows that runs of these shares decode at once: decoding fewer costs half as much again. As many as four
     windows wait decoded, and those of a share that is larger."""
-    least = min(_DECODED_ROWS, 4 * WINDOW_ROWS // max(1, len(ahead)))
-    return [max(least, rows) for rows in ahead]
+    least = min(_DECODED_ROWS, 4 * WINDOW_ROWS // max(1, len(prefetch)))
+    return [max(least, rows) for rows in prefetch]
 
 
 class _Cursor:
-    """One run: what of it is in memory and not yet merged, `ahead` rows and more while there are so many."""
+    """One run: what of it is in memory and not yet merged, `prefetch` rows and more while there are so
+    many."""
 
-    def __init__(self, batches: Iterator[pa.RecordBatch], keys: Sequence[DataField], ahead: int) -> None:
-        self._batches, self._keys, self._ahead = _pieces(batches, ahead), keys, ahead
-        self._held: deque[Part] = deque()
+    def __init__(self, batches: Iterator[pa.RecordBatch], keys: Sequence[DataField], prefetch: int) -> None:
+        self._batches, self._keys, self._prefetch = _pieces(batches, prefetch), keys, prefetch
+        self._buffered: deque[Part] = deque()
         self._at = self._rows = 0  # the first row of the first part that is not merged, rows not merged
         self.ended = False  # nothing comes after what is held
 
     def fill(self) -> bool:
         """Read on where too little is in memory; False when the run has ended."""
-        while self._rows < self._ahead and not self.ended:
+        while self._rows < self._prefetch and not self.ended:
             batch = next(self._batches, None)
             if batch is None:
                 self.ended = True
             else:
-                self._held.append((batch, key_columns.of_batch(batch, self._keys)))
+                self._buffered.append((batch, key_columns.of_batch(batch, self._keys)))
                 self._rows += batch.num_rows
         return self._rows > 0
 
     @property
     def last(self) -> Key:
         """The greatest key in memory."""
-        return key_columns.key_at(self._held[-1][1], -1)
+        return key_columns.key_at(self._buffered[-1][1], -1)
 
     def take(self, bound: Key | None) -> list[Part]:
         """The rows up to `bound` (None: all), moving past them."""
         found: list[Part] = []
-        while self._held:
-            batch, parts = self._held[0]
+        while self._buffered:
+            batch, parts = self._buffered[0]
             start, rows = self._at, batch.num_rows
             stop = rows if bound is None else key_columns.rows_up_to(parts, bound, start)
             if stop > start:
@@ -145,7 +146,7 @@ class _Cursor:
             self._at, self._rows = stop, self._rows - (stop - start)
             if stop < rows:
                 break
-            self._held.popleft()
+            self._buffered.popleft()
             self._at = 0
         return found
 

@@ -266,9 +266,9 @@ def _decimal_product(name: str, column: pa.Array, t: DataType, walk: Walk, failu
     by one.
     """
     products, valid, too_large = _products(column, t, walk)
-    apart = walk.any(walk.actions == RETRACT) | too_large
-    found = _decimals(np.where(valid, products, 0), valid & ~apart, t)
-    groups = np.flatnonzero(apart)
+    singly = walk.any(walk.actions == RETRACT) | too_large
+    found = _decimals(np.where(valid, products, 0), valid & ~singly, t)
+    groups = np.flatnonzero(singly)
     if not len(groups):
         return found
     one_by_one = [_each_product(name, column, t, walk, failures, int(g)) for g in groups]

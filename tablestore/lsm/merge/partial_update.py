@@ -31,7 +31,7 @@ from tablestore.lsm.merge import keys
 from tablestore.lsm.merge.choose import LastNonNullValue, LastValue, present
 from tablestore.lsm.merge.functions import LAST_NON_NULL, Aggregator, aggregator, function_name
 from tablestore.lsm.merge.groups import Groups, SequenceOrder, kinds_of
-from tablestore.lsm.merge.result import Outcome, Several
+from tablestore.lsm.merge.result import MergedGroups, Outcome
 from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Walk
 
 RETRACT_CHOICES = (
@@ -118,16 +118,16 @@ class PartialUpdate:
 
     def outcome(self, rows: pa.RecordBatch, groups: Groups) -> Outcome:
         """What each column of each key ends with, before rows are made of it."""
-        several = Several.of(groups)
-        if len(several.which):
-            several = _starting_rows_twice(several, kinds_of(rows)) if self.groups else several
-        outcome = Outcome.last_rows(rows, several)
-        if len(several.which):
-            self._fold(rows, several, outcome)
+        merged = MergedGroups.of(groups)
+        if len(merged.which):
+            merged = _starting_rows_twice(merged, kinds_of(rows)) if self.groups else merged
+        outcome = Outcome.last_rows(rows, merged)
+        if len(merged.which):
+            self._fold(rows, merged, outcome)
         return outcome
 
-    def _fold(self, rows: pa.RecordBatch, several: Several, outcome: Outcome) -> None:
-        walk = several.walk
+    def _fold(self, rows: pa.RecordBatch, merged: MergedGroups, outcome: Outcome) -> None:
+        walk = merged.walk
         kinds = kinds_of(rows)[walk.rows]
         taken = rowkind.retracts(kinds)
         first = np.zeros(len(taken), dtype=bool)
@@ -208,15 +208,15 @@ class PartialUpdate:
             outcome.sequences = np.where(counted < 0, 0, numbers[walk.rows[counted]])
 
 
-def _starting_rows_twice(several: Several, kinds: np.ndarray) -> Several:
+def _starting_rows_twice(merged: MergedGroups, kinds: np.ndarray) -> MergedGroups:
     """A retract that is the first row of its key both starts the row and retracts from it: it comes twice."""
-    walk = several.walk
+    walk = merged.walk
     twice = rowkind.retracts(kinds[walk.rows[walk.starts]])
     if not twice.any():
-        return several
+        return merged
     rows = np.insert(walk.rows, walk.starts[twice], walk.rows[walk.starts[twice]])
     starts = walk.starts + np.concatenate([[0], np.cumsum(twice)[:-1]])
-    return Several(several.groups, several.which, Walk(rows, starts, np.zeros(len(rows), dtype=np.int8)))
+    return MergedGroups(merged.groups, merged.which, Walk(rows, starts, np.zeros(len(rows), dtype=np.int8)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Several:
+class MergedGroups:
     """The groups of more than one row: which they are, and a walk over their rows with nothing to do yet."""
 
     groups: Groups
@@ -32,7 +32,7 @@ class Several:
     walk: Walk
 
     @classmethod
-    def of(cls, groups: Groups) -> Several:
+    def of(cls, groups: Groups) -> MergedGroups:
         """Those of `groups`."""
         lengths = groups.ends - groups.starts
         merged = lengths > 1 if not groups.every else np.ones(len(lengths), dtype=bool)
@@ -52,7 +52,7 @@ class Outcome:
     """
 
     rows: pa.RecordBatch
-    several: Several
+    merged: MergedGroups
     kinds: np.ndarray
     sequences: np.ndarray
     failures: Failures
@@ -61,12 +61,12 @@ class Outcome:
     walks: dict[str, Walk] = field(default_factory=dict)
 
     @classmethod
-    def last_rows(cls, rows: pa.RecordBatch, several: Several) -> Outcome:
+    def last_rows(cls, rows: pa.RecordBatch, merged: MergedGroups) -> Outcome:
         """The groups end with their last row, until something else is said."""
-        last = several.walk.rows[several.walk.ends - 1] if len(several.which) else several.which
+        last = merged.walk.rows[merged.walk.ends - 1] if len(merged.which) else merged.which
         kinds = rows.column(KIND).to_numpy(zero_copy_only=False)[last]
         numbers = rows.column(SEQUENCE).to_numpy(zero_copy_only=False)[last]
-        return cls(rows, several, kinds, numbers, Failures(), {}, {})
+        return cls(rows, merged, kinds, numbers, Failures(), {}, {})
 
     def choose(self, column: DataField, body: Chooser, walk: Walk) -> None:
         """Let a chooser say which row's value a column ends with."""
@@ -89,7 +89,7 @@ class Outcome:
     def batch(self, schema: TableSchema, *, tolerant: bool) -> pa.RecordBatch:
         """One row a group. Raises CannotMerge for the first key that fails; with `tolerant` it is left
         out."""
-        which, groups = self.several.which, self.several.groups
+        which, groups = self.merged.which, self.merged.groups
         last = groups.order[groups.ends - 1]
         columns = [self._column(name, last) for name in self.rows.schema.names]
         fields = [f.with_type(c.type) for f, c in zip(self.rows.schema, columns, strict=True)]
@@ -106,7 +106,7 @@ class Outcome:
         return made.filter(pa.array(keep))
 
     def _column(self, name: str, last: np.ndarray) -> pa.Array:
-        column, which = self.rows.column(name), self.several.which
+        column, which = self.rows.column(name), self.merged.which
         if name in (SEQUENCE, KIND):
             values = column.to_numpy(zero_copy_only=False)[last].copy()
             values[which] = self.sequences if name == SEQUENCE else self.kinds
@@ -127,7 +127,7 @@ class Outcome:
     def _error(self, schema: TableSchema, made: pa.RecordBatch) -> CannotMerge:
         group = int(self.failures.groups[0])
         column, reason = self.failures.of(group)
-        row = take(made, self.several.which[group : group + 1])
+        row = take(made, self.merged.which[group : group + 1])
         key = {f.name: row.column(f.name)[0].as_py() for f in schema.key_fields if f.name in row.schema.names}
         field = schema.by_name.get(column)
         return CannotMerge(column, key, reason, None if field is None else str(field.type))

@@ -104,8 +104,8 @@ class _Table:
     limit: int
     late_first: bool = True
     late_alone: bool = True
-    keeps_held: bool = True
-    keeps_given: bool = False
+    keeps_accumulated: bool = True
+    keeps_input: bool = False
 
     def keep(self, flat: Flat) -> Flat:
         """Rows up to the limit, by how many are held; a table that is full stays as it is."""
@@ -117,9 +117,9 @@ class _Table:
         before = np.bincount(flat.groups[held], minlength=len(sizes))[flat.groups]
         return flat.at(held | (flat.ranks() - before < room))
 
-    def retract(self, held: Flat, given: Flat) -> Flat:
-        there = held.at(self.there[held.numbers])
-        return there.without(given.at(self.there[given.numbers]), self.codes)
+    def retract(self, accumulated: Flat, input: Flat) -> Flat:
+        there = accumulated.at(self.there[accumulated.numbers])
+        return there.without(input.at(self.there[input.numbers]), self.codes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +130,8 @@ class _KeyedTable:
     limit: int
     late_first: bool = True
     late_alone: bool = True
-    keeps_held: bool = True
-    keeps_given: bool = False
+    keeps_accumulated: bool = True
+    keeps_input: bool = False
 
     def keep(self, flat: Flat) -> Flat:
         """Of each key the last row, or the last of those with the greatest order; no new keys above the
@@ -151,8 +151,8 @@ class _KeyedTable:
         chosen, first = chosen[came], flat.at(order[starts][came])
         return flat.at(chosen[first.begins | (first.ranks() < self.limit)])
 
-    def retract(self, held: Flat, given: Flat) -> Flat:
-        return self.usable.of(held).lasts(self.codes).without(self.usable.of(given), self.codes)
+    def retract(self, accumulated: Flat, input: Flat) -> Flat:
+        return self.usable.of(accumulated).lasts(self.codes).without(self.usable.of(input), self.codes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +195,8 @@ class _Combining:
     picks: np.ndarray
     late_first: bool = True
     late_alone: bool = True
-    keeps_held: bool = True
-    keeps_given: bool = False
+    keeps_accumulated: bool = True
+    keeps_input: bool = False
 
     def keep(self, flat: Flat) -> Flat:
         """A row for each key: of every field the last one that is not NULL."""
@@ -216,5 +216,5 @@ class _Combining:
         self.usable.has_null = np.append(self.usable.has_null, self.usable.has_null[one_by_one])
         return Flat(known + np.arange(len(starts)), flat.groups[order[starts]], np.zeros(len(starts), bool))
 
-    def retract(self, held: Flat, given: Flat) -> Flat:
-        return held  # refused before: no engine folds it
+    def retract(self, accumulated: Flat, input: Flat) -> Flat:
+        return accumulated  # refused before: no engine folds it

@@ -1,8 +1,8 @@
 """Lists of keys whose rows take back, start anew or come late: a row of each key at a time, all at once.
 
-As many turns as the longest such key has rows; each joins what is held and what is given by a few sorts of
-their elements. A `Step` says what a list does to the one held. Memory: the elements held. Pure. Used by
-`lists`.
+As many turns as the longest such key has rows; each joins what is accumulated and the input of the turn by a
+few sorts of their elements. A `Step` says what an input list does to the accumulated one. Memory: the
+accumulated elements. Pure. Used by `lists`.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Walk
 
 
 class Step(Protocol):
-    """How lists of a key become one; the lists of all keys are given as flat elements."""
+    """How the lists of a key become one; the lists of all keys come as flat elements."""
 
-    late_first: bool  # whether a late list is taken as the one held, and what is held as the newer
+    late_first: bool  # whether a late list counts as the accumulated one, and that one as the newer
     late_alone: bool  # whether keys with late lists go in turns
-    keeps_held: bool  # whether the list held stays as it is where none is given
-    keeps_given: bool  # whether a list is taken as it is where none is held
+    keeps_accumulated: bool  # whether the accumulated list stays as it is where no list comes
+    keeps_input: bool  # whether a list is taken as it is where none is accumulated
 
     def keep(self, flat: Flat) -> Flat:
-        """What stays of lists that are added, the one held first."""
+        """What stays of lists that are added, the accumulated one first."""
         ...
 
-    def retract(self, held: Flat, given: Flat) -> Flat:
-        """What stays of what is held where a list is taken back."""
+    def retract(self, accumulated: Flat, input: Flat) -> Flat:
+        """What stays of the accumulated list where a list is taken back."""
         ...
 
 
@@ -55,19 +55,19 @@ def in_turns(lists: Lists, walk: Walk, step: Step, groups: np.ndarray) -> tuple[
     order = np.argsort(-lengths, kind="stable")
     starts, lengths = starts[order], -lengths[order]
     there = np.zeros(len(order), dtype=bool)
-    held, done = Flat.none(), []
+    accumulated, done = Flat.none(), []
     for turn in range(-int(lengths.min(initial=0))):
         active = int(np.searchsorted(lengths, -turn, side="left"))
-        cut = int(np.searchsorted(held.groups, active))
-        done.append(held.at(np.arange(cut, len(held.groups))))
+        cut = int(np.searchsorted(accumulated.groups, active))
+        done.append(accumulated.at(np.arange(cut, len(accumulated.groups))))
         places = starts[:active] + turn
-        held, there[:active] = _turn(
+        accumulated, there[:active] = _turn(
             step,
-            (held.at(np.arange(cut)), there[:active]),
+            (accumulated.at(np.arange(cut)), there[:active]),
             (lists.flat(places, np.arange(active)), lists.valid[places]),
             walk.actions[places],
         )
-    found = Flat.joined([held, *done])
+    found = Flat.joined([accumulated, *done])
     found = Flat(found.numbers, groups[order][found.groups], found.begins)
     some = np.zeros(len(walk.starts), dtype=bool)
     some[groups[order]] = there
@@ -78,31 +78,31 @@ def _turn(
     step: Step, before: tuple[Flat, np.ndarray], row: tuple[Flat, np.ndarray], actions: np.ndarray
 ) -> tuple[Flat, np.ndarray]:
     """(elements, which groups have a list) after one row of each group; `actions` are those of the groups."""
-    (held, some), (given, new) = before, row
+    (accumulated, some), (input, new) = before, row
     late = (actions == OLDER) & step.late_first
     adds = (actions == ADD) | (actions == OLDER)
     first, second = np.where(late, new, some), np.where(late, some, new)
-    stays = adds & ~second & step.keeps_held  # the first of the two lists as it is
-    comes = adds & ~stays & ~first & step.keeps_given  # the second
+    stays = adds & ~second & step.keeps_accumulated  # the first of the two lists as it is
+    comes = adds & ~stays & ~first & step.keeps_input  # the second
     folds = adds & ~stays & ~comes
     takes = (actions == RETRACT) & some & new
     old = (actions == SKIP) | ((actions == RETRACT) & ~takes) | np.where(late, comes, stays)
     fresh = (actions == SET) | np.where(late, stays, comes)
-    parts = [held.at(old[held.groups]), given.at(fresh[given.groups])]
+    parts = [accumulated.at(old[accumulated.groups]), input.at(fresh[input.groups])]
     if folds.any():
-        mine, other = held.at(folds[held.groups]), given.at(folds[given.groups])
+        mine, other = accumulated.at(folds[accumulated.groups]), input.at(folds[input.groups])
         parts.append(step.keep(_both(mine, other, late)))
     if takes.any():
-        parts.append(step.retract(held.at(takes[held.groups]), given.at(takes[given.groups])))
+        parts.append(step.retract(accumulated.at(takes[accumulated.groups]), input.at(takes[input.groups])))
     return Flat.joined(parts), np.where(actions == SET, new, np.where(adds, some | new, some))
 
 
-def _both(held: Flat, given: Flat, late: np.ndarray) -> Flat:
-    """Two lists of each group, the given one first where it is late."""
-    begins = late[given.groups]
+def _both(accumulated: Flat, input: Flat, late: np.ndarray) -> Flat:
+    """Two lists of each group, the input first where it is late."""
+    begins = late[input.groups]
     parts = [
-        given.beginning(True).at(begins),
-        held.beginning(~late[held.groups]),
-        given.beginning(False).at(~begins),
+        input.beginning(True).at(begins),
+        accumulated.beginning(~late[accumulated.groups]),
+        input.beginning(False).at(~begins),
     ]
     return Flat.joined(parts)

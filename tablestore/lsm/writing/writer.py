@@ -183,9 +183,9 @@ class MergeTreeWriter:
 
     def _compact_fully(self) -> None:
         """Bring everything to the top level."""
-        worn = self._deletions.names() if self._deletions is not None else frozenset()
-        worn |= expired_files(self._bucket, self.levels.files)
-        self._loop.fully(lambda f: f.file_name in worn)
+        must_rewrite = self._deletions.names() if self._deletions is not None else frozenset()
+        must_rewrite |= expired_files(self._bucket, self.levels.files)
+        self._loop.fully(lambda f: f.file_name in must_rewrite)
 
     def _carry_out(self, decision: Decision, levels: Levels) -> Levels | None:
         """The levels after a decision, None if nothing came of it."""

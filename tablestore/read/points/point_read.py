@@ -28,7 +28,7 @@ from tablestore.lsm.levels.sorted_run import old_to_new
 from tablestore.lsm.lookup.cache import CacheBounds
 from tablestore.lsm.lookup.keyed_file import KeyedFile, file_bounds
 from tablestore.lsm.merge import keys as key_columns
-from tablestore.lsm.merge.changelog import LowestLevel, by_level, with_level
+from tablestore.lsm.merge.changelog import NewestLevels, by_level, with_level
 from tablestore.lsm.merge.keys import Component, Key
 from tablestore.lsm.merge.merge_function import (
     MergeFunction,
@@ -122,7 +122,7 @@ class PointReader:
         places = np.concatenate([p for p, _ in found])
         if split.raw:
             return without_retracts(rows.take(pa.array(np.argsort(places, kind="stable"))))
-        function = LowestLevel(function) if levels else function
+        function = NewestLevels(function) if levels else function
         merged = function.merge(rows, grouped(places, function.sequence.numbers(rows)))
         return without_retracts(merged)
 

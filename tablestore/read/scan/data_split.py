@@ -24,7 +24,7 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.lsm.levels import interval
 from tablestore.lsm.levels.sorted_run import SortedRun, old_to_new
 from tablestore.lsm.merge import counted, merge_reader
-from tablestore.lsm.merge.changelog import LowestLevel, by_level, with_level
+from tablestore.lsm.merge.changelog import NewestLevels, by_level, with_level
 from tablestore.lsm.merge.merge_function import in_table, merge_function, plain, without_retracts
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import read_file, tolerated
@@ -201,7 +201,7 @@ def _merged(
     needed = function.columns(dict.fromkeys((*names, *(f.name for f in keys))))
     where = None if filters.key == TRUE else filters.key
     levels = by_level(store.options)
-    function = LowestLevel(function) if levels else function
+    function = NewestLevels(function) if levels else function
 
     for section in interval.partition(split.files, store.key_order):
         if _stands_alone(section):
@@ -209,11 +209,11 @@ def _merged(
             yield from _raw(store, alone, names, filters, kinds)
             continue
         runs = old_to_new(section)
-        ahead = merge_reader.shares([run.rows for run in runs])
+        prefetch = merge_reader.shares([run.rows for run in runs])
         reader = partial(_run, store, split, names=needed, where=where, levels=levels)
-        rows = merge_reader.decoded(ahead)
+        rows = merge_reader.decoded(prefetch)
         readers = [partial(reader, r.files, batch_rows=n) for r, n in zip(runs, rows, strict=True)]
-        merged = merge_reader.merge(readers, keys, function, keep_retracts=keep_retracts, ahead=ahead)
+        merged = merge_reader.merge(readers, keys, function, keep_retracts=keep_retracts, prefetch=prefetch)
         yield from map(plain, merged)
 
 

@@ -28,7 +28,7 @@ from tablestore.insight.explain.merge_steps.trace import (
     Trace,
 )
 from tablestore.lsm.merge.aggregation import Aggregation
-from tablestore.lsm.merge.changelog import LowestLevel
+from tablestore.lsm.merge.changelog import NewestLevels
 from tablestore.lsm.merge.counted import Counting
 from tablestore.lsm.merge.merge_function import MergeFunction, kinds_of
 from tablestore.lsm.merge.partial_update import PartialUpdate, SequenceGroup
@@ -52,7 +52,7 @@ class Why:
     @property
     def engine(self) -> MergeFunction:
         """The function that knows its columns."""
-        inner = self.function.function if isinstance(self.function, LowestLevel) else self.function
+        inner = self.function.function if isinstance(self.function, NewestLevels) else self.function
         return inner.function if isinstance(inner, Counting) else inner
 
     def sentence(self) -> str:

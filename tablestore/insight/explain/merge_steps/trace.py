@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import CannotMerge
 from tablestore.format import rowkind
-from tablestore.lsm.merge.changelog import LowestLevel, newest_levels
+from tablestore.lsm.merge.changelog import NewestLevels, newest_levels
 from tablestore.lsm.merge.choose import present
 from tablestore.lsm.merge.counted import Counting
 from tablestore.lsm.merge.merge_function import Choosing, Groups, MergeFunction, grouped, kinds_of, take
@@ -60,7 +60,7 @@ def traced(function: MergeFunction, rows: pa.RecordBatch, levels: np.ndarray) ->
     """The merge of these rows, all of one key, in runs from old to new; `levels` are those of their files."""
     groups = grouped(np.zeros(rows.num_rows, dtype=np.int64), function.sequence.numbers(rows))
     inner = function
-    if isinstance(function, LowestLevel):
+    if isinstance(function, NewestLevels):
         inner, groups = function.function, newest_levels(groups, levels)
     merged = inner.function if isinstance(inner, Counting) else inner
     names = [n for n in rows.schema.names if not n.startswith("_")]
