@@ -41,7 +41,7 @@ class CommitMessage:
     deleted_index: tuple[IndexFileMeta, ...] = ()
     compact_new_index: tuple[IndexFileMeta, ...] = ()
     compact_deleted_index: tuple[IndexFileMeta, ...] = ()
-    seen: int | None = None  # the snapshot that compactions looked at, 0 for the empty table
+    compacted_from: int | None = None  # the snapshot that compactions looked at, 0 for the empty table
     compactions: tuple[CompactionRecord, ...] = ()  # what is kept of the compactions
 
     @property
@@ -82,7 +82,7 @@ def encode(message: CommitMessage) -> bytes:
         "partition": message.partition,
         "bucket": message.bucket,
         "total_buckets": message.total_buckets,
-        "seen": message.seen,
+        "seen": message.compacted_from,
         "compactions": [compaction_record.to_json(r) for r in message.compactions],
     }
     record |= {name: [file_record(f) for f in getattr(message, name)] for name in _LISTS}
@@ -106,5 +106,8 @@ def decode(data: bytes) -> CommitMessage:
     lists |= {name: tuple(index_manifest.file_of(f) for f in r[name]) for name in _INDEX_LISTS}
     records = tuple(compaction_record.from_json(text) for text in r["compactions"])
     return CommitMessage(
-        r["partition"], r["bucket"], r["total_buckets"], **lists, seen=r["seen"], compactions=records
+        *(r[name] for name in ("partition", "bucket", "total_buckets")),
+        **lists,
+        compacted_from=r["seen"],
+        compactions=records,
     )

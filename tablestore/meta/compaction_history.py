@@ -117,7 +117,7 @@ def records(store: Store, explain: Explain = as_recorded) -> Iterator[tuple[int,
         yield from ((done.snapshot, done.time_ms, r) for r in done.compactions)
     snapshots: Iterable[Snapshot] = store.snapshots.all()
     if any(s.commit_kind == COMPACT and PROPERTY not in (s.properties or {}) for s in snapshots):
-        snapshots = store.manifests.ahead(snapshots, bases=True)
+        snapshots = store.manifests.prefetched(snapshots, bases=True)
     for snapshot in snapshots:
         found = _explained(store, snapshot, explain)
         yield from ((snapshot.id, snapshot.time_millis, r) for r in found)

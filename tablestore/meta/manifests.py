@@ -1,5 +1,5 @@
 """Manifest lists and manifests of one table: reading (cached by name, they never change), writing, and the
-live entries (FORMAT.md 8.4). Who goes through many snapshots has them read ahead, many at once (`ahead`).
+live entries (FORMAT.md 8.4). Who goes through many snapshots has them read many at once (`prefetched`).
 
 Names are `manifest-<uuid>-<i>` and `manifest-list-<uuid>-<i>`; the uuid says the checksum of the file, which
 is looked at whenever it is read. Filters given to `live_entries` must be exact or wider: a dropped DELETE
@@ -67,7 +67,7 @@ class ManifestStore:
             self._cache.put_list(path, manifests)
         return [list(known[p] if there is None else there) for p, there in zip(paths, held, strict=True)]
 
-    def ahead(self, snapshots: Iterable[Snapshot], *, bases: bool = False) -> Iterator[Snapshot]:
+    def prefetched(self, snapshots: Iterable[Snapshot], *, bases: bool = False) -> Iterator[Snapshot]:
         """The same snapshots, whose changes (with `bases` their base lists, too) are in the cache when they
         are given: those of `_AT_ONCE` are read together. What is missing or damaged is left to who asks."""
         left = iter(snapshots)

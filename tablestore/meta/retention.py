@@ -1,8 +1,8 @@
 """Which snapshots stay, why, and until when: the rules of expiry over ids and times (FORMAT.md 19.1).
 
 Expired is a prefix of the snapshots: each rule says from which id on it keeps them, the lowest wins, and
-all of them are told. Pure but for what `holds` and `positions_held` look up. Used by expiry, by its preview
-and by the attribution of bytes.
+all of them are reported. Pure but for what `consumer_bounds` and `position_bounds` look up. Used by expiry,
+by its preview and by the attribution of bytes.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def extent(
     latest: int,
     time_of: Callable[[int], int | None],
     now_ms: int,
-    holds: Iterable[Bound] = (),
+    protected: Iterable[Bound] = (),
 ) -> Extent:
     """What the policy lets go at this moment; `time_of` gives a snapshot's time, None for one not there.
 
@@ -90,7 +90,7 @@ def extent(
     """
     newest = Bound(NEWEST, latest - policy.keep_min + 1, f"the newest {policy.keep_min} stay")
     limit = Bound(LIMIT, earliest + policy.limit, f"at most {policy.limit} go at once")
-    bounds = [newest, *holds, *([limit] if limit.first <= latest else [])]
+    bounds = [newest, *protected, *([limit] if limit.first <= latest else [])]
     end = min(b.first for b in bounds)
     for snapshot_id in range(min(max(latest - policy.keep_max + 1, earliest), end), end):
         successor = time_of(snapshot_id + 1)  # None: a rollback to an expired snapshot left a gap
@@ -105,7 +105,7 @@ def extent(
     return Extent(earliest, max(end, earliest), tuple(bounds))
 
 
-def holds(store: Store, *, changelogs: bool = False, ignoring: Iterable[str] = ()) -> list[Bound]:
+def consumer_bounds(store: Store, *, changelogs: bool = False, ignoring: Iterable[str] = ()) -> list[Bound]:
     """What consumers keep of snapshots (with `changelogs`: of long-lived changelogs); `ignoring` are names of
     consumers that are about to be forgotten."""
     options = store.options
@@ -121,7 +121,7 @@ def holds(store: Store, *, changelogs: bool = False, ignoring: Iterable[str] = (
     return found
 
 
-def positions_held(store: Store, latest: Snapshot | None) -> list[Bound]:
+def position_bounds(store: Store, latest: Snapshot | None) -> list[Bound]:
     """The newest snapshot that knows the positions of streams of writers, if there are any."""
     holder = positions.holder(store.snapshots, latest)
     return [] if holder is None else [Bound(POSITION, holder, f"stream positions in snapshot {holder}")]

@@ -31,9 +31,9 @@ from tablestore.read.changes.looked_up import looked_up_changes, moves, require_
 from tablestore.read.changes.stream import (
     first_state,
     first_store,
-    last_to_tell,
+    is_upsert_stream,
+    last_streamable,
     require_streamable,
-    tells_upserts,
 )
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.spark.ingest import FULL_PHASE, PHASE
@@ -117,7 +117,7 @@ class ChangeFeed:
         store = open_table(self.path, roots=self.roots).store
         if not self._normalizes(store):
             require_streamable(store)
-        return last_to_tell(store)
+        return last_streamable(store)
 
     def newest(self) -> dict[str, Any]:
         """The offset at which nothing would be left to read."""
@@ -125,7 +125,7 @@ class ChangeFeed:
 
     def _normalizes(self, store: Store) -> bool:
         if self.normalize is None:
-            return tells_upserts(store) and not store.options.remove_normalize
+            return is_upsert_stream(store) and not store.options.remove_normalize
         if self.normalize:
             require_looked_up(store)
         return self.normalize

@@ -41,9 +41,9 @@ from tablestore.table.bucket_choice import BucketChoice, Buckets, PartitionChoic
 from tablestore.write.buckets import bucket_of
 from tablestore.write.commit import synced
 from tablestore.write.commit.commit_or_discard import commit_or_discard, discarded_on_error
-from tablestore.write.commit.expired_base import conflict_if_expired
+from tablestore.write.commit.expired_basis import conflict_if_expired
 from tablestore.write.commit.request import CommitRequest, Committed
-from tablestore.write.progress import Part, Progress, Tell
+from tablestore.write.progress import Part, Progress, ProgressCallback
 from tablestore.write.routing.bucket_mode import BucketMode
 from tablestore.write.support import require_writable
 
@@ -126,25 +126,25 @@ def compact(
     bucket: Buckets,
     where: Predicate | str | None = None,
     pool: MemoryPool | None = None,
-    tell: Tell | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Compaction:
     """Pick, rewrite and commit in every chosen bucket. Rows that wait in postponed buckets are given theirs
-    first; `pool` is the memory for that. `tell` hears of progress, in bytes."""
+    first; `pool` is the memory for that. `progress` is called with bytes."""
     require_compactable(store)
     choice = BucketChoice.of(store, partition, bucket, where)
     if BucketMode.of(store.schema, store.options) is BucketMode.POSTPONE:
         done = _postponed(store, choice, pool)
         if done is not None:
             return done
-    picks, messages, seen = [], [], store.snapshots.latest_id() or 0
+    picks, messages, compacted_from = [], [], store.snapshots.latest_id() or 0
     made: list[CommitMessage] = []
-    with conflict_if_expired(store, seen):
+    with conflict_if_expired(store, compacted_from):
         buckets = buckets_of(store, choice, store.snapshots.latest())
-    progress = Progress(store.env, "compaction", sum(map(_bytes, buckets)), tell)
+    reported = Progress(store.env, "compaction", sum(map(_bytes, buckets)), progress)
     with (
         discarded_on_error(store, made),
-        conflict_if_expired(store, seen),
-        closing(_all_done(store, buckets, full, made, progress)) as done_so_far,
+        conflict_if_expired(store, compacted_from),
+        closing(_all_done(store, buckets, full, made, reported)) as done_so_far,
     ):
         for task, decision, message, part in done_so_far:
             records = () if message is None else message.compactions
@@ -156,9 +156,9 @@ def compact(
             whole = _bytes(task) if store.schema.primary_keys or decision.unit is None else None
             part.end(decision.unit.size if whole is None else whole)
     require_picks(store, picks, partition, store.snapshots.latest())
-    request = CommitRequest(store.fresh_user(), compacted_from=seen)
+    request = CommitRequest(store.fresh_user(), compacted_from=compacted_from)
     committed = commit_or_discard(store, messages, request) if messages else Committed()
-    progress.end()
+    reported.end()
     return _finished(picks, committed, messages)
 
 
@@ -176,7 +176,7 @@ def _all_done(
     buckets: Sequence[CommitMessage],
     full: bool,
     made: list[CommitMessage],
-    progress: Progress,
+    reported: Progress,
 ) -> Iterator[tuple[CommitMessage, Decision, CommitMessage | None, Part]]:
     """Each bucket with its picks, carried out, in order; several at once if they are large (see
     `tablestore.scan.threads`).
@@ -186,7 +186,7 @@ def _all_done(
 
     def run(task: CommitMessage) -> Iterator[tuple[CommitMessage, Decision, CommitMessage | None, Part]]:
         place = "/".join(t for t in (store.partition_text(task.partition), f"bucket-{task.bucket}") if t)
-        part = progress.part(place)
+        part = reported.part(place)
         for decision, message in _done(store, task, full, part):
             if message is not None:
                 made.append(message)
@@ -215,10 +215,10 @@ def look_up(store: Store, places: frozenset[Place] | None, *, full: bool = False
     waits_below = store.options.num_levels - 1 if full else 1
     while True:
         latest = store.snapshots.latest()
-        seen = latest.id if latest is not None else 0
+        compacted_from = latest.id if latest is not None else 0
         choice = BucketChoice(lambda p: places is None or any(p == partition for partition, _ in places))
         messages: list[CommitMessage] = []
-        with discarded_on_error(store, messages), conflict_if_expired(store, seen):
+        with discarded_on_error(store, messages), conflict_if_expired(store, compacted_from):
             for task in buckets_of(store, choice, latest):
                 chosen = places is None or (task.partition, task.bucket) in places
                 if chosen and any(f.level < waits_below for f in task.new_files):
@@ -226,7 +226,7 @@ def look_up(store: Store, places: frozenset[Place] | None, *, full: bool = False
                     messages += [message] if message is not None else []
         if not messages:
             return tuple(made)
-        request = CommitRequest(store.env.uuid(), compacted_from=seen)
+        request = CommitRequest(store.env.uuid(), compacted_from=compacted_from)
         made += commit_or_discard(store, messages, request).snapshots
 
 
@@ -304,9 +304,9 @@ def tasks(
     require_compactable(store)
     if BucketMode.of(store.schema, store.options) is BucketMode.POSTPONE:
         raise Unsupported("compaction of postponed buckets by an engine's tasks", "use Table.compact")
-    found, seen = [], store.snapshots.latest_id() or 0
+    found, compacted_from = [], store.snapshots.latest_id() or 0
     choice = BucketChoice.of(store, partition, bucket, where)
-    with conflict_if_expired(store, seen):
+    with conflict_if_expired(store, compacted_from):
         for task in buckets_of(store, choice, store.snapshots.latest()):
             if store.schema.primary_keys:
                 decision = decide(store, task, full, deletions_of(store, task), expired_of(store, task))
@@ -315,14 +315,14 @@ def tasks(
                 units = append_compaction.decide(store, task, task.new_index, full=full)
                 found += [unit for _, unit in units if unit is not None]
     found.sort(key=_bytes, reverse=True)
-    return [commit_message.encode(replace(t, seen=seen)) for t in found]
+    return [commit_message.encode(replace(t, compacted_from=compacted_from)) for t in found]
 
 
 def run_task(store: Store, task: bytes, *, full: bool) -> bytes | None:
     """Compact one bucket; the commit message as bytes, None if nothing was to be done. Nothing is committed
     here."""
     wanted = commit_message.decode(task)
-    with conflict_if_expired(store, wanted.seen):
+    with conflict_if_expired(store, wanted.compacted_from):
         if store.schema.primary_keys:
             _, message = _run(store, wanted, full)
         else:
@@ -330,4 +330,4 @@ def run_task(store: Store, task: bytes, *, full: bool) -> bytes | None:
     if message is None:
         return None
     synced.sync_messages(store, [message])
-    return commit_message.encode(replace(message, seen=wanted.seen))
+    return commit_message.encode(replace(message, compacted_from=wanted.compacted_from))

@@ -19,7 +19,7 @@ from tablestore.read.scan.plan import plan
 from tablestore.table import finishing
 from tablestore.table.deleting import again
 from tablestore.write.commit.committer import CommitRequest, Committed
-from tablestore.write.commit.expired_base import read_for_commit
+from tablestore.write.commit.expired_basis import read_for_commit
 from tablestore.write.commit.request import Basis
 from tablestore.write.delete import with_values
 from tablestore.write.table_write import TableWrite

@@ -32,7 +32,7 @@ from tablestore.read.scan.pruning import TRUE, Filters
 from tablestore.table.bucket_choice import partition_filter
 from tablestore.write.commit.commit_or_discard import commit_or_discard, discarded_on_error
 from tablestore.write.commit.committer import Committed, Committer
-from tablestore.write.commit.expired_base import conflict_if_expired
+from tablestore.write.commit.expired_basis import conflict_if_expired
 from tablestore.write.commit.request import CommitRequest
 from tablestore.write.delete import DeletionMarks, require_deletable, with_values
 from tablestore.write.table_write import TableWrite

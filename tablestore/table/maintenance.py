@@ -24,7 +24,7 @@ from tablestore.table.refs import Duration, milliseconds
 from tablestore.table.scan import Scan, column_names
 from tablestore.write import analyze as columns_of
 from tablestore.write.commit.committer import CommitRequest, Committed, Committer
-from tablestore.write.progress import Tell
+from tablestore.write.progress import ProgressCallback
 from tablestore.write.retention import auto_tags, orphans, rollback, tags
 from tablestore.write.retention.expire import ExpirePolicy, Expiry, expire, expire_changelogs
 from tablestore.write.retention.expire_partitions import (
@@ -131,7 +131,7 @@ def expire_snapshots(
     keep: int | None,
     older_than: Duration | None,
     dry_run: bool,
-    tell: Tell | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Expiry:
     """`Table.expire_snapshots`: snapshots by number and age, then changelogs that outlived them."""
     policy, lasting = ExpirePolicy.of(store), ExpirePolicy.of_changelogs(store)
@@ -144,12 +144,12 @@ def expire_snapshots(
         policy = replace(policy, keep_min=newest, keep_max=most, age_ms=age, limit=_ENDLESS)
         lasting = replace(lasting, limit=_ENDLESS)
     forgotten = tuple(old_consumers(store) if dry_run else forget_consumers(store))
-    ways = {"dry_run": dry_run, "ignoring": forgotten, "tell": tell}
-    found = expire(store, policy, explain=True, explain_compactions=_explain_compactions, **ways)
+    how = {"dry_run": dry_run, "ignoring": forgotten, "progress": progress}
+    found = expire(store, policy, explain=True, explain_compactions=_explain_compactions, **how)
     found = replace(found, forgotten=forgotten)
     if not policy.decoupled:
         return found
-    return found.and_changelogs(expire_changelogs(store, lasting, after=found, **ways))
+    return found.and_changelogs(expire_changelogs(store, lasting, after=found, **how))
 
 
 def roll_back(

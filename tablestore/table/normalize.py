@@ -49,9 +49,9 @@ from tablestore.read.changes.stream import (
     Change,
     Start,
     StateSize,
+    is_upsert_stream,
     require_streamable,
     stream,
-    tells_upserts,
     with_level_0,
 )
 from tablestore.read.scan.plan import plan
@@ -79,7 +79,7 @@ def follow(store: Store, *, normalize: bool | str | None = None, **options: Any)
     if normalize is not False:
         require_streamable(store)
     if normalize is None:
-        normalize = tells_upserts(store) and not store.options.remove_normalize
+        normalize = is_upsert_stream(store) and not store.options.remove_normalize
     elif normalize:
         _require_normalizable(store)
     return NormalizedStream(store, **options) if normalize else stream(store, **options)

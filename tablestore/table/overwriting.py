@@ -19,7 +19,7 @@ from tablestore.meta.store import Store
 from tablestore.write.arrow_input import as_batches
 from tablestore.write.commit.commit_or_discard import discarded_if_refused, discarded_on_error
 from tablestore.write.commit.committer import CommitRequest, Committed, Committer
-from tablestore.write.commit.overwrite import folded, lifted
+from tablestore.write.commit.overwrite import folded, upgraded
 from tablestore.write.routing.bucket_mode import BucketMode
 from tablestore.write.table_write import TableWrite
 
@@ -96,5 +96,5 @@ def _written(store: Store, write: TableWrite, fill: Callable[[TableWrite], None]
             store.io.delete(store.file_path(message.partition, message.bucket, file))
         messages.append(one)
     if store.options.overwrite_upgrade and store.schema.primary_keys:
-        return lifted(messages, store.key_order, store.options.num_levels - 1)
+        return upgraded(messages, store.key_order, store.options.num_levels - 1)
     return messages

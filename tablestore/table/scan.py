@@ -136,8 +136,8 @@ class Scan(LazyRead):
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Batches as they are read, split after split.
 
-        Memory holds one window of one split, or of one for each thread and `parallel.HELD_BYTES` of batches
-        (see `tablestore.scan.threads`). Reads with a limit use no threads.
+        Memory holds one window of one split, or of one for each thread and `parallel.MAX_BUFFERED_BYTES` of
+        batches (see `tablestore.scan.threads`). Reads with a limit use no threads.
         """
         left, found = self.limit, self.plan()
         tasks = [partial(s.read, self.store, self.names, found.where) for s in found.splits]

@@ -69,10 +69,10 @@ from tablestore.table.writer import EngineWriter, Writer, shared_pool
 from tablestore.write.alter import alter
 from tablestore.write.arrow_input import as_batches
 from tablestore.write.commit.committer import CommitRequest, Committed, Committer
-from tablestore.write.commit.expired_base import read_for_commit
+from tablestore.write.commit.expired_basis import read_for_commit
 from tablestore.write.conform import fitted_values
 from tablestore.write.delete import with_values
-from tablestore.write.progress import Tell
+from tablestore.write.progress import ProgressCallback
 from tablestore.write.retention.expire import Expiry
 from tablestore.write.retention.expire_partitions import PartitionExpiry
 from tablestore.write.retention.orphans import Orphans
@@ -401,9 +401,9 @@ class Table:
         """Commit messages of engine writers at once. The same (user, identifier) again adds nothing (I11)."""
         self._require_present()
         decoded = [commit_message.decode(m) for m in messages]
-        seen = min((m.seen for m in decoded if m.seen is not None), default=None)
+        bases = [m.compacted_from for m in decoded if m.compacted_from is not None]
         request = self._request(user, identifier, position, properties, watermark)
-        request = replace(request, compacted_from=seen, handed_over=not request.streaming)
+        request = replace(request, compacted_from=min(bases, default=None), handed_over=not request.streaming)
         committed = Committer(self.store).commit(decoded, request)
         return self._expire_after(finishing.finished(self.store, committed, decoded, request))
 
@@ -626,15 +626,15 @@ class Table:
         partition: Mapping[str, Any] | str | None = None,
         bucket: int | Iterable[int] | None = None,
         where: Predicate | str | None = None,
-        tell: Tell | None = None,
+        progress: ProgressCallback | None = None,
     ) -> Compaction:
         """Compact each bucket once by the rules of its strategy, or fully; with `until_quiet` until no rule
         fires, a commit a round; with `dry_run` only tell what would happen and why (after `at`: what would
         have happened then, by today's options).
 
         `partition`, `bucket` (one or several) and `where` choose: whole buckets are compacted, those that may
-        hold rows of a predicate over partition and key columns. `tell(step, done, total, note)` hears of
-        progress; `ts.text_bar()` draws it.
+        hold rows of a predicate over partition and key columns. `progress(step, done, total, note)` is
+        called as it goes on; `ts.text_bar()` draws it.
         """
         if not dry_run:
             self._require_present()
@@ -645,9 +645,9 @@ class Table:
             store = self.store if self._at is None else time_travel.at(self.store, self._at)
             return feature("Table.compact(dry_run=True)")(store, full=full, at=self._at, **chosen)
         if until_quiet:
-            done = compaction.compact_until_quiet(self.store, **chosen, tell=tell)
+            done = compaction.compact_until_quiet(self.store, **chosen, progress=progress)
         else:
-            done = compaction.compact(self.store, full=full, **chosen, tell=tell)
+            done = compaction.compact(self.store, full=full, **chosen, progress=progress)
         if done.committed is not None and done.committed.snapshots:
             done = replace(done, committed=self._expire_after(done.committed))
         return done
@@ -669,16 +669,16 @@ class Table:
         options: Mapping[str, Any],
         *,
         baseline: Mapping[str, Any] | None = None,
-        tell: Callable[[int, int], None] | None = None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> WhatIf:
         """How compaction would have gone under other options: the table's history, replayed over metadata.
 
         `t.what_if({"num-sorted-run.compaction-trigger": 8})`, beside what its own options give or, with
         `baseline`, what those do. Nothing is changed. Goes back as far as there are snapshots. Raises
-        InvalidRequest for options that change nothing about compaction. `tell(done, all)` hears of progress;
-        what it raises ends the replay.
+        InvalidRequest for options that change nothing about compaction. `progress(done, all)` is called
+        after each commit; what it raises ends the replay.
         """
-        return feature("Table.what_if")(self.store, options, baseline=baseline, tell=tell)
+        return feature("Table.what_if")(self.store, options, baseline=baseline, progress=progress)
 
     def expire_snapshots(
         self,
@@ -686,17 +686,17 @@ class Table:
         keep: int | None = None,
         older_than: str | timedelta | None = None,
         dry_run: bool = False,
-        tell: Tell | None = None,
+        progress: ProgressCallback | None = None,
     ) -> Expiry:
         """Remove old snapshots and the files only they need. `keep=n`: exactly the newest n stay.
 
         `older_than` ("1 h") adds an age; without either the table's options decide. Consumers, tags, branches
         and stream positions protect. `dry_run` tells what the call would tell afterwards: snapshots, files,
-        bytes, whose reads end, what stays and until when. `tell` hears of the files as they go.
+        bytes, whose reads end, what stays and until when. `progress` is called as files go.
         """
         self._require_present()
         limits = {"keep": keep, "older_than": older_than}
-        return maintenance.expire_snapshots(self.store, **limits, dry_run=dry_run, tell=tell)
+        return maintenance.expire_snapshots(self.store, **limits, dry_run=dry_run, progress=progress)
 
     def expire_partitions(
         self,

@@ -10,7 +10,7 @@ from tablestore.core.options.rules import require_known
 from tablestore.core.options.table_options import TableOptions, as_text, current_names, require_levels
 from tablestore.insight.explain.table_history import events
 from tablestore.insight.simulator import History, WhatIf
-from tablestore.insight.simulator.replay import Tell
+from tablestore.insight.simulator.replay import ProgressCallback
 from tablestore.insight.simulator.what_if import phase, require_change
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.compaction.strategy import require_strategy
@@ -22,7 +22,7 @@ def what_if(
     options: Mapping[str, Any],
     *,
     baseline: Mapping[str, Any] | None = None,
-    tell: Tell | None = None,
+    progress: ProgressCallback | None = None,
 ) -> WhatIf:
     """The history of every bucket as it was, or under `baseline`, and under `options`.
 
@@ -32,22 +32,22 @@ def what_if(
     other, given = resolve(options)
     start = None if baseline is None else resolve(baseline)[0]
     require_change(other, start or CompactionOptions.of(store.options))
-    understood, replayed = (None, None) if tell is None else (phase(tell, 0, 3), _later(tell))
-    history = history_of(store, tell=understood)
-    return WhatIf(history, other, given, baseline=start, resolve=resolve, tell=replayed)
+    understood, replayed = (None, None) if progress is None else (phase(progress, 0, 3), _later(progress))
+    history = history_of(store, progress=understood)
+    return WhatIf(history, other, given, baseline=start, resolve=resolve, progress=replayed)
 
 
-def history_of(store: Store, *, tell: Tell | None = None) -> History:
+def history_of(store: Store, *, progress: ProgressCallback | None = None) -> History:
     """A table's history as far as there are snapshots, with the options that were in force then."""
     found = tuple(events(store))
     ids = {event.schema_id for event in found}
     earlier = {i: TableOptions.parse(store.schema_of(i).options) for i in ids}
-    return History(found, store.schema, store.options, earlier=earlier, tell=tell)
+    return History(found, store.schema, store.options, earlier=earlier, progress=progress)
 
 
-def _later(tell: Tell) -> Tell:
+def _later(progress: ProgressCallback) -> ProgressCallback:
     """Progress of the two replays, which come after a pass of the same length."""
-    return lambda done, whole: tell(whole // 2 + done, whole // 2 * 3)
+    return lambda done, whole: progress(whole // 2 + done, whole // 2 * 3)
 
 
 def _resolved(store: Store, options: Mapping[str, Any]) -> tuple[CompactionOptions, dict[str, str]]:

@@ -17,7 +17,7 @@ from tablestore.meta.store import Store
 from tablestore.write.arrow_input import as_batches
 from tablestore.write.commit import synced
 from tablestore.write.commit.committer import Committed
-from tablestore.write.commit.compaction_base import Seen
+from tablestore.write.commit.compaction_basis import CompactionBasis
 from tablestore.write.table_write import TableWrite, kinds_column
 
 _pools_lock = threading.Lock()
@@ -78,7 +78,7 @@ class EngineWriter:
 
     def __init__(self, target: TableWrite, store: Store) -> None:
         self._target, self._store = target, store
-        self._seen = Seen(store, target.compacted_from)
+        self._basis = CompactionBasis(store, target.compacted_from)
 
     @property
     def rows(self) -> int:
@@ -92,7 +92,7 @@ class EngineWriter:
     def prepare(self) -> list[bytes]:
         """Flush; one message a bucket. The writer is empty then and may go on. Where commits must outlast a
         loss of power, the files are on this machine's disk before they are named."""
-        messages = self._seen.told(self._target.prepare())
+        messages = self._basis.stamped(self._target.prepare())
         synced.sync_messages(self._store, messages)
         return [commit_message.encode(m) for m in messages]
 

@@ -48,7 +48,7 @@ from tablestore.write import full_compaction
 from tablestore.write.arrow_input import as_batches
 from tablestore.write.buckets import bucket_of
 from tablestore.write.commit.commit_or_discard import discarded_on_error
-from tablestore.write.commit.expired_base import conflict_if_expired
+from tablestore.write.commit.expired_basis import conflict_if_expired
 from tablestore.write.commit.live_files import LiveFiles
 from tablestore.write.commit.request import Basis
 from tablestore.write.conform import conform

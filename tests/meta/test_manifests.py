@@ -113,7 +113,7 @@ def test_what_is_missing_is_left_to_who_asks(tmp_path: Path) -> None:
     Path(t.location, "manifest", lost).unlink()
     manifest_cache.LOCAL.clear()
     found = []
-    for snapshot in store.manifests.ahead(every, bases=True):
+    for snapshot in store.manifests.prefetched(every, bases=True):
         if snapshot.id == every[3].id:
             with pytest.raises(Corrupt, match=lost):
                 store.manifests.delta_entries(snapshot)

@@ -33,7 +33,7 @@ def test_results_come_in_the_order_of_the_tasks(seeds: tuple[int, ...], threads:
         rng = random.Random(seed)
         parts = [list(range(100 * i, 100 * i + rng.choice([0, 1, 5, 40]))) for i in range(rng.randrange(12))]
         tasks = [lambda part=part: iter(part) for part in parts]
-        found = list(in_order(tasks, threads=threads, held_bytes=held))
+        found = list(in_order(tasks, threads=threads, buffered_bytes=held))
         assert found == [n for part in parts for n in part], seed
     assert running() == 0
 
@@ -48,7 +48,7 @@ def test_no_more_waits_than_may() -> None:
             yield n
 
     lock = threading.Lock()
-    for _ in in_order([task] * 4, threads=3, held_bytes=most):
+    for _ in in_order([task] * 4, threads=3, buffered_bytes=most):
         taken += 1
         with lock:  # waiting, one in the hand of each thread, and the one whose turn it is
             assert made[0] - taken <= most + 3 + 1
@@ -76,12 +76,12 @@ def test_who_stops_leaves_no_thread_and_no_open_generator() -> None:
         finally:
             closed.append(number)
 
-    found = in_order([lambda i=i: task(i) for i in range(5)], threads=2, held_bytes=4)
+    found = in_order([lambda i=i: task(i) for i in range(5)], threads=2, buffered_bytes=4)
     assert next(found) == 0
     found.close()
     assert running() == 0
     assert 1 <= len(closed) <= 2
-    found = in_order([lambda: task(9)] * 3, threads=2, held_bytes=4)
+    found = in_order([lambda: task(9)] * 3, threads=2, buffered_bytes=4)
     assert next(found) == 0
     del found
     gc.collect()

@@ -16,7 +16,7 @@ from tablestore import col
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.meta import consumers
 from tablestore.read.changes.incremental import changes
-from tablestore.read.changes.stream import Change, cursor_of, last_to_tell, parse_cursor, stream
+from tablestore.read.changes.stream import Change, cursor_of, last_streamable, parse_cursor, stream
 from tablestore.read.scan import time_travel
 from tablestore.table.table import Table
 from tests.faults import SimEnv
@@ -331,17 +331,17 @@ def test_a_stream_stays_behind_by_the_delay_of_its_options(tmp_path: Path) -> No
     (state,) = table.stream(follow=False, normalize=False)
     assert told(state) == [("+I", 1, "a")], "the first state is not delayed"
     put(table, (2, "b", "+I"))
-    assert last_to_tell(table.store) == 0
+    assert last_streamable(table.store) == 0
     assert list(table.stream(start=2, follow=False, normalize=False)) == []
     assert list(table.stream(start=2, timeout=5, normalize=False)) == []
     (change,) = table.stream(start=2, until=2, normalize=False)
     assert env.now_ms() >= table.store.snapshots.get(2).time_millis + 10_000
     assert told(change) == [("+I", 2, "b")]
-    assert last_to_tell(table.store) == 2
+    assert last_streamable(table.store) == 2
 
 
 def test_what_streams_are_told_of_ends_before_the_bound_of_watermarks(tmp_path: Path) -> None:
     table = make(tmp_path, **{"scan.bounded.watermark": 5})
     for mark in (3, 5, 6, 7):
         table.write([{"k": mark, "v": "x"}], watermark=mark)
-    assert last_to_tell(table.store) == 2
+    assert last_streamable(table.store) == 2

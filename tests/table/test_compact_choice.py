@@ -103,8 +103,8 @@ def test_columns_that_choose_no_bucket_are_refused_before_anything_happens(tmp_p
         t.compact(bucket="12")
     with pytest.raises(ts.InvalidRequest, match="there is no bucket 4: the table has 4, numbered from 0"):
         t.compact(bucket=[0, 4])
-    with pytest.raises(ts.InvalidRequest, match="tell 5 must be a function"):
-        t.compact(tell=5)
+    with pytest.raises(ts.InvalidRequest, match="progress 5 must be a function"):
+        t.compact(progress=5)
     with pytest.raises(ts.NotFound, match="column"):
         t.compact(where=col("q") == 1)
     assert t.inspect.snapshots().num_rows == before

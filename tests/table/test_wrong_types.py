@@ -78,7 +78,7 @@ RIGHT: dict[str, Any] = {
     "before": 1,
     "older_than": "1 d",
 }
-LEFT_OUT: set[Any] = {"self", "cls", "io", "env", ("what_if", "tell"), ("compact", "tell")}
+LEFT_OUT: set[Any] = {"self", "cls", "io", "env", ("what_if", "progress"), ("compact", "progress")}
 GIVEN = {"Scan", "Table", "starting"}  # made by verbs, not by hand
 CASES = 60  # a seed
 
@@ -170,7 +170,7 @@ def call(verb: Callable[..., Any], varied: str, wrong: Any) -> None:
     [
         (lambda t: t.expire_snapshots(dry_run="no"), "dry_run 'no' must be True or False"),
         (lambda t: t.compact(full=1.5), "full 1.5 must be True or False"),
-        (lambda t: t.compact(tell="x"), "tell 'x' must be a function"),
+        (lambda t: t.compact(progress="x"), "progress 'x' must be a function"),
         (lambda t: t.rollback(snapshot="1"), "snapshot '1' must be a whole number"),
         (lambda t: t.rescale(1 << 70), "is too large a number"),
         (lambda t: t.write(ROWS, user="\ud800"), "half of a character"),

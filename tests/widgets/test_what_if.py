@@ -140,9 +140,9 @@ class Held:
     def __init__(self) -> None:
         self.go, self.told = threading.Event(), threading.Event()
 
-    def what_if(self, options: Any, *, baseline: Any = None, tell: Any = None) -> Any:
+    def what_if(self, options: Any, *, baseline: Any = None, progress: Any = None) -> Any:
         for done in range(10_000):
-            tell(done, 10_000)
+            progress(done, 10_000)
             self.told.set()
             if self.go.wait(0.01):
                 break

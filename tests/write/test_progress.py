@@ -35,7 +35,7 @@ def test_a_compaction_tells_each_bucket_in_bytes(tmp_path: Path) -> None:
     t = table(tmp_path)
     size = sum(t.inspect.files()["file_size_in_bytes"].to_pylist())
     heard: Heard = []
-    t.compact(full=True, tell=lambda *said: heard.append(said))
+    t.compact(full=True, progress=lambda *said: heard.append(said))
     assert {said[0] for said in heard} == {"compaction"}
     assert {said[2] for said in heard} == {size}
     assert [said[3] for said in heard] == ["", "p=0/bucket-0", "p=1/bucket-0"]
@@ -57,7 +57,7 @@ def test_a_large_bucket_is_told_while_it_is_rewritten(tmp_path: Path, keyed: boo
         t.write(pa.table({"id": chance.integers(0, 1 << 30, 500_000).astype(np.int32)}))
     size = sum(t.inspect.files()["file_size_in_bytes"].to_pylist())
     heard: Heard = []
-    t.compact(full=True, tell=lambda *said: heard.append(said))
+    t.compact(full=True, progress=lambda *said: heard.append(said))
     done = [said[1] for said in heard]
     assert done == sorted(done)
     assert done[-1] == pytest.approx(size)
@@ -79,7 +79,7 @@ def test_what_raises_in_the_midst_of_a_bucket_leaves_nothing(tmp_path: Path) -> 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        t.compact(full=True, tell=stop)
+        t.compact(full=True, progress=stop)
     assert sorted(p.name for p in tmp_path.rglob("data-*")) == before
     assert t.check() == []
 
@@ -89,7 +89,7 @@ def test_small_files_that_are_combined_are_told_too(tmp_path: Path) -> None:
     for i in range(3):
         t.write(pa.table({"id": pa.array([i], pa.int32())}))
     heard: Heard = []
-    t.compact(full=True, tell=lambda *said: heard.append(said))
+    t.compact(full=True, progress=lambda *said: heard.append(said))
     assert heard[-1][1] == heard[-1][2] > 0
 
 
@@ -97,7 +97,7 @@ def test_an_expiry_tells_the_files_that_go(tmp_path: Path) -> None:
     t = table(tmp_path)
     t.compact(full=True)
     heard: Heard = []
-    gone = t.expire_snapshots(keep=1, tell=lambda *said: heard.append(said))
+    gone = t.expire_snapshots(keep=1, progress=lambda *said: heard.append(said))
     assert heard[-1][:2] == ("expiry", heard[-1][2])
     assert 0 < heard[-1][2] <= len(gone.files)
     assert any(said[3].startswith("data-") for said in heard)
@@ -105,7 +105,7 @@ def test_an_expiry_tells_the_files_that_go(tmp_path: Path) -> None:
 
 def test_a_bar_is_one_line_that_grows(tmp_path: Path) -> None:
     out = io.StringIO()
-    table(tmp_path).compact(full=True, tell=ts.text_bar(out))
+    table(tmp_path).compact(full=True, progress=ts.text_bar(out))
     lines = out.getvalue().split("\r")
     assert lines[1].startswith("compaction [                        ]   0%")
     assert "p=0/bucket-0" in lines[2]

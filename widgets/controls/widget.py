@@ -357,7 +357,7 @@ class CompactionControls(View):
     def _compact(self, pick: Pick | None, scope: Mapping[str, object] | None = None) -> None:
         chosen = self._scope(pick) | dict(scope or {})
         compact = self._planner().compact
-        heard = {"tell": self._hear} if "tell" in inspect.signature(compact).parameters else {}
+        heard = {"progress": self._hear} if "progress" in inspect.signature(compact).parameters else {}
         report = compact(full=self.full, **chosen, **heard)
         lines = str(getattr(report, "text", report)).splitlines()
         self.done = (*self.done, report)[-KEPT:]

@@ -147,20 +147,20 @@ class WhatIf(View):
                 self.progress = {"text": "cancelled: what is shown was replayed before"}
 
     def _compared(self, before: Any, job: Job) -> Any:
-        tell = self._teller(job)
+        progress = self._teller(job)
         if before is not None:
-            return before.under(self._options, tell=tell)
+            return before.under(self._options, progress=progress)
         source = self._source
         if hasattr(source, "what_if"):
-            return source.what_if(self._options, baseline=self._baseline, tell=tell)
+            return source.what_if(self._options, baseline=self._baseline, progress=progress)
         if hasattr(source, "differences"):
             return source
-        return ts.what_if(source, self._options, self._baseline, tell=tell, **self._settings)
+        return ts.what_if(source, self._options, self._baseline, progress=progress, **self._settings)
 
     def _teller(self, job: Job) -> Any:
         last = -1
 
-        def tell(done: int, whole: int) -> None:
+        def progress(done: int, whole: int) -> None:
             nonlocal last
             job.check()
             part = done * TOLD // max(whole, 1)
@@ -169,7 +169,7 @@ class WhatIf(View):
                 words = f"replaying: {done:,} of {whole:,} steps"
                 self.progress = {"busy": True, "share": round(done / max(whole, 1), 3), "text": words}
 
-        return tell
+        return progress
 
     def _take(self, found: Any) -> None:
         if not found.places:

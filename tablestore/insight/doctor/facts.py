@@ -261,7 +261,7 @@ class Facts:
     @cached_property
     def holds(self) -> list[Bound]:
         """Consumers as far as they keep snapshots, not only changelogs, from expiring."""
-        return retention.holds(self.store)
+        return retention.consumer_bounds(self.store)
 
     @cached_property
     def tags(self) -> list[refs.Tag]:

@@ -46,7 +46,7 @@ def events(store: Store, *, first: int | None = None, last: int | None = None) -
     if start > end:
         raise InvalidRequest(f"history goes forward: snapshot {start} comes after {end}")
     snapshots = (store.snapshots.get(i) for i in range(start, end + 1))
-    for snapshot in store.manifests.ahead(snapshots):
+    for snapshot in store.manifests.prefetched(snapshots):
         if snapshot.id == start:
             yield from _base(store, snapshot)
         yield from _events(store, snapshot)
@@ -54,7 +54,7 @@ def events(store: Store, *, first: int | None = None, last: int | None = None) -
 
 def changed_places(store: Store, snapshots: Sequence[Snapshot]) -> Iterator[tuple[int, set[tuple[str, int]]]]:
     """Each snapshot with the buckets of its events, which are not made; first those that were live before."""
-    for i, snapshot in enumerate(store.manifests.ahead(snapshots)):
+    for i, snapshot in enumerate(store.manifests.prefetched(snapshots)):
         if i == 0:
             manifests = store.manifests.read_list(snapshot.base_manifest_list)
             yield snapshot.id, _places(store, store.manifests.read_manifests(manifests).live())

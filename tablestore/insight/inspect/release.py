@@ -69,8 +69,8 @@ class Releases:
         latest = snapshots[-1] if snapshots else None
         self._lasting_policy = ExpirePolicy.of_changelogs(store)
         self._lasting = {c.id: c.time_millis for c in changelogs.all_of(store)}
-        self._lasting_holds = retention.holds(store, changelogs=True)
-        self._holds = [*retention.holds(store), *retention.positions_held(store, latest)]
+        self._lasting_holds = retention.consumer_bounds(store, changelogs=True)
+        self._holds = [*retention.consumer_bounds(store), *retention.position_bounds(store, latest)]
         self._write_only, self._now = store.options.write_only, store.env.now_ms()
         self._tags = {t.name: t for t in refs.all_tags(store)}
         self._tags_end = store.options.tag_expire_enabled
@@ -127,7 +127,7 @@ class Releases:
         return replace(own, after_ms=ends, after_snapshot=enough)
 
     def _expires(
-        self, what: str, snapshot_id: int, policy: ExpirePolicy, since_ms: int, holds: list[Bound]
+        self, what: str, snapshot_id: int, policy: ExpirePolicy, since_ms: int, bounds: list[Bound]
     ) -> _Wait:
         """When a policy lets go a snapshot, or what outlives it, that is as old as `since_ms`."""
         newest, old_at, enough = self._ids[-1], since_ms + policy.age_ms, snapshot_id + policy.keep_min
@@ -140,7 +140,7 @@ class Releases:
             waits.append(f"not before {moment(old_at)}{early}")
         if newest < enough:
             waits.append(f"once snapshot {enough} is there")
-        held = [b for b in holds if b.first <= snapshot_id]
+        held = [b for b in bounds if b.first <= snapshot_id]
         waits += [f"once {b.text} moved on" for b in held]  # of a stream: with its next commit
         call = "with expire_snapshots()" if self._write_only else "with a commit"
         if waits:

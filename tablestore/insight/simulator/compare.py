@@ -19,7 +19,7 @@ from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.insight.simulator.bucket import KEY, Bucket
 from tablestore.insight.simulator.comparison import Comparison
 from tablestore.insight.simulator.occasions import Place
-from tablestore.insight.simulator.replay import Tell
+from tablestore.insight.simulator.replay import ProgressCallback
 from tablestore.insight.simulator.replay_bucket import Done
 from tablestore.insight.simulator.replayed import Replay, ReplayRow, Steps
 from tablestore.insight.simulator.run import Run
@@ -61,20 +61,22 @@ class Compared(Comparison):
         asked: Mapping[str, Any],
         *,
         baseline: CompactionOptions,
-        tell: Tell | None = None,
+        progress: ProgressCallback | None = None,
         actual: Replay | None = None,
     ) -> None:
         require_change(options, baseline)
         self.setting, self.options, self.baseline = setting, options, baseline
         self.workload = setting.workload
-        first = actual or _carried_out(setting, baseline, phase(tell, 0, 2))
-        second = _carried_out(setting, options, tell if actual is not None else phase(tell, 1, 2))
+        first = actual or _carried_out(setting, baseline, phase(progress, 0, 2))
+        second = _carried_out(setting, options, progress if actual is not None else phase(progress, 1, 2))
         super().__init__(first, second, asked)
 
-    def under(self, options: Mapping[str, Any], *, tell: Tell | None = None) -> Compared:
+    def under(self, options: Mapping[str, Any], *, progress: ProgressCallback | None = None) -> Compared:
         """The same workload and the same A beside a B under other options; only B is carried out again."""
         wanted = compaction_options(options)
-        return Compared(self.setting, wanted, options, baseline=self.baseline, tell=tell, actual=self.actual)
+        return Compared(
+            self.setting, wanted, options, baseline=self.baseline, progress=progress, actual=self.actual
+        )
 
     @property
     def trust(self) -> str:
@@ -99,7 +101,7 @@ def compare(
     schedule: Schedule | None = None,
     seed: int = 0,
     samples: int | None = None,
-    tell: Tell | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Compared:
     """A workload under `options` beside the same under `baseline` (None: the defaults).
 
@@ -107,11 +109,11 @@ def compare(
     as many flushes are made as it has made. Else `flushes` are FLUSHES unless given. `samples` rows stand for
     those of a flush if they are given (0: none is drawn, sizes are expected); else each row is drawn in runs
     of some two million at most, none in longer ones. Raises InvalidRequest
-    where both sets mean the same, and InvalidOption. `tell(done, all)` hears of each flush; what it raises
-    ends the run.
+    where both sets mean the same, and InvalidOption. `progress(done, all)` is called after each flush;
+    what it raises ends the run.
     """
     if isinstance(workload, Run | Simulator):
-        return _of_simulation(workload, options, baseline, flushes, tell)
+        return _of_simulation(workload, options, baseline, flushes, progress)
     flushes = FLUSHES if flushes is None else flushes
     if flushes < 1 or buckets < 1:
         raise InvalidRequest(f"flushes {flushes} and buckets {buckets} must be at least 1")
@@ -120,12 +122,16 @@ def compare(
     setting = _Setting(chosen, flushes, buckets, schedule, seed, drawn)
     asked = options if isinstance(options, Mapping) else {}
     return Compared(
-        setting, compaction_options(options), asked, baseline=compaction_options(baseline), tell=tell
+        setting, compaction_options(options), asked, baseline=compaction_options(baseline), progress=progress
     )
 
 
 def _of_simulation(
-    found: Run | Simulator, options: Options, baseline: Options, flushes: int | None, tell: Tell | None
+    found: Run | Simulator,
+    options: Options,
+    baseline: Options,
+    flushes: int | None,
+    progress: ProgressCallback | None,
 ) -> Compared:
     """The same rows again, in the same buckets, on the same schedule."""
     at = found.simulator if isinstance(found, Run) else found
@@ -138,11 +144,11 @@ def _of_simulation(
         schedule=at.schedule,
         seed=at.seed,
         samples=at.samples,
-        tell=tell,
+        progress=progress,
     )
 
 
-def _carried_out(setting: _Setting, options: CompactionOptions, tell: Tell | None) -> Replay:
+def _carried_out(setting: _Setting, options: CompactionOptions, progress: ProgressCallback | None) -> Replay:
     """Every flush under these options, with the levels after it."""
     simulator = Simulator(
         setting.workload,
@@ -158,8 +164,8 @@ def _carried_out(setting: _Setting, options: CompactionOptions, tell: Tell | Non
     rows: list[ReplayRow] = []
     done: list[tuple[int, Place, Done]] = []
     for number in range(1, setting.flushes + 1):
-        if tell is not None:
-            tell(number - 1, setting.flushes)
+        if progress is not None:
+            progress(number - 1, setting.flushes)
         for step in simulator.steps(number):
             if step.kind is COMPACTION and step.decision is not None:
                 side, moved = sides[step.bucket], (step.bytes_read, step.bytes_written, step.bytes_moved)

@@ -37,7 +37,7 @@ from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.levels import interval
 from tablestore.lsm.levels.sorted_run import Levels
 
-Tell = Callable[[int, int], None]  # hears of commits done, and of how many there are
+ProgressCallback = Callable[[int, int], None]  # (commits done, all of them)
 
 
 class History:
@@ -54,7 +54,7 @@ class History:
         options: TableOptions,
         *,
         earlier: Mapping[int, TableOptions] | None = None,
-        tell: Tell | None = None,
+        progress: ProgressCallback | None = None,
     ) -> None:
         if not schema.primary_keys:
             raise Unsupported("replays of tables without a primary key", "they have no levels")
@@ -73,8 +73,8 @@ class History:
         self.halves: list[tuple[int, Place]] = []  # compactions of commits whose flushes have expired
         understood = 0
         for place, found in self.places.items():
-            if tell is not None:
-                tell(understood, self.commits)
+            if progress is not None:
+                progress(understood, self.commits)
             self._understand(place, found)
             understood += len(found)
 
@@ -96,11 +96,11 @@ class History:
         options: CompactionOptions | None = None,
         *,
         estimates: bool = False,
-        tell: Tell | None = None,
+        progress: ProgressCallback | None = None,
     ) -> Replay:
         """The history under other options (None: its own, as they were); `estimates`: no real output is used.
 
-        `tell(commits done, all of them)` hears of each commit; what it raises ends the replay.
+        `progress(commits done, all of them)` is called after each; what it raises ends the replay.
         """
         wanted = options or self.options
         rows: list[ReplayRow] = []
@@ -111,8 +111,8 @@ class History:
             bucket, steps[place] = self._bucket(place, wanted, estimates=estimates), Steps()
             stalls = 0
             for occasion in found:
-                if tell is not None:
-                    tell(len(rows), self.commits)
+                if progress is not None:
+                    progress(len(rows), self.commits)
                 if options is None:
                     bucket.options = self.in_force(occasion)
                 _carry_out(bucket, occasion, unchanged=options is None)

@@ -28,7 +28,7 @@ from tablestore.insight.simulator.workload import Workload
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.levels.sorted_run import Levels
 
-Tell = Callable[[int, int], None]  # hears of flushes done, and of how many there are
+ProgressCallback = Callable[[int, int], None]  # (flushes done, all of them)
 POINTS = 200  # rows that a run keeps
 _SPACE_POINTS = 20  # of these know their compacted copy
 _DRAWN_ROWS = 1 << 23  # rows of a run of which each is drawn
@@ -108,23 +108,28 @@ class Run:
     """A finished simulation. Immutable for its user; keeps the simulator at its end."""
 
     def __init__(
-        self, simulator: Simulator, arguments: Mapping[str, Any], flushes: int, *, tell: Tell | None = None
+        self,
+        simulator: Simulator,
+        arguments: Mapping[str, Any],
+        flushes: int,
+        *,
+        progress: ProgressCallback | None = None,
     ) -> None:
         self.workload, self.options, self.flushes = simulator.workload, simulator.options, flushes
         self.name = simulator.name
         self._arguments, self._end = dict(arguments), simulator
         self._series: list[tuple[Any, ...]] = []
-        self._carry_out(tell)
+        self._carry_out(progress)
         self.summary = self._summed()
 
-    def _carry_out(self, tell: Tell | None) -> None:
+    def _carry_out(self, progress: ProgressCallback | None) -> None:
         simulator = self._end
         every = max(1, self.flushes // POINTS)
         measured = max(every, self.flushes // _SPACE_POINTS // every * every)
         for number in range(every, self.flushes + every, every):
             number = min(number, self.flushes)
-            if tell is not None:
-                tell(simulator.flushes, self.flushes)
+            if progress is not None:
+                progress(simulator.flushes, self.flushes)
             simulator.advance(number)
             space = number % measured == 0 or number == self.flushes
             self._series.append(_row(simulator, number, space))
@@ -218,7 +223,7 @@ def simulate(
     schedule: Schedule | None = None,
     seed: int = 0,
     samples: int | None = None,
-    tell: Tell | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Run:
     """`flushes` flushes of a workload into each of `buckets` buckets, compacted under table `options`.
 
@@ -228,7 +233,7 @@ def simulate(
     differ by up to a tenth. `samples` rows stand for those of a flush if they are given (0: none is drawn).
     Memory grows with the files that live, about 1 kB each.
 
-    `tell(done, all)` hears of flushes now and then; what it raises ends the run. Raises InvalidRequest
+    `progress(done, all)` is called now and then; what it raises ends the run. Raises InvalidRequest
     and InvalidOption.
     """
     if flushes < 1 or buckets < 1:
@@ -245,7 +250,7 @@ def simulate(
         "samples": samples,
         "keep": 0,
     }
-    return Run(Simulator(**arguments), arguments, flushes, tell=tell)  # type: ignore[arg-type]
+    return Run(Simulator(**arguments), arguments, flushes, progress=progress)  # type: ignore[arg-type]
 
 
 def _row(simulator: Simulator, number: int, space: bool) -> tuple[Any, ...]:

@@ -217,24 +217,24 @@ class Simulator:
         until_quiet: bool = False,
         partition: str | None = None,
         bucket: int | Iterable[int] | None = None,
-        tell: Callable[[str, float, float, str], None] | None = None,
+        progress: Callable[[str, float, float, str], None] | None = None,
     ) -> Compaction:
         """Compact each bucket once by the rules, or fully, or until no rule fires; with `dry_run` only tell
-        what would happen and why: as `Table.compact` does. `tell` hears of each bucket."""
+        what would happen and why: as `Table.compact` does. `progress` is called after each bucket."""
         if until_quiet and (full or dry_run):
             raise InvalidRequest("until_quiet goes on by the rules: it goes with neither full nor dry_run")
         asked = chosen(len(self.buckets), partition, bucket)
         if dry_run:
             each = ((i, self.buckets[i]) for i in asked)
             return Compaction(tuple(planned(i, b, full=full, weight=self.weight) for i, b in each))
-        done = last = self._round(asked, full, tell)
+        done = last = self._round(asked, full, progress)
         while until_quiet and last.busy:
-            last = self._round(asked, full, tell)
+            last = self._round(asked, full, progress)
             done = done.then(last) if last.busy else done
         return done
 
     def _round(
-        self, buckets: Iterable[int], full: bool, tell: Callable[[str, float, float, str], None] | None
+        self, buckets: Iterable[int], full: bool, progress: Callable[[str, float, float, str], None] | None
     ) -> Compaction:
         """One pick in each of these buckets, carried out."""
         picks, snapshots, sums = [], [], [0, 0, 0]
@@ -249,8 +249,8 @@ class Simulator:
                 picks.append(Pick("", i, decision, record=self._journal.record(step.snapshot)))
                 snapshots += [step.snapshot] if step.snapshot else []
                 sums = [a + b for a, b in zip(sums, bucket.last, strict=True)]
-            if tell is not None:
-                tell("compaction", done, len(asked), f"bucket-{i}")
+            if progress is not None:
+                progress("compaction", done, len(asked), f"bucket-{i}")
         return Compaction(tuple(picks), Simulated(tuple(snapshots)), *sums)
 
     def levels(self, bucket: int = 0) -> Levels:

@@ -13,7 +13,7 @@ from typing import Any
 from tablestore.core import quantities
 from tablestore.core.errors import InvalidRequest
 from tablestore.insight.simulator.comparison import Comparison, shown
-from tablestore.insight.simulator.replay import History, Replay, Tell
+from tablestore.insight.simulator.replay import History, ProgressCallback, Replay
 from tablestore.lsm.compaction.options import CompactionOptions
 
 Resolve = Callable[[Mapping[str, Any]], tuple[CompactionOptions, dict[str, str]]]
@@ -31,20 +31,20 @@ class WhatIf(Comparison):
         *,
         baseline: CompactionOptions | None = None,
         resolve: Resolve | None = None,
-        tell: Tell | None = None,
+        progress: ProgressCallback | None = None,
         actual: Replay | None = None,
     ) -> None:
         self.history, self.options, self.baseline = history, options, baseline
         self._resolve = resolve
         require_change(options, baseline or history.options)
-        first = actual or history.replay(baseline, tell=phase(tell, 0, 2))
-        second = history.replay(options, tell=tell if actual is not None else phase(tell, 1, 2))
+        first = actual or history.replay(baseline, progress=phase(progress, 0, 2))
+        second = history.replay(options, progress=progress if actual is not None else phase(progress, 1, 2))
         super().__init__(first, second, asked)
 
-    def under(self, options: Mapping[str, Any], *, tell: Tell | None = None) -> WhatIf:
+    def under(self, options: Mapping[str, Any], *, progress: ProgressCallback | None = None) -> WhatIf:
         """The same history and the same A beside a B under other table options; only B is carried out again.
 
-        `tell(done, all)` hears of each commit, and what it raises ends the replay.
+        `progress(done, all)` is called after each commit; what it raises ends the replay.
         """
         if self._resolve is None:
             raise InvalidRequest(
@@ -52,7 +52,7 @@ class WhatIf(Comparison):
             )
         wanted, asked = self._resolve(options)
         kept = {"baseline": self.baseline, "resolve": self._resolve, "actual": self.actual}
-        return WhatIf(self.history, wanted, asked, tell=tell, **kept)  # type: ignore[arg-type]
+        return WhatIf(self.history, wanted, asked, progress=progress, **kept)  # type: ignore[arg-type]
 
     @cached_property
     def real_write_amplification(self) -> float | None:
@@ -102,6 +102,6 @@ def require_change(options: CompactionOptions, base: CompactionOptions) -> None:
         raise InvalidRequest("these options change nothing about compaction")
 
 
-def phase(tell: Tell | None, number: int, phases: int) -> Tell | None:
+def phase(progress: ProgressCallback | None, number: int, phases: int) -> ProgressCallback | None:
     """Progress of one of several passes over the same commits as that of all of them."""
-    return None if tell is None else lambda done, whole: tell(number * whole + done, phases * whole)
+    return None if progress is None else lambda done, whole: progress(number * whole + done, phases * whole)

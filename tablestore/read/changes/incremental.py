@@ -181,22 +181,22 @@ def snapshot_changes(
     filters = Filters.of(bound, store.schema)
     require_readable(store.schema, store.options, (*names, *filters.rows.columns))
     with expiring(store, snapshot.id):
-        if tells_overwrite(store, snapshot):
+        if streams_overwrite(store, snapshot):
             yield from _overwritten(store, snapshot, names, bound)
             return
         entries = _checked(store, _kept(store, changed_entries(store, snapshot, mode=mode), filters))
-        written = bool(store.schema.primary_keys) and not told_by_compaction(store)
+        written = bool(store.schema.primary_keys) and not in_compaction_changelog(store)
         for e in sorted(entries, key=lambda e: e.file.min_sequence if written else 0):
             yield from _file_changes(store, e, names, filters)
 
 
-def told_by_compaction(store: Store) -> bool:
+def in_compaction_changelog(store: Store) -> bool:
     """Whether changes come in the order in which compactions told them: their sequence numbers, old rows'
     among them, say nothing. What writers told comes by sequence number, since several may have written."""
     return store.options.changelog_producer in (ChangelogProducer.LOOKUP, ChangelogProducer.FULL_COMPACTION)
 
 
-def tells_overwrite(store: Store, snapshot: Snapshot) -> bool:
+def streams_overwrite(store: Store, snapshot: Snapshot) -> bool:
     """Whether followers are told what this OVERWRITE replaced."""
     if snapshot.commit_kind != OVERWRITE:
         return False

@@ -30,7 +30,7 @@ from tablestore.lsm.merge.equality import equal_rows
 from tablestore.lsm.merge.merge_function import joined
 from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import Place, changed_keys, changed_of, with_level_0
-from tablestore.read.changes.incremental import change_schema, tells_overwrite
+from tablestore.read.changes.incremental import change_schema, streams_overwrite
 from tablestore.read.points.point_read import PointReader
 
 _MOST_KEYS = 65_536
@@ -41,7 +41,7 @@ def touched(store: Store, snapshot: Snapshot) -> dict[Place, list[ManifestEntry]
     """The files whose keys a snapshot may have changed, by bucket; of an OVERWRITE, in which keys may go to
     other buckets, by partition."""
     store = with_level_0(store)
-    told = tells_overwrite(store, snapshot)
+    told = streams_overwrite(store, snapshot)
     entries = store.manifests.delta_entries(snapshot) if told else changed_of(store, snapshot)
     found: dict[Place, list[ManifestEntry]] = {}
     for entry in entries:

@@ -31,7 +31,7 @@ from tablestore.read.changes.incremental import (
     change_schema,
     changed_entries,
     snapshot_changes,
-    tells_overwrite,
+    streams_overwrite,
 )
 from tablestore.read.changes.looked_up import looked_up_changes, require_looked_up, touched
 from tablestore.read.scan import scan_mode, time_travel
@@ -183,7 +183,7 @@ def _told_later(store: Store) -> int:
     return int(producer is ChangelogProducer.LOOKUP)
 
 
-def tells_upserts(store: Store) -> bool:
+def is_upsert_stream(store: Store) -> bool:
     """Whether commits tell what rows are and not what they were: streams of it are normalised."""
     keyed = bool(store.schema.shown.primary_keys)
     plain = store.options.merge_engine is MergeEngine.DEDUPLICATE
@@ -204,7 +204,7 @@ def require_streamable(store: Store) -> None:
         )
 
 
-def last_to_tell(store: Store) -> int:
+def last_streamable(store: Store) -> int:
     """The newest snapshot that a stream is told of by now, 0 if there is none: old enough for
     `streaming.read.snapshot.delay`, and before the first that passes `scan.bounded.watermark`."""
     delay, bound = store.options.streaming_delay_ms, store.options.scan_bounded_watermark
@@ -361,7 +361,7 @@ class _Follower:
         """Whether a snapshot may have changed something."""
         if self.look_up:
             return bool(touched(self.store, snapshot))
-        return tells_overwrite(self.store, snapshot) or bool(changed_entries(self.store, snapshot))
+        return streams_overwrite(self.store, snapshot) or bool(changed_entries(self.store, snapshot))
 
     def _note(self, next_snapshot: int) -> None:
         if self.consumer is not None:

@@ -1,10 +1,10 @@
 """Several tasks at once whose results come in the tasks' order, whoever is faster: what threads may do here.
 
 Decoding, gathering and encoding are Arrow's and numpy's work, which other threads may do meanwhile. Results
-that wait for their turn weigh at most `held_bytes` together; the task whose turn it is may always have one
-more waiting, so nothing stands still. With one thread nothing is started and every task runs where its
+that wait for their turn hold at most `buffered_bytes` together; the task whose turn it is may always have
+one more waiting, so nothing stands still. With one thread nothing is started and every task runs where its
 results are taken. Who stops taking, or an error, ends all tasks: their generators are closed and the threads
-joined before the call returns. Memory: `held_bytes`, and what each running task needs. Used by scans and
+joined before the call returns. Memory: `buffered_bytes`, and what each running task needs. Used by scans and
 compaction.
 """
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 Task = Callable[[], Iterable[T]]
 _MOST_THREADS = 4
 _WORTHWHILE_BYTES = 4 << 20  # of files below which starting threads is not worth it
-HELD_BYTES = 256 << 20
+MAX_BUFFERED_BYTES = 256 << 20
 THREAD_NAME = "tablestore-task"
 
 
@@ -44,14 +44,14 @@ def in_order(
     *,
     threads: int,
     weigh: Callable[[T], int],
-    held_bytes: int = HELD_BYTES,
+    buffered_bytes: int = MAX_BUFFERED_BYTES,
 ) -> Iterator[T]:
     """The results of all tasks, one task after another; an error comes where its task would have gone on."""
     if threads < 2:
         for task in tasks:
             yield from task()
         return
-    line = _Line(tasks, weigh, held_bytes)
+    line = _Line(tasks, weigh, buffered_bytes)
     workers = [threading.Thread(target=line.work, name=THREAD_NAME, daemon=True) for _ in range(threads)]
     try:
         for worker in workers:
@@ -67,8 +67,8 @@ def in_order(
 class _Line(Generic[T]):
     """Tasks in a row: which is taken next, what waits of each. Everything is behind `_changed`."""
 
-    def __init__(self, tasks: Sequence[Task[T]], weigh: Callable[[T], int], held_bytes: int) -> None:
-        self._tasks, self._weigh, self._most = tasks, weigh, held_bytes
+    def __init__(self, tasks: Sequence[Task[T]], weigh: Callable[[T], int], buffered_bytes: int) -> None:
+        self._tasks, self._weigh, self._most = tasks, weigh, buffered_bytes
         self._changed = threading.Condition()
         self._next = self._turn = self._held = 0
         self._waiting: dict[int, deque[T]] = {}

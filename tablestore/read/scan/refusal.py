@@ -33,18 +33,18 @@ _ABOVE = {"=": ">", "<=": ">", "<": "≥"}  # of the minimum
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """`part`, a bound conjunct, is true in no row within `seen`, the statistics of its columns."""
+    """`part`, a bound conjunct, is true in no row within `stats`, the statistics of its columns."""
 
     part: Predicate
-    seen: tuple[tuple[str, ColumnStats | None], ...]
+    stats: tuple[tuple[str, ColumnStats | None], ...]
 
     def text(self, schema: TableSchema) -> str:
         """`not k > 40: k is 1..12`."""
-        return f"not {self.part!r}: " + "; ".join(_range_text(c, known, schema) for c, known in self.seen)
+        return f"not {self.part!r}: " + "; ".join(_range_text(c, known, schema) for c, known in self.stats)
 
     def compared(self) -> str:
         """The comparison that failed: `max 812 < 40000`."""
-        return _compared(self.part, {c: known for c, known in self.seen if known is not None})
+        return _compared(self.part, {c: known for c, known in self.stats if known is not None})
 
 
 def refusal(where: Predicate, known: Known) -> Refusal | None:

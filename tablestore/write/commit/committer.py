@@ -31,7 +31,7 @@ from tablestore.write.commit import conflicts, strict_mode, synced
 from tablestore.write.commit.changes import Changes, appended, compacted, overwriting, without_duplicates
 from tablestore.write.commit.next_snapshot import NextSnapshot
 from tablestore.write.commit.request import Basis, CommitRequest, Committed, LostCompaction
-from tablestore.write.commit.retaken import retaken
+from tablestore.write.commit.reused_id import reuses_id
 
 log = logging.getLogger(__name__)
 __all__ = ["CommitRequest", "Committed", "Committer"]
@@ -209,7 +209,7 @@ class Committer:
                 self._store.require_same()
                 if snapshot is not None and self._put(snapshot, latest, changes):
                     self._require_still_there(snapshot)
-                    if not retaken(self._store, snapshot, latest, following.delta):
+                    if not reuses_id(self._store, snapshot, latest, following.delta):
                         break
                     self._withdraw(snapshot)
                 tries += 1

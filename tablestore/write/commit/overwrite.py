@@ -1,4 +1,4 @@
-"""What an overwriting commit is made of: compactions folded into the new files, files lifted to the top
+"""What an overwriting commit is made of: compactions folded into the new files, files upgraded to the top
 level (FORMAT.md 17.4).
 
 Pure. An OVERWRITE is one snapshot, so what the writers compacted meanwhile counts as written at once; the
@@ -65,16 +65,16 @@ def as_compaction(message: CommitMessage) -> tuple[CommitMessage, tuple[DataFile
     return result, dropped
 
 
-def lifted(messages: Iterable[CommitMessage], key: KeyOrder, top: int) -> list[CommitMessage]:
+def upgraded(messages: Iterable[CommitMessage], key: KeyOrder, top: int) -> list[CommitMessage]:
     """Messages whose new files are at the `top` level where their keys do not overlap; all or none of a
     bucket. Only if every file is fresh and in a real bucket."""
     messages = list(messages)
     if any(f.level for m in messages for f in m.new_files) or any(m.bucket < 0 for m in messages):
         return messages
-    return [_lifted(m, key, top) for m in messages]
+    return [_upgraded(m, key, top) for m in messages]
 
 
-def _lifted(message: CommitMessage, key: KeyOrder, top: int) -> CommitMessage:
+def _upgraded(message: CommitMessage, key: KeyOrder, top: int) -> CommitMessage:
     ordered = sorted(message.new_files, key=lambda f: key(f.min_key))
     if any(key(a.max_key) >= key(b.min_key) for a, b in pairwise(ordered)):
         return message

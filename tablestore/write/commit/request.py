@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tablestore.core.errors import InvalidRequest
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.lsm.writing.stalls import Stall
-from tablestore.write.retention.removal import Expiry
+from tablestore.write.retention.expiry_result import Expiry
 
 _LONG = 1 << 63
 

@@ -23,10 +23,10 @@ from tablestore.meta.compaction_history import Explain
 from tablestore.meta.retention import ExpirePolicy, Extent, moment
 from tablestore.meta.store import Store
 from tablestore.write.commit import synced
-from tablestore.write.progress import Progress, Tell
+from tablestore.write.progress import Progress, ProgressCallback
 from tablestore.write.retention import reachable
+from tablestore.write.retention.expiry_result import Expiry, counted, ranged
 from tablestore.write.retention.reachable import Files
-from tablestore.write.retention.removal import Expiry, counted, ranged
 
 log = logging.getLogger(__name__)
 _MOST_FAILURES = 3
@@ -41,22 +41,23 @@ def expire(
     dry_run: bool = False,
     explain: bool = False,
     ignoring: Sequence[str] = (),
-    tell: Tell | None = None,
+    progress: ProgressCallback | None = None,
     explain_compactions: Explain = compaction_history.as_recorded,
 ) -> Expiry:
     """Remove what the policy lets go; with `dry_run` only tell, with `explain` also whose reads end.
 
-    `ignoring`: consumers that protect nothing, as if they were forgotten. `tell` hears of the files that go.
+    `ignoring`: consumers that protect nothing, as if they were forgotten. `progress` is
+    called as files go.
     `explain_compactions` completes the records of compactions before the history keeps them.
     """
-    given = {"dry_run": dry_run, "explain": explain, "ignoring": ignoring, "tell": tell}
-    given["explain_compactions"] = explain_compactions
+    how = {"dry_run": dry_run, "explain": explain, "ignoring": ignoring, "progress": progress}
+    how["explain_compactions"] = explain_compactions
     for _ in range(_TRIES - 1):
         try:
-            return _expire(store, policy, **given)
+            return _expire(store, policy, **how)
         except (Corrupt, NotFound) as e:  # what others expire or delete meanwhile; damage is there again
             log.debug("expiry of %s looks again: %s", store.paths.root, e)
-    return _expire(store, policy, **given)
+    return _expire(store, policy, **how)
 
 
 def _expire(
@@ -66,7 +67,7 @@ def _expire(
     dry_run: bool,
     explain: bool,
     ignoring: Sequence[str],
-    tell: Tell | None,
+    progress: ProgressCallback | None,
     explain_compactions: Explain,
 ) -> Expiry:
     latest, earliest = store.snapshots.latest_id(), store.snapshots.earliest_id()
@@ -97,7 +98,7 @@ def _expire(
             found.end
         )  # last: a stale hint is probed, a hasty one would hide what is left
         store.sync(store.paths.snapshot_dir)  # gone for good, before what they need goes
-        remove(store, gone, tell)
+        remove(store, gone, progress)
         _log(store, "snapshots", ids, gone)
     done = _told(replace(stays, snapshots=tuple(ids), left=(found.end, latest)), gone, own)
     return replace(done, breaks=breaks, keeps=keeps, problems=problems)
@@ -110,7 +111,7 @@ def expire_changelogs(
     dry_run: bool = False,
     after: Expiry | None = None,
     ignoring: Sequence[str] = (),
-    tell: Tell | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Expiry:
     """Remove long-lived changelogs that the policy lets go, counted from the newest snapshot; the newest of
     them stays, as in Paimon.
@@ -124,7 +125,7 @@ def expire_changelogs(
     if not ids or latest is None:
         return Expiry(dry_run=dry_run)
     end = min(latest - policy.keep_min + 1, ids[0] + policy.limit, ids[-1])
-    held = retention.holds(store, changelogs=True, ignoring=ignoring)
+    held = retention.consumer_bounds(store, changelogs=True, ignoring=ignoring)
     kept = tuple(b.text for b in held if b.first < end)
     end = min([end, *(b.first for b in held)])
     start, now, gone_ids = latest - policy.keep_max + 1, store.env.now_ms(), []
@@ -148,7 +149,7 @@ def expire_changelogs(
             changelogs.delete(store, snapshot_id)
         changelogs.hint(store, earliest=ids[len(gone_ids)])
         store.sync(store.paths.changelog_dir)
-        remove(store, gone, tell)
+        remove(store, gone, progress)
         _log(store, "changelogs", gone_ids, gone)
     breaks = (f"changes(since=…) and streams below snapshot {ids[len(gone_ids)]}",)
     done = Expiry(changelogs=tuple(gone_ids), protected_by=kept, breaks=breaks, dry_run=dry_run)
@@ -177,9 +178,9 @@ def _extent(
     store: Store, policy: ExpirePolicy, earliest: int, latest: int, ignoring: Sequence[str]
 ) -> Extent:
     """What the policy lets go of what is there, consumers and stream positions considered."""
-    held = retention.holds(store, ignoring=ignoring)
+    held = retention.consumer_bounds(store, ignoring=ignoring)
     if latest - earliest + 1 > policy.keep_min:
-        held += retention.positions_held(store, store.snapshots.get(latest))
+        held += retention.position_bounds(store, store.snapshots.get(latest))
 
     def time_of(snapshot_id: int) -> int | None:
         try:
@@ -188,7 +189,9 @@ def _extent(
             return None
 
     now = store.env.now_ms()
-    return retention.extent(policy, earliest=earliest, latest=latest, time_of=time_of, now_ms=now, holds=held)
+    return retention.extent(
+        policy, earliest=earliest, latest=latest, time_of=time_of, now_ms=now, protected=held
+    )
 
 
 def _readers(
@@ -219,12 +222,12 @@ def _unneeded(store: Store, ids: list[int], end: int, *, decoupled: bool) -> Fil
     expired, first = [store.snapshots.get(i) for i in ids], store.snapshots.get(end)
     from_delta = decoupled and not reachable.has_changelog_files(store)
     gone = Files()
-    for snapshot in store.manifests.ahead([*expired[1:], first]):
+    for snapshot in store.manifests.prefetched([*expired[1:], first]):
         entries = reachable.lenient(lambda s=snapshot: reachable.deleted_files(store, s), [])
         for e in entries:
             if not (from_delta and e.file.file_source in (None, APPEND_SOURCE)):
                 gone.data |= reachable.entry_paths(store, e)
-    for snapshot in store.manifests.ahead(expired, bases=True):
+    for snapshot in store.manifests.prefetched(expired, bases=True):
         gone.metadata |= reachable.lenient(lambda s=snapshot: reachable.index_files(store, s), {})
         if not from_delta:
             gone.metadata |= _state_files(store, snapshot)
@@ -320,13 +323,13 @@ def _keep_history(store: Store, ids: Sequence[int], explain: Explain) -> tuple[s
     return ()
 
 
-def remove(store: Store, gone: Files, tell: Tell | None = None) -> None:
+def remove(store: Store, gone: Files, progress: ProgressCallback | None = None) -> None:
     """Delete files that nothing names any more, and, if an option asks for it, directories left empty.
 
     What made them superfluous is done, so trouble does not undo it: files that cannot be deleted are logged
     and left to `remove_orphans`, all that remain after `_MOST_FAILURES` of them.
     """
-    progress, failures = Progress(store.env, "expiry", len(gone.paths), tell), 0
+    reported, failures = Progress(store.env, "expiry", len(gone.paths), progress), 0
     for path in gone.paths:
         try:
             store.io.delete(path)
@@ -335,7 +338,7 @@ def remove(store: Store, gone: Files, tell: Tell | None = None) -> None:
             log.warning("not deleted, remove_orphans() finds it: %s", e)
             if failures == _MOST_FAILURES:
                 return
-        progress.add(1, path.rpartition("/")[2])
+        reported.add(1, path.rpartition("/")[2])
     if not store.options.clean_empty_directories:
         return
     depth = len(store.schema.partition_keys)

@@ -110,7 +110,7 @@ def test_a_baseline_stands_in_for_the_own_options(tmp_path: Path) -> None:
 def test_progress_is_told_and_can_end_the_work(tmp_path: Path) -> None:
     table = live(make(tmp_path, TABLES["universal"]), 6)
     heard: list[tuple[int, int]] = []
-    found = table.what_if({TRIGGER: 8}, tell=lambda done, whole: heard.append((done, whole)))
+    found = table.what_if({TRIGGER: 8}, progress=lambda done, whole: heard.append((done, whole)))
     commits = found.history.commits
     assert heard == sorted(heard)
     assert heard[-1] == (3 * commits - 1, 3 * commits)
@@ -120,7 +120,7 @@ def test_progress_is_told_and_can_end_the_work(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ts.what_if(WORKLOAD, {TRIGGER: 8}, flushes=1_000_000, samples=16, tell=stop)
+        ts.what_if(WORKLOAD, {TRIGGER: 8}, flushes=1_000_000, samples=16, progress=stop)
 
 
 def test_levels_of_a_long_history_are_kept_as_far_as_they_fit() -> None:

@@ -386,7 +386,7 @@ def test_more_buckets_than_fit_are_refused() -> None:
 
 def test_progress_is_told_and_ends_the_run() -> None:
     heard: list[tuple[int, int]] = []
-    simulate(Workload(rows=10), flushes=1_000, tell=lambda *at: heard.append(at))
+    simulate(Workload(rows=10), flushes=1_000, progress=lambda *at: heard.append(at))
     assert heard == sorted(heard)
     assert len(heard) == 200
 
@@ -395,4 +395,4 @@ def test_progress_is_told_and_ends_the_run() -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        simulate(Workload(), flushes=1_000_000, tell=stop)
+        simulate(Workload(), flushes=1_000_000, progress=stop)

@@ -34,10 +34,10 @@ def rows(t: Table) -> dict[int, str]:
 def test_messages_that_compact_say_what_they_saw(tmp_path: Path) -> None:
     t = made(tmp_path)
     t.write(batch(1, "a"))
-    for compact, seen in ((True, 2), (False, None)):
+    for compact, compacted_from in ((True, 2), (False, None)):
         writer = t.open_writer(compact=compact)
         writer.write(batch(1, "b"))
-        assert [commit_message.decode(m).seen for m in writer.prepare()] == [seen]
+        assert [commit_message.decode(m).compacted_from for m in writer.prepare()] == [compacted_from]
         writer.close()
 
 

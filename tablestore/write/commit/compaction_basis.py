@@ -18,14 +18,14 @@ Place = tuple[bytes, int]
 
 
 @dataclass(slots=True)
-class Seen:
+class CompactionBasis:
     """`snapshot`: all of its files, and those of `own` compactions since, are known to the writer."""
 
     store: Store
     snapshot: int
     own: dict[Place, set[str]] = field(default_factory=dict)
 
-    def told(self, messages: Iterable[CommitMessage]) -> list[CommitMessage]:
+    def stamped(self, messages: Iterable[CommitMessage]) -> list[CommitMessage]:
         """The messages; those that compact say which snapshot they were made from."""
         messages = list(messages)
         if self.own:
@@ -36,7 +36,7 @@ class Seen:
                 names.update(f.file_name for f in m.compact_after)
         compacts = (m.compact_before or m.compact_after for m in messages)
         return [
-            replace(m, seen=self.snapshot) if there else m
+            replace(m, compacted_from=self.snapshot) if there else m
             for m, there in zip(messages, compacts, strict=True)
         ]
 

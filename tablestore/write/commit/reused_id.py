@@ -14,7 +14,7 @@ from tablestore.meta.store import Store
 log = logging.getLogger(__name__)
 
 
-def retaken(
+def reuses_id(
     store: Store, snapshot: Snapshot, latest: Snapshot | None, written: Sequence[ManifestFileMeta]
 ) -> bool:
     """True if `snapshot`, just published on top of `latest` with the delta `written`, is none of the table's.
@@ -23,13 +23,13 @@ def retaken(
     snapshots without it, or another one in its place, mean that the table was rolled back behind it.
     """
     try:
-        return _retaken(store, snapshot, latest, written)
+        return _reuses_id(store, snapshot, latest, written)
     except TablestoreError as e:  # the snapshot is published: nothing of it may be deleted now
         log.warning("could not look whether snapshot %d was taken before: %s", snapshot.id, e)
         return False
 
 
-def _retaken(
+def _reuses_id(
     store: Store, snapshot: Snapshot, latest: Snapshot | None, written: Sequence[ManifestFileMeta]
 ) -> bool:
     if latest is None:
