@@ -37,6 +37,24 @@ MAY_IMPORT["tiering"] = MAY_IMPORT["cdc"] | {"logstore"}
 MAY_IMPORT["sql"] = MAY_IMPORT["spark"] = MAY_IMPORT["cdc"] | {"cdc", "tiering"}
 # Modules of `table` for which `insight` needs tables: loaded as features, imported by none but each other.
 ABOVE_INSIGHT = {"advise", "dry_run", "mend", "recovery", "system", "what_if"}
+READ_ONLY_OF_WRITE = {"arrow_input", "buckets", "conform", "routing"}
+# Methods of files, snapshots, schemas and manifests that change what is on the disk.
+CHANGED = {
+    "io",
+    "store",
+    "snapshots",
+    "schemas",
+    "manifests",
+    "changelogs",
+    "consumers",
+    "refs",
+    "statistics",
+}
+CHANGES = {
+    *("write", "write_new", "replace", "delete", "delete_tree", "delete_empty", "move", "make_dir", "sync"),
+    *("open_output", "commit", "create", "record", "keep", "become", "discard", "publish"),
+    *("hint", "hint_latest", "hint_earliest", "hint_rolled_back", "manifest", "encoded", "finished"),
+}
 # In `core` a module may import these of its own package; what is not named here, any.
 IN_CORE = {
     "errors": set(),
@@ -139,6 +157,25 @@ def test_tables_import_what_looks_at_them_when_it_is_first_used():
         if looks and layer in ("", "table") and found.path.stem not in ABOVE_INSIGHT and not found.only_types:
             wrong.append(found)
     assert not wrong, show(wrong, why="a feature of `tablestore.table.features`:")
+
+
+def test_what_looks_at_a_table_never_writes_to_it():
+    """Of `write` it uses how rows are routed and made to fit; of files and metadata it only reads."""
+    wrong = [
+        found
+        for layer, found in engine_imports()
+        if layer == "insight" and found.module.startswith("tablestore.write.")
+        if found.module.removeprefix("tablestore.write.").split(".")[0] not in READ_ONLY_OF_WRITE
+    ]
+    assert not wrong, show(wrong, why="insight looks, and leaves everything as it is:")
+    calls = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node.func)}"
+        for path in sources("tablestore/insight")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGES
+        if ast.unparse(node.func.value).rpartition(".")[2].lstrip("_") in CHANGED
+    ]
+    assert not calls, "changes what it looks at:\n" + "\n".join(calls)
 
 
 @pytest.mark.parametrize("module", IN_CORE)

@@ -11,7 +11,7 @@ from functools import partial
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
-from tablestore.insight.explain import dry_run as forecasts
+from tablestore.insight.explain import bucket_forecast
 from tablestore.insight.explain.estimate import UNKNOWN
 from tablestore.insight.explain.forecast import placed
 from tablestore.io.paths import POSTPONE_BUCKET
@@ -56,16 +56,16 @@ def _append(store: Store, tasks: list[CommitMessage], full: bool, _: Snapshot | 
                 yield Pick(*place, decision)
             else:
                 deletions = append_compaction.deletions_of(store, unit)
-                yield Pick(*place, decision, forecasts.of_append(unit.new_files, deletions))
+                yield Pick(*place, decision, bucket_forecast.of_append(unit.new_files, deletions))
 
 
 def _keyed(store: Store, tasks: list[CommitMessage], full: bool, at: Snapshot | None) -> Iterator[Pick]:
     """The pick in each bucket of a table with a primary key."""
-    model = forecasts.learned(store, at) if tasks else UNKNOWN
+    model = bucket_forecast.learned(store, at) if tasks else UNKNOWN
     for task in tasks:
         expired, deletions = compaction.expired_of(store, task), compaction.deletions_of(store, task)
         decision = compaction.decide(store, task, full, deletions, expired, at)
         known = {"deletions": deletions, "expired": expired, "model": model}
-        coming = partial(forecasts.of_keyed, store, task.new_files, decision, **known)
+        coming = partial(bucket_forecast.of_keyed, store, task.new_files, decision, **known)
         later = decision.unit is not None and deletions is None  # vectors are read before they can expire
         yield Pick(store.partition_text(task.partition), task.bucket, decision, coming if later else coming())

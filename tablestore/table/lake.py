@@ -46,7 +46,7 @@ from tablestore.write.retention.expire_partitions import PartitionPolicy
 from tablestore.write.support import require_writable, warning_of
 
 if TYPE_CHECKING:
-    from tablestore.table.recovery import Repair
+    from tablestore.insight.doctor.repair_plan import Repair
 
 log = logging.getLogger(__name__)
 _OWN = {"tablestore.uuid", "path", FALLBACK, PRIMARY}

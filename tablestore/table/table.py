@@ -83,9 +83,9 @@ from tablestore.write.table_write import TableWrite
 if TYPE_CHECKING:
     from tablestore.insight.check.check import Violation
     from tablestore.insight.doctor import Diagnosis, Finding
+    from tablestore.insight.doctor.mending import Mended
     from tablestore.insight.inspect.inspect import Inspect
     from tablestore.insight.simulator import WhatIf
-    from tablestore.table.mend import Mended
     from tablestore.table.system import SystemTable
 
 log = logging.getLogger(__name__)

@@ -1,0 +1,92 @@
+"""Planning a mend: which findings are due, what a call would do, and the value that `Table.mend` gives.
+
+Plans only: `table.mend` carries calls out. What gives something up is due only when the caller has decided,
+what no call mends never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from textwrap import indent
+
+from tablestore.core import quantities
+from tablestore.core.errors import InvalidRequest
+from tablestore.insight.doctor.calls import Call
+from tablestore.insight.doctor.finding import Diagnosis, Finding
+from tablestore.insight.doctor.repair_plan import Repair
+from tablestore.meta.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """What was done (`dry_run`: would be) about findings: each with what its calls said; `left` those that
+    ask for a decision or that no call mends; `after` what the doctor says then. `repair`: what was broken;
+    where something was put aside the doctor looks at the next call."""
+
+    done: tuple[tuple[Finding, tuple[str, ...]], ...]
+    left: tuple[Finding, ...] = ()
+    after: Diagnosis | None = None
+    dry_run: bool = False
+    repair: Repair | None = None
+
+    @property
+    def text(self) -> str:
+        """Finding by finding."""
+        if self.repair is not None and self.repair.changes:
+            return self.repair.text
+        lines = [] if self.done else ["nothing to mend by itself"]
+        lines = [self.repair.text, *lines] if self.repair else lines
+        for found, texts in self.done:
+            lines.append(f"{found.kind}{f' · {found.where}' if found.where else ''}: {found.remedy}")
+            lines += [f"    decide: {found.asks}"] if found.asks and self.dry_run else []
+            lines += [indent(t, "    ") for t in texts]
+        for found in self.left:
+            why = f"decide: {found.asks}" if found.mends else f"look: {found.remedy}"
+            lines.append(f"left alone: {found.kind} · {found.where}: {why}")
+        if self.dry_run:
+            lines.append("a preview: nothing was changed; call again with dry_run=False")
+        elif self.after is not None:
+            lines.append(f"the doctor now: {self.after.summary}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def require_mendable(found: Finding, *, decided: bool) -> None:
+    """Raise InvalidRequest for a finding that no call mends, or that asks for a decision not made."""
+    if not found.mends:
+        raise InvalidRequest(f"no call mends {found.kind!r} by itself; look first: {found.remedy}")
+    if found.asks and not decided:
+        raise InvalidRequest(f"{found.kind!r}: {found.asks}; if that is right, call again with decided=True")
+
+
+def due(found: Diagnosis, *, decided: bool, tried: Collection[tuple[str, str]] = ()) -> tuple[Finding, ...]:
+    """The findings of a diagnosis that calls mend, without those that were tried (by kind and place)."""
+    return tuple(f for f in found if f.mends and (decided or not f.asks) and (f.kind, f.where) not in tried)
+
+
+def preview_of(store: Store, call: Call) -> str:
+    """What a call without a dry run of its own would do."""
+    snapshot, manifests = store.snapshots.latest(), store.manifests
+    if call.verb == "rescale":
+        live = manifests.live_entries(snapshot)
+        size, rows = (int(live.numbers(n).sum()) for n in ("file_size", "row_count"))
+        files = f"{rows:,} rows in {quantities.many(len(live), 'file')}, {quantities.size(size)}"
+        return f"{files}, are written anew into {quantities.many(call.given[0], 'bucket')} a partition"
+    if call.verb == "compact_manifests":
+        found = manifests.manifests(snapshot) if snapshot else []
+        size = sum(m.file_size for m in found)
+        merged = f"{quantities.many(len(found), 'manifest')} of {quantities.size(size)} are merged"
+        return f"{merged}; no data file is read"
+    if call.verb == "tags.delete":
+        return f"tag {call.given[0]} goes, with the files that nothing else needs"
+    return f"consumer {call.given[0]} is forgotten; the next expiry may take what it held"
+
+
+def option_changes(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """`option k: 4 → 8`, a line an option."""
+    keys = [k for k in sorted({*before, *after}) if before.get(k) != after.get(k)]
+    lines = [f"option {k}: {before.get(k, 'not set')} → {after.get(k, 'not set')}" for k in keys]
+    return "\n".join(lines) or "the options say so already"
