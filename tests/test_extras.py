@@ -13,6 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import tablestore as ts
+from tablestore import api
 from tablestore.core import extras
 from tablestore.format.manifests import manifest_columns
 
@@ -22,7 +23,6 @@ HEAVY = {*extras.EXTRA_OF, "py4j", "IPython", "anywidget", "ipywidgets", "plotly
 USES = """
 import json, sys
 import tablestore as ts
-from tablestore.core import extras
 before = sorted(m for m in sys.modules if "." not in m)
 lake = ts.connect(sys.argv[1])
 orders = lake.table("shop.orders")
@@ -52,8 +52,18 @@ def test_importing_and_opening_load_nothing_that_few_need(tmp_path: Path) -> Non
     command = [sys.executable, "-c", USES, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     imported, opened = (set(names) for names in json.loads(done.stdout))
-    assert not HEAVY & imported
+    assert not {"pyarrow", "numpy", *HEAVY} & imported
     assert not HEAVY & opened - {"pandas"}  # which Arrow loads where it makes an array of Python values
+
+
+def test_public_names_are_there_when_they_are_used() -> None:
+    assert {*api.__all__, "what_if", "advise_buckets"} < set(ts.__all__) < set(dir(ts))
+    for name in ts.__all__:
+        assert getattr(ts, name) is not None, name
+    assert ts.connect is api.connect
+    with pytest.raises(AttributeError, match="module 'tablestore' has no attribute 'tabel'"):
+        ts.tabel  # noqa: B018
+    assert not hasattr(ts, "import_nothing")
 
 
 def test_a_missing_package_is_named_with_its_extra(without: pytest.MonkeyPatch) -> None:

@@ -120,7 +120,7 @@ def sources(package: str) -> list[Path]:
 def layer_of(path: Path) -> str:
     """'lsm' for tablestore/lsm/writing/writer.py, '' for the package itself."""
     first = path.relative_to(ROOT / "tablestore").parts[0]
-    return "" if first == "__init__.py" else first.removesuffix(".py")
+    return "" if first in ("__init__.py", "api.py") else first.removesuffix(".py")
 
 
 def engine_imports() -> list[tuple[str, Import]]:
