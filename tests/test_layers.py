@@ -216,6 +216,46 @@ def test_widgets_use_the_public_face_of_the_engine_only():
     assert not wrong, show(wrong, why="widgets use `import tablestore` and names of it:")
 
 
+def inner_attributes(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and name of every attribute that is no public one: `x.store`, `x._…` of others than `self`, `cls`
+    and a few of our own views, also by `getattr` and its like."""
+    own = {"self", "cls", "made", "other", "one"}  # views of the same class, see `View.unlink`
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            private = node.attr.startswith("_") and not node.attr.startswith("__")
+            owner = node.value.id if isinstance(node.value, ast.Name) else ""
+            owner = "super" if ast.unparse(node.value) == "super()" else owner
+            if (private and owner not in own | {"super"}) or (node.attr == "store" and owner != "self"):
+                yield node.lineno, ast.unparse(node)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr", "attrgetter"):
+            if ast.unparse(node.args[0]) in own:
+                continue
+            for name in (each.value for each in node.args if isinstance(each, ast.Constant)):
+                if isinstance(name, str) and (name == "store" or name.startswith("_")):
+                    yield node.lineno, ast.unparse(node)
+
+
+def test_widgets_reach_for_nothing_inside_a_source():
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line} {text}"
+        for path in sources("widgets")
+        for line, text in inner_attributes(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert not wrong, "widgets use public names of what they show:\n" + "\n".join(wrong)
+
+
+def test_what_reaches_inside_a_source_is_found():
+    lines = [
+        "table.store.options",
+        "getattr(table, 'store', None)",
+        "self._table._store",
+        "self._store",
+        "a.b",
+    ]
+    found = {text for _, text in inner_attributes(ast.parse("\n".join(lines)))}
+    assert found == {"table.store", "getattr(table, 'store', None)", "self._table._store"}
+
+
 @pytest.mark.parametrize("package", ["tablestore", "widgets", "datasets", "notebooks"])
 def test_no_import_of_ours_hides_in_a_function(package: str):
     found = [one for path in sources(package) for one in imports(path)]

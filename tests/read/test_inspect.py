@@ -264,3 +264,18 @@ def test_every_view_takes_what_another_gives(tmp_path: Path) -> None:
         assert see.diff(snapshot, 2) == see.diff(1, 2)
     assert t.at(snapshot=first).scan().count() == t.at(tag=see.tags()["tag_name"][0]).scan().count() == 8
     assert t.changes(since=first).num_rows == 8
+
+
+def test_the_latest_snapshot_is_known_by_its_id_alone(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    assert table.inspect.latest_snapshot_id() is None
+    table.write(rows(range(3), 1, "a"))
+    table.write(rows(range(3), 1, "b"))
+    assert table.inspect.latest_snapshot_id() == 2
+    assert table.at(snapshot=1).inspect.latest_snapshot_id() == 2
+
+
+def test_the_levels_of_a_fresh_tree_follow_the_options(tmp_path: Path) -> None:
+    table = make(tmp_path, **{"num-sorted-run.compaction-trigger": 4})
+    assert table.inspect.num_levels() == 5
+    assert table.with_options({"num-levels": 3}).inspect.num_levels() == 3

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
 import pytest
+import traitlets
+from ipywidgets.widgets import widget as ipywidgets_registry
 
 import tablestore as ts
 import widgets
+from widgets.kit.assets import of_kernel
+from widgets.kit.view import View
 
 OF_TABLES = [
     *("AmplificationChart", "ChangelogView", "CompactionControls", "FileExplorer", "Findings", "LsmLevels"),
@@ -38,3 +43,43 @@ def test_an_ingest_has_a_title_and_steps_a_model(tmp_path: Path) -> None:
         widgets.IngestProgress(table)
     with pytest.raises(ts.InvalidRequest, match="StepLanes takes a StepsModel, not Table"):
         widgets.StepLanes(table)
+
+
+REFUSED = {
+    **{f"{view}(None)": (view, (None,), {}) for view in OF_TABLES},
+    "SnapshotTimeline(table, follow='often')": ("SnapshotTimeline", ("table",), {"follow": "often"}),
+    "LsmLevels(table, width='wide')": ("LsmLevels", ("table",), {"width": "wide"}),
+    "Workbench(table, 'p=1', 'zero', 1)": ("Workbench", ("table", "p=1", "zero", 1), {}),
+    "IngestProgress(table)": ("IngestProgress", ("table",), {}),
+    "WhatIf(table)": ("WhatIf", ("table",), {}),
+}
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("call", REFUSED)
+def test_a_refused_view_leaves_nothing_behind(call: str, tmp_path: Path) -> None:
+    table = ts.connect(tmp_path).create_table("d.t", schema={"k": ts.BIGINT})
+    view, arguments, options = REFUSED[call]
+    arguments = tuple(table if each == "table" else each for each in arguments)
+    assert of_kernel()
+    before = set(ipywidgets_registry._instances)
+    with pytest.raises((ts.InvalidRequest, ValueError, TypeError, traitlets.TraitError)):
+        getattr(widgets, view)(*arguments, **options)
+    gc.collect()
+    assert not set(ipywidgets_registry._instances) - before
+
+
+def test_a_workbench_that_cannot_be_finished_closes_its_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = ts.connect(tmp_path).create_table("d.t", schema={"k": ts.BIGINT})
+
+    def fail(_self: object) -> None:
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(widgets.Workbench, "_join", fail)
+    before = set(ipywidgets_registry._instances)
+    with pytest.raises(RuntimeError):
+        widgets.Workbench(table)
+    left = [each for name, each in ipywidgets_registry._instances.items() if name not in before]
+    assert not [each for each in left if isinstance(each, View | widgets.Workbench)]

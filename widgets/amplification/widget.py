@@ -13,7 +13,6 @@ import traitlets
 
 import tablestore as ts
 from widgets.amplification import figure as draw
-from widgets.amplification.loading import STATIC_PATIENCE, Job, Worker
 from widgets.amplification.model import (
     NAMES,
     AmplificationModel,
@@ -23,6 +22,7 @@ from widgets.amplification.model import (
 )
 from widgets.kit import format as fmt
 from widgets.kit import static
+from widgets.kit.jobs import STATIC_PATIENCE, Job, JobRunner
 from widgets.kit.svg import Figure
 from widgets.kit.view import View, module, option_map, require_source, title_of
 
@@ -55,7 +55,7 @@ class AmplificationChart(View):
         self._source, self._title = source, title or title_of(source)
         self._rows = NOTHING
         self._model = amplification_model(NOTHING, title=self._title)
-        self._worker, self._settling, self._loading = Worker("amplification"), False, False
+        self._jobs, self._settling, self._loading = JobRunner("amplification"), False, False
         super().__init__(opened=opened, **kwargs)
         self.observe(self._on_index, "index")
         self.observe(self._on_snapshot, "snapshot")
@@ -75,14 +75,14 @@ class AmplificationChart(View):
 
     def refresh(self) -> Self:
         """Read the history again, in the background if it takes long. The latest stays followed."""
-        if not self._worker.start(self._load):
+        if not self._jobs.restart(self._load):
             self._loading = True
             self.redraw()
         return self
 
     def wait(self, timeout: float | None = None) -> Self:
         """Block until the history is read."""
-        self._worker.wait(timeout)
+        self._jobs.wait(timeout)
         return self
 
     def _load(self, job: Job) -> None:
@@ -185,7 +185,7 @@ class AmplificationChart(View):
 
     def figure(self, *, width: float) -> Figure:
         """The charts with the cursor; a history that is still being read is waited for a little."""
-        self._worker.wait_at_most(STATIC_PATIENCE)
+        self._jobs.wait_at_most(STATIC_PATIENCE)
         if self._loading:
             return draw.skeleton(width)
         return draw.amplification_figure(self._model, index=self.index, width=width)
@@ -206,7 +206,7 @@ class AmplificationChart(View):
 
     def text(self) -> str:
         """The charts in a terminal."""
-        self._worker.wait_at_most(STATIC_PATIENCE)
+        self._jobs.wait_at_most(STATIC_PATIENCE)
         return text_form(self._model, self.index)
 
     def data(self) -> pa.Table:
@@ -216,7 +216,7 @@ class AmplificationChart(View):
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The charts, and what to write at each snapshot, of long histories at every so many."""
-        model = self.wait()._model
+        model = self.wait().model
         every = -(-max(len(model), 1) // EXPORT_POINTS)
         at = sorted({*range(0, len(model), every), max(len(model) - 1, 0)}) if len(model) else []
         drawn = {

@@ -7,9 +7,10 @@ in focus), `full`, `asked` (changed options), `auto` and `every_ms`, `opened` an
 `snapshot` (of a linked timeline; in the past the buttons are off). `done` holds what was carried out.
 """
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from inspect import signature
 from typing import Any, Protocol, Self
 
 import traitlets
@@ -29,7 +30,7 @@ from widgets.controls.model import (
 )
 from widgets.kit import format as fmt
 from widgets.kit import static
-from widgets.kit.jobs import Work
+from widgets.kit.jobs import Job, JobRunner, Work
 from widgets.kit.svg import Figure
 from widgets.kit.view import Source, View, module, option_map, require_source, title_of
 
@@ -40,6 +41,9 @@ LEAST_MS = 50
 QUIET = "Quiet: no rule fires in any bucket."
 CONFLICT = "Another writer was faster: Dry run reads the table again, then Step."
 RETRY = "The table is as it was: Dry run plans again, then retry."
+
+
+NO_BUCKETS = (None, -1, -2)  # all of them; of a table without; not assigned yet
 
 
 class Compactable(Source, Protocol):
@@ -73,12 +77,12 @@ class CompactionControls(View):
         title: str = "",
         **kwargs: object,
     ) -> None:
+        self._jobs = JobRunner("compaction")  # first: a panel that is refused is closed, too
         require_source(source, type(self).__name__)
         self._source = self._table = source
         self._partition, self._bucket = partition, bucket
         self._model = ControlsModel(title or title_of(source))
         self._runs: dict[int, tuple[RunSummary, ...]] = {}  # by position of a pick of this plan
-        self._work = Work()
         self._refusal, self._settling = "", False
         self.done: tuple[object, ...] = ()
         kwargs.setdefault("width", PANEL)
@@ -100,7 +104,7 @@ class CompactionControls(View):
     @property
     def busy(self) -> bool:
         """Whether a compaction is running."""
-        return self._work.busy
+        return self._jobs.busy
 
     @property
     def simulated(self) -> bool:
@@ -162,7 +166,7 @@ class CompactionControls(View):
         partition = pick.partition if pick else self._partition
         bucket = pick.bucket if pick else self._bucket
         scope: dict[str, object] = {"partition": partition} if partition else {}
-        return scope | ({"bucket": bucket} if bucket is not None and bucket >= 0 else {})
+        return scope | ({} if bucket in NO_BUCKETS else {"bucket": bucket})
 
     def _focus(self, focus: int) -> None:
         pick = self._model.picks[focus] if 0 <= focus < len(self._model.picks) else None
@@ -287,7 +291,9 @@ class CompactionControls(View):
             self.refresh()
         pick = self._model.pick
         if pick is not None and pick.fires:
-            self._start(lambda: self._at_work(pick), f"Compacting {pick.place}: {len(pick.inputs)} files …")
+            self._start(
+                lambda job: self._at_work(job, pick), f"Compacting {pick.place}: {len(pick.inputs)} files …"
+            )
         return self
 
     def run_until_quiet(self) -> Self:
@@ -301,12 +307,12 @@ class CompactionControls(View):
     def flush(self) -> Self:
         """One flush of a simulation, in the background."""
         if self.simulated:
-            self._start(self._flush, "Flushing …")
+            self._start(lambda _job: self._flush(), "Flushing …")
         return self
 
     def pause(self) -> Self:
         """Stop at once: a round that is not committed is given up, and nothing of it is kept."""
-        self._work.pause()
+        self._jobs.stop()
         self.auto = False
         if self.busy:
             self.progress = "stopping …"
@@ -319,33 +325,33 @@ class CompactionControls(View):
 
     def wait(self, timeout: float | None = None) -> Self:
         """Block until the work in the background is over, and raise what it raised."""
-        self._work.wait(timeout)
+        self._jobs.wait(timeout)
         return self
 
     def _on_auto(self, change: Mapping[str, Any]) -> None:
         if not change["new"]:
-            self._work.pause()
+            self._jobs.stop()
         elif not self._start(self._forever, f"Auto: a step every {self.every_ms} ms"):
             self.auto = False
 
-    def _forever(self) -> None:
+    def _forever(self, job: Job) -> None:
         """What is due, step by step: a compaction if a rule fires, else a flush (a table is read again)."""
         while True:
             if self._model.waiting:
-                self._compact(self._model.picks[0])
+                self._compact(job, self._model.picks[0])
             elif self.simulated:
                 self._flush()
             else:
                 self.refresh()
-            self._work.sleep(max(self.every_ms, LEAST_MS) / 1000)
+            job.sleep(max(self.every_ms, LEAST_MS) / 1000)
 
-    def _rounds(self) -> None:
+    def _rounds(self, job: Job) -> None:
         """One commit a partition and round, the largest first, so that Pause loses little."""
         for _ in range(1 if self.full else MAX_ROUNDS):
             waiting = self._model.picks.partitions()
             for partition in waiting:
-                self._work.check()
-                self._compact(None, {"partition": partition} if partition else {})
+                job.check()
+                self._compact(job, None, {"partition": partition} if partition else {})
             if not waiting or not self._model.waiting:
                 return
 
@@ -354,36 +360,37 @@ class CompactionControls(View):
         self._model = self._model.did(tuple(step.text for step in steps[-1:]))
         self.refresh_linked()
 
-    def _compact(self, pick: Pick | None, scope: Mapping[str, object] | None = None) -> None:
+    def _compact(self, job: Job, pick: Pick | None, scope: Mapping[str, object] | None = None) -> None:
         chosen = self._scope(pick) | dict(scope or {})
         compact = self._planner().compact
-        heard = {"progress": self._hear} if "progress" in inspect.signature(compact).parameters else {}
-        report = compact(full=self.full, **chosen, **heard)
+        takes_progress = "progress" in signature(compact).parameters
+        shown = {"progress": partial(self._show_progress, job)} if takes_progress else {}
+        report = compact(full=self.full, **chosen, **shown)
         lines = str(getattr(report, "text", report)).splitlines()
         self.done = (*self.done, report)[-KEPT:]
         self._model = self._model.did(tuple(lines if len(lines) <= 2 else lines[-1:]))
         self.refresh_linked()
 
-    def _at_work(self, pick: Pick) -> None:
+    def _at_work(self, job: Job, pick: Pick) -> None:
         """Carry out a pick; linked levels show that it is being written."""
         if not self.simulated and self.plan:
             self.plan = {**self.plan, "running": {"share": 0.0, "written": 0, "expected": pick.written}}
-        self._compact(pick)
+        self._compact(job, pick)
 
-    def _hear(self, _step: str, done: float, total: float, note: str) -> None:
+    def _show_progress(self, job: Job, _step: str, done: float, total: float, note: str) -> None:
         """Progress of a round. What is not committed yet can be given up."""
         if done < total:
-            self._work.check()
+            job.check()
         share = fmt.percent(done, total) if total else ""
         self.progress = f"{share} {note}".strip() if done < total else ""
 
-    def _start(self, job: Callable[[], None], words: str) -> bool:
+    def _start(self, work: Work, words: str) -> bool:
         def before() -> None:
             self._model = replace(self._model, busy=words, error="", next_step="")
             self.redraw()
 
         def after() -> None:
-            failure = self._work.failure
+            failure = self._jobs.failure
             self._model = replace(self._model, busy="")
             if failure is not None:
                 hint = CONFLICT if isinstance(failure, ts.CommitConflict) else RETRY
@@ -393,7 +400,7 @@ class CompactionControls(View):
             self.auto = False
             self._show()
 
-        return not self._disabled() and self._work.start(job, before=before, after=after)
+        return not self._disabled() and self._jobs.start(work, before=before, after=after)
 
     # showing
 

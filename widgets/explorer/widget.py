@@ -26,9 +26,9 @@ from widgets.explorer.sums import key_figures
 from widgets.explorer.tree import SnapshotTree
 from widgets.kit import format as fmt
 from widgets.kit import svg
-from widgets.kit.source import is_bucket
+from widgets.kit.source import is_bucket, num_levels_of
 from widgets.kit.svg import Figure
-from widgets.kit.view import LINKED, View, module, option_map, require_source, title_of
+from widgets.kit.view import LINKED, View, module, require_source, title_of
 
 EXPORT_NODES, EXPORT_FILES, CHOICES = 40, 40, 60
 
@@ -68,9 +68,7 @@ class FileExplorer(View):
     ) -> None:
         require_source(table, type(self).__name__)
         self._table, self._title = table, title or title_of(table)
-        options = option_map(table)
-        trigger = int(options.get("num-sorted-run.compaction-trigger", 5))
-        self._num_levels = int(options.get("num-levels", trigger + 1))
+        self._num_levels = num_levels_of(table)
         self._tree: SnapshotTree | None = None
         self._listing: Listing | None = None
         self._detail: Detail | None = None

@@ -14,7 +14,7 @@ import pyarrow as pa
 from widgets.findings.figure import findings_figure
 from widgets.findings.model import FindingsModel, findings_model
 from widgets.kit import static
-from widgets.kit.jobs import Work
+from widgets.kit.jobs import JobRunner
 from widgets.kit.svg import Figure
 from widgets.kit.view import View, module, require_source, title_of
 
@@ -57,7 +57,7 @@ class Findings(View):
         self._model = FindingsModel(self._title, snapshot, "not looked yet", (), 0, ())
         self._diagnosis: Any = None
         self._plan: Plan | None = None
-        self._work = Work()
+        self._jobs = JobRunner("findings")
         self.done: tuple[object, ...] = ()
         super().__init__(snapshot=snapshot, **kwargs)
         self.refresh()
@@ -83,7 +83,7 @@ class Findings(View):
     @property
     def busy(self) -> bool:
         """Whether something is being mended."""
-        return self._work.busy
+        return self._jobs.busy
 
     def refresh(self) -> Self:
         """Look again."""
@@ -145,7 +145,7 @@ class Findings(View):
 
     def wait(self, timeout: float | None = None) -> None:
         """Block until nothing is at work, and raise what failed."""
-        self._work.wait(timeout)
+        self._jobs.wait(timeout)
 
     def _start(self, asking: Plan, job: Callable[[], Plan]) -> Self:
         ended: list[Plan] = []
@@ -155,14 +155,14 @@ class Findings(View):
             self.redraw()
 
         def after() -> None:
-            failure = self._work.failure
+            failure = self._jobs.failure
             said = "" if failure is None else f"{type(failure).__name__}: {failure}"
             self._plan = ended[0] if ended else replace(asking, state="failed", told=said, note="not done")
             if self._plan.state == "done":
                 self.refresh_linked()
             self.redraw()
 
-        self._work.start(lambda: ended.append(job()), before=before, after=after)
+        self._jobs.start(lambda _job: ended.append(job()), before=before, after=after)
         return self
 
     def _off(self) -> str:

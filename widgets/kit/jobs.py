@@ -1,26 +1,64 @@
-"""The one thing a view does at a time, in a daemon thread, so that the notebook stays free and Pause
-works.
+"""What a view does in the background: one job at a time in a daemon thread, so that the notebook stays free.
 
-Invariants: at most one job runs; what it raises is kept for `wait`; `Paused` ends a job quietly. A job asks
-`check` between pieces of work, and sleeps by `sleep`, which Pause ends at once. Used by the compaction panel
-and by the findings.
+Invariants: at most one job is the current one; what it raises is kept for `wait`; `Stopped` ends it quietly.
+A job is asked to stop, never killed: it calls `check` between pieces of work and sleeps by `sleep`, which a
+stop ends at once. `start` refuses while a job runs (the compaction panel, the findings); `restart` stops the
+running job and takes its place (amplification and what-if, where only the newest result counts).
 """
 
 import threading
 from collections.abc import Callable
 
+PATIENCE, STATIC_PATIENCE = 0.2, 3.0
+"""Seconds that `restart` waits for a quick job, and that a static picture waits for a job, once."""
 
-class Paused(Exception):
+
+class Stopped(Exception):
     """The job was asked to stop; nothing of the piece it was at is kept."""
 
 
-class Work:
-    """Runs jobs one at a time. Safe: callers are the notebook's thread and the job itself."""
+class Job:
+    """What the work sees of itself: whether it was asked to stop."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._pause = threading.Event()
+        self._stop = threading.Event()
+
+    def stop(self) -> None:
+        """Ask it to end."""
+        self._stop.set()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was asked to end."""
+        return self._stop.is_set()
+
+    def check(self) -> None:
+        """Raise Stopped if it was asked to end."""
+        if self.stopped:
+            raise Stopped
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; raises Stopped at once when asked to end."""
+        self._stop.wait(seconds)
+        self.check()
+
+
+Work = Callable[[Job], object]
+
+
+def _nothing() -> None: ...
+
+
+class JobRunner:
+    """Runs jobs one at a time. Safe: callers are the notebook's thread and the job itself; one lock, named
+    after what it protects."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._current = threading.Lock()
+        self._job: Job | None = None
         self._thread: threading.Thread | None = None
+        self._waited_for: threading.Thread | None = None
         self.failure: Exception | None = None
 
     @property
@@ -28,50 +66,60 @@ class Work:
         """Whether a job runs."""
         return self._thread is not None and self._thread.is_alive()
 
-    @property
-    def pausing(self) -> bool:
-        """Whether the job was asked to stop."""
-        return self._pause.is_set()
-
     def start(
-        self, job: Callable[[], None], *, before: Callable[[], None], after: Callable[[], None]
+        self, work: Work, *, before: Callable[[], None] = _nothing, after: Callable[[], None] = _nothing
     ) -> bool:
-        """Run `before` here and `job`, then `after`, in a thread; False if something runs already."""
-        with self._lock:
+        """Run `before` here and `work`, then `after`, in a thread; False if something runs already."""
+        with self._current:
             if self.busy:
                 return False
-            self._pause.clear()
-            self.failure = None
             before()
-            self._thread = threading.Thread(
-                target=self._run, args=(job, after), name="widget-work", daemon=True
-            )
-            self._thread.start()
+            self._begin(work, after)
             return True
 
-    def _run(self, job: Callable[[], None], after: Callable[[], None]) -> None:
+    def restart(self, work: Work, *, patience: float = PATIENCE) -> bool:
+        """Stop the job there is, run `work` in its place and wait for it `patience` seconds; whether it is
+        done by then."""
+        self.stop()
+        with self._current:
+            thread = self._begin(work, _nothing)
+        thread.join(patience)
+        return not thread.is_alive()
+
+    def _begin(self, work: Work, after: Callable[[], None]) -> threading.Thread:
+        self._job, self.failure = Job(), None
+        arguments = (work, self._job, after)
+        self._thread = threading.Thread(target=self._run, args=arguments, name=self._name, daemon=True)
+        self._thread.start()
+        return self._thread
+
+    def _run(self, work: Work, job: Job, after: Callable[[], None]) -> None:
         try:
-            job()
-        except Paused:
+            work(job)
+        except Stopped:
             pass
         except Exception as error:
-            self.failure = error
+            if self._job is job:  # else a newer job has taken its place
+                self.failure = error
         finally:
             after()
 
-    def pause(self) -> None:
-        """Ask the job to stop."""
-        self._pause.set()
+    def replaced(self, job: Job) -> bool:
+        """Whether a newer job has taken the place of this one."""
+        return self._job is not job
 
-    def check(self) -> None:
-        """Raise Paused if the job was asked to stop."""
-        if self._pause.is_set():
-            raise Paused
+    def stop(self) -> None:
+        """Ask the job that runs to end."""
+        if (job := self._job) is not None:
+            job.stop()
 
-    def sleep(self, seconds: float) -> None:
-        """Wait; raises Paused at once when asked to stop."""
-        self._pause.wait(seconds)
-        self.check()
+    def wait_at_most(self, seconds: float) -> None:
+        """Wait for the job, but not longer than that, and not twice."""
+        thread = self._thread
+        if thread is None or thread in (threading.current_thread(), self._waited_for):
+            return
+        self._waited_for = thread
+        thread.join(seconds)
 
     def wait(self, timeout: float | None = None) -> None:
         """Block until the job is over, and raise what it raised."""
@@ -79,7 +127,7 @@ class Work:
         if thread is not None:
             thread.join(timeout)
             if thread.is_alive():
-                raise TimeoutError(f"the work still runs after {timeout} s")
+                raise TimeoutError(f"{self._name} still runs after {timeout} s")
         if (failure := self.failure) is not None:
             self.failure = None
             raise failure

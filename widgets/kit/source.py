@@ -54,6 +54,17 @@ def option_map(source: object) -> Mapping[str, Any]:
     return options if isinstance(options, Mapping) else {}
 
 
+def num_levels_of(source: object, trigger: int | None = None) -> int:
+    """The levels of a fresh tree: as the source counts them, else by its options as the engine would, with
+    this compaction `trigger` in place of its own."""
+    count = getattr(getattr(source, "inspect", None), "num_levels", None)
+    if callable(count):
+        return int(count())
+    options = option_map(source)
+    trigger = trigger or int(options.get("num-sorted-run.compaction-trigger", 5))
+    return int(options.get("num-levels", trigger + 1))
+
+
 def title_of(source: object) -> str:
     """The table's name, if it has one."""
     for attribute in ("full_name", "name"):

@@ -17,6 +17,7 @@ import traitlets
 import tablestore as ts
 from widgets.kit import format as fmt
 from widgets.kit import static, svg
+from widgets.kit.source import num_levels_of
 from widgets.kit.svg import Figure
 from widgets.kit.view import LINKED, Source, View, module, option_map, require_source, title_of
 from widgets.levels import figure as draw
@@ -348,8 +349,6 @@ def limits(
 ) -> tuple[int, int, int]:
     """Compaction trigger, stop trigger and number of levels: as given, of the table, or the defaults."""
     options = option_map(source)
-    known = getattr(getattr(source, "store", None), "options", None)
     trigger = trigger or int(options.get("num-sorted-run.compaction-trigger", 5))
     stop = stop or int(options.get("num-sorted-run.stop-trigger", trigger + 3))
-    levels = num_levels or getattr(known, "num_levels", None) or int(options.get("num-levels", trigger + 1))
-    return trigger, stop, int(levels)
+    return trigger, stop, num_levels or num_levels_of(source, trigger)

@@ -16,8 +16,9 @@ import traitlets
 import tablestore as ts
 from widgets.kit import format as fmt
 from widgets.kit import svg
+from widgets.kit.source import num_levels_of
 from widgets.kit.svg import Figure
-from widgets.kit.view import LINKED, View, module, option_map, require_source, title_of
+from widgets.kit.view import LINKED, View, module, require_source, title_of
 from widgets.pruning import figure as draw
 from widgets.pruning.model import (
     Group,
@@ -76,7 +77,7 @@ class PruningExplainer(View):
     ) -> None:
         require_source(table, type(self).__name__)
         self._table, self._title = table, title or title_of(table)
-        self._num_levels = _levels_of(table)
+        self._num_levels = num_levels_of(table)
         self._model = PruningModel(self._title, snapshot, "", self._num_levels)
         self._explanation: Any = None
         self._decisions = pa.table({})
@@ -331,10 +332,3 @@ class PruningExplainer(View):
 def _live(figure: Figure, *, hatched: bool = False) -> str:
     body = svg.hatch() + figure.body if hatched else figure.body
     return svg.live(Figure(figure.width, figure.height, body))
-
-
-def _levels_of(table: object) -> int:
-    """The number of levels its colours are spread over."""
-    options = option_map(table)
-    trigger = int(options.get("num-sorted-run.compaction-trigger", 5))
-    return int(options.get("num-levels", trigger + 1))

@@ -38,6 +38,7 @@ class SnapshotTimeline(View):
     jump = traitlets.Unicode("").tag(sync=True)
     said = traitlets.Tuple(("", "")).tag(sync=True)
     paused = traitlets.Tuple().tag(sync=False)
+    _stop_watch: threading.Event | None = None
 
     def __init__(
         self,
@@ -50,13 +51,13 @@ class SnapshotTimeline(View):
         **kwargs: object,
     ) -> None:
         require_source(source, type(self).__name__)
+        seconds = float(follow)
         self._source, self._tags = source, dict(tags or {})
         self._title = title or title_of(source)
         self._commits = pa.table({"snapshot_id": pa.array([], pa.int64())})
         self._model = timeline_model(self._commits, title=self._title)
         self._settling = False
         self._reading = threading.RLock()
-        self._unwatched: threading.Event | None = None
         self._read_to: int | None = None
         super().__init__(paused=tuple(paused), **kwargs)
         self.observe(self._on_index, "index")
@@ -65,8 +66,8 @@ class SnapshotTimeline(View):
         self.observe(lambda _change: self.redraw(), "range")
         self.observe(lambda _change: self.refresh(), "paused")
         self.refresh()
-        if follow:
-            self.watch(float(follow))
+        if seconds:
+            self.watch(seconds)
 
     @property
     def model(self) -> TimelineModel:
@@ -100,7 +101,7 @@ class SnapshotTimeline(View):
     def watch(self, seconds: float = 1.0, *, most: float = WATCH_MOST) -> Self:
         """Read anew when there is a new snapshot, looking every `seconds`, until `unwatch` (or `most`)."""
         self.unwatch()
-        stop = self._unwatched = threading.Event()
+        stop = self._stop_watch = threading.Event()
         arguments = (stop, max(float(seconds), 0.1), most)
         threading.Thread(target=self._watch, args=arguments, name="timeline-watch", daemon=True).start()
         return self
@@ -115,17 +116,17 @@ class SnapshotTimeline(View):
 
     def _newest(self) -> int | None:
         """The id of the newest snapshot, without reading any; None if only reading can tell."""
-        store = getattr(self._source, "store", None)
+        newest = getattr(getattr(self._source, "inspect", None), "latest_snapshot_id", None)
         try:
-            return None if store is None else store.snapshots.latest_id()
-        except OSError:  # told by the next refresh
+            return None if newest is None else newest()
+        except OSError:  # the next refresh shows it
             return None
 
     def unwatch(self) -> Self:
         """Stop following."""
-        if self._unwatched is not None:
-            self._unwatched.set()
-        self._unwatched = None
+        if self._stop_watch is not None:
+            self._stop_watch.set()
+        self._stop_watch = None
         return self
 
     def close(self) -> None:

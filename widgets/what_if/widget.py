@@ -13,9 +13,9 @@ import pyarrow as pa
 import traitlets
 
 import tablestore as ts
-from widgets.amplification.loading import STATIC_PATIENCE, Cancelled, Job, Worker
 from widgets.kit import format as fmt
 from widgets.kit import static, svg
+from widgets.kit.jobs import STATIC_PATIENCE, Job, JobRunner, Stopped
 from widgets.kit.svg import Figure
 from widgets.kit.view import View, module, require_source, title_of
 from widgets.what_if import figure as draw
@@ -58,7 +58,7 @@ class WhatIf(View):
         self._found: Any = None
         self._afresh = False
         self._model: WhatIfModel | None = None
-        self._worker, self._settling = Worker("what-if"), False
+        self._jobs, self._settling = JobRunner("what-if"), False
         super().__init__(opened=opened, **own)
         self.observe(self._on_index, "index")
         self.observe(self._on_snapshot, "snapshot")
@@ -80,7 +80,7 @@ class WhatIf(View):
     @property
     def busy(self) -> bool:
         """Whether a replay is running."""
-        return self._worker.busy
+        return self._jobs.busy
 
     @property
     def options(self) -> dict[str, str]:
@@ -108,17 +108,17 @@ class WhatIf(View):
 
     def cancel(self) -> Self:
         """Stop a replay; the last good picture stays."""
-        self._worker.cancel()
+        self._jobs.stop()
         return self
 
     def wait(self, timeout: float | None = None) -> Self:
         """Block until the replay is done."""
-        self._worker.wait(timeout)
+        self._jobs.wait(timeout)
         return self
 
     def _replay(self) -> Self:
         self.progress = {"busy": True, "share": 0.0, "text": "reading the history …"}
-        if not self._worker.start(self._work) and self._model is None:
+        if not self._jobs.restart(self._work) and self._model is None:
             self.redraw()
         return self
 
@@ -133,7 +133,7 @@ class WhatIf(View):
                 self._take(found)
             except traitlets.TraitError:  # a linked view moved on meanwhile: take it from where that is
                 self._take(found)
-        except Cancelled:
+        except Stopped:
             pass
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
@@ -143,7 +143,7 @@ class WhatIf(View):
                 self.progress = {}
                 if failure is not None:
                     self.frame = {**self.words(width=self.width), **self.frame, "error": failure}
-            elif not self._worker.superseded(job):
+            elif not self._jobs.replaced(job):
                 self.progress = {"text": "cancelled: what is shown was replayed before"}
 
     def _compared(self, before: Any, job: Job) -> Any:
@@ -271,7 +271,7 @@ class WhatIf(View):
 
     def figure(self, *, width: float) -> Figure:
         """The whole picture with its cursor; the first replay is waited for a little."""
-        self._worker.wait_at_most(STATIC_PATIENCE)
+        self._jobs.wait_at_most(STATIC_PATIENCE)
         model = self._model
         if model is None or self.index < model.first_kept:
             return draw.skeleton(width)
@@ -301,7 +301,7 @@ class WhatIf(View):
 
     def text(self) -> str:
         """Both sides in a terminal."""
-        self._worker.wait_at_most(STATIC_PATIENCE)
+        self._jobs.wait_at_most(STATIC_PATIENCE)
         if self._model is None:
             return f"{self._title}  what if: {self.progress.get('text', 'not replayed')}".strip()
         return text_form(self._model, self._found, self.index)
@@ -313,7 +313,7 @@ class WhatIf(View):
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """Lanes and charts, and the levels of the newest commits of the opened bucket."""
-        model = self.wait()._model
+        model = self.wait().model
         count = len(model) if model is not None else 0
         first = max(count - EXPORT_COMMITS, model.first_kept if model is not None else 0)
         frames = {str(width): self._drawn(width) for width in widths}

@@ -8,7 +8,7 @@ callers serialise.
 """
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import anywidget
 import traitlets
@@ -33,6 +33,9 @@ def _references(parts: dict[str, View], _owner: object) -> dict[str, str]:
     return {name: f"anywidget:{view.model_id}" for name, view in parts.items()}
 
 
+V = TypeVar("V", bound=View)
+
+
 class Workbench(anywidget.AnyWidget):
     """The cockpit of a table, of one of its partitions or buckets, or of a simulation."""
 
@@ -50,17 +53,33 @@ class Workbench(anywidget.AnyWidget):
         self._source, self._shown = table, (None, 0)
         self._scope = {"partition": partition, "bucket": bucket}
         super().__init__(assets=of_kernel())
-        self.timeline = SnapshotTimeline(table)
-        self.levels = LsmLevels(table, partition, bucket, snapshot=self.timeline.snapshot)
-        self.controls = CompactionControls(table, partition, bucket) if hasattr(table, "compact") else None
-        self.amplification = AmplificationChart(table) if hasattr(table.inspect, "amplification") else None
-        made = (self.timeline, self.levels, self.controls, self.amplification)
-        self.parts = {name: view for name, view in zip(MAIN, made, strict=True) if view is not None}
+        try:
+            with self.hold_sync():
+                self._make_parts(table, partition, bucket)
+        except Exception:
+            self.close()
+            raise
+
+    def _make_parts(self, table: Any, partition: str | None, bucket: int | None) -> None:
+        self.timeline = self._add("timeline", SnapshotTimeline(table))
+        self.levels = self._add(
+            "levels", LsmLevels(table, partition, bucket, snapshot=self.timeline.snapshot)
+        )
+        self.controls = self.amplification = None
+        if hasattr(table, "compact"):
+            self.controls = self._add("controls", CompactionControls(table, partition, bucket))
+        if hasattr(table.inspect, "amplification"):
+            self.amplification = self._add("amplification", AmplificationChart(table))
         self._join()
         self.tools = [[tool.name, tool.title, tool.refused(table)] for tool in TOOLS]
         self._show_head()
         self.observe(lambda _change: self._open_tool(), "tool")
         self.levels.observe(lambda _change: self._show_head(), "frame")
+
+    def _add(self, name: str, view: V) -> V:
+        """`view`, as a part of this name."""
+        self.parts = {**self.parts, name: view}
+        return view
 
     def _join(self) -> None:
         """Link every part to the timeline, and those that know buckets and keys to the levels."""
