@@ -16,7 +16,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import TablestoreError
 from tests.faults import FaultyIO, Killed, failures
-from tests.write.test_positions import foreign_commits, foreign_expiry, row
+from tests.write.commit.test_positions import foreign_commits, foreign_expiry, row
 
 EVERY = 3
 

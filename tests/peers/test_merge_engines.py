@@ -19,8 +19,8 @@ import tablestore as ts
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import CannotMerge, InvalidRequest
 from tablestore.format import roaring, roaring_tree
-from tests.lsm.merge_cases import Case, cases
-from tests.lsm.test_merge_engines import kv_rows, random_records, random_table
+from tests.lsm.merge.merge_cases import Case, cases
+from tests.lsm.merge.test_merge_engines import kv_rows, random_records, random_table
 from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaError, JavaPaimon
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.lsm.test_outlook import waiting
+from tests.insight.explain.test_outlook import waiting
 from tests.widgets import frames
 from widgets import SnapshotTimeline
 from widgets.amplification.chart import Line, Panel, drawn, plot_of

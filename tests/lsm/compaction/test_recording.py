@@ -16,7 +16,7 @@ from tablestore.lsm.compaction.recording import completed, explanation, planned,
 from tablestore.lsm.levels.sorted_run import Levels
 from tests.lsm.trees import data_file
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "picks" / "universal-picks.jsonl.gz"
+GOLDEN = Path(__file__).parents[2] / "golden" / "picks" / "universal-picks.jsonl.gz"
 LEVELED = CompactionOptions(strategy=CompactionStrategy.LEVELED, level_base_bytes=3 << 20, level0_trigger=2)
 
 

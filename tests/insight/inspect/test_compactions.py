@@ -296,7 +296,7 @@ def test_of_two_processes_that_expire_a_snapshot_the_one_that_found_its_manifest
     assert all(d.counts is not None for d in kept)
 
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "paimon-java" / "warehouse" / "j.db"
+GOLDEN = Path(__file__).parents[2] / "golden" / "paimon-java" / "warehouse" / "j.db"
 
 
 def keyed_golden() -> list[str]:

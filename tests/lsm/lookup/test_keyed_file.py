@@ -15,7 +15,7 @@ from tablestore.lsm.lookup.cache import CacheBounds, LookupCache
 from tablestore.lsm.lookup.keyed_file import KeyedFile
 from tablestore.lsm.merge import keys as key_columns
 from tests.lsm.bucket import Bucket
-from tests.lsm.test_lookup import put
+from tests.lsm.lookup.test_lookup import put
 
 ROWS = 40_000
 DECIMAL = DataType("DECIMAL", precision=12, scale=2)

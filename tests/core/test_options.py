@@ -21,7 +21,7 @@ from tablestore.core.options.table_options import (
     memory_size,
 )
 
-TABLE = Path(__file__).parent / "golden" / "options" / "paimon-options.tsv"
+TABLE = Path(__file__).parents[1] / "golden" / "options" / "paimon-options.tsv"
 LISTED = {k: (d, t) for k, d, t in (line.split("\t") for line in TABLE.read_text().splitlines())}
 BY_KEY = {f.metadata["key"]: f for f in fields(TableOptions)}
 # Known to Paimon 2.0.0, though its own list leaves them out; from the fourth on those of its Flink connector.
@@ -178,7 +178,7 @@ def test_trees_that_cannot_be_compacted_are_refused_by_name(tmp_path: Path, opti
 
 
 def test_the_options_of_ours_are_listed_with_their_defaults() -> None:
-    readme = (Path(__file__).parents[1] / "tablestore" / "README.md").read_text(encoding="utf-8")
+    readme = (Path(__file__).parents[2] / "tablestore" / "README.md").read_text(encoding="utf-8")
     section = readme.partition("## Options of ours")[2].partition("\n## ")[0]
     listed = re.findall(r"^\| `(tablestore\.[a-z0-9.-]+)` \| ([^|]*) \|", section, flags=re.M)
     typed = {key for key in BY_KEY if key.startswith("tablestore.")}

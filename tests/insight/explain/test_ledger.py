@@ -12,8 +12,8 @@ from tablestore.format.snapshot import APPEND, COMPACT
 from tablestore.insight.explain.bucket_history import BASE, BucketEvent
 from tablestore.insight.explain.ledger import Ledger, ledger_table
 from tablestore.insight.explain.table_history import events
+from tests.insight.explain.test_table_history import live, make
 from tests.lsm.trees import KEY, data_file
-from tests.read.test_history import live, make
 
 
 def event(kind: str, snapshot: int, **files: object) -> BucketEvent:

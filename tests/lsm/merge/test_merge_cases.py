@@ -8,7 +8,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import CannotMerge, InvalidRequest
-from tests.lsm.merge_cases import FILE, Case, cases, rewritten, text_of, title
+from tests.lsm.merge.merge_cases import FILE, Case, cases, rewritten, text_of, title
 
 
 def played(case: Case, path: Path) -> list[str]:

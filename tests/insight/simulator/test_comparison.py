@@ -11,7 +11,7 @@ from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.insight.inspect.levels_table import LEVELS
 from tablestore.insight.simulator import Workload, simulate
 from tablestore.insight.simulator.replayed import Steps
-from tests.lsm.simulator.test_replay import TABLES, TRIGGER, live, make
+from tests.insight.simulator.test_replay import TABLES, TRIGGER, live, make
 
 WORKLOAD = Workload("uniform", rows=500, keys=5_000, deletes=0.1)
 PLACE = ("", 0)

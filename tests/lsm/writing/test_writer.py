@@ -15,7 +15,7 @@ from tablestore.format.types.arrow_types import BIGINT, DECIMAL, DOUBLE, STRING,
 from tablestore.lsm.compaction import compact_task
 from tablestore.lsm.writing.memory import MemoryPool
 from tests.lsm.bucket import Bucket
-from tests.lsm.test_rewriter import FullDisk
+from tests.lsm.compaction.test_rewriter import FullDisk
 
 TRIGGER = "num-sorted-run.compaction-trigger"
 

@@ -28,8 +28,8 @@ from tablestore.insight.check.check import examine
 from tablestore.read.support import require_readable
 from tablestore.write.support import require_writable
 
-ENGINE = Path(__file__).parents[1] / "tablestore"
-PAIMON = Path(__file__).parent / "golden" / "options" / "paimon-options.tsv"
+ENGINE = Path(__file__).parents[2] / "tablestore"
+PAIMON = Path(__file__).parents[1] / "golden" / "options" / "paimon-options.tsv"
 # Of the Flink Table Store and its sources, as far as Paimon has other names for them or none.
 OLD = """
 change-tracking compaction.early-max.file-num compaction.max-sorted-run-num execution.checkpointing.interval

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tests.read.audit import Audit, Sums, place, state
+from tests.insight.inspect.audit import Audit, Sums, place, state
 from tests.write.lives import born, on_disk
 
 NAMES = ("ingested", "compacted", "read", "moved", "changelog")

@@ -16,7 +16,7 @@ from tablestore.format.types.arrow_types import BIGINT
 from tablestore.lsm.levels.interval import key_order, partition
 from tests.lsm.trees import KEY, data_file
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "picks" / "interval-partition.jsonl.gz"
+GOLDEN = Path(__file__).parents[2] / "golden" / "picks" / "interval-partition.jsonl.gz"
 ORDER = key_order(KEY)
 
 

@@ -12,7 +12,7 @@ from tablestore.format.types.arrow_types import DataField
 from tablestore.format.types.type_text import parse_type
 from tablestore.lsm.merge.functions import aggregator
 from tablestore.lsm.merge.walk import ADD, OLDER, SET, SKIP, Failures, Walk
-from tests.lsm.test_merge_lists import random_walk
+from tests.lsm.merge.test_merge_lists import random_walk
 
 
 def expected(values: list[bytes | None], walk: Walk, group: int) -> bytes | None:

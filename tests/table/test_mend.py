@@ -9,7 +9,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import InvalidRequest
 from tablestore.insight.doctor.calls import Call, look, python
-from tests.read.test_doctor import SMALL, doctor, files_of, make, put, the
+from tests.insight.doctor.test_doctor import SMALL, doctor, files_of, make, put, the
 
 
 def test_calls_are_written_as_python() -> None:

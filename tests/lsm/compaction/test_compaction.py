@@ -22,7 +22,7 @@ from tablestore.lsm.compaction.recorded import recorded_case
 from tablestore.lsm.levels.sorted_run import Levels
 from tests.lsm.trees import data_file, parse_file
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "picks" / "universal-picks.jsonl.gz"
+GOLDEN = Path(__file__).parents[2] / "golden" / "picks" / "universal-picks.jsonl.gz"
 SECTIONS = GOLDEN.with_name("interval-partition.jsonl.gz")
 CASES = sorted((Path(__file__).parent / "cases").glob("*.txt"))
 OPTIONS = {

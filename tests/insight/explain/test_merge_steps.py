@@ -16,7 +16,7 @@ from tablestore.format.parquet.schema import KIND, SEQUENCE
 from tablestore.insight.explain.merge_steps import Run, merged_steps
 from tablestore.lsm.merge import keys
 from tablestore.lsm.merge.merge_function import grouped, merge_function
-from tests.lsm.test_merge_engines import kv_rows, random_records, random_table
+from tests.lsm.merge.test_merge_engines import kv_rows, random_records, random_table
 
 ENGINES = ["deduplicate", "partial-update", "aggregation", "first-row"]
 NEW = [{"k": 1, "rowkind": "-D", "v": "x", "n": 1}, {"k": 2, "rowkind": "+I", "v": "y", "n": 1}]

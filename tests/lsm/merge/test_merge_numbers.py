@@ -15,7 +15,7 @@ from tablestore.format.types.type_text import parse_type
 from tablestore.lsm.merge import numbers
 from tablestore.lsm.merge.numbers import Product
 from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Failures, Walk
-from tests.lsm.test_merge_lists import random_walk
+from tests.lsm.merge.test_merge_lists import random_walk
 
 
 @pytest.mark.parametrize(

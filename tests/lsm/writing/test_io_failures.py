@@ -10,7 +10,7 @@ import pytest
 from tablestore.core.errors import TablestoreError
 from tablestore.io.fileio import LocalFileIO
 from tests.lsm.bucket import Bucket
-from tests.lsm.test_writer import TRIGGER, compact_now
+from tests.lsm.writing.test_writer import TRIGGER, compact_now
 
 
 class FailingIO(LocalFileIO):
