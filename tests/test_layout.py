@@ -8,19 +8,6 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = "core io format meta catalog lsm write read insight table cdc spark".split()
-    "core",
-    "io",
-    "format",
-    "meta",
-    "catalog",
-    "lsm",
-    "write",
-    "read",
-    "insight",
-    "table",
-    "cdc",
-    "spark",
-)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
