@@ -21,16 +21,16 @@ from tablestore.format.manifests.manifest import APPEND_SOURCE, COMPACT_SOURCE, 
 from tablestore.format.types.arrow_types import BIGINT
 from tablestore.insight.explain.ledger import Account
 from tablestore.insight.simulator.contents import Content, Contents, Part
-from tablestore.insight.simulator.runs import applied
+from tablestore.insight.simulator.ranking import Rankings
+from tablestore.insight.simulator.runs import SimRun, applied
 from tablestore.insight.simulator.workload import FlushedRows
 from tablestore.lsm.compaction.decision import CompactUnit, Decision
 from tablestore.lsm.compaction.loop import CompactionLoop
 from tablestore.lsm.compaction.options import CompactionOptions
-from tablestore.lsm.compaction.overlap import follow
 from tablestore.lsm.compaction.rewrite_plan import drops_deletes, plan_unit
 from tablestore.lsm.levels import interval
 from tablestore.lsm.levels.interval import Section
-from tablestore.lsm.levels.sorted_run import Levels, SortedRun, byte_order, newest_first
+from tablestore.lsm.levels.sorted_run import Levels, byte_order, newest_first
 from tablestore.lsm.writing.rolling import file_rows
 
 
@@ -148,8 +148,10 @@ class Bucket:
         self._sizes, self.contents = sizes, contents
         self._most_rows = sizes.most_rows
         self._sequence, self._number = 0, 0
-        empty = Levels((), tuple(SortedRun((), level) for level in range(1, options.num_levels)), byte_order)
-        self.loop = CompactionLoop(empty, options, carry_out=self._carry_out, now_ms=lambda: self.now_ms)
+        self._rankings = Rankings()
+        empty = Levels((), tuple(SimRun((), level) for level in range(1, options.num_levels)), byte_order)
+        known = {"carry_out": self._carry_out, "now_ms": lambda: self.now_ms, "first": self._rankings.first}
+        self.loop = CompactionLoop(empty, options, **known)
         self.rules: dict[str, RuleSum] = defaultdict(RuleSum)
         self.most_runs = 0  # that a flush left
         self.last: tuple[int, int, int] = (0, 0, 0)  # bytes read, written and moved by the last compaction
@@ -191,7 +193,7 @@ class Bucket:
         self._most_rows = self._sizes.most_rows
         levels = self.loop.levels
         count = max(options.num_levels - 1, levels.oldest_nonempty_level, 1)
-        empty = (SortedRun((), level) for level in range(len(levels.upper) + 1, count + 1))
+        empty = (SimRun((), level) for level in range(len(levels.upper) + 1, count + 1))
         self.loop.levels = Levels(levels.level0, (*levels.upper[:count], *empty), levels.key)
 
     def foretell(self, decision: Decision) -> _Outcome | None:
@@ -238,7 +240,7 @@ class Bucket:
         self.rules[decision.rule].add(*self.last)
         made = applied(levels, gone, come)
         if self.options.leveled:
-            follow(levels, made, gone, come)
+            self._rankings.follow(levels, made, gone, come)
         return made
 
     def drops(self, unit: CompactUnit, levels: Levels) -> bool:

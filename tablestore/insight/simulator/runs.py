@@ -6,13 +6,38 @@ at every file. Pure. Used by `Bucket`.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from tablestore.lsm.levels.sorted_run import Levels, SortedRun, byte_order
+from tablestore.lsm.levels.sorted_run import KeyOrder, Levels, SortedRun, byte_order
 
 ByLevel = Mapping[int, Sequence[Any]]  # files
+_smallest, _greatest = attrgetter("min_key"), attrgetter("max_key")
+
+
+class SimRun(SortedRun):
+    """A run of simulated files, found by search in the files themselves: no list of their keys is made."""
+
+    @classmethod
+    def sized(cls, files: tuple[Any, ...], level: int, size: int) -> SimRun:
+        """The run whose files have `size` bytes, which need not be added up."""
+        made = cls(files, level)
+        made.__dict__["size"] = size
+        return made
+
+    def ends(self, position: int, key: KeyOrder) -> tuple[Any, Any]:
+        """Smallest and greatest key of one file."""
+        file = self.files[position]
+        return file.min_key, file.max_key
+
+    def span(self, low: Any, high: Any, key: KeyOrder) -> tuple[int, int]:
+        """From where to where the files lie that share a key with `low`..`high`."""
+        if self.files and low > self.files[-1].max_key:
+            return len(self.files), len(self.files)
+        start = bisect_left(self.files, low, key=_greatest)
+        return start, bisect_right(self.files, high, lo=start, key=_smallest)
 
 
 def applied(levels: Levels, gone: ByLevel, come: ByLevel) -> Levels:
@@ -41,10 +66,10 @@ def _changed(run: SortedRun, gone: Sequence[Any], come: Sequence[Any]) -> Sorted
         high = max([f.max_key for f in gone] + [f.max_key for f in come])
         start, stop = run.span(low, high, byte_order)
     inside = _exchanged(files[start:stop], gone, come, run.level)
-    made = SortedRun(files[:start] + tuple(inside) + files[stop:], run.level)  # few copies of a long run
     size = run.size + sum([f.file_size for f in come]) - sum([f.file_size for f in gone])
-    vars(made)["size"] = size  # else added up anew for each pick
-    return made
+    return SimRun.sized(
+        files[:start] + tuple(inside) + files[stop:], run.level, size
+    )  # one copy of a long run
 
 
 def _exchanged(files: Sequence[Any], gone: Sequence[Any], come: Sequence[Any], level: int) -> Sequence[Any]:

@@ -26,7 +26,7 @@ from typing import Any
 from tablestore.lsm.compaction import universal
 from tablestore.lsm.compaction.decision import CompactUnit, Decision, OverlapStep, Reason, RuleTrial, State
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
-from tablestore.lsm.compaction.overlap import candidates, expanded, first
+from tablestore.lsm.compaction.overlap import candidates, expanded
 from tablestore.lsm.compaction.rewrite_plan import newer_overlapping
 from tablestore.lsm.levels.sorted_run import Levels
 
@@ -43,10 +43,10 @@ def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decisio
     scores = _scores(levels, options)
     best = scores.index(max(scores))
     if scores[best] >= 1:
-        level = _in_order(levels, options, best)
-        return Decision(_unit(levels, options, level), made, _name(level))
+        level = _in_order(levels, options, at, best)
+        return Decision(_unit(levels, options, at, level), made, _name(level))
     if _lifts(levels, options):
-        return Decision(_unit(levels, options, 0), made, _LIFT)
+        return Decision(_unit(levels, options, at, 0), made, _LIFT)
     return Decision(None, made, "none")
 
 
@@ -57,20 +57,20 @@ def explain(levels: Levels, options: CompactionOptions, at: PickContext) -> Reas
     scores = _scores(levels, options)
     order = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
     best = order[0]
-    taken = _in_order(levels, options, best) if scores[best] >= 1 and not early else None
+    taken = _in_order(levels, options, at, best) if scores[best] >= 1 and not early else None
     for level in order:
         due = scores[level] >= 1 or level == taken
         numbers = _numbers(levels, options, level, scores[level])
         if taken is not None and taken != best and level in (taken, best):
             numbers += (("after", taken),) if level == best else (("before", best),)
         state: State = "fired" if level == taken else "not reached" if due or early else "no"
-        unit = _unit(levels, options, level) if due else None
+        unit = _unit(levels, options, at, level) if due else None
         trials.append(
             RuleTrial(_name(level), state, numbers, _steps(levels, options, level) if due else (), unit)
         )
     trials += (RuleTrial(_name(run.level), "off") for run in levels.upper[len(scores) - 1 : -1])
     fired = next((t for t in trials if t.state == "fired"), None)
-    trials.append(_lift_trial(levels, options, reached=fired is None))
+    trials.append(_lift_trial(levels, options, at, reached=fired is None))
     fired = trials[-1] if trials[-1].state == "fired" else fired
     if fired is not None:
         return Reason(fired.rule, fired.text, tuple(trials))
@@ -78,11 +78,11 @@ def explain(levels: Levels, options: CompactionOptions, at: PickContext) -> Reas
     return Reason("none", f"the highest score is that of {highest.rule}: {highest.text}", tuple(trials))
 
 
-def _in_order(levels: Levels, options: CompactionOptions, level: int) -> int:
+def _in_order(levels: Levels, options: CompactionOptions, at: PickContext, level: int) -> int:
     """`level`, or the one to compact before it: where rows of a key are merged into each other, none may wait
     above that belong before or between those that are merged, as those of a writer that began earlier do."""
     while level > 0 and not options.newest_wins:
-        unit = _unit(levels, options, level)
+        unit = _unit(levels, options, at, level)
         newest = max(f.max_sequence for f in unit.files)
         waits = [f.level for f in newer_overlapping(unit, levels) if f.min_sequence <= newest]
         if not waits:
@@ -121,7 +121,7 @@ def _lifts(levels: Levels, options: CompactionOptions) -> bool:
     return options.force_up_level0 and len(levels.level0) >= waits
 
 
-def _lift_trial(levels: Levels, options: CompactionOptions, *, reached: bool) -> RuleTrial:
+def _lift_trial(levels: Levels, options: CompactionOptions, at: PickContext, *, reached: bool) -> RuleTrial:
     if not options.force_up_level0:
         return RuleTrial(_LIFT, "off")
     numbers: tuple[tuple[str, Any], ...] = (("level0", len(levels.level0)),)
@@ -129,14 +129,14 @@ def _lift_trial(levels: Levels, options: CompactionOptions, *, reached: bool) ->
         numbers += (("interval", options.level0_interval),)
     fires = _lifts(levels, options)
     state: State = "no" if not fires else "fired" if reached else "not reached"
-    return RuleTrial(_LIFT, state, numbers, unit=_unit(levels, options, 0) if fires else None)
+    return RuleTrial(_LIFT, state, numbers, unit=_unit(levels, options, at, 0) if fires else None)
 
 
-def _unit(levels: Levels, options: CompactionOptions, level: int) -> CompactUnit:
+def _unit(levels: Levels, options: CompactionOptions, at: PickContext, level: int) -> CompactUnit:
     """What compacting `level` takes: I4 holds below, as the files there that it meets are in it."""
     below = levels.upper[level]
     if level > 0:
-        chosen = first(levels, level)
+        chosen = at.first(levels, level)
         above = expanded(levels, level, chosen, target_bytes=options.target_bytes)
         return CompactUnit(level + 1, (*above, *below.files[chosen.overlapped]), parts=True)
     low = min(levels.key(f.min_key) for f in levels.level0)

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
+from tablestore.lsm.compaction.overlap import First
+from tablestore.lsm.compaction.overlap import first as least_overlapping
 from tablestore.lsm.compaction.strategy import pick, quiet
 from tablestore.lsm.compaction.universal import full
 from tablestore.lsm.levels.sorted_run import Levels
@@ -21,15 +23,21 @@ CarryOut = Callable[[Decision, Levels], Levels | None]
 
 class CompactionLoop:
     """Picks from `levels` until nothing is left to do. `carry_out` gives the levels after a decision, None if
-    nothing came of it; `now_ms` the local wall clock."""
+    nothing came of it; `now_ms` the local wall clock; `first` the file of a level that goes first."""
 
-    __slots__ = ("_carry_out", "_now_ms", "last_full_ms", "levels", "options", "stalled")
+    __slots__ = ("_carry_out", "_first", "_now_ms", "last_full_ms", "levels", "options", "stalled")
 
     def __init__(
-        self, levels: Levels, options: CompactionOptions, *, carry_out: CarryOut, now_ms: Callable[[], int]
+        self,
+        levels: Levels,
+        options: CompactionOptions,
+        *,
+        carry_out: CarryOut,
+        now_ms: Callable[[], int],
+        first: First = least_overlapping,
     ) -> None:
         self.levels, self.options = levels, options
-        self._carry_out, self._now_ms = carry_out, now_ms
+        self._carry_out, self._now_ms, self._first = carry_out, now_ms, first
         self.last_full_ms = PickContext.at(0, levels).last_full_ms
         self.stalled = False  # whether a writer waits for what is carried out
 
@@ -57,7 +65,7 @@ class CompactionLoop:
 
     def decide(self) -> Decision:
         """The next pick, not carried out."""
-        return pick(self.levels, self.options, PickContext(self._now_ms(), self.last_full_ms))
+        return pick(self.levels, self.options, PickContext(self._now_ms(), self.last_full_ms, self._first))
 
     def once(self) -> Decision | None:
         """One pick, carried out; None when there is nothing to do."""

@@ -11,6 +11,8 @@ from tablestore.core.options.table_options import (
     MergeEngine,
     TableOptions,
 )
+from tablestore.lsm.compaction import overlap
+from tablestore.lsm.compaction.overlap import First
 from tablestore.lsm.levels.sorted_run import Levels
 
 _HOUR_MS = 3_600_000
@@ -133,6 +135,7 @@ class PickContext:
 
     now_ms: int = 0
     last_full_ms: int | None = None
+    first: First = overlap.first  # file of a level that leveled compaction takes
 
     @classmethod
     def at(cls, now_ms: int, levels: Levels) -> PickContext:

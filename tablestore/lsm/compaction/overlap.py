@@ -1,27 +1,20 @@
 """Which file of a level goes down first (leveled compaction): the one that overlaps least for its size.
 
 Of equal ones that with the oldest rows, then the first in key order. Names are no part of that: a replay of
-the same changes has other ones. The files of a run are looked through for each question, unless a `Ranking`
-of them has followed what changed (`follow`): the same answer, at the cost of the change. Pure, but for
-rankings, which belong to whoever makes the levels: the simulator, whose runs have thousands of files. Used
-by `leveled`.
+the same changes has other ones. Pure. Used by `leveled`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
 from operator import attrgetter
-from typing import Any
 
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm.levels.sorted_run import KeyOrder, Levels, SortedRun
 
-FEW = 32  # files of a run that are looked through as fast as a ranking follows
-_KEPT = "_ranking"  # under which a run has its ranking
-Rank = tuple[float, int, Any]  # bytes overlapped for each of its own, newest row, smallest key
-ByLevel = Mapping[int, Sequence[DataFileMeta]]
+First = Callable[[Levels, int], "Candidate"]
+"""Which file of a level above 0 goes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +40,12 @@ class Candidate:
 
 def first(levels: Levels, level: int) -> Candidate:
     """The file of a level above 0 that goes first."""
+    return min(candidates(levels, level), key=attrgetter("rank"))
+
+
+def candidate_at(levels: Levels, level: int, position: int) -> Candidate:
+    """The file at one place of a level above 0, with the files of the next one that it meets."""
     run, below = levels.upper[level - 1], levels.upper[level]
-    ranking = Ranking.known(run, below)
-    if ranking is None:
-        return min(candidates(levels, level), key=attrgetter("rank"))
-    lowest = ranking.first()
-    position, _ = run.span(lowest, lowest, levels.key)
     return _candidate(run, below, position, levels.key)
 
 
@@ -93,70 +86,3 @@ def _candidate(run: SortedRun, below: SortedRun, position: int, key: KeyOrder) -
 
 def _size(run: SortedRun, start: int, stop: int) -> int:
     return sum([f.file_size for f in run.files[start:stop]]) if stop > start else 0
-
-
-class Ranking:
-    """The files of one run in the order in which they go, over one run below. Not thread-safe; it is handed
-    on from the runs before a change to those after it, which alone may ask it."""
-
-    __slots__ = ("_below", "_heap", "_key", "_live")
-
-    def __init__(self, run: SortedRun, below: SortedRun, key: KeyOrder) -> None:
-        self._below, self._key = below, key
-        self._live: dict[Any, Rank] = {}  # those in force, by smallest key
-        self._heap: list[Rank] = []
-        self._enter(run.files)
-
-    @staticmethod
-    def known(run: SortedRun, below: SortedRun) -> Ranking | None:
-        """The ranking of these very runs, if there is one."""
-        found: Ranking | None = vars(run).get(_KEPT)
-        return found if found is not None and found._below is below else None
-
-    def first(self) -> Any:
-        """The smallest key of the file that goes first."""
-        heap, live = self._heap, self._live
-        while live.get(heap[0][2]) is not heap[0]:
-            heappop(heap)
-        return heap[0][2]
-
-    def follow(self, run: SortedRun, below: SortedRun, gone: ByLevel, come: ByLevel) -> None:
-        """Go on with runs without the files that are `gone` and with those that have `come`."""
-        self._below, key = below, self._key
-        for file in gone.get(run.level, ()):
-            del self._live[key(file.min_key)]
-        self._enter(come.get(run.level, ()))
-        for file in (*gone.get(below.level, ()), *come.get(below.level, ())):
-            start, stop = run.span(key(file.min_key), key(file.max_key), key)
-            if stop > start:
-                self._enter(run.files[start:stop])
-
-    def _enter(self, files: Iterable[DataFileMeta]) -> None:
-        """Rank files, anew those that were ranked; forget old ranks when most are."""
-        below, key, live, heap = self._below, self._key, self._live, self._heap
-        for file in files:
-            low = key(file.min_key)
-            overlap = _size(below, *below.span(low, key(file.max_key), key))
-            live[low] = rank = (overlap / max(file.file_size, 1), file.max_sequence, low)
-            heappush(heap, rank)
-        if len(heap) > 2 * len(live) + FEW:
-            heap[:] = live.values()
-            heapify(heap)
-
-
-def follow(before: Levels, after: Levels, gone: ByLevel, come: ByLevel) -> None:
-    """Hand rankings on from levels to those without the files that are `gone` and with those that have
-    `come`; long runs that have none get one."""
-    for level in range(1, after.oldest_level):
-        run, below = after.upper[level - 1], after.upper[level]
-        old, under = before.upper[level - 1], before.upper[level]
-        if run is old and below is under:
-            continue
-        ranking = Ranking.known(old, under)
-        vars(old).pop(_KEPT, None)
-        if ranking is not None:
-            ranking.follow(run, below, gone, come)
-        elif len(run.files) > FEW:
-            ranking = Ranking(run, below, after.key)
-        if ranking is not None and run.files:
-            vars(run)[_KEPT] = ranking

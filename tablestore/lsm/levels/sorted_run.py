@@ -11,7 +11,6 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import attrgetter
 from typing import Any
 
 from tablestore.format.manifests.manifest import DataFileMeta
@@ -23,9 +22,6 @@ KeyOrder = Callable[[bytes], Any]
 def byte_order(key: bytes) -> bytes:
     """Keys as they lie: the order of keys that were made comparable before."""
     return key
-
-
-_smallest, _greatest = attrgetter("min_key"), attrgetter("max_key")
 
 
 @dataclass(frozen=True)
@@ -60,20 +56,12 @@ class SortedRun:
 
     def ends(self, position: int, key: KeyOrder) -> tuple[Any, Any]:
         """Smallest and greatest key of one file, comparable."""
-        if key is byte_order:  # nothing to decode, so nothing to keep
-            file = self.files[position]
-            return file.min_key, file.max_key
         lows, highs = self.bounds(key)
         return lows[position], highs[position]
 
     def span(self, low: Any, high: Any, key: KeyOrder) -> tuple[int, int]:
         """From where to where the files of a level lie that share a key with `low`..`high`, both comparable
         keys; where they would lie if there are none."""
-        if key is byte_order:
-            if self.files and low > self.files[-1].max_key:
-                return len(self.files), len(self.files)
-            start = bisect_left(self.files, low, key=_greatest)
-            return start, bisect_right(self.files, high, lo=start, key=_smallest)
         lows, highs = self.bounds(key)
         start = bisect_left(highs, low)
         return start, bisect_right(lows, high, lo=start)

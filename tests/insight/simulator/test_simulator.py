@@ -17,12 +17,12 @@ from tablestore.core.errors import InvalidOption, InvalidRequest
 from tablestore.insight.explain.estimate import SizeModel
 from tablestore.insight.explain.ledger import Ledger
 from tablestore.insight.explain.table_history import events
-from tablestore.insight.simulator import Schedule, Simulator, Workload, bucket, density, simulate
+from tablestore.insight.simulator import Schedule, Simulator, Workload, bucket, density, ranking, simulate
 from tablestore.insight.simulator.bucket import Bucket, _all_meet
 from tablestore.insight.simulator.expected import law_of
 from tablestore.insight.simulator.keyset import KeySet, merged
 from tablestore.insight.simulator.workload import KINDS, Draws, FlushedRows
-from tablestore.lsm.compaction import CompactUnit, overlap
+from tablestore.lsm.compaction import CompactUnit
 from tablestore.lsm.compaction.rewrite_plan import plan_unit
 from tablestore.lsm.levels import interval
 from tablestore.lsm.levels.sorted_run import Levels, byte_order
@@ -277,12 +277,12 @@ def test_short_cuts_change_no_step(
     seen = []
     for plain in (False, True):
         if plain:
-            monkeypatch.setattr(overlap.Ranking, "known", staticmethod(lambda run, below: None))
+            monkeypatch.setattr(ranking.Rankings, "known", lambda self, run, below: None)
             monkeypatch.setattr(bucket, "_in_a_row", lambda files, small: False)
             monkeypatch.setattr(bucket, "_moves", lambda unit: False)
             monkeypatch.setattr(bucket, "applied", _plainly_applied)
         else:
-            monkeypatch.setattr(overlap, "FEW", 2)
+            monkeypatch.setattr(ranking, "FEW", 2)
         steps = Simulator(workload, OPTIONS[strategy] | mean, seed=seeds[0], samples=400).steps(80)
         seen.append([(s.flush, s.text, [(f.level, f.file_name) for f in s.levels.files]) for s in steps])
     assert seen[0] == seen[1], seeds[0]
