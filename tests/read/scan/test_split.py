@@ -1,4 +1,4 @@
-"""Splits: which files may be read as they are, and how they are packed."""
+"""Splits as values, and sections of many buckets at once; the rules of packing: `test_split_cases.py`."""
 
 from __future__ import annotations
 
@@ -39,79 +39,6 @@ def file(
     )
 
 
-def made(
-    *files: DataFileMeta,
-    schema: TableSchema = SCHEMA,
-    target: str = "128 mb",
-    cost: str = "1 b",
-    by_kind: bool = False,
-    **options: str,
-) -> list[tuple[str, bool]]:
-    """(names of the files, raw) of each split of one bucket."""
-    names = {k.replace("_", "-") + ".enabled": v for k, v in options.items()}
-    chosen = {"bucket": "1", "source.split.target-size": target, "source.split.open-file-cost": cost}
-    found = splits(
-        Entries.of(ManifestEntry(ADD, b"", 0, 1, f) for f in files),
-        snapshot_id=1,
-        schema=schema,
-        options=TableOptions.parse({**chosen, **names}),
-        by_kind=by_kind,
-    )
-    return [("".join(f.file_name for f in s.files), s.raw) for s in found]
-
-
-def groups(*files: DataFileMeta) -> list[tuple[str, bool]]:
-    """What must stay together, nothing else packed."""
-    return [("".join(sorted(names)), raw) for names, raw in made(*files, target="1 b")]
-
-
-def test_a_file_that_overlaps_no_other_is_read_as_it_is() -> None:
-    assert groups(file("a", 0, 9), file("b", 10, 19, level=5)) == [("a", True), ("b", True)]
-
-
-def test_overlapping_files_stay_together_and_are_merged() -> None:
-    assert groups(file("a", 0, 9), file("b", 9, 19), file("c", 30, 40)) == [("ab", False), ("c", True)]
-
-
-def test_a_file_with_deletes_or_an_unknown_number_of_them_is_merged() -> None:
-    assert groups(file("a", 0, 9, deletes=1), file("b", 20, 29, deletes=None)) == [("a", False), ("b", False)]
-
-
-def test_groups_come_in_key_order_not_in_that_of_bytes() -> None:
-    assert groups(file("a", 300, 400), file("b", -5, -1), file("c", 0, 200)) == [
-        ("b", True),
-        ("c", True),
-        ("a", True),
-    ]
-
-
-def test_neighbours_are_packed_up_to_the_target() -> None:
-    some = [file(n, i * 10, i * 10 + 5, size=40, level=5) for i, n in enumerate("abcd")]
-    assert made(*some, target="100 b") == [("ab", True), ("cd", True)]
-    assert [names for names, _ in made(*some, target="100 b", cost="100 b")] == ["a", "b", "c", "d"]
-
-
-def packs(*files: DataFileMeta, **options: str) -> list[tuple[str, bool]]:
-    return made(*files, **options)
-
-
-def test_a_pack_of_level_0_is_raw_only_if_it_is_a_single_file() -> None:
-    assert packs(file("a", 0, 9)) == [("a", True)]
-    assert packs(file("a", 0, 9), file("b", 10, 19), file("c", 15, 30)) == [("abc", False)]
-
-
-def test_files_of_one_level_are_raw_together() -> None:
-    assert packs(file("a", 0, 9, level=5), file("b", 10, 19, level=5)) == [("ab", True)]
-    assert packs(file("a", 0, 9, level=5), file("b", 10, 19, level=4)) == [("ab", False)]
-    assert packs(file("a", 0, 9, level=5), file("b", 10, 19, level=5, deletes=1)) == [("ab", False)]
-
-
-def test_overlapping_files_are_raw_where_deletion_vectors_tell_their_rows_apart() -> None:
-    files = file("a", 0, 9, level=5), file("b", 5, 19, level=4)
-    assert packs(*files, deletion_vectors="true") == [("ab", True)]
-    assert [raw for _, raw in packs(*files, file("c", 7, 8), deletion_vectors="true")] == [False]
-
-
 def test_a_split_names_the_deletion_files_of_its_files() -> None:
     vectors = TableOptions.parse({"bucket": "1", "deletion-vectors.enabled": "true"})
     gone = DeletionFile("index/i", 1, 22, 3)
@@ -137,18 +64,6 @@ def test_a_merged_split_is_taken_apart_into_what_needs_a_merge_and_what_does_not
         ("ab", False),
         ("cd", True),
     ]
-
-
-def test_raw_and_merged_groups_are_kept_apart_if_asked() -> None:
-    some = file("a", 0, 1), file("b", 2, 3, deletes=1), file("c", 4, 5)
-    assert made(*some, by_kind=True) == [("a", True), ("b", False), ("c", True)]
-    assert made(*some) == [("abc", False)]
-
-
-def test_a_table_without_key_has_raw_files_only() -> None:
-    plain = replace(SCHEMA, primary_keys=())
-    found = made(file("a", 0, 9, deletes=None), file("b", 0, 9), schema=plain, target="1 b")
-    assert found == [("a", True), ("b", True)]
 
 
 @pytest.mark.parametrize("names", ["k", "km", "s", "ks"])
