@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from notebooks.bench import commit, floor, large, load, lsm
+from notebooks.bench import commit, floor, imports, large, load, lsm
 from notebooks.bench.contenders import large_rows, line_items, registry
 from notebooks.bench.contenders.contender import Contender, Refused
 from notebooks.bench.parts import breakdown
@@ -177,3 +177,9 @@ def test_large_stops_when_rows_are_missing(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(large_rows, "expected", lambda rows: {"rows": rows + 1})
     with pytest.raises(large.Wrong, match="scan, merging: found"):
         dict(large.measure(tmp_path, 100, {}))
+
+
+def test_imports_are_measured_in_fresh_processes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert imports.main(["--rounds", "1"]) == 0
+    text = capsys.readouterr().out
+    assert all(f"{what}  " in text and program in text for what, program in imports.PROGRAMS.items())
