@@ -33,7 +33,7 @@ MISSING = "needs "
 LATE = "Python worker failed to connect back"
 CI_SEED = 54_963
 LONGEST = ("demo", "spark", "bench", "servers", "lab", "crash", "peers", "hostile", "cli", "model")
-LONGEST += ("notebooks", "table", "test_layers.py", "test_types.py")
+LONGEST += ("notebooks", "test_wheel.py", "table", "test_layers.py", "test_types.py")
 """Folders (and files) that take long, longest first, so that two processes end together on small files."""
 SLOW = ("demo/test_demo.py", "bench/test_bench.py", "spark/test_kill.py", "spark/test_stream_changes.py")
 SLOW += (
@@ -52,7 +52,7 @@ SLOW += (
 )
 SLOW += ("peers/test_merge_matrix.py", "peers/test_interleaved.py", "peers/test_golden_goes_on.py")
 SLOW += ("model/test_machine.py", "cli/test_environment_setup.py", "campaign/test_campaign.py")
-SLOW += ("test_types.py",)
+SLOW += ("test_types.py", "test_wheel.py")
 """Files that `--quick` leaves out; what they prove in full, others of their folder prove in part."""
 
 
