@@ -106,7 +106,9 @@ def decode(data: bytes) -> CommitMessage:
     lists |= {name: tuple(index_manifest.file_of(f) for f in r[name]) for name in _INDEX_LISTS}
     records = tuple(compaction_record.from_json(text) for text in r["compactions"])
     return CommitMessage(
-        *(r[name] for name in ("partition", "bucket", "total_buckets")),
+        r["partition"],
+        r["bucket"],
+        r["total_buckets"],
         **lists,
         compacted_from=r["seen"],
         compactions=records,

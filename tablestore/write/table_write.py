@@ -262,8 +262,8 @@ class TableWrite:
     @property
     def basis(self) -> Basis | None:
         """The snapshot from which it is known where keys lie, if that was asked."""
-        asked = isinstance(self._routing, (CrossPartitionRouting, DynamicRouting))
-        return self._routing.basis if asked else None
+        routing = self._routing
+        return routing.basis if isinstance(routing, CrossPartitionRouting | DynamicRouting) else None
 
     @property
     def compacted_from(self) -> int:
@@ -296,7 +296,11 @@ class TableWrite:
         fully = self._fully()
 
         def prepare(place: Place, writer: BucketWriter, due: bool) -> None:
-            done[place] = writer.prepare(fully=True) if due else writer.prepare()
+            if due:
+                assert isinstance(writer, MergeTreeWriter), "only LSM trees are compacted fully"
+                done[place] = writer.prepare(fully=True)
+            else:
+                done[place] = writer.prepare()
 
         jobs = [partial(prepare, place, writer, fully(place)) for place, writer in self._writers.items()]
         if sum(writer.waiting_bytes for writer in self._writers.values()) >= _TOGETHER_BYTES:

@@ -7,7 +7,7 @@ runs and simulators.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
@@ -21,7 +21,12 @@ _SHOWN = 20  # buckets with work that a text names
 class Commit(Protocol):
     """What a compaction committed: a dataclass such as `Committed`."""
 
-    snapshots: tuple[int, ...]
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def snapshots(self) -> tuple[int, ...]:
+        """Ids of the snapshots made, oldest first."""
+        ...
 
     @property
     def snapshot(self) -> int | None:

@@ -38,7 +38,7 @@ def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decisio
     """The next unit of a bucket: from the level with the highest score, or None if none reaches 1."""
     made = partial(explain, levels, options, at)
     early = universal.early_full(levels, options, at) if options.early_full else None
-    if early is not None and early.unit is not None:
+    if early is not None and isinstance(early.unit, CompactUnit):
         return Decision(early.unit, made, early.rule)
     scores = _scores(levels, options)
     best = scores.index(max(scores))

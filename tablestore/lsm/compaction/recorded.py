@@ -43,8 +43,9 @@ class Checked:
 
 def check_picks(lines: Iterable[str], show: int = 5) -> Checked:
     """Replay recorded picks and partitions, one JSON object a line; empty lines are passed over."""
-    cases, shown, damaged = 0, [], []
-    wrong = 0
+    cases = wrong = 0
+    shown: list[str] = []
+    damaged: list[str] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue

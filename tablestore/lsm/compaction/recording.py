@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from tablestore.format.compaction_record import CompactionRecord, Shape, Trial, counts_of
 from tablestore.format.manifests.manifest import DataFileMeta
@@ -18,6 +18,7 @@ from tablestore.lsm.compaction.decision import (
     RatioStep,
     Reason,
     RuleTrial,
+    State,
     explained,
     shape_text,
 )
@@ -99,7 +100,7 @@ def _of_another(record: CompactionRecord) -> str:
     lines = [f"{unit_text(record)}, by another engine, which keeps no reasons"]
     lines += [f"  {part}" for part in record.text.split("; ", 1) if part]
     for kept in record.trials:
-        trial = RuleTrial(kept.rule, kept.state, kept.numbers, _steps_of(kept), kept.unit)  # type: ignore[arg-type]
+        trial = RuleTrial(kept.rule, cast(State, kept.state), kept.numbers, _steps_of(kept), kept.unit)
         lines.append(f"    {trial.sign} {trial.rule}: {trial.text}")
         lines += [f"        {line}" for line in trial.lines]
     return "\n".join(lines)
@@ -125,7 +126,7 @@ def _kept_step(step: RatioStep | OverlapStep) -> tuple[Any, ...]:
 
 def _tried(trial: Trial, carried_out: Shape) -> RuleTrial:
     unit = carried_out if trial.state == "fired" else trial.unit
-    return RuleTrial(trial.rule, trial.state, trial.numbers, _steps_of(trial), unit)  # type: ignore[arg-type]
+    return RuleTrial(trial.rule, cast(State, trial.state), trial.numbers, _steps_of(trial), unit)
 
 
 def _steps_of(trial: Trial) -> tuple[RatioStep | OverlapStep, ...]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -329,7 +330,9 @@ class Rewriter:
         runs = old_to_new(section)
         prefetch = merge_reader.shares([run.rows for run in runs])
         decoded = merge_reader.decoded(prefetch)
-        readers = [partial(self._run, run, rows, levels) for run, rows in zip(runs, decoded, strict=True)]
+        readers: list[merge_reader.Reader] = [
+            partial(self._run, run, rows, levels) for run, rows in zip(runs, decoded, strict=True)
+        ]
         return readers, prefetch
 
     def _run(self, run: SortedRun, batch_rows: int, levels: bool) -> Iterator[pa.RecordBatch]:
@@ -337,7 +340,7 @@ class Rewriter:
             for batch in self._read(file, batch_rows=batch_rows):
                 yield with_level(batch, file.level) if levels else batch
 
-    def _read(self, file: DataFileMeta, **options: int) -> Iterator[pa.RecordBatch]:
+    def _read(self, file: DataFileMeta, **options: Any) -> Iterator[pa.RecordBatch]:
         """The rows of a file that are neither deleted nor past their time."""
         gone = None if self._deletions is None else self._deletions.vector(file.file_name)
         rows = surviving(reporting(self._files.read(file, **options), file, self._on_read), gone)

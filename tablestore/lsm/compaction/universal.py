@@ -103,8 +103,7 @@ def explain(levels: Levels, options: CompactionOptions, at: PickContext) -> Reas
     if fired is None:
         return Reason("none", _no_rule(trials), tuple(trials))
     text = fired.text
-    if _is_no_work(fired.unit):
-        assert fired.unit is not None
+    if isinstance(fired.unit, CompactUnit) and _is_no_work(fired.unit):
         text = f"{text}, but that is one file at L{fired.unit.output_level}"
     return Reason(fired.rule, text, tuple(trials))
 

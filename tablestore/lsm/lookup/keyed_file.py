@@ -10,8 +10,9 @@ Memory beyond that: one row group. Used by lookups through the levels and by poi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,7 @@ from tablestore.lsm.merge import keys as key_columns
 from tablestore.lsm.merge.keys import Component
 from tablestore.lsm.merge.merge_function import joined, take
 
+T = TypeVar("T")
 _FEW_ROWS = 16_384  # a file of fewer is not asked for its row groups and pages
 _FEW = 64  # keys that are searched for one by one, where they cannot all be at once
 _MOST_SINGLE = 8  # keys of a row group that are sought page by page, in all
@@ -142,7 +144,8 @@ class _Pages:
 
     def of(self, wanted: Sequence[Component]) -> set[int]:
         """The pages that may hold one of these keys."""
-        first, found = wanted[: len(self.lows)], set()
+        first = wanted[: len(self.lows)]
+        found: set[int] = set()
         for i in range(len(wanted[0])):
             key = key_columns.key_at(first, i)
             found.update(
@@ -343,7 +346,7 @@ class KeyedFile:
         seen = [evolution.evolve(b, through) for b in batches]
         return SortedKeys.of(key_columns.of_columns(seen, self._schema.key_fields))
 
-    def _load(self, name: tuple, make: Callable, weigh: Callable) -> object:  # type: ignore[type-arg]
+    def _load(self, name: Hashable, make: Callable[[], T], weigh: Callable[[T], int]) -> T:
         return self._cache.load(name, make, weigh=weigh, bounds=self._bounds)
 
 

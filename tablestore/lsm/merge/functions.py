@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,7 @@ _RETRACTABLE = (
 )
 
 
+@runtime_checkable
 class Chooser(Protocol):
     """An aggregator whose answer is one of the rows."""
 
@@ -68,7 +69,7 @@ class Aggregator:
     @property
     def may_refuse(self) -> bool:
         """Whether there may be rows that cannot be merged; who only chooses one, of any kind, takes all."""
-        return not (self.takes_retracts and hasattr(self.body, "choose"))
+        return not (self.takes_retracts and isinstance(self.body, Chooser))
 
     @property
     def remedy(self) -> str:

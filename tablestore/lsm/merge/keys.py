@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.format import binary_row
 from tablestore.format.types.arrow_types import DataField, DataType
 
-Component = np.ndarray | pa.Array
+Component: TypeAlias = np.ndarray | pa.Array
 _SIGN = np.int64(-(2**63))
 _NAN = np.array([np.nan]).view(np.int64)[0]
 
@@ -59,7 +59,7 @@ def _of(column: pa.Array, t: DataType) -> list[Component]:
     if t.is_string or t.is_binary:
         return [column]
     if t.root in ("FLOAT", "DOUBLE"):
-        return [_float_order(binary_row.fixed_slots(column.cast(pa.float64()), _DOUBLE))]
+        return [_float_order(_slots(column.cast(pa.float64()), _DOUBLE))]
     if t.root == "DECIMAL" and t.precision > 18:
         low, high = binary_row.decimal_words(column)
         if column.null_count:
@@ -69,7 +69,7 @@ def _of(column: pa.Array, t: DataType) -> list[Component]:
     if binary_row.is_timestamp(t):
         return [binary_row.signed(column.cast(pa.int64()))]
     if t.root == "DECIMAL":
-        return [binary_row.fixed_slots(column, t)]
+        return [_slots(column, t)]
     if t.root == "BOOLEAN":
         return [binary_row.signed(column.cast(pa.int8()))]
     if t.root in ("DATE", "TIME"):
@@ -80,6 +80,12 @@ def _of(column: pa.Array, t: DataType) -> list[Component]:
 
 
 _DOUBLE = DataType("DOUBLE")
+
+
+def _slots(column: pa.Array, t: DataType) -> np.ndarray:
+    found = binary_row.fixed_slots(column, t)
+    assert found is not None, "its values live in their slots"
+    return found
 
 
 def _float_order(bits: np.ndarray) -> np.ndarray:

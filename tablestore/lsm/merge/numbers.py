@@ -132,7 +132,7 @@ def _narrow_sum(name: str, column: pa.Array, t: DataType, walk: Walk, failures: 
             valid[group] = value is not None
             totals[group] = 0 if value is None else int(value.scaleb(t.scale, _EXACT))
     low, high = _limits(32 if t.precision <= 9 else 64)
-    for group in np.flatnonzero((totals < low) | (totals > high)):
+    for group in np.flatnonzero((totals < low) | (totals > high)).tolist():
         text = f"decimal overflow: {decimal.Decimal(int(totals[group])).scaleb(-t.scale)} in {t}"
         failures.add(int(group), name, text)
     return _decimals(totals, valid, t)

@@ -78,7 +78,7 @@ class Outcome:
         name, t = function.field.name, function.field.type
         if function.ignores_retracts:
             walk = walk.without_retracts()
-        if hasattr(function.body, "choose"):
+        if isinstance(function.body, Chooser):
             self.choose(function.field, function.body, walk)
             return
         self.walks[name] = walk

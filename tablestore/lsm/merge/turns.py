@@ -19,10 +19,25 @@ from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Walk
 class Step(Protocol):
     """How the lists of a key become one; the lists of all keys come as flat elements."""
 
-    late_first: bool  # whether a late list counts as the accumulated one, and that one as the newer
-    late_alone: bool  # whether keys with late lists go in turns
-    keeps_accumulated: bool  # whether the accumulated list stays as it is where no list comes
-    keeps_input: bool  # whether a list is taken as it is where none is accumulated
+    @property
+    def late_first(self) -> bool:
+        """Whether a late list counts as the accumulated one, and that one as the newer."""
+        ...
+
+    @property
+    def late_alone(self) -> bool:
+        """Whether keys with late lists go in turns."""
+        ...
+
+    @property
+    def keeps_accumulated(self) -> bool:
+        """Whether the accumulated list stays as it is where no list comes."""
+        ...
+
+    @property
+    def keeps_input(self) -> bool:
+        """Whether a list is taken as it is where none is accumulated."""
+        ...
 
     def keep(self, flat: Flat) -> Flat:
         """What stays of lists that are added, the accumulated one first."""

@@ -73,8 +73,14 @@ def postponed_options(schema: TableSchema, options: TableOptions, *, user: str, 
     prefix = f"{options.data_file_prefix}-u-{user}-s-{number}-w-"
     if not all(_in_avro(f.type) for f in schema.fields):
         return replace(options, data_file_prefix=prefix)
-    form = {"file_format": "avro", "file_format_per_level": ()}
-    return replace(options, data_file_prefix=prefix, stats_mode="none", stats_mode_per_level=(), **form)
+    return replace(
+        options,
+        data_file_prefix=prefix,
+        stats_mode="none",
+        stats_mode_per_level=(),
+        file_format="avro",
+        file_format_per_level=(),
+    )
 
 
 def _in_avro(t: DataType) -> bool:

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -202,7 +203,7 @@ def plan(
     else:
         known = visible_partitions(store, state.snapshot)
         own, beside = here(), there(partition=lambda p: p not in known)
-    named = {"branch": other.name, "schema_id": other.store.schema.id, "opened": other.store}
+    named: dict[str, Any] = {"branch": other.name, "schema_id": other.store.schema.id, "opened": other.store}
     taken = tuple(
         BranchSplit(**{f.name: getattr(s, f.name) for f in fields(DataSplit)}, **named) for s in beside.splits
     )

@@ -14,6 +14,7 @@ from tablestore.format.predicates import literal, predicate
 from tablestore.format.predicates.predicate import (
     And,
     Compare,
+    Comparison,
     In,
     IsNull,
     Leaf,
@@ -87,10 +88,11 @@ def _compared(part: Predicate, known: Known) -> str:
         return f"NULL in all {found.rows:,} rows" if part.inverse else f"no NULL in {found.rows:,} rows"
     if found.all_null:
         return f"NULL in all {found.rows:,} rows"
+    assert isinstance(part, Comparison)
     return _against(part, found.min, found.max)
 
 
-def _against(part: Leaf, low: Any, high: Any) -> str:
+def _against(part: Comparison, low: Any, high: Any) -> str:
     """A comparison with the bounds that excludes every value between them."""
     if isinstance(part, Like):
         part = part.begins
@@ -99,7 +101,7 @@ def _against(part: Leaf, low: Any, high: Any) -> str:
         return (
             f"{first} … {last} all begin so" if part.inverse else f"{first} … {last} has none that begins so"
         )
-    kind = part.type  # type: ignore[attr-defined]
+    kind = part.type
     if isinstance(part, Compare):
         value = literal.text(part.value, kind)
         if part.op == "!=":

@@ -84,8 +84,15 @@ class SnapshotState:
         """Splits of the live files, of one `partition` filter if there is one; with `complete` a verdict on
         each of them."""
         since = None if self.since_ms is None else time_travel.local_ms(self.since_ms)
-        asked = {"columns": columns, "complete": complete, "partition": partition}
-        return planning.plan(store, self.snapshot, where, made_since=since, **asked)
+        return planning.plan(
+            store,
+            self.snapshot,
+            where,
+            made_since=since,
+            columns=columns,
+            complete=complete,
+            partition=partition,
+        )
 
 
 ScanTarget = SnapshotState | ChangeRange | StateDiff  # what a batch scan reads; each plans itself

@@ -138,17 +138,18 @@ def millis_of(moment: Moment) -> int:
         raise InvalidRequest(f"timestamp {moment!r} must be epoch milliseconds, a datetime or ISO text")
     if isinstance(moment, int):
         return moment
+    instant: Any = moment
     if isinstance(moment, str):
         try:
-            moment = datetime.fromisoformat(moment)
+            instant = datetime.fromisoformat(moment)
         except ValueError:
             raise InvalidRequest(
                 f"timestamp {moment!r} is no ISO text such as '2026-01-31 12:00:00'"
             ) from None
-    if hasattr(moment, "to_pydatetime"):  # of pandas: without a zone it does not know astimezone
-        moment = moment.to_pydatetime()
+    if hasattr(instant, "to_pydatetime"):  # of pandas: without a zone it does not know astimezone
+        instant = instant.to_pydatetime()
     try:
-        return (moment.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
+        return int((instant.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1))
     except (ValueError, OverflowError, TypeError, AttributeError):
         raise InvalidRequest(f"timestamp {moment!r} is no moment between the years 1 and 9999") from None
 

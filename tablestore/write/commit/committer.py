@@ -351,9 +351,10 @@ class Committer:
         vectors = any(e.file.index_type == DELETION_VECTORS for e in changes.index)
         live: list[ManifestEntry] = []
         if vectors or (kind != APPEND and changes.entries):
-            buckets = {(e.partition, e.bucket) for e in (*changes.entries, *changes.index)}
-            live = store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
-            live = [e for e in live if (e.partition, e.bucket) in buckets]
+            buckets = {(e.partition, e.bucket) for e in changes.entries}
+            buckets |= {(e.partition, e.bucket) for e in changes.index}
+            entries = store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
+            live = [e for e in entries if (e.partition, e.bucket) in buckets]
             found = conflicts.files(live, changes.entries, store.key_order)
             if found is not None:
                 return found

@@ -52,7 +52,7 @@ def before_publishing(
         paths[store.paths.statistics(changes.statistics)] = None
     there = known(store, latest)
     if latest is not None and there != latest:
-        paths |= _reads(store, latest, there)
+        paths |= dict.fromkeys(_reads(store, latest, there))
     paths |= dict.fromkeys(_schemas(store, there))
     return _sync_of(store, paths, there)
 
@@ -155,11 +155,11 @@ def _reads(store: Store, snapshot: Snapshot, there: Snapshot | None) -> dict[str
         found |= dict.fromkeys(reachable.entry_paths(store, e), True)
     state = reachable.metadata_files(store, snapshot)
     if there is not None and between is not None:
-        before = reachable.lenient(lambda: reachable.metadata_files(store, there), {})
+        before = reachable.lenient({}, reachable.metadata_files, store, there)
         state = {path: size for path, size in state.items() if path not in before}
     found |= dict.fromkeys(state, True)
     for s in histories:
-        told = reachable.lenient(lambda s=s: reachable.changelog_files(store, s), Files())
+        told = reachable.lenient(Files(), reachable.changelog_files, store, s)
         found |= dict.fromkeys((*told.data, *told.metadata), False)
         found[store.paths.snapshot(s.id)] = s.id == snapshot.id
     return found

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from tablestore.core.errors import Corrupt, NotFound, Unavailable
 from tablestore.format.manifests.manifest import APPEND_SOURCE
@@ -50,7 +51,7 @@ def expire(
     called as files go.
     `explain_compactions` completes the records of compactions before the history keeps them.
     """
-    how = {"dry_run": dry_run, "explain": explain, "ignoring": ignoring, "progress": progress}
+    how: Any = {"dry_run": dry_run, "explain": explain, "ignoring": ignoring, "progress": progress}
     how["explain_compactions"] = explain_compactions
     for _ in range(_TRIES - 1):
         try:
@@ -223,16 +224,16 @@ def _unneeded(store: Store, ids: list[int], end: int, *, decoupled: bool) -> Fil
     from_delta = decoupled and not reachable.has_changelog_files(store)
     gone = Files()
     for snapshot in store.manifests.prefetched([*expired[1:], first]):
-        entries = reachable.lenient(lambda s=snapshot: reachable.deleted_files(store, s), [])
+        entries = reachable.lenient([], reachable.deleted_files, store, snapshot)
         for e in entries:
             if not (from_delta and e.file.file_source in (None, APPEND_SOURCE)):
                 gone.data |= reachable.entry_paths(store, e)
     for snapshot in store.manifests.prefetched(expired, bases=True):
-        gone.metadata |= reachable.lenient(lambda s=snapshot: reachable.index_files(store, s), {})
+        gone.metadata |= reachable.lenient({}, reachable.index_files, store, snapshot)
         if not from_delta:
             gone.metadata |= _state_files(store, snapshot)
         if not decoupled:
-            gone.add(reachable.lenient(lambda s=snapshot: reachable.changelog_files(store, s), Files()))
+            gone.add(reachable.lenient(Files(), reachable.changelog_files, store, snapshot))
     return _not_needed(store, gone, first, changelogs.all_of(store))
 
 
@@ -240,7 +241,7 @@ def _state_files(store: Store, snapshot: Snapshot) -> dict[str, int]:
     """Base and delta list with their manifests; lists that are gone already are passed over."""
     found: dict[str, int] = {}
     for named in reachable.state_lists(snapshot):
-        found |= reachable.lenient(lambda n=named: reachable.list_files(store, *n), {})
+        found |= reachable.lenient({}, reachable.list_files, store, *named)
     return found
 
 
@@ -250,9 +251,9 @@ def _unneeded_changelogs(store: Store, ids: Sequence[int], left: Sequence[int], 
     gone = Files()
     for snapshot in (changelogs.snapshot_or_changelog(store, i) for i in ids):
         if snapshot.changelog_manifest_list is not None:
-            gone.add(reachable.lenient(lambda s=snapshot: reachable.changelog_files(store, s), Files()))
+            gone.add(reachable.lenient(Files(), reachable.changelog_files, store, snapshot))
             continue
-        for e in reachable.lenient(lambda s=snapshot: reachable.deleted_files(store, s), []):
+        for e in reachable.lenient([], reachable.deleted_files, store, snapshot):
             gone.data |= reachable.entry_paths(store, e)
         gone.metadata |= _state_files(store, snapshot)
     first = None if oldest is None else store.snapshots.get(oldest)
@@ -268,7 +269,7 @@ def _not_needed(store: Store, gone: Files, first: Snapshot | None, kept: Iterabl
     needed = reachable.used(store, refs.pinned(store), among=gone, changelogs=outlived)
     if first is not None:
         needed.metadata |= reachable.metadata_files(store, first)
-        needed.add(reachable.lenient(lambda: reachable.changelog_files(store, first), Files()))
+        needed.add(reachable.lenient(Files(), reachable.changelog_files, store, first))
     return gone.without(needed).with_checksums(store)
 
 

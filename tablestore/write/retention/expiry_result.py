@@ -15,8 +15,10 @@ from textwrap import wrap
 from tablestore.core import quantities
 from tablestore.meta.retention import Bound, moment
 
-KINDS = ("data", "changelog", "file index", "index", "manifest", "manifest list", "index manifest")
-KINDS += ("statistics", "snapshot", "checksum", "other")
+KINDS = (
+    *("data", "changelog", "file index", "index", "manifest", "manifest list", "index manifest"),
+    *("statistics", "snapshot", "checksum", "other"),
+)
 
 
 @dataclass(frozen=True, slots=True)

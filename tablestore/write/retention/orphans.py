@@ -152,11 +152,11 @@ def _manifests(store: Store, name: str, *, may_be_gone: bool) -> list[ManifestFi
     found: list[ManifestFileMeta] = []
     if not may_be_gone:
         return store.manifests.read_list(name)
-    return reachable.lenient(lambda: store.manifests.read_list(name), found)
+    return reachable.lenient(found, store.manifests.read_list, name)
 
 
 def _entries(store: Store, name: str, *, may_be_gone: bool) -> list[ManifestEntry]:
     found: list[ManifestEntry] = []
     if not may_be_gone:
         return store.manifests.read_manifest(name)
-    return reachable.lenient(lambda: store.manifests.read_manifest(name), found)
+    return reachable.lenient(found, store.manifests.read_manifest, name)

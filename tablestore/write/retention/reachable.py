@@ -13,7 +13,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from tablestore.core.errors import Corrupt
 from tablestore.core.options.table_options import ChangelogProducer
@@ -21,10 +21,12 @@ from tablestore.format import data_checksum
 from tablestore.format.manifests.manifest import ADD, APPEND_SOURCE, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import inside
+from tablestore.meta.entries import EMPTY
 from tablestore.meta.store import Store
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 @dataclass
@@ -186,7 +188,7 @@ def used(
                 ):
                     found.data |= entry_paths(store, e)
             found.metadata |= metadata_files(store, snapshot)
-            found.add(lenient(lambda s=snapshot: changelog_files(store, s), Files()))
+            found.add(lenient(Files(), changelog_files, store, snapshot))
     for changelog in changelogs:
         found.add(_changelog_needs(store, changelog))
     return found
@@ -195,11 +197,11 @@ def used(
 def _changelog_needs(store: Store, changelog: Snapshot) -> Files:
     """What a long-lived changelog is read from: changelog files, else what writers added."""
     if changelog.changelog_manifest_list is not None:
-        return lenient(lambda: changelog_files(store, changelog), Files())
+        return lenient(Files(), changelog_files, store, changelog)
     if has_changelog_files(store):
         return Files()
-    found = Files(metadata=lenient(lambda: _delta_lists(store, changelog), {}))
-    for e in lenient(lambda: store.manifests.delta_entries(changelog), []):
+    found = Files(metadata=lenient({}, _delta_lists, store, changelog))
+    for e in lenient(EMPTY, store.manifests.delta_entries, changelog):
         if e.kind == ADD and e.file.file_source in (None, APPEND_SOURCE):
             found.data |= entry_paths(store, e)
     return found
@@ -221,19 +223,20 @@ def candidates(store: Store, snapshots: Iterable[Snapshot], *, states: bool = Fa
     found = Files()
     for snapshot in snapshots:
         read = store.manifests.live_entries if states else store.manifests.delta_entries
-        entries = lenient(lambda s=snapshot, r=read: r(s), [])
+        entries = lenient(EMPTY, read, snapshot)
         found.data |= _paths(store, (e for e in entries if e.kind == ADD))
         for named in state_lists(snapshot):
-            found.metadata |= lenient(lambda n=named: list_files(store, *n), {})
-        found.metadata |= lenient(lambda s=snapshot: index_files(store, s), {})
-        found.add(lenient(lambda s=snapshot: changelog_files(store, s), Files()))
+            found.metadata |= lenient({}, list_files, store, *named)
+        found.metadata |= lenient({}, index_files, store, snapshot)
+        found.add(lenient(Files(), changelog_files, store, snapshot))
     return found
 
 
-def lenient(read: Callable[[], T], otherwise: T) -> T:
-    """What `read` gives, or `otherwise` if a metadata file it wants is gone; damaged files still raise."""
+def lenient(otherwise: T, read: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+    """What `read` gives for these arguments, or `otherwise` if a metadata file it wants is gone; damaged
+    files still raise."""
     try:
-        return read()
+        return read(*args, **named)
     except Corrupt as e:
         if e.problem != "the file is missing":
             raise

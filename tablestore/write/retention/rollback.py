@@ -28,7 +28,8 @@ from tablestore.write.retention.expire import remove
 from tablestore.write.retention.reachable import Files
 
 log = logging.getLogger(__name__)
-T, N = TypeVar("T"), TypeVar("N")
+T = TypeVar("T")
+N = TypeVar("N")
 
 
 @dataclass(frozen=True, slots=True)

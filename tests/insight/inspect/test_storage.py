@@ -34,7 +34,7 @@ def named_by(store: Store, snapshot: Snapshot) -> set[str]:
     found = set(reachable.metadata_files(store, snapshot))
     for entry in store.manifests.live_entries(snapshot):
         found |= set(reachable.entry_paths(store, entry))
-    told = reachable.lenient(lambda: reachable.changelog_files(store, snapshot), Files())
+    told = reachable.lenient(Files(), reachable.changelog_files, store, snapshot)
     return found | set(told.data) | set(told.metadata)
 
 
