@@ -21,7 +21,7 @@ from tablestore.meta.store import Store
 from tablestore.read.points.point_read import PointReader
 from tablestore.read.scan.fallback import OtherBranch
 from tablestore.read.scan.plan import visible_partitions
-from tablestore.table.scan import Scan
+from tablestore.table.scan import Scan, snapshot_scan
 from tablestore.write.conform import conform_keys
 from tablestore.write.routing import bucketing
 
@@ -70,7 +70,7 @@ def rows_of_branches(
     for batch in keys.combine_chunks().to_batches():
         for partition, _, some in bucketing.route_to(batch, schema, 0):
             parts[(partition in known) != other.first].append(some)
-    theirs = Scan.of_snapshot(other.store, other.snapshot)
+    theirs = snapshot_scan(other.store, other.snapshot)
     for here, found, kept in ((True, scan, lookups), (False, theirs, Lookups())):
         yield from kept.rows(found, pa.Table.from_batches(parts[here], keys.schema), names)
 

@@ -67,17 +67,6 @@ class Scan(LazyRead):
     limit: int | None = None
     other: OtherBranch | None = None
 
-    @classmethod
-    def of_snapshot(
-        cls,
-        store: Store,
-        snapshot: Snapshot | None,
-        columns: Sequence[str] | None = None,
-        where: Predicate | None = None,
-    ) -> Scan:
-        """The rows of a snapshot (None: of a table without any) under the columns of `store`."""
-        return cls(store, SnapshotState(snapshot), column_names(columns), where)
-
     @property
     def snapshot(self) -> Snapshot | None:
         """The snapshot whose rows are read, of a difference the later one; None for the changes of a range
@@ -183,3 +172,14 @@ class Scan(LazyRead):
         at = f"snapshot {self.snapshot.id}" if self.snapshot else "no snapshot"
         where = f", where {self.where!r}" if self.where is not None else ""
         return f"Scan({self.store.paths.root} at {at}: {', '.join(self.names)}{where})"
+
+
+def snapshot_scan(
+    store: Store,
+    snapshot: Snapshot | None,
+    columns: Sequence[str] | None = None,
+    where: Predicate | None = None,
+) -> Scan:
+    """The rows of a snapshot (None: of a table without any) under the columns of `store`, whatever the scan
+    options say."""
+    return Scan(store, SnapshotState(snapshot), column_names(columns), where)

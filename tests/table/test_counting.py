@@ -20,8 +20,9 @@ from tablestore.core.errors import (
     SchemaMismatch,
     Unsupported,
 )
-from tablestore.format.snapshot import BATCH_IDENTIFIER
 from tablestore.lsm.merge import counted
+from tablestore.table import writes
+from tablestore.table.handle import Handle
 from tablestore.table.table import Table
 
 KINDS = ["+I", "-U", "+U", "-D"]
@@ -246,9 +247,9 @@ def test_compaction_to_the_top_drops_rows_that_are_there_no_more(tmp_path: Path)
 def test_a_large_count_is_not_repeated_at_once(tmp_path: Path) -> None:
     t = made(tmp_path)
     row = {"p": 0, "a": 1, "b": "x", "_count": 10**12}
-    target = t._table_write()
+    target = writes.table_write(t.store)
     target.write_stored(pa.RecordBatch.from_pylist([row], schema=t.store.schema.arrow))
-    t._commit(target, t._request(None, BATCH_IDENTIFIER))
+    writes.commit_written(Handle(t.store, t.name), target, writes.batch_request(t.store))
     assert t.scan().count() == 10**12
     assert t.scan().head(5).to_arrow().num_rows == 5
     assert next(t.scan().to_batches()).num_rows <= 65_536

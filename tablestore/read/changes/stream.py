@@ -40,6 +40,8 @@ from tablestore.read.support import require_readable
 
 CURSOR_VERSION = 1
 Start = str | int | Mapping[str, Any]
+SnapshotId = int
+Seconds = float
 
 
 @dataclass(frozen=True, slots=True)

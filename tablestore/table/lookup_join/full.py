@@ -25,7 +25,7 @@ from tablestore.read.points.point_read import PointReader
 from tablestore.table.lookup_join.index import RowIndex, codes, comparable, equal
 from tablestore.table.lookup_join.rows import HeldRows, RowBounds
 from tablestore.table.lookup_join.source import LookupSource, Refreshed, require_went_on
-from tablestore.table.scan import Scan
+from tablestore.table.scan import snapshot_scan
 
 _MANY = 65_536  # changed keys up to which it is never better to read all rows anew
 
@@ -44,7 +44,7 @@ class FullCache:
     @classmethod
     def load(cls, source: LookupSource, snapshot: Snapshot | None, bounds: RowBounds) -> FullCache:
         """What a scan of the snapshot gives."""
-        scan = Scan.of_snapshot(source.store, snapshot, source.held, source.where)
+        scan = snapshot_scan(source.store, snapshot, source.held, source.where)
         batches = scan.to_batches() if snapshot is not None else ()
         return cls._of(source, snapshot, HeldRows.of(scan.schema, batches, bounds))
 

@@ -25,7 +25,7 @@ from tablestore.table.lookup_join.full import found_in
 from tablestore.table.lookup_join.index import RowIndex, comparable
 from tablestore.table.lookup_join.rows import HeldRows
 from tablestore.table.lookup_join.source import LookupSource, Refreshed, require_went_on
-from tablestore.table.scan import Scan
+from tablestore.table.scan import snapshot_scan
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class PartialCache:
     @classmethod
     def empty(cls, source: LookupSource, snapshot: Snapshot | None) -> PartialCache:
         """One that knows no key yet."""
-        schema = Scan.of_snapshot(source.store, None, source.held).schema
+        schema = snapshot_scan(source.store, None, source.held).schema
         nothing = np.zeros(0, dtype=np.int64)
         keys, rows = HeldRows(_keys_of(source, schema)), HeldRows(schema)
         indexes = _index(keys, source.on), _index(rows, source.on)
@@ -143,7 +143,7 @@ class PartialCache:
 
     def _read(self, keys: pa.RecordBatch, lookups: Lookups) -> list[pa.RecordBatch]:
         source = self.source
-        scan = Scan.of_snapshot(source.store, self.snapshot, source.held)
+        scan = snapshot_scan(source.store, self.snapshot, source.held)
         found = lookups.rows(scan, pa.Table.from_batches([_either_zero(keys)]), source.held)
         if source.where is None:
             return list(found)

@@ -1,31 +1,32 @@
-"""What keeps a table small and sound: expiry after commits, rollback, ANALYZE, orphan files.
+"""The snapshots of a table: one of them, what changed between two, going back, and which go.
 
-The verbs of `Table` in full: they decide what is meant and call the steps of `write`.
+Expiry comes after every commit, as the table's options say, or when it is asked for.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
-from tablestore.core.errors import CommitUnknown, InvalidRequest, NotFound, TablestoreError
+import pyarrow as pa
+
+from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError
 from tablestore.core.options.table_options import as_text
 from tablestore.format.compaction_record import CompactionRecord
+from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.snapshot import Snapshot
-from tablestore.meta import consumers, refs, statistics
+from tablestore.meta import consumers, positions, refs
 from tablestore.meta.compaction_history import as_recorded
-from tablestore.meta.statistics import Statistics
 from tablestore.meta.store import Store
+from tablestore.read.changes.diff import StateDiff, by_key
+from tablestore.read.changes.incremental import DIFF, MODES, change_schema, changes
 from tablestore.read.scan import time_travel
 from tablestore.table.features import feature_or_none
+from tablestore.table.handle import Handle
 from tablestore.table.refs import Duration, milliseconds
-from tablestore.table.scan import Scan, column_names
-from tablestore.write import analyze as columns_of
-from tablestore.write.commit.committer import CommitRequest, Committed, Committer
 from tablestore.write.progress import ProgressCallback
-from tablestore.write.retention import auto_tags, orphans, rollback, tags
+from tablestore.write.retention import auto_tags, rollback, tags
 from tablestore.write.retention.expire import ExpirePolicy, Expiry, expire, expire_changelogs
 from tablestore.write.retention.expire_partitions import (
     PartitionExpiry,
@@ -33,12 +34,75 @@ from tablestore.write.retention.expire_partitions import (
     expire_partitions,
     is_due,
 )
-from tablestore.write.retention.orphans import Orphans
 from tablestore.write.retention.rollback import Rollback
 
 log = logging.getLogger(__name__)
+End = int | str
 _ENDLESS = 1 << 31
-_MERGE_ALL = {"manifest.full-compaction-threshold-size": "1 b", "manifest.merge-min-count": "1"}
+
+
+def changes_between(store: Store, since: End, until: End | None, *, mode: str) -> pa.Table:
+    """`Table.changes`: changes after `since` up to `until`, or the difference of the two states. Snapshot ids
+    or tag names."""
+    if mode not in MODES:
+        raise InvalidRequest(f"mode {mode!r} must be one of {', '.join(MODES)}")
+    since, until = unwrapped(since), unwrapped(until)
+    for name, value in (("since", since), ("until", until)):
+        known = value is None and name == "until"
+        if not known and (isinstance(value, bool) or not isinstance(value, int | str)):
+            raise InvalidRequest(f"{name} {value!r} must be a snapshot id or the name of a tag")
+    if isinstance(since, str) or isinstance(until, str) or mode == DIFF:
+        return difference(store, _diff(store, since, until))
+    return changes(store, since=since, until=until, mode=mode)
+
+
+def _diff(store: Store, since: End, until: End | None) -> StateDiff:
+    start, end = (_state(store, name) for name in (since, until))
+    if end.id < start.id:
+        raise InvalidRequest(f"changes go forward: snapshot {start.id} comes after {end.id}")
+    return StateDiff(start, end)
+
+
+def _state(store: Store, name: End | None) -> Snapshot:
+    if isinstance(name, str):
+        return refs.tagged(store, name)
+    found = store.snapshots.latest() if name is None else store.snapshots.get(name)
+    if found is None:
+        raise NotFound("the table has no snapshot yet")
+    return found
+
+
+def difference(store: Store, wanted: StateDiff) -> pa.Table:
+    """A difference in memory, `rowkind` first."""
+    found = wanted.plan(store)
+    names = store.schema.shown.names
+    rows = (b for s in found.splits for b in s.read(store, names, with_kinds=True))
+    return by_key(store, pa.Table.from_batches(rows, change_schema(store, names)))
+
+
+def at(
+    table: Handle,
+    *,
+    snapshot: int | None,
+    tag: str | None,
+    timestamp: time_travel.Moment | None,
+    watermark: int | None,
+) -> Handle:
+    """`Table.at`: the table at a snapshot, under the columns that it had."""
+    store = table.store
+    found = time_travel.resolve(store, snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
+    return Handle(time_travel.at(store, found), table.name, found)
+
+
+def position(store: Store, user: str) -> tuple[int, str | None] | None:
+    """`Table.position`: how far the commits of a user came."""
+    return positions.known(store, store.snapshots.latest()).get(user)
+
+
+def max_sequence(store: Store) -> int:
+    """`Table.max_sequence`: the largest of all live files, −1 if there is none."""
+    entries = store.manifests.live_entries(store.snapshots.latest())
+    return max((e.file.max_sequence for e in entries), default=-1)
 
 
 def after_commit(store: Store, name: str, made: Sequence[int]) -> Expiry | None:
@@ -79,8 +143,27 @@ def _outdated_partitions(store: Store, made: Sequence[int]) -> tuple[str, ...]:
     return () if policy is None else expire_partitions(store, policy).partitions
 
 
-def old_partitions(store: Store, given: Mapping[str, Any], *, dry_run: bool) -> PartitionExpiry:
-    """`Table.expire_partitions`: the table's policy, but for what is given by the names of options."""
+def expire_old_partitions(
+    table: Handle,
+    expiration_time: Duration | None,
+    *,
+    formatter: str | None,
+    pattern: str | None,
+    strategy: str | None,
+    max_expires: int | None,
+    dry_run: bool,
+) -> PartitionExpiry:
+    """`Table.expire_partitions`: the table's policy, but for what is given."""
+    table.require_present()
+    age = None if expiration_time is None else milliseconds(expiration_time, "expiration_time")
+    asked = {
+        "partition.expiration-time": None if age is None else f"{age} ms",
+        "partition.timestamp-formatter": formatter,
+        "partition.timestamp-pattern": pattern,
+        "partition.expiration-strategy": strategy,
+        "partition.expiration-max-num": max_expires,
+    }
+    store, given = table.store, {k: v for k, v in asked.items() if v is not None}
     chosen = store.with_schema(store.schema.with_options(as_text(given)))
     policy = PartitionPolicy.of(chosen.options)
     if policy is None or not store.schema.partition_keys:
@@ -126,7 +209,7 @@ def forget_consumers(store: Store) -> list[str]:
 
 
 def expire_snapshots(
-    store: Store,
+    table: Handle,
     *,
     keep: int | None,
     older_than: Duration | None,
@@ -134,6 +217,8 @@ def expire_snapshots(
     progress: ProgressCallback | None = None,
 ) -> Expiry:
     """`Table.expire_snapshots`: snapshots by number and age, then changelogs that outlived them."""
+    table.require_present()
+    store = table.store
     policy, lasting = ExpirePolicy.of(store), ExpirePolicy.of_changelogs(store)
     if keep is not None or older_than is not None:
         if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 1):
@@ -153,50 +238,13 @@ def expire_snapshots(
 
 
 def roll_back(
-    store: Store, *, snapshot: int | None, tag: str | None, timestamp: time_travel.Moment | None
+    table: Handle, *, snapshot: int | None, tag: str | None, timestamp: time_travel.Moment | None
 ) -> Rollback:
     """`Table.rollback`: exactly one of the three says where to."""
+    table.require_present()
+    store = table.store
     if sum(v is not None for v in (snapshot, tag, timestamp)) != 1:
         raise InvalidRequest("give exactly one of snapshot, tag and timestamp")
     if timestamp is not None:
         return rollback.rollback(store, time_travel.at_or_before(store, time_travel.millis_of(timestamp)))
     return rollback.rollback(store, rollback.target_of(store, snapshot=snapshot, tag=tag))
-
-
-def analyze(store: Store, columns: Sequence[str] | None, request: CommitRequest) -> Committed:
-    """`Table.analyze`: read the newest snapshot, write its statistics, commit them."""
-    snapshot = store.snapshots.latest()
-    if snapshot is None:
-        raise NotFound("the table has no snapshot to analyze yet")
-    chosen = column_names(columns)
-    names = store.schema.shown.names if chosen is None else chosen
-    scan = Scan.of_snapshot(store, snapshot, names or store.schema.shown.names[:1])
-    fields = store.schema.columns(scan.names if names else ())
-    rows, found = columns_of.analyze(scan.to_batches(), fields)
-    live = store.manifests.live_entries(snapshot)
-    physical, size = sum(e.file.row_count for e in live), sum(e.file.file_size for e in live)
-    share = size * rows // physical if physical else 0
-    name = statistics.write(store, Statistics(snapshot.id, snapshot.schema_id, rows, share, found))
-    try:
-        return Committer(store).commit_statistics(name, request)
-    except CommitUnknown:
-        raise
-    except TablestoreError:
-        store.io.delete(store.paths.statistics(name))
-        raise
-
-
-def compact_manifests(store: Store, request: CommitRequest) -> Committed:
-    """`Table.compact_manifests`: everything merged, as Paimon's procedure does; nothing where that is so."""
-    snapshot = store.snapshots.latest()
-    found = [] if snapshot is None else store.manifests.manifests(snapshot)
-    if len(found) < 2 and not any(m.num_deleted for m in found):
-        return Committed()
-    whole = store.schema.with_options(_MERGE_ALL)
-    return Committer(store.with_schema(whole)).merge_manifests(request)
-
-
-def remove_orphans(store: Store, *, older_than: Duration, dry_run: bool, force: bool) -> Orphans:
-    """`Table.remove_orphans`."""
-    age = milliseconds(older_than, "older_than")
-    return orphans.remove_orphans(store, older_than_ms=age, dry_run=dry_run, force=force)

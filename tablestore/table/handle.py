@@ -1,0 +1,59 @@
+"""Handle: a table as it was opened, which the functions behind the verbs of `Table` work on. Immutable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from tablestore.core.errors import CommitConflict, InvalidRequest
+from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.snapshot import Snapshot
+from tablestore.meta.store import Store
+from tablestore.read.scan import fallback, time_travel
+from tablestore.read.scan.fallback import OtherBranch
+from tablestore.table.lookup import Lookups
+from tablestore.table.scan import Scan, snapshot_scan
+
+
+@dataclass(frozen=True)
+class Handle:
+    """The store under the schema it was opened with; `at` is the snapshot that was chosen, None: the
+    newest."""
+
+    store: Store
+    name: str
+    at: Snapshot | None = None
+
+    @cached_property
+    def lookups(self) -> Lookups:
+        """What point reads know of the files by now."""
+        return Lookups()
+
+    def state(self, where: Predicate | None = None) -> Scan:
+        """All rows of the newest snapshot or the chosen one, whatever the scan options say: what writes are
+        based on."""
+        if self.at is not None:
+            return snapshot_scan(time_travel.at(self.store, self.at), self.at, None, where)
+        return snapshot_scan(self.store, self.store.snapshots.latest(), None, where)
+
+    def other_branch(self) -> OtherBranch | None:
+        """The branch that is read beside this one, at the moment that `state` shows."""
+        return fallback.newest(self.store) if self.at is None else fallback.as_of(self.store, self.at)
+
+    def require_present(self) -> None:
+        """Raise InvalidRequest for the past, which is read-only, NotFound where the table is gone or
+        another."""
+        if self.at is not None:
+            raise InvalidRequest(f"this is {self.name} at snapshot {self.at.id}: the past is read-only")
+        self.store.require_same()
+
+    def require_current(self) -> None:
+        """Raise CommitConflict if the table was altered: rows that are read to be written again need every
+        column that it has by now."""
+        self.store.require_same()
+        newest = self.store.schemas.ids()[-1]
+        if newest > self.store.schema.id:
+            raise CommitConflict(
+                f"{self.name} was altered to schema {newest}; this is schema {self.store.schema.id}: "
+                "refresh() it and try again"
+            )

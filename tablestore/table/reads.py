@@ -1,0 +1,86 @@
+"""The rows of a table: scans, rows of given keys, splits, lookup joins, Spark's frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.core.errors import InvalidRequest, Unsupported
+from tablestore.format.predicates.predicate import Predicate, all_of, col
+from tablestore.format.predicates.predicate_text import condition
+from tablestore.read.scan import fallback, scan_mode
+from tablestore.read.scan.data_split import DataSplit
+from tablestore.table import lookup
+from tablestore.table.handle import Handle
+from tablestore.table.scan import Scan, column_names, snapshot_scan
+from tablestore.write.arrow_input import as_batches
+
+
+def scan(table: Handle, columns: Sequence[str] | None, where: Predicate | str | None) -> Scan:
+    """What the scan options name: of the newest snapshot, the chosen one, changes or a difference."""
+    target = scan_mode.batch(table.store, table.at)
+    store, names = target.under(table.store), column_names(columns)
+    chosen = table.at is not None
+    other = table.other_branch() if chosen else fallback.of_options(table.store, target)
+    return Scan(store, target, names, condition(where, store.schema), other=other)
+
+
+def get(table: Handle, key: Mapping[str, Any], columns: Sequence[str] | None) -> dict[str, Any] | None:
+    """The row of one primary key, None if there is none."""
+    keys = _primary_key(table)
+    if not isinstance(key, Mapping) or set(key) != set(keys):
+        example = ", ".join(f"{k!r}: …" for k in keys)
+        raise InvalidRequest(f"a key of {table.name} holds {', '.join(keys)}: get({{{example}}})")
+    if columns in ([], ()):  # whether it is there
+        return None if get(table, key, keys) is None else {}
+    wanted = all_of(*(col(k) == v for k, v in key.items()))
+    state = replace(table.state(wanted), columns=column_names(columns), other=table.other_branch())
+    if state.other is not None:
+        return next(iter(state.to_arrow().to_pylist()), None)
+    named = lookup.one_key(state, wanted)
+    found = iter(()) if named is None else table.lookups.rows(state, named, state.names)
+    rows = pa.Table.from_batches(found, state.schema).to_pylist()
+    return rows[0] if rows else None
+
+
+def get_many(table: Handle, keys: Any, columns: Sequence[str] | None) -> pa.Table:
+    """The rows of many primary keys."""
+    _primary_key(table)
+    state, other = replace(table.state(), columns=column_names(columns)), table.other_branch()
+    if other is None:
+        return pa.Table.from_batches(rows_of_keys(table, state, keys), state.schema)
+    wanted = lookup.key_table(state, as_batches(keys))
+    found = lookup.rows_of_branches(table.lookups, state, other, wanted, state.names)
+    return pa.Table.from_batches(found, state.schema)
+
+
+def rows_of_keys(table: Handle, state: Scan, keys: Any) -> Iterator[pa.RecordBatch]:
+    """The rows of a state that have these keys (anything Arrow-like that holds the key columns)."""
+    wanted = lookup.key_table(state, as_batches(keys))
+    return table.lookups.rows(state, wanted, state.names)
+
+
+def _primary_key(table: Handle) -> tuple[str, ...]:
+    keys = table.store.schema.shown.primary_keys
+    if not keys:
+        raise InvalidRequest(f"{table.name} has no primary key; scan it with a filter")
+    return keys
+
+
+def read_split(
+    table: Handle, split: DataSplit, columns: Sequence[str] | None, where: Predicate | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one split; unknown columns are refused before anything is read."""
+    names = snapshot_scan(table.store, None, columns or None).names
+    return split.read(table.store, names, where)
+
+
+def require_plannable(table: Handle, spark: Any) -> None:
+    """Raise unless `spark` is a session and the read is one that Spark may plan for itself."""
+    if not hasattr(spark, "createDataFrame"):
+        raise InvalidRequest(f"spark {spark!r} must be a session: ts.spark.session()")
+    if not scan(table, None, None).whole:
+        raise Unsupported("changes and differences in Spark", "use Table.scan, Table.changes or a stream")

@@ -1,0 +1,278 @@
+"""Writes: rows in, over, out and changed, each in a commit after which the table expires what its options
+say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.format import commit_message, rowkind, schema_change
+from tablestore.format.predicates.predicate import Predicate, all_of, col
+from tablestore.format.predicates.predicate_text import chosen
+from tablestore.format.snapshot import BATCH_IDENTIFIER
+from tablestore.lsm.merge.merge_function import merge_function
+from tablestore.lsm.merge.validate import require_deletable, update_kinds
+from tablestore.meta.store import Store
+from tablestore.read.changes.stream import with_level_0
+from tablestore.read.scan.file_read import strictly
+from tablestore.table import counting, deleting, finishing, history, overwriting, postpone, rescale
+from tablestore.table.bucket_choice import partition_filter
+from tablestore.table.definition import altered, refreshed
+from tablestore.table.handle import Handle
+from tablestore.table.located_keys import located_keys
+from tablestore.table.reads import rows_of_keys
+from tablestore.table.scan import Scan, snapshot_scan
+from tablestore.table.writer import EngineWriter, Writer, shared_pool
+from tablestore.write.commit.committer import CommitRequest, Committed, Committer
+from tablestore.write.commit.expired_basis import read_for_commit
+from tablestore.write.conform import fitted_values
+from tablestore.write.delete import with_values
+from tablestore.write.support import require_parallel_writers
+from tablestore.write.table_write import TableWrite
+
+
+def request(
+    store: Store,
+    user: str | None,
+    identifier: int,
+    position: str | None = None,
+    properties: Mapping[str, str] | None = None,
+    watermark: int | None = None,
+) -> CommitRequest:
+    """What a commit says of itself; without `user` a name that nobody has."""
+    if user is None and identifier != BATCH_IDENTIFIER:
+        raise InvalidRequest("a commit identifier needs user=, the name under which it counts")
+    return CommitRequest(user or store.fresh_user(), identifier, position, properties, watermark)
+
+
+def batch_request(store: Store) -> CommitRequest:
+    """The request of a commit that stands for itself and is no part of a stream."""
+    return request(store, None, BATCH_IDENTIFIER)
+
+
+def expired_after(table: Handle, committed: Committed) -> Committed:
+    """The outcome with what expired after the commit. What expiry meets does not undo the commit."""
+    expired = history.after_commit(table.store, table.name, committed.snapshots)
+    return replace(committed, expired=expired)
+
+
+def table_write(store: Store, **options: Any) -> TableWrite:
+    """What takes rows of the table and makes files of them."""
+    o = store.options
+    defaults = {"pool": shared_pool(o.write_buffer_bytes), "compact": not o.write_only}
+    defaults["located"] = partial(located_keys, store)
+    return TableWrite(store, **{**defaults, **options})
+
+
+def commit_written(table: Handle, target: TableWrite, asked: CommitRequest) -> Committed:
+    """Commit what `target` took."""
+    messages = target.prepare()
+    asked = replace(asked, basis=target.basis, compacted_from=target.compacted_from)
+    return expired_after(table, finishing.commit(table.store, messages, asked))
+
+
+def writer(table: Handle, asked: CommitRequest) -> Writer:
+    """A writer whose rows are one commit."""
+    table.require_present()
+    target = table_write(table.store, user=asked.user)
+    return Writer(target, lambda target: commit_written(table, target, asked))
+
+
+def write(table: Handle, data: Any, row_kind_column: str | None, asked: CommitRequest) -> Committed:
+    """All of `data` in one commit."""
+    with writer(table, asked) as w:
+        w.write(data, row_kind_column=row_kind_column)
+    return w.committed or Committed()
+
+
+def open_writer(
+    table: Handle,
+    *,
+    user: str | None,
+    sequence_base: int | None,
+    compact: bool,
+    changelog: bool,
+    buffer_bytes: int | None,
+) -> EngineWriter:
+    """A writer that hands out commit messages."""
+    table.require_present()
+    store = table.store
+    require_parallel_writers(store.schema, store.options)
+    pool = shared_pool(buffer_bytes or store.options.write_buffer_bytes)
+    asked = {"compact": compact, "changelog": changelog, "sequence_base": sequence_base}
+    return EngineWriter(table_write(store, **asked, pool=pool, user=user), store)
+
+
+def commit(table: Handle, messages: Sequence[bytes], asked: CommitRequest) -> Committed:
+    """Commit messages of engine writers at once."""
+    table.require_present()
+    decoded = [commit_message.decode(m) for m in messages]
+    bases = [m.compacted_from for m in decoded if m.compacted_from is not None]
+    asked = replace(asked, compacted_from=min(bases, default=None), handed_over=not asked.streaming)
+    committed = Committer(table.store).commit(decoded, asked)
+    return expired_after(table, finishing.finished(table.store, committed, decoded, asked))
+
+
+def overwrite(
+    table: Handle, data: Any, *, partition: Mapping[str, Any] | None, dynamic: bool | None
+) -> Committed:
+    """Replace partitions by `data` in one OVERWRITE snapshot."""
+    table.require_present()
+    store, named = table.store, _partitions(table.store, partition) if partition else None
+    spares = store.options.dynamic_partition_overwrite if dynamic is None else dynamic
+    if dynamic is None:
+        dynamic = spares and partition is None
+    partitioned = bool(store.schema.partition_keys)
+    committed = overwriting.overwrite(
+        store,
+        partial(_overwriting, store),
+        partial(overwriting.write_filled, store, data, partition or {}),
+        batch_request(store),
+        named=named,
+        dynamic=dynamic and partitioned,
+        spares=spares and partitioned,
+    )
+    return expired_after(table, committed)
+
+
+def _overwriting(store: Store) -> TableWrite:
+    compacts = overwriting.compacts_at_once(store.options)
+    return table_write(store, compact=compacts, changelog=False, ignore_live=True)
+
+
+def rescaled(table: Handle, bucket: int, *, partition: Mapping[str, Any] | None) -> Committed:
+    """Rewrite the rows, or those of one partition, into `bucket` buckets."""
+    table.require_present()
+    rescale.require_rescalable(table.store, bucket)
+    named = _partitions(table.store, partition) if partition else None
+    if bucket != table.store.options.bucket:
+        altered(table, [schema_change.set_options({"bucket": bucket})])
+    table = refreshed(table)
+    where = all_of(*(col(k) == v for k, v in partition.items())) if partition else None
+    write, asked = partial(_overwriting, table.store), batch_request(table.store)
+    return expired_after(table, rescale.rewrite(table.store, write, asked, where=where, named=named))
+
+
+def truncate(table: Handle, *, partition: Mapping[str, Any] | None) -> Committed:
+    """Remove all rows, or those of one partition, in one OVERWRITE snapshot."""
+    table.require_present()
+    asked, named = batch_request(table.store), _partitions(table.store, partition)
+    return expired_after(table, Committer(table.store).overwrite([], asked, named, "TRUNCATE"))
+
+
+def _partitions(store: Store, partition: Mapping[str, Any] | None) -> Callable[[bytes], bool]:
+    """Whether a partition is one of those named by (some of) their columns; all of them without names."""
+    if not partition:
+        return lambda _: True
+    if not isinstance(partition, Mapping):
+        raise InvalidRequest(f"partition {partition!r} must be given by columns: {{column: value}}")
+    for name in partition:
+        if name not in store.schema.partition_keys:
+            raise NotFound.among("partition column", name, store.schema.partition_keys)
+    named = all_of(*(col(k) == v for k, v in partition.items()))
+    return partition_filter(store, snapshot_scan(store, None).filter(named).where)
+
+
+def delete(table: Handle, what: Predicate | str | Any) -> Committed:
+    """Delete rows by a condition or by keys: whole partitions by metadata, else as the table's kind
+    allows."""
+    store = table.store
+    if isinstance(what, str):
+        what = chosen(what, store.schema)
+    if not store.schema.shown.primary_keys:
+        if not isinstance(what, Predicate):
+            raise InvalidRequest(f"{table.name} has no primary key: delete by a condition")
+        table.require_present()
+        if store.schema.row_count_field is not None:
+            return _take_away(table, what)
+        return expired_after(table, deleting.delete(store, what, batch_request(store)))
+    require_deletable(store.options)
+    table.require_present()
+    if isinstance(what, Predicate) and deleting.needs_no_rows(store, what):
+        return expired_after(table, deleting.drop_partitions(store, what, batch_request(store)))
+    postpone.require_none_waiting(store)
+    earlier = _compact_waiting(table)
+    state = _rewritable(table)
+    rows = (
+        state.filter(what).to_batches() if isinstance(what, Predicate) else rows_of_keys(table, state, what)
+    )
+    with writer(table, batch_request(store)) as w:
+        for batch in read_for_commit(store, rows):
+            kinds = pa.array(np.full(batch.num_rows, rowkind.DELETE, dtype=np.int8))
+            w.write(batch.append_column("_kind", kinds), row_kind_column="_kind")
+    return _after(earlier, w.committed)
+
+
+def update(table: Handle, values: Mapping[str, Any], where: Predicate | str) -> Committed:
+    """Set columns of the rows that a condition selects."""
+    table.require_current()
+    store = table.store
+    where = chosen(where, store.schema)
+    keys = store.schema.shown.primary_keys
+    values = _settable(store, values, keys)
+    if not keys:
+        table.require_present()
+        if store.schema.row_count_field is not None:
+            return _take_away(table, where, values)
+        asked = batch_request(store)
+        written = partial(table_write, store, user=asked.user, compact=False)
+        return expired_after(table, deleting.update(store, values, where, asked, written))
+    postpone.require_none_waiting(store)
+    kinds = update_kinds(merge_function(store.schema, store.options), values)
+    earlier = _compact_waiting(table)
+    found = _rewritable(table, where)  # chosen before the writer numbers its rows, which must be newer
+    with writer(table, batch_request(store)) as w:
+        for batch in read_for_commit(store, found.to_batches()):
+            w.write(_updated(batch, values, kinds), row_kind_column="_kind")
+    return _after(earlier, w.committed)
+
+
+def _settable(store: Store, values: Mapping[str, Any], keys: Iterable[str]) -> Mapping[str, Any]:
+    """The values as the columns store them; raises for what are no columns, or columns of the key."""
+    if not isinstance(values, Mapping) or not values:
+        raise InvalidRequest(f"update({values!r}): name the columns to set, {{column: value}}")
+    for name in values:
+        if name not in store.schema.shown.by_name:
+            raise NotFound.among("column", name, store.schema.shown.names)
+        if name in keys:
+            raise InvalidRequest(f"{name!r} is part of the primary key; delete the rows and write new ones")
+    return fitted_values(values, store.schema)
+
+
+def _rewritable(table: Handle, where: Predicate | None = None) -> Scan:
+    """What rows are deleted or updated from: with those at level 0 that wait for a lookup."""
+    return Handle(strictly(with_level_0(table.store)), table.name).state(where)
+
+
+def _compact_waiting(table: Handle) -> tuple[int, ...]:
+    """Compact what an interrupted delete or update left for lookups; the snapshots that made."""
+    table.require_present()
+    return tuple(finishing.look_up_waiting(table.store))
+
+
+def _after(earlier: tuple[int, ...], committed: Committed | None) -> Committed:
+    committed = committed or Committed()
+    return replace(committed, snapshots=(*earlier, *committed.snapshots))
+
+
+def _take_away(table: Handle, where: Predicate, values: Mapping[str, Any] | None = None) -> Committed:
+    """Delete or update rows of a table that counts them."""
+    store = table.store
+    postpone.require_none_waiting(store)
+    asked = batch_request(store)
+    written = partial(table_write, store, user=asked.user)
+    return expired_after(table, counting.take_away(store, where, asked, written, values))
+
+
+def _updated(batch: pa.RecordBatch, values: Mapping[str, Any], kinds: tuple[int, ...]) -> pa.Table:
+    """Rows −U as they are (if wanted), then +U with the new values; of one key −U comes first."""
+    after = with_values(batch, values)
+    batches = [batch, after][-len(kinds) :]
+    column = np.repeat(kinds, batch.num_rows).astype(np.int8)
+    return pa.Table.from_batches(batches).append_column("_kind", [column]).combine_chunks()
