@@ -40,7 +40,16 @@ class Amplified(Protocol):
 
 
 class AmplificationChart(View):
-    """Amplification of a table, of its opened bucket, of a simulation, or of Arrow rows of either."""
+    """Write, read and space amplification after each commit, and where the next compaction takes them.
+
+    `source` is a table, a simulation, or the Arrow rows of `inspect.amplification(per="snapshot")`. `opened`
+    is a bucket's id, such as "day=mon/0", to which the numbers are limited. `title` stands above the
+    picture. Other traits (`width`, `snapshot`, …) go by keyword. The history is read in the background:
+    `wait`.
+
+    >>> widgets.AmplificationChart(orders).wait().data()["live_files"].to_pylist()
+    [1, 2]
+    """
 
     _esm = module("amplification/view.js", "renderAmplification")
     index = traitlets.Int(-1).tag(sync=True)

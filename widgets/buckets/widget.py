@@ -19,8 +19,14 @@ from widgets.kit.view import View, module
 
 
 class BucketAdvisor(View):
-    """Advice on the number of buckets: given as such, or of data or a table with what `ts.advise_buckets`
-    takes beside them."""
+    """Numbers of buckets tried over real keys: sizes, skew, and what each bucket would hold.
+
+    `data` is a table, anything Arrow-like, or advice of `ts.advise_buckets`; what that function takes beside
+    the data goes by keyword. `width` is in pixels. The trait `buckets` is the number shown, first the best.
+
+    >>> widgets.BucketAdvisor(orders).buckets
+    1
+    """
 
     links = ()
     _esm = module("buckets/view.js", "renderBuckets")

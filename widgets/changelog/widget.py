@@ -37,7 +37,15 @@ MOST_FILES = 600
 
 
 class ChangelogView(View):
-    """The changes of a table after snapshot `since` up to `until`; by default of its newest snapshots."""
+    """The changes (+I −U +U −D) of a table by key and snapshot.
+
+    `table` gives the changes after snapshot `since` up to and with `until`; without them, those of its
+    newest 24 snapshots. `columns` are shown in the cells (none: the first that is no key). Other traits
+    (`key`, `kinds`, `mode`, …) go by keyword.
+
+    >>> widgets.ChangelogView(orders, since=1).data()["rowkind"].to_pylist()
+    ['-U', '+U']
+    """
 
     _esm = module("changelog/view.js", "renderChangelog")
     key = traitlets.Unicode("").tag(sync=True)
@@ -78,8 +86,19 @@ class ChangelogView(View):
         measure: str | None = None,
         title: str = "",
     ) -> Self:
-        """The same input (one batch a commit; `rowkind` gives kinds) through none, input, lookup and
-        full-compaction: what each tells, what it costs, and the sum of `measure` that a consumer keeps."""
+        """One input through the changelog producers none, input, lookup and full-compaction: what each
+        writes, what it costs, and the sum that a consumer keeps.
+
+        `batches` are Arrow tables or lists of dicts, one a commit; a column `rowkind` gives kinds.
+        `primary_key` and `options` are those of the table. `measure` is the column that the consumer adds
+        up. `title` stands above the picture.
+
+        >>> batches = [[{"k": 1, "v": 1}], [{"k": 1, "v": 5}]]
+        >>> print(widgets.ChangelogView.producers(batches, primary_key="k", measure="v").text())
+        Key 1 through the changelog producers · 2 writes
+        none             +I 1 (#1)  +I 5 (#2)
+        ...
+        """
         made = cls.__new__(cls)
         made._table, made._since, made._until = None, None, None
         made._title, made._note = title, ""

@@ -55,7 +55,14 @@ class Compactable(Source, Protocol):
 
 
 class CompactionControls(View):
-    """The next compaction of a table, or of one of its partitions or buckets, or of a simulator."""
+    """The next compaction with the engine's own reasons; buttons to carry it out, one by one or until quiet.
+
+    `source` is a table or a `ts.Simulator`. `partition` ("day=mon") and `bucket` limit it to a partition or
+    a bucket. `title` stands above the picture. Other traits (`full`, `asked`, `every_ms`, …) go by keyword.
+
+    >>> widgets.CompactionControls(orders).run_until_quiet().wait().model.waiting
+    0
+    """
 
     _esm = module("controls/view.js", "renderControls")
     is_panel = True

@@ -43,7 +43,15 @@ class Explorable(Protocol):
 
 
 class FileExplorer(View):
-    """The files of `table` at a snapshot (None: the newest), compared with those of `against` if given."""
+    """From a snapshot over its manifest lists and manifests to data files and their row groups.
+
+    `table` is any table; `snapshot` an id (None: the newest); `against` another one with which its files are
+    compared. `title` stands above the picture. Other traits (`path`, `search`, `sort`, …) go by keyword.
+
+    >>> files = widgets.FileExplorer(orders, against=1).data()
+    >>> list(zip(files["change"].to_pylist(), files["rows"].to_pylist(), strict=True))
+    [('added', 1), ('kept', 3)]
+    """
 
     _esm = module("explorer/view.js", "renderExplorer")
     links = (*LINKED, "selected")

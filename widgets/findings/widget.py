@@ -47,7 +47,14 @@ class Plan:
 
 
 class Findings(View):
-    """The doctor's findings of a table."""
+    """What `table.inspect.doctor()` finds; *Mend* previews the call that mends a finding, then carries it
+    out.
+
+    `table` is any table, `snapshot` an id (None: the newest). Other traits (`width`, …) go by keyword.
+
+    >>> widgets.Findings(orders).data()["kind"].to_pylist()
+    []
+    """
 
     _esm = module("findings/view.js", "renderFindings")
 

@@ -57,7 +57,16 @@ class Described(Protocol):
 
 
 class IngestProgress(View):
-    """The progress of one job."""
+    """The progress of one long job: rows a second, time left, lag, commits, chunks; Pause, Stop and Retry.
+
+    `title` names the job; `total` is its number of rows and `chunks` that of its chunks, where they are
+    known. `clock` gives seconds. Other traits (`width`, …) go by keyword. `run` starts the job in a thread
+    and gives it the view, on which it calls `update` and `proceed`.
+
+    >>> view = widgets.IngestProgress("orders", total=3)
+    >>> view.run(lambda job: job.update(rows=3, commit=1)).wait().data()["state"]
+    'done'
+    """
 
     _esm = module("ingest/view.js", "renderIngest")
     cards = traitlets.List().tag(sync=True)

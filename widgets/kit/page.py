@@ -31,9 +31,15 @@ class Exports(Protocol):
 
 
 def page(title: str, views: Sequence[Any], *, heading: bool = True) -> str:
-    """One HTML page of views (a panel beside the view before it) and workbenches, live without a kernel.
+    """One HTML page of views and workbenches, live without a kernel and without a network.
 
-    Views of one source that are not linked to anything yet are linked first.
+    `title` is the page's, shown above the views unless `heading` is False. `views` stand in their order, a
+    panel beside the view before it; those of one source that are not linked to anything yet are linked
+    first.
+
+    >>> text = widgets.page("Orders", [widgets.SnapshotTimeline(orders), widgets.LsmLevels(orders)])
+    >>> text.startswith("<!doctype html>"), "http://" in text.replace("http://www.w3.org/2000/svg", "")
+    (True, False)
     """
     _join_same_source([view for view in views if not _is_bench(view)])
     flat = [part for view in views for part in _parts(view)]

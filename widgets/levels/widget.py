@@ -36,9 +36,18 @@ COLOURS = ("runs", "files", "bytes", "deletes", "masked")
 
 
 class LsmLevels(View):
-    """Levels of a table, of one of its buckets, or of the Arrow table of its live files.
+    """Files by level and key: what a reader of a key must open, and what the next compaction merges.
 
-    `levels_at(snapshot)` may give the files of a past snapshot where there is no table to ask.
+    `source` is a table, a simulation, or the Arrow table of `inspect.levels()`. `partition` ("day=mon") and
+    `bucket` limit it; several buckets stand as an overview above the opened one. `snapshot` is an id (None:
+    the newest). `levels_at(snapshot)` may give the files of a past snapshot where there is no table to ask.
+    `num_levels`, `trigger` and `stop_trigger` are for a source without options. `title` stands above the
+    picture. Other traits (`mode`, `colour_by`, …) go by keyword.
+
+    >>> print(widgets.LsmLevels(orders).text())
+    shop.orders  bucket 0  2 runs  ...
+    L0 #2  ...
+    L0 #1  ...
     """
 
     _esm = module("levels/view.js", "renderLevels")

@@ -35,9 +35,16 @@ class Merges(Protocol):
 
 
 class MergeView(View):
-    """How the runs of one bucket of a table become one row a key; `where` names key columns, as a predicate
-    or as SQL text. `MergeView.of(runs, …)` takes Arrow tables, `MergeView.of_events(events, …)` rows one by
-    one."""
+    """How the runs of one bucket become one row a key: step by step, with the reason of each.
+
+    `table` is a table with a primary key. `partition` ("day=mon") and `bucket` choose the bucket. `where`
+    limits the keys: a predicate over key columns, or SQL text. `snapshot` is an id (None: the newest).
+    `columns` are shown in the cells (none: the first that is no key). Other traits (`mode`, `cursor`, …) go
+    by keyword.
+
+    >>> widgets.MergeView(orders, where="order_id = 2").data()["why"].to_pylist()
+    ['sequence 3 > 1: the newest row wins, of L0 #2.']
+    """
 
     _esm = module("merge/view.js", "renderMerge")
     _events: list[dict[str, Any]] | None = None
@@ -82,9 +89,16 @@ class MergeView(View):
         drops_deletes: bool = True,
         title: str = "",
     ) -> Self:
-        """Runs given as Arrow tables or lists of dicts, newest first.
+        """The merge of runs without a table.
 
-        `options` hold for every engine, or are given by engine: `{"aggregation": {…}}`.
+        `runs` are Arrow tables or lists of dicts, newest first; `engine` is the merge engine shown first.
+        `primary_key` names the key columns. `options` hold for every engine, or for each its own:
+        `{"aggregation": {…}}`. `columns` are shown in the cells. `drops_deletes`: whether the output is the
+        oldest level, where deletes vanish. `title` stands above the picture.
+
+        >>> runs = [[{"k": 1, "v": 2}], [{"k": 1, "v": 1}]]
+        >>> widgets.MergeView.of(runs, "first-row", primary_key="k").data()["v"].to_pylist()
+        [1]
         """
         made = cls.__new__(cls)
         merges = _of_runs(list(runs), primary_key, dict(options or {}), drops_deletes)
@@ -105,8 +119,17 @@ class MergeView(View):
         columns: Sequence[str] = (),
         title: str = "",
     ) -> Self:
-        """Rows fed one at a time, the oldest first, their `rowkind` among their columns: `cursor` steps from
-        event to event, and the output is the state of its key after it. `feed` gives more."""
+        """The merge of rows that come one at a time: the output is the state of a key after each; `feed`
+        adds rows.
+
+        `events` are dicts, the oldest first, with their `rowkind` among their columns; `cursor` steps
+        through them. `engine`, `primary_key`, `options`, `columns` and `title` are as in `of`.
+
+        >>> events = [{"k": 1, "v": 1}, {"k": 1, "v": 2}]
+        >>> view = widgets.MergeView.of_events(events, primary_key="k")
+        >>> view.feed({"k": 1, "v": 3, "rowkind": "-D"}).data()["fate"].to_pylist()
+        ['kept', 'kept', 'dropped']
+        """
         made = cls.__new__(cls)
         made._events = [dict(event) for event in events]
         made._where, made._key = None, primary_key

@@ -58,7 +58,16 @@ class Prunable(Protocol):
 
 
 class PruningExplainer(View):
-    """Why a scan of `table` reads the files it reads. `where` is text such as `amount > 10 AND day = '…'`."""
+    """Which files a scan skips, by which rule, with the numbers compared.
+
+    `table` is any table; `where` a condition as SQL text, such as "amount > 10 AND day = '2026-01-01'";
+    `snapshot` an id (None: the newest). `title` stands above the picture. Other traits (`opened`, `mode`, …)
+    go by keyword.
+
+    >>> steps = widgets.PruningExplainer(orders, "order_id = 3").steps()
+    >>> dict(zip(steps["rule"].to_pylist(), steps["files_skipped"].to_pylist()))["key range"]
+    1
+    """
 
     _esm = module("pruning/view.js", "renderPruning")
     links = (*LINKED, "selected")

@@ -24,9 +24,16 @@ Act = Callable[[str], tuple[StepsModel, tuple[str, ...]]]
 
 
 class StepLanes(View):
-    """Steps by lane, the snapshots they publish, and the chosen step in words.
+    """Who did what to the store, step by step and lane by lane, and the snapshots that came of it.
 
-    `act` makes the story longer: its lanes get buttons then, as far as `actions` names them.
+    `model` is a `StepsModel`; `index` the step chosen at first (None: the last). `act(model, name)` makes
+    the story longer: lanes get buttons then, as far as `actions` names them. Other traits (`width`, …) go by
+    keyword.
+
+    >>> from widgets.steps.model import Step, StepsModel
+    >>> story = StepsModel("A commit", "", ("writer",), (Step(0, "publish", "publishes", snapshot=1),))
+    >>> widgets.StepLanes(story).data()["snapshot"].to_pylist()
+    [1]
     """
 
     _esm = module("steps/view.js", "renderSteps")

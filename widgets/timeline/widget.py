@@ -25,10 +25,16 @@ WATCH_MOST = 24 * 3600.0
 
 
 class SnapshotTimeline(View):
-    """Commits by kind, rows and bytes, from a table, a simulation, or the Arrow table of its commits.
+    """Commits by kind, rows and bytes; moving through them is time travel for every linked view.
 
-    `follow` reads anew every second (or every so many) while a job writes, see `watch`; `paused` are spans
-    (first, last or None) of snapshots in which automatic compaction was off.
+    `source` is a table, a simulation, or the Arrow table of `inspect.commits()`. `title` stands above the
+    picture. `tags` names snapshots where there is no table to ask. `paused` are spans (first, last or None)
+    of snapshots in which automatic compaction was off. `follow` is the seconds between two looks for new
+    snapshots while a job writes (0: none), see `watch`. Other traits (`snapshot`, `range`, …) go by keyword.
+
+    >>> view = widgets.SnapshotTimeline(orders)
+    >>> view.snapshot, view.data()["commit_kind"].to_pylist()
+    (2, ['APPEND', 'APPEND'])
     """
 
     _esm = module("timeline/view.js", "renderTimeline")

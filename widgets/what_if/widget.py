@@ -29,7 +29,17 @@ NEXT = "Check the options of B, then Replay."
 
 
 class WhatIf(View):
-    """A history or a simulated workload under its options or a `baseline` (A), and under `options` (B)."""
+    """One history or workload under two sets of options: amplification, stalls and levels side by side.
+
+    `source` is a table, a `ts.Workload`, or a comparison made before. `options` are those of side B.
+    `baseline` holds those of side A (None: the source's own). `title` stands above the picture; `opened` is
+    a bucket's id. What `ts.what_if` takes beside them, and other traits, go by keyword. Replays run in the
+    background: `wait`.
+
+    >>> view = widgets.WhatIf(orders, {"num-sorted-run.compaction-trigger": 1}).wait()
+    >>> view.comparison.reproduced
+    True
+    """
 
     _esm = module("what_if/view.js", "renderWhatIf")
     index = traitlets.Int(-1).tag(sync=True)

@@ -37,7 +37,16 @@ V = TypeVar("V", bound=View)
 
 
 class Workbench(anywidget.AnyWidget):
-    """The cockpit of a table, of one of its partitions or buckets, or of a simulation."""
+    """The whole cockpit: timeline, levels, next compaction and amplification, linked; further views on
+    demand.
+
+    `table` is a table or a simulation; `partition` ("day=mon") and `bucket` limit it to a partition or
+    bucket.
+
+    >>> bench = widgets.Workbench(orders).show("merge")
+    >>> list(bench.parts)
+    ['timeline', 'levels', 'controls', 'amplification', 'merge']
+    """
 
     _esm = module("workbench/view.js", "renderWorkbench")
     assets = anywidget.WidgetTrait().tag(sync=True)
