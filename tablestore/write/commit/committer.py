@@ -15,9 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tablestore.core.errors import CommitConflict, CommitUnknown, Corrupt, NotFound, TablestoreError
-from tablestore.core.options.table_options import MergeEngine
 from tablestore.format.commit_message import CommitMessage
-from tablestore.format.manifests.index_manifest import DELETION_VECTORS
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
 from tablestore.format.snapshot import ANALYZE, APPEND, COMPACT, OVERWRITE, Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
@@ -27,10 +25,10 @@ from tablestore.meta import positions
 from tablestore.meta.identity import remove_made_anew
 from tablestore.meta.manifests import ManifestWriter
 from tablestore.meta.store import Store
-from tablestore.write.commit import conflicts, strict_mode, synced
+from tablestore.write.commit import conflict_check, strict_mode, synced
 from tablestore.write.commit.changes import Changes, appended, compacted, overwriting, without_duplicates
 from tablestore.write.commit.next_snapshot import NextSnapshot
-from tablestore.write.commit.request import Basis, CommitRequest, Committed, LostCompaction
+from tablestore.write.commit.request import CommitRequest, Committed, LostCompaction
 from tablestore.write.commit.reused_id import reuses_id
 
 log = logging.getLogger(__name__)
@@ -201,9 +199,11 @@ class Committer:
                 if anew or changes is None:
                     changes = provide(latest)
                 if kind != COMPACT and request.basis is not None:
-                    self._require_unchanged(latest, request.basis, changes)
+                    conflict_check.require_basis(self._store, latest, request.basis, changes)
                 if kind == COMPACT and request.compacted_from is not None:
-                    self._require_seen(latest, request.compacted_from, changes)
+                    conflict_check.require_compaction_basis(
+                        self._store, latest, request.compacted_from, changes
+                    )
                 self._require_alone(kind, latest, changes, request.user)
                 snapshot = self._attempt(kind, latest, changes, following)
                 self._store.require_same()
@@ -274,98 +274,18 @@ class Committer:
             )
         self._safe = newest
 
-    def _require_unchanged(self, latest: Snapshot | None, basis: Basis, changes: Changes) -> None:
-        """Raise CommitConflict if the table is not any more what these changes were made from."""
-        snapshots, known = self._store.snapshots, basis.snapshot
-        there = known is not None and snapshots.exists(known.id)
-        if known is not None and (
-            latest is None or latest.id < known.id or (there and snapshots.get(known.id) != known)
-        ):
-            text = f"the table was rolled back behind snapshot {known.id}, which this commit was made from"
-            raise CommitConflict(f"{text}; do it again", snapshot=latest.id if latest else 0)
-        since = known.id if known is not None else 0
-        for snapshot_id in range(since + 1, (latest.id if latest else 0) + 1):
-            later = snapshots.get(snapshot_id) if snapshots.exists(snapshot_id) else None
-            if self._changed(later, basis, changes):
-                text = f"snapshot {snapshot_id} changed rows that this commit was made from; do it again"
-                raise CommitConflict(text, snapshot=snapshot_id)
-
-    def _changed(self, later: Snapshot | None, basis: Basis, changes: Changes) -> bool:
-        """Whether a later snapshot (None: it has expired) is in the way of changes made from the basis."""
-        if not basis.appends:
-            return later is None or later.commit_kind in (APPEND, OVERWRITE)
-        if later is None or later.commit_kind != OVERWRITE:
-            return False
-        return not changes.partitions.isdisjoint(self._store.manifests.delta_entries(later).partitions()[0])
-
-    def _require_seen(self, latest: Snapshot | None, since: int, changes: Changes) -> None:
-        """Raise CommitConflict if another compaction came to the same bucket after snapshot `since`, where
-        files above level 0 are read without a merge: neither has marked or dropped the other's rows."""
-        options, keyed = self._store.options, bool(self._store.schema.primary_keys)
-        unmerged = options.deletion_vectors or options.merge_engine is MergeEngine.FIRST_ROW
-        if latest is None or not (keyed and unmerged):
-            return
-        places = {(e.partition, e.bucket) for e in changes.entries}
-        for snapshot_id in range(since + 1, latest.id + 1):
-            if not self._store.snapshots.exists(snapshot_id):
-                continue
-            for e in self._store.manifests.delta_entries(self._store.snapshots.get(snapshot_id)):
-                if e.kind == ADD and e.file.level > 0 and (e.partition, e.bucket) in places:
-                    text = (
-                        f"bucket {e.bucket} was compacted meanwhile, by snapshot {snapshot_id}; do it again"
-                    )
-                    raise CommitConflict(text, files=(e.file.file_name,), snapshot=snapshot_id)
-
     def _attempt(
         self, kind: str, latest: Snapshot | None, changes: Changes, following: NextSnapshot
     ) -> Snapshot | None:
         """The snapshot to publish on top of `latest`; None if `latest` expired while it was read."""
         try:
-            self._check(kind, latest, changes)
+            conflict_check.require_no_conflict(self._store, kind, latest, changes)
             return following.on(latest, changes)
         except (Corrupt, NotFound):
             self._store.require_same()
             if latest is not None and not self._store.snapshots.exists(latest.id):
                 return None
             raise
-
-    def _check(self, kind: str, latest: Snapshot | None, changes: Changes) -> None:
-        """Raise CommitConflict if the changes may not be put on top of `latest`."""
-        if latest is None:
-            return
-        found = self._bucket_counts(kind, latest, changes) or self._conflict(kind, latest, changes)
-        if found is not None:
-            who = f"snapshot {latest.id} ({latest.commit_kind} by {latest.commit_user})"
-            raise CommitConflict(
-                f"{found.rule}: {found.text}; found at {who}", files=found.files, snapshot=latest.id
-            )
-
-    def _bucket_counts(self, kind: str, latest: Snapshot, changes: Changes) -> conflicts.Conflict | None:
-        if kind == OVERWRITE or not changes.entries or not self._store.rescaled:
-            return None
-        live = self._store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
-        return conflicts.bucket_counts(live, changes.entries, self._store.partition_text)
-
-    def _conflict(self, kind: str, latest: Snapshot, changes: Changes) -> conflicts.Conflict | None:
-        store = self._store
-        vectors = any(e.file.index_type == DELETION_VECTORS for e in changes.index)
-        live: list[ManifestEntry] = []
-        if vectors or (kind != APPEND and changes.entries):
-            buckets = {(e.partition, e.bucket) for e in changes.entries}
-            buckets |= {(e.partition, e.bucket) for e in changes.index}
-            entries = store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
-            live = [e for e in entries if (e.partition, e.bucket) in buckets]
-            found = conflicts.files(live, changes.entries, store.key_order)
-            if found is not None:
-                return found
-        added = {e.file.file_name for e in changes.entries if e.kind == ADD}
-        gone = {e.file.file_name for e in changes.entries if e.kind == DELETE} - added
-        if not changes.index and not (gone and store.options.deletion_vectors):
-            return None
-        names = {e.file.file_name for e in live} - gone | added
-        bucketed = bool(store.schema.primary_keys) or store.options.bucket > 0
-        index = store.manifests.index_entries(latest)
-        return conflicts.index_files(index, changes.index, names, gone=gone, bucketed=bucketed)
 
     def _forget(self) -> None:
         try:

@@ -1,0 +1,104 @@
+"""What a commit asks of the table before it is published: is the basis of its changes still there, and do its
+files go together with those that are live?
+
+Reads the snapshots and manifests that the rules of `conflicts.py` need, no more than that: an APPEND without
+index files asks for nothing. Each question raises CommitConflict, which names the snapshot in the way. Called
+for each try of a commit, as `latest` moves on.
+"""
+
+from __future__ import annotations
+
+from tablestore.core.errors import CommitConflict
+from tablestore.core.options.table_options import MergeEngine
+from tablestore.format.manifests.index_manifest import DELETION_VECTORS
+from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
+from tablestore.format.snapshot import APPEND, OVERWRITE, Snapshot
+from tablestore.meta.store import Store
+from tablestore.write.commit import conflicts
+from tablestore.write.commit.changes import Changes
+from tablestore.write.commit.request import Basis
+
+
+def require_no_conflict(store: Store, kind: str, latest: Snapshot | None, changes: Changes) -> None:
+    """Raise CommitConflict if the changes may not be put on top of `latest`."""
+    if latest is None:
+        return
+    found = _bucket_counts(store, kind, latest, changes) or _conflict(store, kind, latest, changes)
+    if found is not None:
+        who = f"snapshot {latest.id} ({latest.commit_kind} by {latest.commit_user})"
+        raise CommitConflict(
+            f"{found.rule}: {found.text}; found at {who}", files=found.files, snapshot=latest.id
+        )
+
+
+def _bucket_counts(store: Store, kind: str, latest: Snapshot, changes: Changes) -> conflicts.Conflict | None:
+    """A partition of another bucket count; looked for where the table was rescaled."""
+    if kind == OVERWRITE or not changes.entries or not store.rescaled:
+        return None
+    live = store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
+    return conflicts.bucket_counts(live, changes.entries, store.partition_text)
+
+
+def _conflict(store: Store, kind: str, latest: Snapshot, changes: Changes) -> conflicts.Conflict | None:
+    """Data files first, then index files; of the live ones those of the buckets concerned."""
+    vectors = any(e.file.index_type == DELETION_VECTORS for e in changes.index)
+    live: list[ManifestEntry] = []
+    if vectors or (kind != APPEND and changes.entries):
+        buckets = {(e.partition, e.bucket) for e in changes.entries}
+        buckets |= {(e.partition, e.bucket) for e in changes.index}
+        entries = store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
+        live = [e for e in entries if (e.partition, e.bucket) in buckets]
+        found = conflicts.files(live, changes.entries, store.key_order)
+        if found is not None:
+            return found
+    added = {e.file.file_name for e in changes.entries if e.kind == ADD}
+    gone = {e.file.file_name for e in changes.entries if e.kind == DELETE} - added
+    if not changes.index and not (gone and store.options.deletion_vectors):
+        return None
+    names = {e.file.file_name for e in live} - gone | added
+    bucketed = bool(store.schema.primary_keys) or store.options.bucket > 0
+    index = store.manifests.index_entries(latest)
+    return conflicts.index_files(index, changes.index, names, gone=gone, bucketed=bucketed)
+
+
+def require_basis(store: Store, latest: Snapshot | None, basis: Basis, changes: Changes) -> None:
+    """Raise CommitConflict if the table is not any more what these changes were made from."""
+    snapshots, known = store.snapshots, basis.snapshot
+    present = known is not None and snapshots.exists(known.id)
+    if known is not None and (
+        latest is None or latest.id < known.id or (present and snapshots.get(known.id) != known)
+    ):
+        text = f"the table was rolled back behind snapshot {known.id}, which this commit was made from"
+        raise CommitConflict(f"{text}; do it again", snapshot=latest.id if latest else 0)
+    since = known.id if known is not None else 0
+    for snapshot_id in range(since + 1, (latest.id if latest else 0) + 1):
+        later = snapshots.get(snapshot_id) if snapshots.exists(snapshot_id) else None
+        if _changed(store, later, basis, changes):
+            text = f"snapshot {snapshot_id} changed rows that this commit was made from; do it again"
+            raise CommitConflict(text, snapshot=snapshot_id)
+
+
+def _changed(store: Store, later: Snapshot | None, basis: Basis, changes: Changes) -> bool:
+    """Whether a later snapshot (None: it has expired) is in the way of changes made from the basis."""
+    if not basis.appends:
+        return later is None or later.commit_kind in (APPEND, OVERWRITE)
+    if later is None or later.commit_kind != OVERWRITE:
+        return False
+    return not changes.partitions.isdisjoint(store.manifests.delta_entries(later).partitions()[0])
+
+
+def require_compaction_basis(store: Store, latest: Snapshot | None, since: int, changes: Changes) -> None:
+    """Raise CommitConflict if another compaction came to the same bucket after snapshot `since`, where
+    files above level 0 are read without a merge: neither has marked or dropped the other's rows."""
+    options, keyed = store.options, bool(store.schema.primary_keys)
+    unmerged = options.deletion_vectors or options.merge_engine is MergeEngine.FIRST_ROW
+    if latest is None or not (keyed and unmerged):
+        return
+    places = {(e.partition, e.bucket) for e in changes.entries}
+    for snapshot_id in range(since + 1, latest.id + 1):
+        if not store.snapshots.exists(snapshot_id):
+            continue
+        for e in store.manifests.delta_entries(store.snapshots.get(snapshot_id)):
+            if e.kind == ADD and e.file.level > 0 and (e.partition, e.bucket) in places:
+                text = f"bucket {e.bucket} was compacted meanwhile, by snapshot {snapshot_id}; do it again"
+                raise CommitConflict(text, files=(e.file.file_name,), snapshot=snapshot_id)
