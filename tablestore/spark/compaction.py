@@ -57,7 +57,7 @@ def compact(
     tasks = table.buckets_to_compact(full=full, partition=partition, bucket=bucket, where=where)
     if not tasks:
         return Compacted(None, 0, 0, 0, 0, time.monotonic() - started)
-    job = CompactTask(path, full, tuple(roots))
+    job = CompactTask(path, tuple(roots))
     found = spark.sparkContext.parallelize(tasks, _slices(table, len(tasks))).map(job).collect()
     messages = [m for m in found if m is not None]
     with discarded_if_refused(table.store, [commit_message.decode(m) for m in messages]):
@@ -91,9 +91,8 @@ class CompactTask:
     """What runs in a Python worker for one bucket."""
 
     path: str
-    full: bool
     roots: tuple[str, ...] = ()
 
     def __call__(self, task: bytes) -> bytes | None:
         pa.set_cpu_count(1)
-        return compact_bucket(self.path, task, full=self.full, roots=self.roots)
+        return compact_bucket(self.path, task, roots=self.roots)

@@ -1,8 +1,7 @@
 """Compaction of a table, bucket by bucket: pick with its reason, rewrite, one COMPACT snapshot.
 
-A bucket's task is a commit message whose `new_files` are the bucket's live files, as bytes: a Spark task runs
-`run_task`, and hands back the commit message of what it did. Buckets are independent; a task holds one
-window of its runs.
+Engines ship buckets to their workers as tasks, in bytes: a worker runs `run_task`, and hands back the commit
+message of what it did. Buckets are independent; each holds one window of its runs in memory.
 """
 
 from __future__ import annotations
@@ -15,23 +14,22 @@ from functools import partial
 from typing import Any
 
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
-from tablestore.format import commit_message
+from tablestore.format import commit_message, compaction_task
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.compaction_record import counts_of
+from tablestore.format.compaction_task import CompactionTask
 from tablestore.format.manifests.index_manifest import IndexFileMeta
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.confined import roots_of
 from tablestore.io.paths import POSTPONE_BUCKET
-from tablestore.lsm.compaction import compact_task
+from tablestore.lsm.compaction.bucket_compaction import compact_bucket, decide
 from tablestore.lsm.compaction.bucket_pick import Pick
 from tablestore.lsm.compaction.compaction_report import Compaction
 from tablestore.lsm.compaction.decision import Decision
-from tablestore.lsm.compaction.deletions import BucketDeletions
 from tablestore.lsm.compaction.read_progress import ReadListener
 from tablestore.lsm.levels.bucket import Bucket
-from tablestore.lsm.merge.record_expiry import expired_files
 from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.meta.partition_names import partition_named
 from tablestore.meta.store import Store
@@ -51,8 +49,8 @@ __all__ = ["Compaction", "Pick", "compact", "compact_until_quiet", "look_up", "r
 Place = tuple[bytes, int]  # partition, bucket
 
 
-def buckets_of(store: Store, choice: BucketChoice, snapshot: Snapshot | None) -> list[CommitMessage]:
-    """Live files of each chosen bucket, as the `new_files` of a message; its index files as `new_index`.
+def buckets_of(store: Store, choice: BucketChoice, snapshot: Snapshot | None) -> list[Bucket]:
+    """The chosen buckets with their live files; of tables with deletion vectors with the index files, too.
 
     Rows that wait in postponed buckets are no part of it."""
     files: dict[tuple[bytes, int, int], list[DataFileMeta]] = defaultdict(list)
@@ -62,60 +60,9 @@ def buckets_of(store: Store, choice: BucketChoice, snapshot: Snapshot | None) ->
     for i in store.manifests.index_entries(snapshot) if store.options.deletion_vectors else ():
         indexes[i.partition, i.bucket].append(i.file)
     return [
-        CommitMessage(p, b, total, new_files=tuple(some), new_index=tuple(indexes[p, b]))
+        bucket_of(store, p, b, total_buckets=total, files=some, index_files=indexes[p, b])
         for (p, b, total), some in files.items()
     ]
-
-
-def _bucket(store: Store, task: CommitMessage) -> Bucket:
-    """The bucket of a task, with the files that the task names."""
-    return bucket_of(
-        store,
-        task.partition,
-        task.bucket,
-        total_buckets=task.total_buckets,
-        files=task.new_files,
-        index_files=task.new_index,
-    )
-
-
-def deletions_of(store: Store, task: CommitMessage) -> BucketDeletions | None:
-    """The deletion vectors of a task's bucket, on tables that have them."""
-    if not store.options.deletion_vectors:
-        return None
-    return BucketDeletions(_bucket(store, task))
-
-
-def decide(
-    store: Store,
-    task: CommitMessage,
-    full: bool,
-    deletions: BucketDeletions | None,
-    expired: frozenset[str],
-    at: Snapshot | None = None,
-) -> Decision:
-    """The pick in a bucket, now or at the time of a snapshot; costs no I/O."""
-    instant_ms = store.env.now_ms() if at is None else at.time_millis
-    return compact_task.decide(
-        store.schema,
-        store.options,
-        task.new_files,
-        full=full,
-        now_ms=store.env.local_ms(instant_ms),
-        deletions=deletions,
-        expired=expired,
-    )
-
-
-def expired_of(store: Store, task: CommitMessage) -> frozenset[str]:
-    """Files of a task that hold rows past their time."""
-    return expired_files(_bucket(store, task), task.new_files)
-
-
-def _run(
-    store: Store, task: CommitMessage, full: bool, on_read: ReadListener | None = None
-) -> tuple[Decision, CommitMessage | None]:
-    return compact_task.compact_bucket(_bucket(store, task), full=full, on_read=on_read)
 
 
 def compact(
@@ -140,20 +87,20 @@ def compact(
     made: list[CommitMessage] = []
     with conflict_if_expired(store, compacted_from):
         buckets = buckets_of(store, choice, store.snapshots.latest())
-    reported = Progress(store.env, "compaction", sum(map(_bytes, buckets)), progress)
+    reported = Progress(store.env, "compaction", sum(b.size for b in buckets), progress)
     with (
         discarded_on_error(store, made),
         conflict_if_expired(store, compacted_from),
         closing(_all_done(store, buckets, full, made, reported)) as done_so_far,
     ):
-        for task, decision, message, part in done_so_far:
+        for one, decision, message, part in done_so_far:
             records = () if message is None else message.compactions
             record = records[0] if records else None
-            place = store.partition_text(task.partition), task.bucket
+            place = store.partition_text(one.partition), one.number
             picks.append(Pick(*place, decision, record=record))
             if message is not None:
                 messages.append(message)
-            whole = _bytes(task) if store.schema.primary_keys or decision.unit is None else None
+            whole = one.size if store.schema.primary_keys or decision.unit is None else None
             part.end(decision.unit.size if whole is None else whole)
     require_picks(store, picks, partition, store.snapshots.latest())
     request = CommitRequest(store.fresh_user(), compacted_from=compacted_from)
@@ -167,33 +114,29 @@ def require_compactable(store: Store) -> None:
     require_writable(store.schema, store.options, roots=roots_of(store.io))
 
 
-def _bytes(bucket: CommitMessage) -> int:
-    return sum(f.file_size for f in bucket.new_files)
-
-
 def _all_done(
     store: Store,
-    buckets: Sequence[CommitMessage],
+    buckets: Sequence[Bucket],
     full: bool,
     made: list[CommitMessage],
     reported: Progress,
-) -> Iterator[tuple[CommitMessage, Decision, CommitMessage | None, Part]]:
+) -> Iterator[tuple[Bucket, Decision, CommitMessage | None, Part]]:
     """Each bucket with its picks, carried out, in order; several at once if they are large (see
     `tablestore.scan.threads`).
 
     Every message goes into `made` as soon as it is there, so that it can be undone if another bucket fails.
     """
 
-    def run(task: CommitMessage) -> Iterator[tuple[CommitMessage, Decision, CommitMessage | None, Part]]:
-        place = "/".join(t for t in (store.partition_text(task.partition), f"bucket-{task.bucket}") if t)
-        part = reported.part(place)
-        for decision, message in _done(store, task, full, part):
+    def run(bucket: Bucket) -> Iterator[tuple[Bucket, Decision, CommitMessage | None, Part]]:
+        partition = store.partition_text(bucket.partition)
+        part = reported.part("/".join(t for t in (partition, f"bucket-{bucket.number}") if t))
+        for decision, message in _done(bucket, full, part):
             if message is not None:
                 made.append(message)
-            yield task, decision, message, part
+            yield bucket, decision, message, part
 
-    tasks = [partial(run, task) for task in buckets]
-    threads = parallel.threads(store.options, list(map(_bytes, buckets)))
+    tasks = [partial(run, bucket) for bucket in buckets]
+    threads = parallel.threads(store.options, [b.size for b in buckets])
     yield from parallel.in_order(tasks, threads=threads, weigh=lambda _: 1)
 
 
@@ -219,10 +162,10 @@ def look_up(store: Store, places: frozenset[Place] | None, *, full: bool = False
         choice = BucketChoice(lambda p: places is None or any(p == partition for partition, _ in places))
         messages: list[CommitMessage] = []
         with discarded_on_error(store, messages), conflict_if_expired(store, compacted_from):
-            for task in buckets_of(store, choice, latest):
-                chosen = places is None or (task.partition, task.bucket) in places
-                if chosen and any(f.level < waits_below for f in task.new_files):
-                    _, message = _run(store, task, full)
+            for bucket in buckets_of(store, choice, latest):
+                chosen = places is None or (bucket.partition, bucket.number) in places
+                if chosen and any(f.level < waits_below for f in bucket.files):
+                    _, message = compact_bucket(bucket, full=full)
                     messages += [message] if message is not None else []
         if not messages:
             return tuple(made)
@@ -254,14 +197,18 @@ def _finished(picks: list[Pick], committed: Committed, messages: list[CommitMess
 
 
 def _done(
-    store: Store, task: CommitMessage, full: bool, on_read: ReadListener
+    bucket: Bucket, full: bool, on_read: ReadListener
 ) -> Iterator[tuple[Decision, CommitMessage | None]]:
     """Each pick in one bucket, carried out."""
-    if store.schema.primary_keys:
-        yield _run(store, task, full, on_read)
+    if bucket.schema.primary_keys:
+        yield compact_bucket(bucket, full=full, on_read=on_read)
         return
-    for decision, unit in append_compaction.decide(store, task, task.new_index, full=full):
-        yield decision, None if unit is None else append_compaction.run(store, unit, on_read)
+    for decision, portion in append_compaction.decide(bucket, full=full):
+        if portion is None:
+            yield decision, None
+        else:
+            record = append_compaction.record_of(decision, portion)
+            yield decision, append_compaction.run(portion, record, on_read)
 
 
 def waiting_picks(
@@ -304,30 +251,40 @@ def tasks(
     require_compactable(store)
     if BucketMode.of(store.schema, store.options) is BucketMode.POSTPONE:
         raise Unsupported("compaction of postponed buckets by an engine's tasks", "use Table.compact")
-    found, compacted_from = [], store.snapshots.latest_id() or 0
+    latest = store.snapshots.latest_id() or 0
+    found: list[CompactionTask] = []
     choice = BucketChoice.of(store, partition, bucket, where)
-    with conflict_if_expired(store, compacted_from):
-        for task in buckets_of(store, choice, store.snapshots.latest()):
+    with conflict_if_expired(store, latest):
+        for one in buckets_of(store, choice, store.snapshots.latest()):
             if store.schema.primary_keys:
-                decision = decide(store, task, full, deletions_of(store, task), expired_of(store, task))
-                found += [task] if decision.unit is not None else []
-            else:
-                units = append_compaction.decide(store, task, task.new_index, full=full)
-                found += [unit for _, unit in units if unit is not None]
-    found.sort(key=_bytes, reverse=True)
-    return [commit_message.encode(replace(t, compacted_from=compacted_from)) for t in found]
+                due = decide(one, full=full, now_ms=store.env.local_now_ms()).unit is not None
+                found += [_task(one, latest, full=full)] if due else []
+                continue
+            for decision, portion in append_compaction.decide(one, full=full):
+                if portion is not None:
+                    record = append_compaction.record_of(decision, portion)
+                    found.append(_task(portion, latest, planned=record))
+    found.sort(key=lambda task: task.size, reverse=True)
+    return list(map(compaction_task.encode, found))
 
 
-def run_task(store: Store, task: bytes, *, full: bool) -> bytes | None:
-    """Compact one bucket; the commit message as bytes, None if nothing was to be done. Nothing is committed
-    here."""
-    wanted = commit_message.decode(task)
-    with conflict_if_expired(store, wanted.compacted_from):
-        if store.schema.primary_keys:
-            _, message = _run(store, wanted, full)
+def _task(bucket: Bucket, snapshot: int, **known: Any) -> CompactionTask:
+    place = bucket.partition, bucket.number, bucket.total_buckets
+    return CompactionTask(*place, bucket.files, bucket.index_files, snapshot=snapshot, **known)
+
+
+def run_task(store: Store, data: bytes) -> bytes | None:
+    """Compact as a task of `tasks` says; the commit message as bytes, None if nothing was to be done. Nothing
+    is committed here."""
+    task = compaction_task.decode(data)
+    some = {"files": task.files, "index_files": task.index_files}
+    bucket = bucket_of(store, task.partition, task.bucket, total_buckets=task.total_buckets, **some)
+    with conflict_if_expired(store, task.snapshot):
+        if task.planned is not None:
+            message: CommitMessage | None = append_compaction.run(bucket, task.planned)
         else:
-            message = append_compaction.run(store, wanted)
+            _, message = compact_bucket(bucket, full=task.full)
     if message is None:
         return None
     synced.sync_messages(store, [message])
-    return commit_message.encode(replace(message, compacted_from=wanted.compacted_from))
+    return commit_message.encode(replace(message, compacted_from=task.snapshot))

@@ -5,18 +5,20 @@ Reads metadata only. The decisions are those of `table.compaction`, the forecast
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
-from tablestore.format.commit_message import CommitMessage
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.explain import bucket_forecast
 from tablestore.insight.explain.estimate import UNKNOWN
 from tablestore.insight.explain.forecast import placed
 from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.lsm.compaction.bucket_compaction import decide
 from tablestore.lsm.compaction.bucket_pick import Pick
 from tablestore.lsm.compaction.compaction_report import Compaction
+from tablestore.lsm.levels.bucket import Bucket
+from tablestore.lsm.merge.record_expiry import expired_files
 from tablestore.meta.store import Store
 from tablestore.table import append_compaction, compaction
 from tablestore.table.bucket_choice import BucketChoice, Buckets, PartitionChoice
@@ -41,31 +43,35 @@ def dry_run(
             files, _, decisions = found
             postponed = ((store.partition_text(p), d, placed(files[p])) for p, d in decisions)
             return Compaction(tuple(Pick(p, POSTPONE_BUCKET, d, coming) for p, d, coming in postponed))
-    tasks = compaction.buckets_of(store, choice, snapshot)
-    picks = list((_keyed if store.schema.primary_keys else _append)(store, tasks, full, at))
+    buckets = compaction.buckets_of(store, choice, snapshot)
+    picks = list(
+        _keyed(store, buckets, full, at) if store.schema.primary_keys else _append(store, buckets, full)
+    )
     compaction.require_picks(store, picks, partition, snapshot)
     return Compaction(tuple(picks))
 
 
-def _append(store: Store, tasks: list[CommitMessage], full: bool, _: Snapshot | None) -> Iterator[Pick]:
+def _append(store: Store, buckets: Sequence[Bucket], full: bool) -> Iterator[Pick]:
     """The picks in buckets of a table without a primary key."""
-    for task in tasks:
-        place = store.partition_text(task.partition), task.bucket
-        for decision, unit in append_compaction.decide(store, task, task.new_index, full=full):
-            if unit is None:
+    for bucket in buckets:
+        place = store.partition_text(bucket.partition), bucket.number
+        for decision, portion in append_compaction.decide(bucket, full=full):
+            if portion is None:
                 yield Pick(*place, decision)
             else:
-                deletions = append_compaction.deletions_of(store, unit)
-                yield Pick(*place, decision, bucket_forecast.of_append(unit.new_files, deletions))
+                yield Pick(*place, decision, bucket_forecast.of_append(portion))
 
 
-def _keyed(store: Store, tasks: list[CommitMessage], full: bool, at: Snapshot | None) -> Iterator[Pick]:
-    """The pick in each bucket of a table with a primary key."""
-    model = bucket_forecast.learned(store, at) if tasks else UNKNOWN
-    for task in tasks:
-        expired, deletions = compaction.expired_of(store, task), compaction.deletions_of(store, task)
-        decision = compaction.decide(store, task, full, deletions, expired, at)
-        known = {"deletions": deletions, "expired": expired, "model": model}
-        coming = partial(bucket_forecast.of_keyed, store, task.new_files, decision, **known)
-        later = decision.unit is not None and deletions is None  # vectors are read before they can expire
-        yield Pick(store.partition_text(task.partition), task.bucket, decision, coming if later else coming())
+def _keyed(store: Store, buckets: Sequence[Bucket], full: bool, at: Snapshot | None) -> Iterator[Pick]:
+    """The pick in each bucket of a table with a primary key, now or at the time of a snapshot."""
+    model = bucket_forecast.learned(store, at) if buckets else UNKNOWN
+    instant_ms = store.env.now_ms() if at is None else at.time_millis
+    for bucket in buckets:
+        decision = decide(bucket, full=full, now_ms=store.env.local_ms(instant_ms))
+        expired = expired_files(bucket, bucket.files)
+        coming = partial(bucket_forecast.of_keyed, bucket, decision, expired=expired, model=model)
+        later = (
+            decision.unit is not None and not store.options.deletion_vectors
+        )  # read before they can expire
+        place = store.partition_text(bucket.partition), bucket.number
+        yield Pick(*place, decision, coming if later else coming())

@@ -12,7 +12,7 @@ from tablestore.table import compaction
 
 
 @checked
-def compact_bucket(path: str, task: bytes, *, full: bool = False, roots: Sequence[str] = ()) -> bytes | None:
+def compact_bucket(path: str, task: bytes, *, roots: Sequence[str] = ()) -> bytes | None:
     """Run one task of `Table.buckets_to_compact`; the message for `Table.commit`, None if nothing was to be
     done. `roots` as in `open`."""
-    return compaction.run_task(Store.open(location(path), roots=named_roots(roots)), task, full=full)
+    return compaction.run_task(Store.open(location(path), roots=named_roots(roots)), task)

@@ -201,7 +201,7 @@ def test_roots_are_the_callers_and_travel_with_the_table(tmp_path: Path) -> None
     assert ts.open(t.location, roots=[far]).scan().to_arrow().to_pylist() == ROWS.to_pylist()
     assert pickle.loads(pickle.dumps(t)).scan().to_arrow().to_pylist() == ROWS.to_pylist()
     tasks = t.buckets_to_compact(full=True)
-    messages = [ts.compact_bucket(t.location, task, full=True, roots=[far]) for task in tasks]
+    messages = [ts.compact_bucket(t.location, task, roots=[far]) for task in tasks]
     t.commit([m for m in messages if m], user="worker")
     assert t.refresh().expire_snapshots(keep=1).files
     assert t.check() == []

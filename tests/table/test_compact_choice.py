@@ -135,7 +135,7 @@ def test_tasks_of_engines_are_chosen_in_the_same_way(tmp_path: Path) -> None:
     t = make(tmp_path)
     assert len(t.buckets_to_compact(full=True)) == 8
     chosen = t.buckets_to_compact(full=True, where=col("p") == 0, bucket=[1, 2])
-    messages = [ts.compact_bucket(t.location, task, full=True) for task in chosen]
+    messages = [ts.compact_bucket(t.location, task) for task in chosen]
     t.commit([m for m in messages if m], user="job")
     assert {("p=0", 1), ("p=0", 2)}.isdisjoint(level0(t))
     assert len(level0(t)) == 6

@@ -116,7 +116,7 @@ def _compact(pool: ProcessPoolExecutor | None, path: str) -> Answer:
         table.compact(full=True)
         return {}
     tasks = table.buckets_to_compact(full=True)
-    done = pool.map(functools.partial(ts.compact_bucket, full=True), [path] * len(tasks), tasks)
+    done = pool.map(ts.compact_bucket, [path] * len(tasks), tasks)
     table.commit([m for m in done if m is not None], user="bench-compaction", identifier=1)
     return {}
 

@@ -19,8 +19,9 @@ from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests.manifest import ADD, ManifestFileMeta
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
-from tablestore.lsm.compaction import CompactionOptions, compact_task
+from tablestore.lsm.compaction import CompactionOptions, PickContext, pick
 from tablestore.lsm.compaction.decision import Decision
+from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.meta import consumers, refs, retention
 from tablestore.meta.entries import EMPTY, Entries
 from tablestore.meta.retention import Bound
@@ -171,8 +172,8 @@ class Facts:
 
     def decided(self, entries: Entries) -> Decision:
         """The same of a bucket's live files."""
-        files, now = [e.file for e in entries], self.store.env.local_now_ms()
-        return compact_task.decide(self.schema, self.options, files, full=False, now_ms=now)
+        levels = Levels.of((e.file for e in entries), self.options.num_levels, self.store.key_order)
+        return pick(levels, self.rules, PickContext.at(self.store.env.local_now_ms(), levels))
 
     def files_by_place(self) -> Iterator[Entries]:
         """The live files of each place, in turn."""

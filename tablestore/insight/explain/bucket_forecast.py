@@ -6,7 +6,6 @@ compactions of the table gave. Used by `table.dry_run`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import islice
 
 from tablestore.core.errors import NotFound
@@ -16,7 +15,7 @@ from tablestore.insight.explain.estimate import UNKNOWN, Merge, SizeModel
 from tablestore.insight.explain.forecast import Forecast, combined, forecast
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.deletions import BucketDeletions
-from tablestore.lsm.levels.sorted_run import Levels
+from tablestore.lsm.levels.bucket import Bucket
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 
@@ -25,26 +24,28 @@ _MERGES_LEARNED = 64
 
 
 def of_keyed(
-    store: Store,
-    files: Sequence[DataFileMeta],
+    bucket: Bucket,
     decision: Decision,
     *,
-    deletions: BucketDeletions | None = None,
     expired: frozenset[str] = frozenset(),
     model: SizeModel = UNKNOWN,
 ) -> Forecast | None:
     """The forecast of a decision over a bucket of a table with a primary key; None if nothing is done."""
     if decision.unit is None:
         return None
-    gone = None if deletions is None else deletions.counts({f.file_name: f.row_count for f in files})
-    levels = Levels.of(files, store.options.num_levels, store.key_order)
-    types = store.key_types
-    return forecast(decision.unit, levels, store.options, types, expired=expired, gone=gone, model=model)
+    gone = _deleted(bucket) if bucket.options.deletion_vectors else None
+    types, levels = [f.type for f in bucket.schema.key_fields], bucket.levels
+    return forecast(decision.unit, levels, bucket.options, types, expired=expired, gone=gone, model=model)
 
 
-def of_append(files: Sequence[DataFileMeta], deletions: BucketDeletions) -> Forecast:
+def of_append(portion: Bucket) -> Forecast:
     """The forecast of combining files of an append table."""
-    return combined(files, deletions.counts({f.file_name: f.row_count for f in files}))
+    return combined(portion.files, _deleted(portion))
+
+
+def _deleted(bucket: Bucket) -> dict[str, int]:
+    """How many rows of each file are marked deleted."""
+    return BucketDeletions(bucket).counts({f.file_name: f.row_count for f in bucket.files})
 
 
 def learned(store: Store, at: Snapshot | None = None) -> SizeModel:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 from tablestore.format.deletion_vector import DeletionVector, surviving
 from tablestore.format.manifests.manifest import COMPACT_SOURCE, DataFileMeta
 from tablestore.format.parquet.schema import ROW_TRACKING, SEQUENCE
+from tablestore.lsm.compaction.compact_result import CompactResult
 from tablestore.lsm.compaction.read_progress import ReadListener, reporting
 from tablestore.lsm.levels.bucket_files import BucketFiles, RollingWriter, write_all
 
@@ -27,12 +29,12 @@ def combine(
     name: Callable[[], str],
     before: Sequence[DataFileMeta],
     *,
-    vectors: Mapping[str, DeletionVector],
-    tracked: bool,
+    vectors: Mapping[str, DeletionVector] = MappingProxyType({}),
     on_read: ReadListener | None = None,
-) -> tuple[DataFileMeta, ...]:
-    """New files that hold the rows of `before`, in order; none if anything goes wrong, or no row is left.
+) -> CompactResult:
+    """New files with the rows of `before`, in order, in their place. Nothing is left behind if it fails.
     `on_read` gets the bytes as they are read."""
+    tracked = files.bucket.options.row_tracking
     writer = RollingWriter(
         files,
         name,
@@ -44,10 +46,11 @@ def combine(
     )
     made = write_all(writer, _rows(files, before, vectors, tracked, on_read))
     if not tracked:
-        return made
+        return CompactResult(tuple(before), made)
     columns = (*files.bucket.schema.names, *ROW_TRACKING)
     low, high = min(f.min_sequence for f in before), max(f.max_sequence for f in before)
-    return tuple(replace(f, write_cols=columns, min_sequence=low, max_sequence=high) for f in made)
+    after = (replace(f, write_cols=columns, min_sequence=low, max_sequence=high) for f in made)
+    return CompactResult(tuple(before), tuple(after))
 
 
 def _rows(

@@ -62,9 +62,12 @@ def record_of(
     )
 
 
-def planned(decision: Decision, *, strategy: str, bucket: int) -> CompactionRecord:
-    """The record of a decision that is still to be carried out, by whoever `completed` it."""
-    return record_of(decision, strategy=strategy, bucket=bucket, before=(), after=())
+def planned(
+    decision: Decision, *, strategy: str, bucket: int, live: int = 0, stalled: bool = False
+) -> CompactionRecord:
+    """The record of a decision that is still to be carried out; `completed` adds what came of it."""
+    known = {"strategy": strategy, "bucket": bucket, "live": live, "stalled": stalled}
+    return record_of(decision, before=(), after=(), **known)
 
 
 def completed(
@@ -72,15 +75,21 @@ def completed(
     *,
     before: Sequence[DataFileMeta],
     after: Sequence[DataFileMeta],
+    changelog: Sequence[DataFileMeta] = (),
     millis: int | None,
 ) -> CompactionRecord:
     """The record with what came of it."""
-    return replace(record, **counts_of(before, after), millis=millis)
+    return replace(record, **counts_of(before, after, changelog), millis=millis)
 
 
 def unit_text(record: CompactionRecord) -> str:
     """`L0×5 + L5 → L5, 6 files 88.0 MiB` of what went in."""
     return shape_text(record.shape)
+
+
+def log_text(record: CompactionRecord) -> str:
+    """`L0×5 + L5 → L5, 6 files 88.0 MiB, because size ratio: …`."""
+    return f"{unit_text(record)}, because {record.rule}: {record.text}"
 
 
 def explanation(record: CompactionRecord) -> str:

@@ -20,11 +20,11 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.core.options.table_options import ChangelogProducer, MergeEngine, TableOptions
-from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.deletion_vector import surviving
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.manifests.manifest import APPEND_SOURCE, COMPACT_SOURCE, DataFileMeta
 from tablestore.lsm.compaction import CompactionOptions
+from tablestore.lsm.compaction.compact_result import CompactResult
 from tablestore.lsm.compaction.decision import CompactUnit
 from tablestore.lsm.compaction.deletions import BucketDeletions
 from tablestore.lsm.compaction.read_progress import ReadListener, reporting
@@ -52,43 +52,6 @@ from tablestore.lsm.merge.merge_function import MergeFunction, merge_function, t
 from tablestore.lsm.merge.record_expiry import RecordExpire, expired_files
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class CompactResult:
-    """Files taken out of the levels and files put in, and those that tell what changed. A moved file is in
-    both, with its two levels."""
-
-    before: tuple[DataFileMeta, ...] = ()
-    after: tuple[DataFileMeta, ...] = ()
-    changelog: tuple[DataFileMeta, ...] = ()
-    records: tuple[CompactionRecord, ...] = ()  # what is kept of it
-
-    @property
-    def written(self) -> tuple[DataFileMeta, ...]:
-        """Files that were made, not only moved, changelog files among them."""
-        moved = {f.file_name for f in self.before}
-        return (*(f for f in self.after if f.file_name not in moved), *self.changelog)
-
-    def then(self, later: CompactResult) -> tuple[CompactResult, tuple[DataFileMeta, ...]]:
-        """Both as one result, and the files in between that no snapshot will ever name."""
-        before = {f.file_name: f for f in self.before}
-        after = {f.file_name: f for f in self.after}
-        kept = {f.file_name for f in later.after}
-        between = []
-        for file in later.before:
-            if file.file_name not in after:
-                before[file.file_name] = file
-                continue
-            del after[file.file_name]
-            if file.file_name not in before and file.file_name not in kept:
-                between.append(file)
-        after.update((f.file_name, f) for f in later.after)
-        changelog = (*self.changelog, *later.changelog)
-        both = CompactResult(
-            tuple(before.values()), tuple(after.values()), changelog, (*self.records, *later.records)
-        )
-        return both, tuple(between)
 
 
 class Mode(Enum):

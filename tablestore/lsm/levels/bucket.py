@@ -55,6 +55,11 @@ class Bucket:
         """The live files by level."""
         return Levels.of(self.files, self.options.num_levels, self.key_order)
 
+    @property
+    def size(self) -> int:
+        """Bytes of the live files."""
+        return sum(f.file_size for f in self.files)
+
     def message(self, **changes: Any) -> CommitMessage:
         """What happened to this bucket, to be committed; `changes` are fields of `CommitMessage`."""
         return CommitMessage(self.partition, self.number, self.total_buckets, **changes)

@@ -17,12 +17,12 @@ import pyarrow as pa
 from tablestore.core.errors import InvalidRequest
 from tablestore.format import rowkind
 from tablestore.format.commit_message import CommitMessage
-from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests.manifest import APPEND_SOURCE, DataFileMeta
 from tablestore.lsm.compaction import append_compaction
 from tablestore.lsm.compaction.append_compaction import AppendCompaction
 from tablestore.lsm.compaction.append_rewriter import combine
-from tablestore.lsm.compaction.recording import APPEND, completed, planned
+from tablestore.lsm.compaction.compact_result import CompactResult, rewrite_and_record
+from tablestore.lsm.compaction.recording import APPEND, planned
 from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames, RollingWriter
 from tablestore.lsm.writing.memory import MemoryPool
@@ -50,9 +50,7 @@ class AppendWriter:
         self._stream = RowStream(self._open, pool=pool, workers=workers)
         self._rows = 0
         self._new: list[DataFileMeta] = []
-        self._before: list[DataFileMeta] = []
-        self._after: list[DataFileMeta] = []
-        self._records: list[CompactionRecord] = []
+        self._compacted = CompactResult()
 
     def _open(self) -> RollingWriter:
         return RollingWriter(
@@ -89,11 +87,11 @@ class AppendWriter:
             self._combine()
         message = self._bucket.message(
             new_files=tuple(self._new),
-            compact_before=tuple(self._before),
-            compact_after=tuple(self._after),
-            compactions=tuple(self._records),
+            compact_before=self._compacted.before,
+            compact_after=self._compacted.after,
+            compactions=self._compacted.records,
         )
-        self._new, self._before, self._after, self._records = [], [], [], []
+        self._new, self._compacted = [], CompactResult()
         self._files.hand_over()
         return message
 
@@ -103,22 +101,21 @@ class AppendWriter:
         options, waiting = AppendCompaction.of(self._bucket.options), list(self._live)
         while (decision := append_compaction.pick(waiting, options)).unit is not None:
             unit = decision.unit.files
-            started = self._bucket.env.monotonic()
-            after = combine(self._files, self._names.data, unit, vectors={}, tracked=False)
-            millis = int((self._bucket.env.monotonic() - started) * 1000)
             record = planned(decision, strategy=APPEND, bucket=self._bucket.number)
-            self._records.append(completed(record, before=unit, after=after, millis=millis))
-            log.info("compacted %s: %s", self._bucket.directory, decision.text)
-            self._before += unit
-            self._after += after
+            result = rewrite_and_record(
+                self._bucket, record, lambda unit=unit: combine(self._files, self._names.data, unit)
+            )
+            self._compacted, _ = self._compacted.then(result)
             last = waiting.index(unit[-1])
             waiting = waiting[last + 1 :]
-            self._live = append_compaction.in_order([*(f for f in self._live if f not in unit), *after])
+            self._live = append_compaction.in_order(
+                [*(f for f in self._live if f not in unit), *result.after]
+            )
 
     def abort(self) -> None:
         """Drop what is held and delete every file made since the last `prepare`."""
         self._stream.abort()
-        self._new, self._before, self._after, self._records = [], [], [], []
+        self._new, self._compacted = [], CompactResult()
         self._files.drop()
 
 

@@ -12,7 +12,7 @@ Belongs to one thread.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -23,11 +23,12 @@ from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.manifest import APPEND_SOURCE, DataFileMeta
 from tablestore.format.parquet.schema import kv_schema
 from tablestore.lsm.compaction import CompactionOptions
+from tablestore.lsm.compaction.compact_result import CompactResult, rewrite_and_record
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.deletions import BucketDeletions
 from tablestore.lsm.compaction.loop import CompactionLoop
-from tablestore.lsm.compaction.recording import record_of
-from tablestore.lsm.compaction.rewriter import CompactResult, Rewriter
+from tablestore.lsm.compaction.recording import planned
+from tablestore.lsm.compaction.rewriter import Rewriter
 from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames, RollingWriter, write_all
 from tablestore.lsm.levels.sorted_run import Levels
@@ -191,22 +192,16 @@ class MergeTreeWriter:
         """The levels after a decision, None if nothing came of it."""
         assert self._rewriter is not None
         assert decision.unit is not None
-        started = self._bucket.env.monotonic()
-        result = self._rewriter.run(decision.unit, levels)
-        millis = int((self._bucket.env.monotonic() - started) * 1000)
-        log.info("compacted %s: %s", self._bucket.directory, decision.text)
-        record = record_of(
+        rewriter, unit = self._rewriter, decision.unit
+        record = planned(
             decision,
             strategy=self._options.strategy.value,
             bucket=self._bucket.number,
-            before=result.before,
-            after=result.after,
-            changelog=result.changelog,
             live=len(levels.files),
-            millis=millis,
             stalled=self._loop.stalled,
         )
-        self._compacted, between = self._compacted.then(replace(result, records=(record,)))
+        result = rewrite_and_record(self._bucket, record, lambda: rewriter.run(unit, levels))
+        self._compacted, between = self._compacted.then(result)
         self._files.delete(f.file_name for f in between)
         return levels.apply(result.before, result.after) if result.before else None
 

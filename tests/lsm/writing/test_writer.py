@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tablestore.core.errors import SchemaMismatch
 from tablestore.format.types.arrow_types import BIGINT, DECIMAL, DOUBLE, STRING, DataField
-from tablestore.lsm.compaction import compact_task
+from tablestore.lsm.compaction.bucket_compaction import compact_bucket, decide
 from tablestore.lsm.writing.memory import MemoryPool
 from tests.lsm.bucket import Bucket
 from tests.lsm.compaction.test_rewriter import FullDisk
@@ -194,7 +194,7 @@ def test_a_bucket_equals_a_dict_whatever_is_compacted_when(tmp_path_factory, com
 
 
 def compact_now(bucket: Bucket, *, full: bool):
-    decision, message = compact_task.compact_bucket(bucket.value, full=full)
+    decision, message = compact_bucket(bucket.value, full=full)
     if message is not None:
         bucket.commit(message)
     return decision, message
@@ -214,7 +214,7 @@ def test_a_dry_run_decides_the_same_and_writes_nothing(bucket):
     for i in range(4):
         bucket.write([(i, "v")])
     there = bucket.on_disk()
-    dry = compact_task.decide(bucket.schema, bucket.table_options, bucket.live, full=False, now_ms=0)
+    dry = decide(bucket.value, full=False, now_ms=0)
     assert bucket.on_disk() == there
     done, _ = compact_now(bucket, full=False)
     assert done.text == dry.text

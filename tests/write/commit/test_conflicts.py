@@ -40,7 +40,7 @@ def test_the_loser_of_two_compactions_leaves_nothing(tmp_path: Path) -> None:
     stale = t.buckets_to_compact(full=True)
     t.compact(full=True)
     before = files(t)
-    message = ts.compact_bucket(t.location, stale[0], full=True)
+    message = ts.compact_bucket(t.location, stale[0])
     with pytest.raises(CommitConflict, match="was to be replaced, but it is not live any more") as told:
         t.commit([message], user="late")
     assert told.value.snapshot == 4
@@ -160,12 +160,12 @@ def test_an_engine_s_compaction_that_did_not_see_another_is_refused(tmp_path: Pa
     writer = t.writer()  # sees no file of level 0
     writer.write([{"k": 9001, "v": 1}])
     t.with_options({"write-only": True}).write([{"k": 9001, "v": 2}])
-    done = [ts.compact_bucket(t.location, task, full=True) for task in t.buckets_to_compact(full=True)]
+    done = [ts.compact_bucket(t.location, task) for task in t.buckets_to_compact(full=True)]
     writer.__exit__(None, None, None)
     with pytest.raises(CommitConflict, match="compacted meanwhile"):
         t.commit([m for m in done if m is not None], user="job")
     t = t.refresh()
-    again = [ts.compact_bucket(t.location, task, full=True) for task in t.buckets_to_compact(full=True)]
+    again = [ts.compact_bucket(t.location, task) for task in t.buckets_to_compact(full=True)]
     t.commit([m for m in again if m is not None], user="job")
     assert t.scan(where=ts.col("k") > 9000).to_arrow().num_rows == 1
     assert t.check() == []

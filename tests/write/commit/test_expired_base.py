@@ -106,7 +106,7 @@ def test_a_task_of_an_engine_is_a_conflict_too(tmp_path: Path) -> None:
     tasks = t.buckets_to_compact(full=True)
     rewrite_and_expire()
     with pytest.raises(CommitConflict, match="expired meanwhile"):
-        ts.compact_bucket(t.location, tasks[0], full=True)
+        ts.compact_bucket(t.location, tasks[0])
 
 
 def test_a_file_that_is_lost_though_its_snapshot_is_there_stays_damage(tmp_path: Path) -> None:

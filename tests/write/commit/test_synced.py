@@ -88,7 +88,7 @@ def test_tasks_of_engines_sync_their_files_before_they_name_them() -> None:
     writer.prepare()
     assert data(synced(disk)) == 1
     for task in t.buckets_to_compact(full=True):
-        assert run_task(t.store, task, full=True) is not None
+        assert run_task(t.store, task) is not None
     assert data(synced(disk)) == 1
 
 

@@ -1,0 +1,104 @@
+"""Compaction tasks: which files of one bucket a worker compacts, as a value and as versioned bytes (they
+travel to Spark tasks). What the worker did comes back as a commit message."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+
+import fastavro
+
+from tablestore.core.errors import InvalidRequest
+from tablestore.format import compaction_record
+from tablestore.format.compaction_record import CompactionRecord
+from tablestore.format.manifests import index_manifest
+from tablestore.format.manifests.index_manifest import IndexFileMeta
+from tablestore.format.manifests.manifest import DataFileMeta, file_of, file_record, file_schema
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionTask:
+    """Files of one (partition, bucket), and the index files that mark rows of them.
+
+    Of a table with a primary key these are all live files, and the worker decides; with `full` it compacts
+    fully. Of an append table they are those to combine, as `planned` records.
+    """
+
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    files: tuple[DataFileMeta, ...]
+    index_files: tuple[IndexFileMeta, ...] = ()
+    full: bool = False
+    planned: CompactionRecord | None = None
+    snapshot: int = 0  # whose live files they are, 0 for the empty table
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files."""
+        return sum(f.file_size for f in self.files)
+
+
+_SCHEMA = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "compaction_task",
+        "fields": [
+            {"name": "partition", "type": "bytes"},
+            {"name": "bucket", "type": "int"},
+            {"name": "total_buckets", "type": "int"},
+            {"name": "files", "type": {"type": "array", "items": file_schema("file")}},
+            {
+                "name": "index_files",
+                "type": {
+                    "type": "array",
+                    "items": {"type": "record", "name": "index", "fields": index_manifest.file_fields()},
+                },
+            },
+            {"name": "full", "type": "boolean"},
+            {"name": "planned", "type": ["null", "string"]},
+            {"name": "snapshot", "type": "long"},
+        ],
+    }
+)
+
+
+def encode(task: CompactionTask) -> bytes:
+    """One version byte, then the task as an Avro record."""
+    out = io.BytesIO()
+    record = {
+        "partition": task.partition,
+        "bucket": task.bucket,
+        "total_buckets": task.total_buckets,
+        "files": [file_record(f) for f in task.files],
+        "index_files": [index_manifest.file_record(f) for f in task.index_files],
+        "full": task.full,
+        "planned": None if task.planned is None else compaction_record.to_json(task.planned),
+        "snapshot": task.snapshot,
+    }
+    fastavro.schemaless_writer(out, _SCHEMA, record)
+    return bytes([VERSION]) + out.getvalue()
+
+
+def decode(data: bytes) -> CompactionTask:
+    """The task of `encode`; raises InvalidRequest for other versions or damaged bytes."""
+    if not data or data[0] != VERSION:
+        raise InvalidRequest(
+            f"compaction task of version {data[:1].hex() or 'none'}; version {VERSION} is known"
+        )
+    try:
+        r = fastavro.schemaless_reader(io.BytesIO(data[1:]), _SCHEMA, None)
+    except Exception as e:
+        raise InvalidRequest(f"damaged compaction task: {e!r}") from e
+    return CompactionTask(
+        r["partition"],
+        r["bucket"],
+        r["total_buckets"],
+        tuple(file_of(f) for f in r["files"]),
+        tuple(index_manifest.file_of(f) for f in r["index_files"]),
+        r["full"],
+        None if r["planned"] is None else compaction_record.from_json(r["planned"]),
+        r["snapshot"],
+    )
