@@ -561,7 +561,7 @@ class Table:
         `full`, `partition`, `bucket` and `where` are those of `compact`.
 
         >>> tasks = orders.buckets_to_compact(full=True)
-        >>> messages = [ts.compact_bucket(orders.location, task, full=True) for task in tasks]
+        >>> messages = [ts.compact_bucket(orders.location, task) for task in tasks]
         >>> orders.commit(messages, user="compactor").snapshot
         3
         """
