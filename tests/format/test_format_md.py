@@ -59,7 +59,9 @@ def test_the_examples_are_what_the_code_gives() -> None:
 
 
 def test_the_cases_of_merge_engines_are_among_those_that_are_run() -> None:
-    known = (ROOT / "tests" / "lsm" / "merge_engines.txt").read_text(encoding="utf-8").split("\n====\n")
+    known = (
+        (ROOT / "tests" / "lsm" / "merge" / "merge_engines.txt").read_text(encoding="utf-8").split("\n====\n")
+    )
     known = ["\n".join(line for line in case.splitlines() if not line.startswith("#")) for case in known]
     shown = re.findall(r"^```cases\n(.*?)\n```$", TEXT, flags=re.M | re.S)
     assert len(shown) > 1
