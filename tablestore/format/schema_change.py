@@ -70,7 +70,15 @@ def add(
     comment: str | None = None,
     default: Any = None,
 ) -> Change:
-    """A new column, NULL in the rows that exist; `default` fills it where later writes leave it out."""
+    """A new column `name`, NULL in the rows that exist.
+
+    A name is text, or a list of texts for a field of a ROW. `type` is one of `ts.INT`, `ts.DECIMAL(8, 2)`, …
+    or its text. It stands `after` or `before` another column, `first` or `last` (the default). `comment` says
+    what it holds; `default` fills it where later writes leave it out.
+
+    >>> orders.alter(ts.add("note", ts.STRING, after="order_id")).schema.names
+    ['order_id', 'note', 'customer', 'amount', 'status']
+    """
     t, place = as_type(type, f"column {name!r}"), _place(after, before, first, last)
     given = None if default is None else {"default": default}
     return Change("add", name, type=t, text=comment, place=place, options=given)
@@ -78,31 +86,55 @@ def add(
 
 @eagerly_checked
 def rename(name: Name, to: str) -> Change:
-    """Another name for a column; its data, and the options that name it, follow."""
+    """Another name, `to`, for the column `name`; its data, and the options that name it, follow.
+
+    >>> orders.alter(ts.rename("customer", "buyer")).get({"order_id": 1})["buyer"]
+    'ann'
+    """
     return Change("rename", name, text=to)
 
 
 @eagerly_checked
 def drop(name: Name) -> Change:
-    """Take a column away; a later column of the same name is a new one."""
+    """Take the column `name` away; a later column of the same name is a new one.
+
+    >>> orders.alter(ts.drop("status")).schema.names
+    ['order_id', 'customer', 'amount']
+    """
     return Change("drop", name)
 
 
 @eagerly_checked
 def retype(name: Name, type: Any) -> Change:
-    """Another type, by Paimon's casts; NULL stays allowed or not. Nested ones are compared field by field."""
+    """Another `type` of the column `name`, by Paimon's casts; NULL stays allowed or not. Nested ones are
+    compared field by field.
+
+    >>> orders.alter(ts.retype("amount", ts.DECIMAL(10, 2))).get({"order_id": 1})["amount"]
+    Decimal('10.00')
+    """
     return Change("retype", name, type=as_type(type, f"column {name!r}"))
 
 
 @eagerly_checked
 def nullable(name: Name) -> Change:
-    """Allow NULL."""
+    """Allow NULL in the column `name`.
+
+    >>> willing = orders.alter(ts.set_options({"alter-column-null-to-not-null.disabled": False}))
+    >>> willing.alter(ts.not_null("status")).alter(ts.nullable("status")).schema.field("status").nullable
+    True
+    """
     return Change("nullable", name)
 
 
 @eagerly_checked
 def not_null(name: Name) -> Change:
-    """Allow NULL no longer; only with option `alter-column-null-to-not-null.disabled` = false."""
+    """Allow NULL in the column `name` no longer; only with option `alter-column-null-to-not-null.disabled` =
+    false.
+
+    >>> willing = orders.alter(ts.set_options({"alter-column-null-to-not-null.disabled": False}))
+    >>> willing.alter(ts.not_null("status")).schema.field("status").nullable
+    False
+    """
     return Change("not null", name)
 
 
@@ -115,7 +147,11 @@ def move(
     first: bool = False,
     last: bool = False,
 ) -> Change:
-    """Another position among the columns."""
+    """Another position of the column `name`: `after` or `before` another one, `first` or `last`.
+
+    >>> orders.alter(ts.move("status", first=True)).schema.names
+    ['status', 'order_id', 'customer', 'amount']
+    """
     place = _place(after, before, first, last)
     if place is None:
         raise InvalidRequest(f"move({name!r}) needs one of after, before, first, last")
@@ -124,25 +160,44 @@ def move(
 
 @eagerly_checked
 def comment(name: Name | None, text: str | None) -> Change:
-    """The comment of a column (None takes it away); `name` None: of the table."""
+    """The comment `text` of the column `name` (None: of the table); a text of None takes it away.
+
+    >>> orders.alter(ts.comment(None, "what was bought")).comment
+    'what was bought'
+    """
     return Change("comment", name or "", text=text)
 
 
 @eagerly_checked
 def default(name: Name, value: Any) -> Change:
-    """The value of a column that a write leaves out; None: NULL again."""
+    """The `value` of the column `name` where a write leaves it out; None: NULL again.
+
+    >>> changed = orders.alter(ts.default("status", "new"))
+    >>> _ = changed.write([{"order_id": 4}])
+    >>> changed.get({"order_id": 4})["status"]
+    'new'
+    """
     return Change("default", name, options={"default": value})
 
 
 @eagerly_checked
 def set_options(options: Mapping[str, Any]) -> Change:
-    """Store these options with the table."""
+    """Store these `options` with the table, by name.
+
+    >>> orders.alter(ts.set_options({"snapshot.num-retained.min": 3})).options["snapshot.num-retained.min"]
+    '3'
+    """
     return Change("set options", options=dict(options))
 
 
 @eagerly_checked
 def reset_options(*keys: str) -> Change:
-    """Options that go back to their defaults."""
+    """Options, by their `keys`, that go back to their defaults.
+
+    >>> changed = orders.alter(ts.set_options({"snapshot.num-retained.min": 3}))
+    >>> "snapshot.num-retained.min" in changed.alter(ts.reset_options("snapshot.num-retained.min")).options
+    False
+    """
     return Change("reset options", keys=keys)
 
 

@@ -54,11 +54,16 @@ def advise_buckets(
     options: Mapping[str, Any] | None = None,
     sample_rows: int = 2_000_000,
 ) -> BucketAdvice:
-    """Propose a number of buckets for anything Arrow-like, or for an existing table, with its arithmetic.
+    """Propose a number of buckets for `data`, anything Arrow-like or an existing table, with its arithmetic.
 
-    Keys default to the table's. `rows`: how many the table will have (None: those of `data`); `growth`: times
-    its size; `parallelism`: buckets of a partition that are to be written at once. Raises SchemaMismatch for
-    NULL keys and InvalidRequest for keys that no bucket follows from.
+    `primary_key`, `partition_by` and `bucket_key` default to the table's, `options` to its options. `rows`:
+    how many the table will have (None: those of `data`); `growth`: times its size; `target_bytes`: of a
+    bucket; `parallelism`: buckets of a partition that are to be written at once; `sample_rows`: of which the
+    size of a row is learnt. Raises SchemaMismatch for NULL keys and InvalidRequest for keys that no bucket
+    follows from.
+
+    >>> ts.advise_buckets(orders, rows=50_000_000).buckets >= 1
+    True
     """
     _require_numbers(rows, growth, target_bytes, parallelism, sample_rows)
     primary_key, partition_by, bucket_key = map(_names, (primary_key, partition_by, bucket_key))

@@ -14,5 +14,14 @@ from tablestore.table import compaction
 @checked
 def compact_bucket(path: str, task: bytes, *, roots: Sequence[str] = ()) -> bytes | None:
     """Run one task of `Table.buckets_to_compact`; the message for `Table.commit`, None if nothing was to be
-    done. `roots` as in `open`."""
+    done.
+
+    `path` is the table's location, `task` the bytes of the task; `roots` as in `open`. A plain function, so
+    that an engine can ship it to its workers.
+
+    >>> (task,) = orders.buckets_to_compact(full=True)
+    >>> message = ts.compact_bucket(orders.location, task)
+    >>> orders.commit([message], user="compactor").snapshot
+    3
+    """
     return compaction.run_task(Store.open(location(path), roots=named_roots(roots)), task)

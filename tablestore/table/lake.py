@@ -79,11 +79,20 @@ class Lake:
         return self._catalog.warehouse
 
     def databases(self) -> list[str]:
-        """Names of the databases, sorted."""
+        """Names of the databases, sorted.
+
+        >>> lake.databases()
+        ['shop']
+        """
         return self._catalog.databases()
 
     def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
-        """Make a database; raises AlreadyExists."""
+        """Make the database `name`. Raises AlreadyExists unless `if_not_exists`.
+
+        >>> lake.create_database("stock")
+        >>> lake.databases()
+        ['shop', 'stock']
+        """
         try:
             self._catalog.create_database(checked_name(name, "database"))
         except AlreadyExists:
@@ -91,7 +100,14 @@ class Lake:
                 raise
 
     def drop_database(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
-        """Remove a database; raises InvalidRequest if it holds tables and `cascade` is not set."""
+        """Remove the database `name`; with `cascade` the tables in it, too.
+
+        Raises InvalidRequest if it holds tables and `cascade` is not set, NotFound unless `if_exists`.
+
+        >>> lake.drop_database("shop", cascade=True)
+        >>> lake.databases()
+        []
+        """
         if name not in self.databases():
             place = database_dir(self._catalog.warehouse, name)
             if dropping.finish(self._catalog.io, place) or if_exists:
@@ -107,7 +123,11 @@ class Lake:
         self._catalog.drop_database(name)
 
     def tables(self, database: str | None = None) -> list[str]:
-        """Table names of one database, or `db.table` of all."""
+        """Names of the tables of one `database`, or `db.table` of all (None). Raises NotFound.
+
+        >>> lake.tables("shop"), lake.tables()
+        (['events', 'orders'], ['shop.events', 'shop.orders'])
+        """
         if database is None:
             return [f"{db}.{t}" for db in self.databases() for t in self.tables(db)]
         return self._catalog.tables(checked_name(database, "database"))
@@ -125,16 +145,23 @@ class Lake:
         comments: Mapping[str, str] | None = None,
         if_not_exists: bool = False,
     ) -> Table:
-        """Create a table (and its database).
+        """A new table, `name` as `db.table`, whose database is made if need be.
 
         `schema`: {name: type}, [(name, type)…], an Arrow schema, or what has one (rows, a pandas, Polars or
-        Spark frame); `comments` are those of columns, by name. `like` another table takes its columns, keys,
-        partitions, options and comments, but for what is given here (an option given as None is left out),
-        for its uuid, its branches and places outside of it.
+        Spark frame); `comments` are those of columns, by name, `comment` is the table's. `primary_key` are
+        columns by which rows are upserted, `partition_by` those whose values each have a directory, in this
+        order. `options` go by Paimon's names; values may be numbers, switches or text. `like` another table
+        takes its columns, keys, partitions, options and comments, but for what is given here (an option given
+        as None is left out), for its uuid, its branches and places outside of it.
 
         Without a primary key, `write-mode` = change-log makes a change-log table: equal rows are counted,
-        changes of any kind are taken, the columns become NOT NULL. Raises AlreadyExists, SchemaMismatch,
-        InvalidOption, Unsupported; nothing is made then.
+        changes of any kind are taken, the columns become NOT NULL. With `if_not_exists` a table that is there
+        is given as it is. Raises AlreadyExists, SchemaMismatch, InvalidOption, Unsupported; nothing is made
+        then.
+
+        >>> columns = {"item": ts.INT, "price": ts.DECIMAL(8, 2)}
+        >>> lake.create_table("shop.items", schema=columns, primary_key=["item"], options={"bucket": 2})
+        Table(shop.items at snapshot None: 2 columns, primary key (item))
         """
         identifier = _plain(name)
         model = None if like is None else self._model(like)
@@ -201,8 +228,14 @@ class Lake:
         log.info("created table %s at %s", identifier, self._catalog.location(database, table))
 
     def table(self, name: str) -> Table:
-        """An existing table, anyone's; also `t$branch_b`, and to be read only `t$snapshots` and the like,
-        `sys.tables`, `sys.partitions`, `sys.all_table_options`. Raises NotFound naming the nearest."""
+        """An existing table, anyone's.
+
+        `name` is `db.table`; `db.t$branch_b` is a branch; to be read only are `db.t$snapshots` and the like,
+        `sys.tables`, `sys.partitions`, `sys.all_table_options`. Raises NotFound naming the nearest.
+
+        >>> lake.table("shop.orders").primary_key
+        ('order_id',)
+        """
         identifier = Identifier.parse(name)
         if identifier.database == SYSTEM_DATABASE:
             return feature("Lake.table of system tables")(identifier.table, self._opened)  # type: ignore[return-value]
@@ -235,10 +268,14 @@ class Lake:
         return self._catalog.location(database, table), self._catalog.file_io(database, table)
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
-        """Remove a table and all its files (an external table keeps them). Cut short, it leaves the whole
-        table or none, and the same call ends it.
+        """Remove the table `name` and all its files (an external table keeps them).
 
-        Raises InvalidRequest for names of branches and system tables.
+        Cut short, it leaves the whole table or none, and the same call ends it. Raises NotFound unless
+        `if_exists`, InvalidRequest for names of branches and system tables.
+
+        >>> lake.drop_table("shop.events")
+        >>> lake.tables("shop")
+        ['orders']
         """
         identifier = _plain(name)
         if not self._catalog.holds(identifier.database, identifier.table):
@@ -249,9 +286,14 @@ class Lake:
         self._catalog.drop_table(identifier.database, identifier.table)
 
     def rename_table(self, name: str, new_name: str) -> None:
-        """Give a table another name; its files move along, so nobody may be writing to it.
+        """Give the table `name` the name `new_name`, also in another database; its files move along, so
+        nobody may be writing to it.
 
-        Raises NotFound, AlreadyExists. A `Table` opened under the old name refuses to write afterwards.
+        A `Table` opened under the old name refuses to write afterwards. Raises NotFound, AlreadyExists.
+
+        >>> lake.rename_table("shop.events", "shop.visits")
+        >>> lake.tables("shop")
+        ['orders', 'visits']
         """
         old, new = _plain(name), _plain(new_name)
         if not self._catalog.holds(old.database, old.table):
@@ -261,12 +303,23 @@ class Lake:
         self._catalog.rename_table(old.database, old.table, (new.database, new.table))
 
     def repair_table(self, name: str) -> None:
-        """Enter a table in the catalog whose files are in their place but which the catalog does not know."""
+        """Enter a table in the catalog whose files are in their place but which the catalog does not know.
+
+        `name` is `db.table`. A catalog of files knows every table: there is nothing to do. Raises NotFound
+        where there are no files.
+
+        >>> lake.repair_table("shop.orders")
+        """
         identifier = _plain(name)
         self._catalog.repair_table(identifier.database, identifier.table)
 
     def sql(self, statement: str) -> Any:
-        """SQL statements: not in this version."""
+        """SQL statements: not in this version. Raises Unsupported, whatever `statement` is.
+
+        >>> lake.sql("SELECT 1")
+        Traceback (most recent call last):
+        tablestore.core.errors.Unsupported: ...
+        """
         raise Unsupported("Lake.sql", "use the methods of Lake and Table")
 
     def __contains__(self, name: str) -> bool:
@@ -300,12 +353,15 @@ def connect(
 ) -> Lake:
     """The lake in a directory, or the one that catalog options name.
 
-    `connect("warehouse")`, `connect("s3://bucket/lake", s3_endpoint=…)`,
-    `connect(metastore="jdbc", uri="postgresql://…", warehouse=…)`,
-    `connect({"metastore": "hive", "uri": "thrift://…", "warehouse": …, "lock.enabled": True})`.
-    The directory is made when the first table is. Raises InvalidRequest for a file or a table's directory.
-    `roots`: directories outside the tables' own in which they may keep data files
-    (`data-file.external-paths`).
+    `warehouse` is a path or URI, or a mapping of all options: `connect("warehouse")`,
+    `connect("s3://bucket/lake", s3_endpoint=…)`, `connect(metastore="jdbc", uri="postgresql://…",
+    warehouse=…)`, `connect({"metastore": "hive", "uri": "thrift://…", "warehouse": …, "lock.enabled":
+    True})`. `options` are the catalog's, with `_` for `.` and `-`. `roots`: directories outside the tables'
+    own in which they may keep data files (`data-file.external-paths`). The directory is made when the first
+    table is. Raises InvalidRequest for a file or a table's directory.
+
+    >>> ts.connect("lake").tables()
+    ['shop.events', 'shop.orders']
     """
     if isinstance(warehouse, Mapping):
         return Lake(io=io, env=env, options={**warehouse, **options}, roots=roots)
@@ -321,11 +377,15 @@ def open_table(
     options: Mapping[str, Any] | None = None,
     roots: Sequence[str | os.PathLike[str]] | None = None,
 ) -> Table:
-    """The table in a directory, anyone's: the last two components name it (`…/shop.db/orders`).
+    """The table in a directory, anyone's.
 
-    `options` say how to reach an object store (`s3.endpoint`, …). Commits made so know no catalog's locks.
-    `roots`: directories outside the table's own that its files may lie in: what its metadata name elsewhere
-    is neither read nor removed.
+    The last two components of `path` name it (`…/shop.db/orders`). `options` say how to reach an object store
+    (`s3.endpoint`, …). `roots`: directories outside the table's own that its files may lie in: what its
+    metadata name elsewhere is neither read nor removed. Commits made so know no catalog's locks. Raises
+    NotFound where there is no table.
+
+    >>> ts.open("lake/shop.db/orders").scan().count()
+    3
     """
     root = location(path)
     head, _, name = root.rpartition("/")
@@ -350,9 +410,13 @@ def mend_table(
     """Bring a damaged table, also one that cannot be opened, back to what of it is sound; a preview unless
     `dry_run=False`.
 
-    What is broken is put aside in `tablestore/damaged` of the table, nothing is deleted; the answer says what
-    is lost. The same call ends what was cut short. No writer should be at work meanwhile. Raises NotFound
-    where there is no table, Corrupt, naming the file, where nothing sound is left.
+    `path`, `options` and `roots` are those of `ts.open`. What is broken is put aside in `tablestore/damaged`
+    of the table, nothing is deleted; the answer says what is lost. The same call ends what was cut short. No
+    writer should be at work meanwhile. Raises NotFound where there is no table, Corrupt, naming the file,
+    where nothing sound is left.
+
+    >>> ts.mend("lake/shop.db/orders").broken
+    ()
     """
     root = location(path)
     files = io or file_io_for(root, CatalogOptions.parse(options or {}).given, env)

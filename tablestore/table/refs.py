@@ -42,11 +42,19 @@ class _View:
         self._store = store
 
     def list(self) -> pa.Table:
-        """All of them, with the columns of Paimon's system table."""
+        """All of them, as an Arrow table with the columns of Paimon's system table.
+
+        >>> orders.tags.list().num_rows, orders.branches.list().num_rows, orders.consumers.list().num_rows
+        (2, 0, 0)
+        """
         return getattr(feature("Table.inspect")(self._store), self._what)()
 
     def names(self) -> list[str]:
-        """Their names, sorted."""
+        """Their names, sorted.
+
+        >>> orders.tags.names(), orders.branches.names(), orders.consumers.names()
+        (['v1', 'v2'], [], [])
+        """
         return sorted(self.list().column(0).to_pylist())
 
     def __iter__(self) -> Iterator[str]:
@@ -89,9 +97,13 @@ class Tags(_View):
         retain: Duration | None = None,
         replace: bool = False,
     ) -> Tag:
-        """Tag a snapshot (None: the newest); `retain` ("1 d") is how long, else `tag.default-time-retained`.
+        """Give a `snapshot` (None: the newest) the name `name`, which keeps it.
 
-        Raises AlreadyExists unless `replace`, NotFound for a snapshot that nothing keeps.
+        `retain` ("1 d") is how long, else `tag.default-time-retained`. Raises AlreadyExists unless `replace`,
+        NotFound for a snapshot that nothing keeps.
+
+        >>> orders.tags.create("before", snapshot=1, retain="7 d").snapshot.id
+        1
         """
         self._store.require_same()
         retained = self._store.options.tag_time_retained_ms
@@ -100,17 +112,31 @@ class Tags(_View):
         return tags.create(self._store, name, snapshot=snapshot, retained_ms=retained, replace=replace)
 
     def rename(self, name: str, to: str) -> Tag:
-        """Give a tag another name."""
+        """Give the tag `name` the name `to`. Raises NotFound, AlreadyExists.
+
+        >>> _ = orders.tags.rename("v1", to="first")
+        >>> orders.tags.names()
+        ['first', 'v2']
+        """
         self._store.require_same()
         return tags.rename(self._store, name, to)
 
     def delete(self, name: str) -> Removed:
-        """Remove a tag, and the files that only it kept."""
+        """Remove the tag `name`, and the files that only it kept. Raises NotFound naming the nearest.
+
+        >>> _ = orders.tags.delete("v1")
+        >>> orders.tags.names()
+        ['v2']
+        """
         self._store.require_same()
         return tags.delete(self._store, name)
 
     def expire(self) -> list[str]:
-        """Remove the tags whose time is over, as each commit does; their names."""
+        """Remove the tags whose time is over, as each commit does; their names.
+
+        >>> orders.tags.expire()
+        []
+        """
         self._store.require_same()
         return tags.expire(self._store)
 
@@ -122,19 +148,39 @@ class Branches(_View):
     _what = "branches"
 
     def create(self, name: str, tag: str | None = None) -> None:
-        """Make a branch: with the rows of a tag, or empty with the table's columns."""
+        """Make the branch `name`: with the rows of `tag`, or (None) empty with the table's columns. Raises
+        AlreadyExists, NotFound for an unknown tag.
+
+        >>> orders.branches.create("dev", tag="v1")
+        >>> orders.branch("dev").write([{"order_id": 9}]).rows, orders.scan().count()
+        (1, 3)
+        """
         self._store.require_same()
         branches.create(self._store, name, tag=tag)
 
     def delete(self, name: str) -> Removed:
-        """Remove a branch, and the files that only it needed."""
+        """Remove the branch `name`, and the files that only it needed. Raises NotFound naming the nearest.
+
+        >>> orders.branches.create("dev")
+        >>> _ = orders.branches.delete("dev")
+        >>> orders.branches.names()
+        []
+        """
         self._store.require_same()
         return branches.delete(self._store, name)
 
     def fast_forward(self, name: str) -> Removed:
-        """Make the branch's state and history the table's. What the table did since it began is gone.
+        """Make the state and history of the branch `name` the table's. What the table did since it began is
+        gone.
 
-        Open the table again (`refresh`) afterwards: its columns may be others.
+        Open the table again (`refresh`) afterwards: its columns may be others. Raises NotFound naming the
+        nearest.
+
+        >>> orders.branches.create("dev", tag="v1")
+        >>> _ = orders.branch("dev").write([{"order_id": 9}])
+        >>> _ = orders.branches.fast_forward("dev")
+        >>> orders.refresh().scan().count()
+        4
         """
         self._store.require_same()
         return branches.fast_forward(self._store, name)
@@ -147,13 +193,25 @@ class Consumers(_View):
     _what = "consumers"
 
     def reset(self, name: str, next_snapshot: int) -> None:
-        """Let a reader go on at a snapshot; a new name is fine. Raises InvalidRequest for ids below 1."""
+        """Let the reader `name` go on at snapshot `next_snapshot`; a new name is fine. Raises InvalidRequest
+        for ids below 1.
+
+        >>> orders.consumers.reset("dashboard", 2)
+        >>> orders.consumers.names()
+        ['dashboard']
+        """
         if isinstance(next_snapshot, bool) or not isinstance(next_snapshot, int) or next_snapshot < 1:
             raise InvalidRequest(f"next_snapshot {next_snapshot!r} must be a snapshot id")
         consumers.record(self._store, name, next_snapshot)
 
     def delete(self, name: str) -> None:
-        """Forget a reader's place. Raises NotFound naming the nearest."""
+        """Forget the place of the reader `name`. Raises NotFound naming the nearest.
+
+        >>> orders.consumers.reset("dashboard", 2)
+        >>> orders.consumers.delete("dashboard")
+        >>> orders.consumers.names()
+        []
+        """
         if name not in consumers.names(self._store):
             raise NotFound.among("consumer", name, consumers.names(self._store))
         consumers.delete(self._store, name)

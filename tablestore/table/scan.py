@@ -80,16 +80,30 @@ class Scan(LazyRead):
         return self.target.whole
 
     def select(self, *columns: str) -> Scan:
-        """Only these columns, in this order; a list of them will do."""
+        """Only these `columns`, in this order; a list of them will do. Raises NotFound when it is read.
+
+        >>> orders.scan().select("amount", "order_id").schema.names
+        ['amount', 'order_id']
+        """
         return replace(self, columns=selected(columns))
 
     def filter(self, where: Predicate | str) -> Scan:
-        """Also this condition, a predicate or its SQL text."""
+        """Also this condition: `where` is a predicate or its SQL text. Raises InvalidRequest for what is
+        neither.
+
+        >>> orders.scan(where="customer = 'ann'").filter(col("amount") > 6).count()
+        1
+        """
         also = chosen(where, self.store.schema)
         return replace(self, where=also if self.where is None else self.where & also)
 
     def head(self, rows: int) -> Scan:
-        """At most that many rows; raises InvalidRequest for anything but a count."""
+        """At most that many `rows`, any of them: a table has no order. Raises InvalidRequest for anything but
+        a count.
+
+        >>> orders.scan().head(2).count()
+        2
+        """
         rows = unwrapped(rows)
         if isinstance(rows, bool) or not isinstance(rows, int) or rows < 0:
             raise InvalidRequest(f"head({rows!r}): use a whole number of rows, at least 0")
@@ -111,7 +125,12 @@ class Scan(LazyRead):
         return arrow_schema(self.store.schema.columns(self.names))
 
     def plan(self, *, complete: bool = False) -> Plan:
-        """Splits, and a verdict on each file looked at (on every live file with `complete`)."""
+        """Splits, and a verdict on each file looked at (on every live file with `complete`). Raises
+        Unsupported, before a byte of data is read, for what cannot be read.
+
+        >>> [len(split.files) for split in orders.scan().plan().splits]
+        [2]
+        """
         asked = {"columns": self.names, "complete": complete}
         if self.other is None:
             return self.target.plan(self.store, self.where, **asked)
@@ -119,14 +138,23 @@ class Scan(LazyRead):
         return fallback.plan(self.store, self.target, self.where, self.other, **asked)
 
     def explain(self) -> Explanation:
-        """Why each file is read or skipped."""
+        """Why each file is read or skipped: for people, and as Arrow tables (`to_arrow`, `decisions`,
+        `row_groups`).
+
+        >>> orders.scan(where="order_id > 7").explain().summary
+        'skipped 2 of 2 files: 2 by key range'
+        """
         return feature("Scan.explain")(self.plan(complete=True))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Batches as they are read, split after split.
 
         Memory holds one window of one split, or of one for each thread and `parallel.MAX_BUFFERED_BYTES` of
-        batches (see `tablestore.scan.threads`). Reads with a limit use no threads.
+        batches (see `tablestore.scan.threads`). Reads with a limit use no threads. Raises NotFound when the
+        snapshot expires meanwhile.
+
+        >>> sum(batch.num_rows for batch in orders.scan().to_batches())
+        3
         """
         left, found = self.limit, self.plan()
         tasks = [partial(s.read, self.store, self.names, found.where) for s in found.splits]
@@ -149,6 +177,9 @@ class Scan(LazyRead):
 
         Of a whole state no more is read than the filter, the merge and casts of older files need, so damage
         in other columns goes unnoticed.
+
+        >>> orders.scan(where="amount > 6").count()
+        2
         """
         if self.limit is not None or not self.whole:
             return sum(b.num_rows for b in self.to_batches())

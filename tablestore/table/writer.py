@@ -52,7 +52,15 @@ class Writer:
         self.committed: Committed | None = None
 
     def write(self, data: Any, *, row_kind_column: str | None = None) -> None:
-        """Add rows; see `Table.write`."""
+        """Add the rows of `data`, anything Arrow-like, with their kinds if `row_kind_column` names a column
+        of them; see `Table.write`. Raises InvalidRequest after the commit.
+
+        >>> with orders.writer() as w:
+        ...     w.write([{"order_id": 4}])
+        ...     w.write([{"order_id": 1, "kind": "-D"}], row_kind_column="kind")
+        >>> orders.scan(["order_id"]).to_arrow()["order_id"].to_pylist()
+        [2, 3, 4]
+        """
         if self.committed is not None:
             raise InvalidRequest("this writer has committed; open another")
         write_all(self._target, data, row_kind_column)
@@ -86,16 +94,36 @@ class EngineWriter:
         return self._target.rows
 
     def write(self, batch: pa.RecordBatch | pa.Table, kinds: pa.Array | None = None) -> None:
-        """Add rows; `kinds` are int8 row kinds (0 +I, 1 −U, 2 +U, 3 −D), absent: all +I."""
+        """Add the rows of `batch`; `kinds` are int8 row kinds (0 +I, 1 −U, 2 +U, 3 −D), absent: all +I.
+
+        >>> w = orders.open_writer()
+        >>> w.write(pa.table({"order_id": [4, 1]}), kinds=pa.array([0, 3], pa.int8()))
+        >>> w.rows
+        2
+        >>> w.close()
+        """
         self._target.write(batch, kinds)
 
     def prepare(self) -> list[bytes]:
-        """Flush; one message a bucket. The writer is empty then and may go on. Where commits must outlast a
-        loss of power, the files are on this machine's disk before they are named."""
+        """Commit messages, one a bucket, after a flush. The writer is empty then and may go on.
+
+        Where commits must outlast a loss of power, the files are on this machine's disk before they are
+        named.
+
+        >>> w = orders.open_writer()
+        >>> w.write(pa.table({"order_id": [4]}))
+        >>> len(w.prepare())
+        1
+        """
         messages = self._basis.stamped(self._target.prepare())
         synced.sync_messages(self._store, messages)
         return [commit_message.encode(m) for m in messages]
 
     def close(self) -> None:
-        """Drop what was not prepared."""
+        """Drop what was not prepared: its files go.
+
+        >>> w = orders.open_writer()
+        >>> w.write(pa.table({"order_id": [4]}))
+        >>> w.close()
+        """
         self._target.abort()

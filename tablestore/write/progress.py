@@ -87,7 +87,15 @@ class Part:
 
 
 def text_bar(stream: TextIO | None = None) -> ProgressCallback:
-    """A callback that draws one line: `compaction [######      ]  50 %  dt=1/bucket-3`."""
+    """A callback that draws one line, `compaction [######      ]  50 %  dt=1/bucket-3`, to `stream` (None:
+    standard error).
+
+    >>> import io
+    >>> line = io.StringIO()
+    >>> _ = orders.compact(full=True, progress=ts.text_bar(line))
+    >>> line.getvalue().count("compaction") > 0
+    True
+    """
     out = sys.stderr if stream is None else stream
     shown = ""
 

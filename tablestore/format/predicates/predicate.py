@@ -309,7 +309,11 @@ class Column:
 
 
 def col(name: str) -> Column:
-    """The column of that name, to build a predicate from."""
+    """The column of that `name`, to build a predicate from.
+
+    >>> orders.scan(where=(col("amount") > 6) & col("status").is_in(["paid", "sent"])).count()
+    1
+    """
     if not isinstance(name, str):
         raise InvalidRequest(f"col() takes a column name, not {name!r}")
     return Column(name)

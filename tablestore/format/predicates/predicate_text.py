@@ -102,7 +102,11 @@ def chosen(where: Predicate | str, schema: TableSchema) -> Predicate:
 def parse(text: str) -> Predicate:
     """The predicate of a condition such as `amount > 10 AND status IN ('open', 'held')`.
 
-    Empty text selects every row. Columns and types are looked at when it is bound, by a scan.
+    Empty `text` selects every row. Columns and types are looked at when it is bound, by a scan. Raises
+    InvalidRequest, showing the place, for what is no condition.
+
+    >>> orders.scan(where=ts.where("amount > 6 AND customer LIKE 'a%'")).count()
+    1
     """
     if not isinstance(text, str):
         raise InvalidRequest(f"a condition is text such as 'amount > 10', not {text!r}")

@@ -42,12 +42,13 @@ def merging(
     limit: int = 10,
     drops_deletes: bool = True,
 ) -> Merging:
-    """How sorted runs (newest first; anything Arrow-like) become one under a merge engine, for the first
+    """How sorted `runs` (newest first; anything Arrow-like) become one under a merge `engine`, for the first
     `limit` keys.
 
-    A column `rowkind` ("+I", "-U", "+U", "-D") gives row kinds. `drops_deletes=False`: older runs are not
-    part of the merge, so deletes are kept. Raises InvalidRequest for a key that is twice in a run and for
-    runs whose columns differ, InvalidOption for options that do not fit.
+    `primary_key` names the key columns, `options` are those of a table. A column `rowkind` ("+I", "-U", "+U",
+    "-D") gives row kinds. `drops_deletes=False`: older runs are not part of the merge, so deletes are kept.
+    Raises InvalidRequest for a key that is twice in a run and for runs whose columns differ, InvalidOption
+    for options that do not fit.
 
     >>> newer, older = [{"k": 1, "v": "b"}], [{"k": 1, "v": "a"}, {"k": 2, "v": "c"}]
     >>> ts.merging([newer, older], primary_key="k").rows.to_pylist()
@@ -77,10 +78,11 @@ def merging_events(
     options: Mapping[str, Any] | None = None,
     last: int | None = None,
 ) -> Merging:
-    """Rows fed to a merge engine one at a time, the oldest first: a step an event, with the state of its key
-    after it (`states`), what each row so far is to it, and why.
+    """Rows fed to a merge `engine` one at a time, the oldest first: a step an event, with the state of its
+    key after it (`states`), what each row so far is to it, and why.
 
-    A column `rowkind` ("+I", "-U", "+U", "-D"; NULL is "+I") says what an event is. The states are those of
+    `events` are anything Arrow-like; a column `rowkind` ("+I", "-U", "+U", "-D"; NULL is "+I") says what an
+    event is. `primary_key` names the key columns, `options` are those of a table. The states are those of
     readers while nothing has been compacted; a key with one row has that row, unmerged; an event that is
     refused changes nothing. `last`: the steps of the last events only. Raises as `merging` does.
 

@@ -103,14 +103,19 @@ def compare(
     samples: int | None = None,
     progress: ProgressCallback | None = None,
 ) -> Compared:
-    """A workload under `options` beside the same under `baseline` (None: the defaults).
+    """A `workload` under `options` beside the same under `baseline` (None: the defaults).
 
-    Of a `Run` or a `Simulator` come its workload and all that is not given: its options are the baseline, and
-    as many flushes are made as it has made. Else `flushes` are FLUSHES unless given. `samples` rows stand for
-    those of a flush if they are given (0: none is drawn, sizes are expected); else each row is drawn in runs
-    of some two million at most, none in longer ones. Raises InvalidRequest
-    where both sets mean the same, and InvalidOption. `progress(done, all)` is called after each flush;
-    what it raises ends the run.
+    A workload is a `Workload`, or the name of one ("uniform"), with `buckets`, a compaction `schedule` and a
+    `seed` of its draws. Of a `Run` or a `Simulator` come its workload and all that is not given: its options
+    are the baseline, and as many flushes are made as it has made. Else `flushes` are FLUSHES unless given.
+    `samples` rows stand for those of a flush if they are given (0: none is drawn, sizes are expected); else
+    each row is drawn in runs of some two million at most, none in longer ones. Raises InvalidRequest where
+    both sets mean the same, and InvalidOption. `progress(done, all)` is called after each flush; what it
+    raises ends the run.
+
+    >>> compared = ts.what_if("uniform", {"num-sorted-run.compaction-trigger": 8}, flushes=20)
+    >>> compared.to_arrow().num_rows > 10
+    True
     """
     if isinstance(workload, Run | Simulator):
         return _of_simulation(workload, options, baseline, flushes, progress)

@@ -50,7 +50,7 @@ class CompactionSettings:
 
 
 def compaction_settings(options: Mapping[str, Any]) -> CompactionSettings:
-    """What compaction turns on under table options. Raises InvalidOption.
+    """What compaction turns on under table `options`. Raises InvalidOption.
 
     >>> ts.compaction_settings({"num-sorted-run.compaction-trigger": 4}).stop_trigger
     7

@@ -91,13 +91,18 @@ class LookupJoin:
 
     def join(self, facts: Any, *, how: str = "left") -> pa.Table:
         """The facts, in their order, with the columns of the rows that match; a fact that several match comes
-        as often. Of facts that none matches, `left` keeps one with NULLs, or what `fill` says, `inner` none.
+        as often.
 
-        `facts` are anything Arrow-like, or a step of a stream: its rows keep their `rowkind`. Rows that take
+        `facts` are anything Arrow-like, or a step of a stream: its rows keep their `rowkind`. Of facts that
+        none matches, `how` "left" keeps one with NULLs, or what `fill` says, "inner" none. Rows that take
         back (−U, −D) are joined with the table as it is now, as all facts are, which may be another row than
         the one that was given with the row they take back: who applies them goes by the key. A NULL in a
         joined column matches nothing. Raises InvalidRequest for columns that both sides have, and for joined
         columns of different types.
+
+        >>> join = orders.lookup({"order_id": "id"}, columns=["status"])
+        >>> join.join([{"id": 2}, {"id": 9}], how="inner").to_pylist()
+        [{'id': 2, 'status': 'paid'}]
         """
         if how not in HOW:
             raise InvalidRequest(f"how {how!r} must be one of {', '.join(HOW)}")
@@ -114,10 +119,15 @@ class LookupJoin:
         return pa.Table.from_batches(found, schema)
 
     def join_each(self, batches: Iterable[Any], *, how: str = "left") -> Iterator[pa.Table]:
-        """`join` of one after another, in their order: of batches, or of the steps of `table.stream()`.
+        """`join` of one after another, in their order.
 
-        With `lookup.async` the next batches are joined meanwhile on `lookup.async-thread-number` threads;
-        steps are not, since a consumer moves on when the next one is asked for.
+        `batches` are anything Arrow-like, or the steps of `table.stream()`; `how` is that of `join`. With
+        `lookup.async` the next batches are joined meanwhile on `lookup.async-thread-number` threads; steps
+        are not, since a consumer moves on when the next one is asked for.
+
+        >>> join = orders.lookup({"order_id": "id"}, columns=["status"])
+        >>> [found["status"].to_pylist() for found in join.join_each([[{"id": 1}], [{"id": 2}]])]
+        [['new'], ['paid']]
         """
         options = self._source.store.options
         if not options.lookup_async:
@@ -144,7 +154,15 @@ class LookupJoin:
     # keeping up
 
     def refresh(self) -> Refreshed:
-        """Go on to the newest snapshot of the table, by what changed since the last one."""
+        """Go on to the newest snapshot of the table, by what changed since the last one; what that was.
+
+        >>> join = orders.lookup({"order_id": "id"}, columns=["status"], follow=False)
+        >>> _ = orders.update({"status": "sent"}, where="order_id = 2")
+        >>> join.refresh().snapshot
+        3
+        >>> join.join([{"id": 2}])["status"].to_pylist()
+        ['sent']
+        """
         with self._refresh_lock:
             newest, cache = self._newest(), self._cache
             if newest is None or newest == cache.snapshot:
@@ -205,7 +223,10 @@ class LookupJoin:
         return FullCache.load(self._source, newest, self._bounds)
 
     def close(self) -> None:
-        """Let go of what is held, and end a refresh that is under way. A later join loads anew."""
+        """Let go of what is held, and end a refresh that is under way. A later join loads anew.
+
+        >>> orders.lookup().close()
+        """
         refreshing, self._refreshing = self._refreshing, None
         if refreshing is not None:
             refreshing[0].shutdown(wait=True)
