@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
+from typing import Any
 
 import fastavro
 
@@ -89,7 +90,7 @@ def decode(data: bytes) -> CompactionTask:
             f"compaction task of version {data[:1].hex() or 'none'}; version {VERSION} is known"
         )
     try:
-        r = fastavro.schemaless_reader(io.BytesIO(data[1:]), _SCHEMA, None)
+        r: Any = fastavro.schemaless_reader(io.BytesIO(data[1:]), _SCHEMA, None)
     except Exception as e:
         raise InvalidRequest(f"damaged compaction task: {e!r}") from e
     return CompactionTask(

@@ -85,8 +85,12 @@ def advise_buckets(
         bucket_key=scratch.bucket_key,
     )
     names = [scratch.table.store.partition_text(p) for p in counts.partitions]
-    same = table is not None and not (primary_key or partition_by) and table.store.options.bucket > 0
-    same = same and scratch.bucket_key == table.store.schema.bucket_keys
+    same = (
+        table is not None
+        and not (primary_key or partition_by)
+        and table.store.options.bucket > 0
+        and scratch.bucket_key == table.store.schema.bucket_keys
+    )
     call = "table.rescale({n})" if same else call_of({"bucket-key": ",".join(keys[2])} if bucket_key else {})
     dynamic = bool(scratch.table.primary_key and scratch.table.partition_by and not bucket_key)
     return propose(counts.counts, names, question, call=call, dynamic=dynamic)

@@ -112,8 +112,9 @@ def _partitions(store: Store, partition: PartitionChoice) -> Callable[[bytes], b
 def _numbers(store: Store, bucket: Buckets) -> frozenset[int] | None:
     if bucket is None:
         return None
-    several = isinstance(bucket, Iterable) and not isinstance(bucket, str | bytes)
-    some = [unwrapped(b) for b in (bucket if several else [bucket])]
+    listed = isinstance(bucket, Iterable) and not isinstance(bucket, str | bytes)
+    numbers: Any = bucket if listed else [bucket]
+    some = [unwrapped(b) for b in numbers]
     for b in some:
         if isinstance(b, bool) or not isinstance(b, int) or b < 0:
             raise InvalidRequest(f"bucket {b!r} must be a bucket's number, from 0 on")

@@ -7,7 +7,7 @@ message of what it did. Buckets are independent; each holds one window of its ru
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -100,8 +100,8 @@ def compact(
             picks.append(Pick(*place, decision, record=record))
             if message is not None:
                 messages.append(message)
-            whole = one.size if store.schema.primary_keys or decision.unit is None else None
-            part.end(decision.unit.size if whole is None else whole)
+            unit = None if store.schema.primary_keys else decision.unit
+            part.end(one.size if unit is None else unit.size)
     require_picks(store, picks, partition, store.snapshots.latest())
     request = CommitRequest(store.fresh_user(), compacted_from=compacted_from)
     committed = commit_or_discard(store, messages, request) if messages else Committed()
@@ -120,7 +120,7 @@ def _all_done(
     full: bool,
     made: list[CommitMessage],
     reported: Progress,
-) -> Iterator[tuple[Bucket, Decision, CommitMessage | None, Part]]:
+) -> Generator[tuple[Bucket, Decision, CommitMessage | None, Part]]:
     """Each bucket with its picks, carried out, in order; several at once if they are large (see
     `tablestore.scan.threads`).
 
@@ -277,7 +277,7 @@ def run_task(store: Store, data: bytes) -> bytes | None:
     """Compact as a task of `tasks` says; the commit message as bytes, None if nothing was to be done. Nothing
     is committed here."""
     task = compaction_task.decode(data)
-    some = {"files": task.files, "index_files": task.index_files}
+    some: dict[str, Any] = {"files": task.files, "index_files": task.index_files}
     bucket = bucket_of(store, task.partition, task.bucket, total_buckets=task.total_buckets, **some)
     with conflict_if_expired(store, task.snapshot):
         if task.planned is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -183,8 +184,12 @@ def _explain_compactions(
 
 
 def _after(done: Expiry, more: Expiry) -> Expiry:
-    kept = {"forgotten": done.forgotten, "partitions": done.partitions}
-    return replace(more, **kept, problems=(*done.problems, *more.problems))
+    return replace(
+        more,
+        forgotten=done.forgotten,
+        partitions=done.partitions,
+        problems=(*done.problems, *more.problems),
+    )
 
 
 def _outdone_by_new_tags(store: Store) -> tuple[str, ...]:
@@ -229,7 +234,7 @@ def expire_snapshots(
         policy = replace(policy, keep_min=newest, keep_max=most, age_ms=age, limit=_ENDLESS)
         lasting = replace(lasting, limit=_ENDLESS)
     forgotten = tuple(old_consumers(store) if dry_run else forget_consumers(store))
-    how = {"dry_run": dry_run, "ignoring": forgotten, "progress": progress}
+    how: dict[str, Any] = {"dry_run": dry_run, "ignoring": forgotten, "progress": progress}
     found = expire(store, policy, explain=True, explain_compactions=_explain_compactions, **how)
     found = replace(found, forgotten=forgotten)
     if not policy.decoupled:

@@ -238,7 +238,7 @@ class Lake:
         """
         identifier = Identifier.parse(name)
         if identifier.database == SYSTEM_DATABASE:
-            return feature("Lake.table of system tables")(identifier.table, self._opened)  # type: ignore[return-value]
+            return feature("Lake.table of system tables")(identifier.table, self._opened)
         try:
             store = self._store(identifier, branch=identifier.branch)
         except NotFound:
@@ -248,7 +248,7 @@ class Lake:
         table = Table(store, str(replace(identifier, system=None)))
         if identifier.system is None:
             return table
-        return table.system(identifier.system)  # type: ignore[return-value]
+        return table.system(identifier.system)  # type: ignore[return-value]  # scans as a table does
 
     def _opened(self) -> Iterator[tuple[str, str, Store]]:
         """Every table of the lake with its store."""

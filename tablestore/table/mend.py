@@ -25,6 +25,8 @@ from tablestore.write.alter import altered
 class Mendable(Protocol):
     """The verbs of a `Table` that calls name."""
 
+    def __init__(self, store: Store, name: str) -> None: ...
+
     store: Store
     name: str
     inspect: Any
@@ -57,24 +59,25 @@ def mend(table: Mendable, what: Finding | Diagnosis | None, *, dry_run: bool, de
         damage = repair(table.store, table.name, dry_run=dry_run)
         if damage.changes:
             return Mended((), dry_run=dry_run, repair=damage)
-        done = mend(table, table.inspect.doctor(), dry_run=dry_run, decided=decided)
-        return replace(done, repair=damage) if damage else done
+        found = mend(table, table.inspect.doctor(), dry_run=dry_run, decided=decided)
+        return replace(found, repair=damage) if damage else found
     now = what
     if not isinstance(now, Diagnosis):
         raise InvalidRequest(f"mend() takes what inspect.doctor() gives, or one of its findings, not {now!r}")
     if dry_run:
         chosen = due(now, decided=decided)
-        done = [(f, _carried_out(table, f, dry_run=True)) for f in chosen]
-        return Mended(tuple(done), tuple(f for f in now if f not in chosen), dry_run=True)
+        previews = tuple((f, _carried_out(table, f, dry_run=True)) for f in chosen)
+        return Mended(previews, tuple(f for f in now if f not in chosen), dry_run=True)
     tried: set[tuple[str, str]] = set()
-    done = []
+    done: list[tuple[Finding, tuple[str, ...]]] = []
     while True:
         now = table.refresh().inspect.doctor(listing=now.listing, **asdict(now.limits))
-        found = due(now, decided=decided, tried=tried)
-        if not found:
+        waiting = due(now, decided=decided, tried=tried)
+        if not waiting:
             return Mended(tuple(done), tuple(f for f in now if (f.kind, f.where) not in tried), now)
-        tried.add((found[0].kind, found[0].where))
-        done.append((found[0], _carried_out(table, found[0], dry_run=False)))
+        first = waiting[0]
+        tried.add((first.kind, first.where))
+        done.append((first, _carried_out(table, first, dry_run=False)))
 
 
 def _carried_out(table: Mendable, found: Finding, *, dry_run: bool) -> tuple[str, ...]:

@@ -43,6 +43,7 @@ from tablestore.meta import consumers
 from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.store import Store
+from tablestore.read.changes.changed_keys import with_level_0
 from tablestore.read.changes.incremental import change_schema, snapshot_changes
 from tablestore.read.changes.looked_up import moves
 from tablestore.read.changes.stream import (
@@ -52,7 +53,6 @@ from tablestore.read.changes.stream import (
     is_upsert_stream,
     require_streamable,
     stream,
-    with_level_0,
 )
 from tablestore.read.scan.plan import plan
 from tablestore.read.scan.pruning import TRUE, Filters, Pruner
@@ -64,8 +64,10 @@ from tablestore.write.table_write import TableWrite
 
 LOOK_UP = "lookup"
 _BUFFER_BYTES = 64 << 20
-_MERGING = ("sequence.field", "sequence.field.sort-order", "ignore-delete", "deduplicate.ignore-delete")
-_MERGING += ("ignore-update-before",)
+_MERGING = (
+    *("sequence.field", "sequence.field.sort-order", "ignore-delete", "deduplicate.ignore-delete"),
+    "ignore-update-before",
+)
 Batches = Iterable[pa.RecordBatch]
 
 
@@ -164,7 +166,7 @@ class NormalizedStream:
 
     def close(self) -> None:
         """End the stream; steps that are still held stay readable."""
-        self._raw.close()  # type: ignore[attr-defined]
+        self._raw.close()
         self._last = None
 
     def _rows(self, change: Change) -> _LastRows:

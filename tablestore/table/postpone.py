@@ -103,14 +103,14 @@ def compact(
             messages += _placed(store, some, total, pool, placed)
     for partition, decision in decisions(files, buckets):
         record = planned(decision, strategy=POSTPONED, bucket=POSTPONE_BUCKET)
-        some = tuple(files[partition])
-        record = completed(record, before=some, after=placed[partition], millis=None)
+        before = tuple(files[partition])
+        record = completed(record, before=before, after=placed[partition], millis=None)
         messages.append(
             CommitMessage(
                 partition,
                 POSTPONE_BUCKET,
                 POSTPONE_BUCKET,
-                compact_before=some,
+                compact_before=before,
                 compactions=(record,),
             )
         )

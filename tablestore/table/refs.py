@@ -5,6 +5,7 @@ Each is a small view: verbs, `list()` as an Arrow table with Paimon's columns, a
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -49,7 +50,7 @@ class _View:
         """
         return getattr(feature("Table.inspect")(self._store), self._what)()
 
-    def names(self) -> list[str]:
+    def names(self) -> builtins.list[str]:
         """Their names, sorted.
 
         >>> orders.tags.names(), orders.branches.names(), orders.consumers.names()

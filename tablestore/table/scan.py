@@ -131,7 +131,7 @@ class Scan(LazyRead):
         >>> [len(split.files) for split in orders.scan().plan().splits]
         [2]
         """
-        asked = {"columns": self.names, "complete": complete}
+        asked: dict[str, Any] = {"columns": self.names, "complete": complete}
         if self.other is None:
             return self.target.plan(self.store, self.where, **asked)
         assert isinstance(self.target, SnapshotState), "changes are read of the current branch alone"

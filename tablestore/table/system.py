@@ -23,7 +23,7 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.types.arrow_types import DataField, from_arrow
 from tablestore.insight.inspect import system
-from tablestore.insight.inspect.files import made
+from tablestore.insight.inspect.columns import made
 from tablestore.insight.inspect.partitions import PARTITIONS, partitions
 from tablestore.insight.inspect.system import Source
 from tablestore.meta.store import Store

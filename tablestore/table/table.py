@@ -187,7 +187,12 @@ class Table:
         >>> orders.at(tag="v1").get({"order_id": 2})["amount"], orders.get({"order_id": 2})["amount"]
         (20.0, 25.0)
         """
-        asked = {"snapshot": snapshot, "tag": tag, "timestamp": timestamp, "watermark": watermark}
+        asked: dict[str, Any] = {
+            "snapshot": snapshot,
+            "tag": tag,
+            "timestamp": timestamp,
+            "watermark": watermark,
+        }
         return Table._of(history.at(self._handle, **asked))
 
     def get(self, key: Mapping[str, Any], columns: Sequence[str] | None = None) -> dict[str, Any] | None:
@@ -235,7 +240,7 @@ class Table:
         >>> join.join([{"id": 2}, {"id": 9}]).to_pylist()
         [{'id': 2, 'status': 'paid'}, {'id': 9, 'status': None}]
         """
-        asked = {"on": on, "columns": columns, "where": where, "fill": fill, "cache": cache}
+        asked: dict[str, Any] = {"on": on, "columns": columns, "where": where, "fill": fill, "cache": cache}
         store = self._handle.state().store
         return LookupJoin(store, self.name, **asked, follow=follow, at=self._handle.at)
 
@@ -285,7 +290,13 @@ class Table:
         >>> [(step.snapshot, sum(batch.num_rows for batch in step.batches)) for step in steps]
         [(1, 3), (2, 1)]
         """
-        options = {"start": start, "until": until, "timeout": timeout, "follow": follow, "consumer": consumer}
+        options: dict[str, Any] = {
+            "start": start,
+            "until": until,
+            "timeout": timeout,
+            "follow": follow,
+            "consumer": consumer,
+        }
         options |= {"poll_seconds": poll_seconds, "columns": columns, "where": where}
         return followed(self.store, normalize=normalize, **options)
 
@@ -377,7 +388,12 @@ class Table:
         >>> orders.commit(w.prepare(), user="job", identifier=1).rows
         1
         """
-        asked = {"user": user, "sequence_base": sequence_base, "compact": compact, "changelog": changelog}
+        asked: dict[str, Any] = {
+            "user": user,
+            "sequence_base": sequence_base,
+            "compact": compact,
+            "changelog": changelog,
+        }
         return writes.open_writer(self._handle, **asked, buffer_bytes=buffer_bytes)
 
     def commit(
@@ -544,8 +560,8 @@ class Table:
         >>> done.committed.snapshot, orders.inspect.files().num_rows
         (3, 1)
         """
-        chosen = {"partition": partition, "bucket": bucket, "where": where}
-        how = {"full": full, "dry_run": dry_run, "until_quiet": until_quiet}
+        chosen: dict[str, Any] = {"partition": partition, "bucket": bucket, "where": where}
+        how: dict[str, Any] = {"full": full, "dry_run": dry_run, "until_quiet": until_quiet}
         return upkeep.compact(self._handle, **how, **chosen, progress=progress)
 
     def buckets_to_compact(
@@ -565,7 +581,7 @@ class Table:
         >>> orders.commit(messages, user="compactor").snapshot
         3
         """
-        chosen = {"partition": partition, "bucket": bucket, "where": where}
+        chosen: dict[str, Any] = {"partition": partition, "bucket": bucket, "where": where}
         return compaction.tasks(self.store, full=full, **chosen)
 
     def what_if(
@@ -605,7 +621,7 @@ class Table:
         >>> orders.expire_snapshots(keep=1).snapshots
         (1,)
         """
-        limits = {"keep": keep, "older_than": older_than}
+        limits: dict[str, Any] = {"keep": keep, "older_than": older_than}
         return history.expire_snapshots(self._handle, **limits, dry_run=dry_run, progress=progress)
 
     def expire_partitions(
@@ -630,8 +646,12 @@ class Table:
         >>> events.expire_partitions("3650 d", timestamp_formatter="yyyy-MM-dd", dry_run=True).partitions
         ()
         """
-        how = {"formatter": timestamp_formatter, "pattern": timestamp_pattern, "strategy": expire_strategy}
-        limits = {"max_expires": max_expires, "dry_run": dry_run}
+        how: dict[str, Any] = {
+            "formatter": timestamp_formatter,
+            "pattern": timestamp_pattern,
+            "strategy": expire_strategy,
+        }
+        limits: dict[str, Any] = {"max_expires": max_expires, "dry_run": dry_run}
         return history.expire_old_partitions(self._handle, expiration_time, **how, **limits)
 
     @cached_property

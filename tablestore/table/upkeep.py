@@ -41,7 +41,7 @@ def compact(
     """`Table.compact`: a round, rounds until no rule fires, or what a round would do."""
     if not dry_run:
         table.require_present()
-    chosen = {"partition": partition, "bucket": bucket, "where": where}
+    chosen: dict[str, Any] = {"partition": partition, "bucket": bucket, "where": where}
     if until_quiet and (full or dry_run):
         raise InvalidRequest("until_quiet goes on by the rules: it goes with neither full nor dry_run")
     if dry_run:
@@ -51,7 +51,7 @@ def compact(
         done = compaction.compact_until_quiet(table.store, **chosen, progress=progress)
     else:
         done = compaction.compact(table.store, full=full, **chosen, progress=progress)
-    if done.committed is not None and done.committed.snapshots:
+    if isinstance(done.committed, Committed) and done.committed.snapshots:
         done = replace(done, committed=expired_after(table, done.committed))
     return done
 

@@ -19,7 +19,7 @@ from tablestore.format.snapshot import BATCH_IDENTIFIER
 from tablestore.lsm.merge.merge_function import merge_function
 from tablestore.lsm.merge.validate import require_deletable, update_kinds
 from tablestore.meta.store import Store
-from tablestore.read.changes.stream import with_level_0
+from tablestore.read.changes.changed_keys import with_level_0
 from tablestore.read.scan.file_read import strictly
 from tablestore.table import counting, deleting, finishing, history, overwriting, postpone, rescale
 from tablestore.table.bucket_choice import partition_filter

@@ -55,12 +55,18 @@ FILES = pa.schema(
 class Output(Protocol):
     """Rows and bytes that would be written; rows are `exact` or lie between the bounds."""
 
-    rows: int
-    bytes: int
-    exact: bool
-    why: str
-    rows_least: int
-    rows_most: int
+    @property
+    def rows(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def exact(self) -> bool: ...
+    @property
+    def why(self) -> str: ...
+    @property
+    def rows_least(self) -> int: ...
+    @property
+    def rows_most(self) -> int: ...
 
 
 class Forecast(Protocol):

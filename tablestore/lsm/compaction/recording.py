@@ -66,8 +66,9 @@ def planned(
     decision: Decision, *, strategy: str, bucket: int, live: int = 0, stalled: bool = False
 ) -> CompactionRecord:
     """The record of a decision that is still to be carried out; `completed` adds what came of it."""
-    known = {"strategy": strategy, "bucket": bucket, "live": live, "stalled": stalled}
-    return record_of(decision, before=(), after=(), **known)
+    return record_of(
+        decision, strategy=strategy, bucket=bucket, live=live, stalled=stalled, before=(), after=()
+    )
 
 
 def completed(

@@ -10,6 +10,7 @@ is visible until the message is committed. Belongs to one thread.
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -103,7 +104,7 @@ class AppendWriter:
             unit = decision.unit.files
             record = planned(decision, strategy=APPEND, bucket=self._bucket.number)
             result = rewrite_and_record(
-                self._bucket, record, lambda unit=unit: combine(self._files, self._names.data, unit)
+                self._bucket, record, partial(combine, self._files, self._names.data, unit)
             )
             self._compacted, _ = self._compacted.then(result)
             last = waiting.index(unit[-1])

@@ -11,7 +11,7 @@ the schema at the start.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,7 +100,7 @@ def stream(
     columns: Sequence[str] | None = None,
     where: Predicate | str | None = None,
     look_up: bool = False,
-) -> Iterator[Change]:
+) -> Generator[Change]:
     """Steps of a table, waiting for snapshots to come.
 
     `start`: "latest-full" (state, then changes), "latest" (later changes only), "earliest", a snapshot id
@@ -267,7 +267,7 @@ class _Follower:
     look_up: bool
     after: str | None = None  # mark of the snapshot before the next one, if it is known
 
-    def run(self, start: Start | None) -> Iterator[Change]:
+    def run(self, start: Start | None) -> Generator[Change]:
         first, full, made_since = self._first(start)
         if (
             full is None and first is None

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 import pyarrow as pa
@@ -45,7 +45,7 @@ def in_order(
     threads: int,
     weigh: Callable[[T], int],
     buffered_bytes: int = MAX_BUFFERED_BYTES,
-) -> Iterator[T]:
+) -> Generator[T]:
     """The results of all tasks, one task after another; an error comes where its task would have gone on."""
     if threads < 2:
         for task in tasks:

@@ -167,6 +167,7 @@ class LookupJoin:
             newest, cache = self._newest(), self._cache
             if newest is None or newest == cache.snapshot:
                 return Refreshed(newest.id if newest else None, 0, cache.count)
+            going: FullCache | PartialCache
             if isinstance(cache, FullCache):
                 going, told = cache.at(newest, self._bounds)
             else:
