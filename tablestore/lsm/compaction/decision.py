@@ -125,7 +125,7 @@ class OverlapStep:
 
 @dataclass(frozen=True, slots=True)
 class RuleTrial:
-    """One rule held against one bucket: the terms of its sum, and what it alone would compact."""
+    """One rule tried on one bucket: the terms of its sum, and what it alone would compact."""
 
     rule: str
     state: State
@@ -340,8 +340,8 @@ def _lift_level0(n: dict[str, Any], trial: RuleTrial) -> str:
         return "level 0 is empty"
     if n.get("interval", 0) > n["level0"]:
         return f"level 0 holds {_runs(n['level0'])}, fewer than {n['interval']}"
-    held = f"level 0 holds {_runs(n['level0'])}"
-    return f"{held}; {_taken(n, trial)}" if "taken" in n else f"{held}: all of it to L1"
+    full = f"level 0 holds {_runs(n['level0'])}"
+    return f"{full}; {_taken(n, trial)}" if "taken" in n else f"{full}: all of it to L1"
 
 
 def _full(n: dict[str, Any], trial: RuleTrial) -> str:
@@ -353,7 +353,7 @@ def _full(n: dict[str, Any], trial: RuleTrial) -> str:
 
 
 def _level_score(n: dict[str, Any], trial: RuleTrial) -> str:
-    """A level held against its target: files of level 0, bytes of the others."""
+    """A level compared with its target: files of level 0, bytes of the others."""
     said = ""
     if "after" in n:
         said = f", but older rows of its keys wait at L{n['after']}, which goes first"

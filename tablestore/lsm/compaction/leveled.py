@@ -1,19 +1,19 @@
-"""Leveled compaction, as RocksDB has it by default: each level has a target, and what exceeds it moves down
-(FORMAT.md 12.7).
+"""Leveled compaction, as RocksDB has it by default: each level has a target, and what exceeds it moves to the
+next (FORMAT.md 12.7).
 
-Level 0 counts files against a trigger, level n bytes against base × multiplier^(n−1); the lowest has no
+Level 0 counts files against a trigger, level n bytes against base × multiplier^(n−1); the oldest has no
 target. The level with the highest score (count or bytes over target) from 1 on is compacted: all of level 0
 with what it overlaps of level 1, or one file of level n with what it overlaps of level n+1, namely the file
 that overlaps least for its size; of equal ones that with the oldest rows. Files beside it that meet nothing
-else below come along; where none is met, as many as make a file of the target size, so that small ones
+else there come along; where none is met, as many as make a file of the target size, so that small ones
 become one. Nothing is stored but the files.
 
 Options that start full compactions by time or bytes go first, as in universal compaction. Where something
-takes the top level for the result of a full compaction (changelogs of full compactions, an interval between
-them), level n−1 has no target either, so that nothing else reaches it.
+takes the oldest level for the result of a full compaction (changelogs of full compactions, an interval
+between them), level n−1 has no target either, so that nothing else reaches it.
 
 A unit may hold parts of runs: every file of the output level whose keys lie within those of the files that
-come down is in it, so the levels stay disjoint (I4), and rows never pass newer ones (I5). Pure.
+move is in it, so the levels stay disjoint (I4), and rows never pass newer ones (I5). Pure.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ def explain(levels: Levels, options: CompactionOptions, at: PickContext) -> Reas
 
 def _in_order(levels: Levels, options: CompactionOptions, at: PickContext, level: int) -> int:
     """`level`, or the one to compact before it: where rows of a key are merged into each other, none may wait
-    above that belong before or between those that are merged, as those of a writer that began earlier do."""
+    in a newer level that belong before or between those that are merged, as those of a writer that began
+    earlier do."""
     while level > 0 and not options.newest_wins:
         unit = _unit(levels, options, at, level)
         newest = max(f.max_sequence for f in unit.files)
@@ -96,8 +97,8 @@ def _name(level: int) -> str:
 
 
 def _scores(levels: Levels, options: CompactionOptions) -> list[float]:
-    """How full each level is, from 0 on; the lowest level has no score, and none above it where it waits for
-    full compactions."""
+    """How full each level is, from 0 on; the oldest level has no score, and none next to it where it waits
+    for full compactions."""
     scores = [len(levels.level0) / options.level0_trigger]
     target = options.level_base_bytes
     for run in levels.upper[: -2 if options.tops_fully else -1]:
@@ -116,7 +117,7 @@ def _numbers(
 
 
 def _lifts(levels: Levels, options: CompactionOptions) -> bool:
-    """Whether level 0 goes down below its trigger, because the table looks keys up or asks for it."""
+    """Whether level 0 is compacted before its trigger, because the table looks keys up or asks for it."""
     waits = max(1, options.level0_interval)
     return options.force_up_level0 and len(levels.level0) >= waits
 
@@ -133,19 +134,20 @@ def _lift_trial(levels: Levels, options: CompactionOptions, at: PickContext, *, 
 
 
 def _unit(levels: Levels, options: CompactionOptions, at: PickContext, level: int) -> CompactUnit:
-    """What compacting `level` takes: I4 holds below, as the files there that it meets are in it."""
-    below = levels.upper[level]
+    """What compacting `level` takes: I4 holds there, as the files of the next level that it meets are in
+    it."""
+    older = levels.upper[level]
     if level > 0:
         chosen = at.first(levels, level)
-        above = expanded(levels, level, chosen, target_bytes=options.target_bytes)
-        return CompactUnit(level + 1, (*above, *below.files[chosen.overlapped]), parts=True)
+        newer = expanded(levels, level, chosen, target_bytes=options.target_bytes)
+        return CompactUnit(level + 1, (*newer, *older.files[chosen.overlapped]), parts=True)
     low = min(levels.key(f.min_key) for f in levels.level0)
     high = max(levels.key(f.max_key) for f in levels.level0)
-    return CompactUnit(1, (*levels.level0, *below.overlapping(low, high, levels.key)), parts=True)
+    return CompactUnit(1, (*levels.level0, *older.overlapping(low, high, levels.key)), parts=True)
 
 
 def _steps(levels: Levels, options: CompactionOptions, level: int) -> tuple[OverlapStep, ...]:
-    """The first candidates of a level above 0, the one that is taken first."""
+    """The first candidates of a level from 1 on, the one that is taken first."""
     if level == 0:
         return ()
     found = nsmallest(_SHOWN, candidates(levels, level), key=attrgetter("rank"))

@@ -75,7 +75,7 @@ class CompactionLoop:
         return decision if self._done(decision) else None
 
     def fully(self, must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False) -> Decision | None:
-        """Everything brought to the top level; None when it is there already."""
+        """Everything compacted to the oldest level; None when it is there already."""
         decision = full(self.levels, self.options, must_rewrite=must_rewrite)
         return decision if self._done(decision) else None
 

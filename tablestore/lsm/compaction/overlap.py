@@ -1,4 +1,5 @@
-"""Which file of a level goes down first (leveled compaction): the one that overlaps least for its size.
+"""Which file of a level moves to the next first (leveled compaction): the one that overlaps least for its
+size.
 
 Of equal ones that with the oldest rows, then the first in key order. Names are no part of that: a replay of
 the same changes has other ones. Pure. Used by `leveled`.
@@ -14,7 +15,7 @@ from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm.levels.sorted_run import KeyOrder, Levels, SortedRun
 
 First = Callable[[Levels, int], "Candidate"]
-"""Which file of a level above 0 goes first."""
+"""Which file of a level from 1 on goes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,33 +40,33 @@ class Candidate:
 
 
 def first(levels: Levels, level: int) -> Candidate:
-    """The file of a level above 0 that goes first."""
+    """The file of a level from 1 on that goes first."""
     return min(candidates(levels, level), key=attrgetter("rank"))
 
 
 def candidate_at(levels: Levels, level: int, position: int) -> Candidate:
-    """The file at one place of a level above 0, with the files of the next one that it meets."""
-    run, below = levels.upper[level - 1], levels.upper[level]
-    return _candidate(run, below, position, levels.key)
+    """The file at one place of a level from 1 on, with the files of the next one that it meets."""
+    run, older = levels.upper[level - 1], levels.upper[level]
+    return _candidate(run, older, position, levels.key)
 
 
 def candidates(levels: Levels, level: int) -> Iterator[Candidate]:
-    """Each file of a level above 0 with the files of the next one that it meets."""
-    run, below = levels.upper[level - 1], levels.upper[level]
-    return (_candidate(run, below, position, levels.key) for position in range(len(run.files)))
+    """Each file of a level from 1 on with the files of the next one that it meets."""
+    run, older = levels.upper[level - 1], levels.upper[level]
+    return (_candidate(run, older, position, levels.key) for position in range(len(run.files)))
 
 
 def expanded(levels: Levels, level: int, chosen: Candidate, *, target_bytes: int) -> tuple[DataFileMeta, ...]:
-    """The chosen file with those on both sides that add nothing to what is read below, in key order; of files
+    """The chosen file with those on both sides that add nothing to what is read there, in key order; of files
     that overlap nothing at all as many as make a file of `target_bytes`."""
-    run, below = levels.upper[level - 1], levels.upper[level]
+    run, older = levels.upper[level - 1], levels.upper[level]
     moves, left = chosen.overlapped.start == chosen.overlapped.stop, target_bytes - chosen.file.file_size
 
     def comes_along(position: int) -> bool:
         nonlocal left
         if not 0 <= position < len(run.files):
             return False
-        other = _candidate(run, below, position, levels.key)
+        other = _candidate(run, older, position, levels.key)
         if not moves:
             return chosen.meets_nothing_else(other)
         left -= other.file.file_size
@@ -79,9 +80,9 @@ def expanded(levels: Levels, level: int, chosen: Candidate, *, target_bytes: int
     return run.files[low : high + 1]
 
 
-def _candidate(run: SortedRun, below: SortedRun, position: int, key: KeyOrder) -> Candidate:
-    met = below.span(*run.ends(position, key), key)
-    return Candidate(position, run.files[position], slice(*met), _size(below, *met))
+def _candidate(run: SortedRun, older: SortedRun, position: int, key: KeyOrder) -> Candidate:
+    met = older.span(*run.ends(position, key), key)
+    return Candidate(position, run.files[position], slice(*met), _size(older, *met))
 
 
 def _size(run: SortedRun, start: int, stop: int) -> int:

@@ -1,4 +1,4 @@
-"""How much of a file has been read, told while it is: what progress inside a bucket is made of.
+"""Bytes of a file as they are read: what progress inside a bucket is made of.
 
 Bytes are the file's, shared out by its rows. Used by the rewriters of buckets and of append tables.
 """

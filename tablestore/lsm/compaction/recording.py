@@ -94,7 +94,7 @@ def log_text(record: CompactionRecord) -> str:
 
 
 def explanation(record: CompactionRecord) -> str:
-    """The decision and the trial of every rule, as `Decision.explain` told them then."""
+    """The decision and the trial of every rule, as `Decision.explain` gave them then."""
     try:
         if record.rule is None:
             return _of_another(record)

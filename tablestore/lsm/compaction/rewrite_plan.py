@@ -56,36 +56,37 @@ def plan_unit(
 
 
 def drops_deletes(unit: CompactUnit, levels: Levels, *, marked: bool, newest_wins: bool) -> bool:
-    """Whether rows that take keys away vanish (I7, FORMAT.md 12.5): nothing below the output level holds such
-    a key, or what does is `marked` as deleted. Whole runs ask only whether anything lies below, as the
-    original does.
+    """Whether rows that take keys away vanish (I7, FORMAT.md 12.5): no level older than the output holds such
+    a key, or what does is `marked` as deleted. Whole runs ask only whether an older level holds anything, as
+    the original does.
 
-    Parts of runs may leave something above, too, which deletes must stay for: rows of their keys that they
-    beat or are merged into. Where the `newest_wins` those are only rows that were numbered before them.
+    Parts of runs may leave something in newer levels, too, which deletes must stay for: rows of their keys
+    that they beat or are merged into. Where the `newest_wins` those are only rows that were numbered before
+    them.
     """
     last = unit.output_level >= levels.oldest_nonempty_level
     if marked or not unit.parts:
         return marked or last
     low = min(levels.key(f.min_key) for f in unit.files)
     high = max(levels.key(f.max_key) for f in unit.files)
-    below = levels.upper[unit.output_level :]
-    if not last and any(run.overlapping(low, high, levels.key) for run in below):
+    older = levels.upper[unit.output_level :]
+    if not last and any(run.overlapping(low, high, levels.key) for run in older):
         return False
     newest = max(f.max_sequence for f in unit.files)
     return not any(file.min_sequence <= newest or not newest_wins for file in newer_overlapping(unit, levels))
 
 
 def newer_overlapping(unit: CompactUnit, levels: Levels) -> Iterator[DataFileMeta]:
-    """Files of lower levels than those that go to the output level, which stay, within the unit's keys."""
-    top = min(f.level for f in unit.files)
-    if top == 0:
+    """Files within the unit's keys that stay in newer levels than those of the unit."""
+    newest = min(f.level for f in unit.files)
+    if newest == 0:
         return
     low = min(levels.key(f.min_key) for f in unit.files)
     high = max(levels.key(f.max_key) for f in unit.files)
     for file in levels.level0:
         if levels.key(file.min_key) <= high and levels.key(file.max_key) >= low:
             yield file
-    for run in levels.upper[: top - 1]:
+    for run in levels.upper[: newest - 1]:
         yield from run.overlapping(low, high, levels.key)
 
 

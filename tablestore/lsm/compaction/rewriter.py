@@ -1,10 +1,10 @@
 """Carrying out a compaction unit: files merged, moved or copied, step by step of its `rewrite_plan`.
 
-A file that only changes its level ("upgrade") costs no I/O, or reading only where changes must be told or
-rows marked as deleted.
-Rows that take keys away are dropped only when nothing lies below the output level (I7), or what lies below is
-marked as deleted. One window of the runs of a section is in memory. Outputs are deleted if anything fails.
-Called by writers and by compaction tasks; belongs to one thread.
+A file that only changes its level ("upgrade") costs no I/O, or reading only where a changelog is written or
+rows are marked as deleted. Rows that take keys away are dropped only when no level older than the output
+holds their keys (I7), or what it holds is marked as deleted. One window of the runs of a section is in
+memory. Outputs are deleted if anything fails. Called by writers and by compactions of whole buckets; belongs
+to one thread.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Mode(Enum):
         return self is Mode.FULL or options.changelog_producer is ChangelogProducer.LOOKUP
 
     def needs_old_rows(self, files: Sequence[DataFileMeta], work: _Work) -> bool:
-        """Whether compacting these files may change something for readers of changes or rows above."""
+        """Whether compacting these files needs the rows that older levels hold."""
         if self is Mode.FULL:
             return work.level == work.top
         return self is not Mode.MERGE and any(f.level == 0 for f in files)
@@ -156,7 +156,7 @@ class Rewriter:
         return plan_unit(unit, levels, self._bucket.key_order, small_bytes=small_bytes, expired=expired)
 
     def _lookup(self, output_level: int, levels: Levels) -> LevelLookup | None:
-        """What looks keys up above the output level, if this table does so."""
+        """What looks keys up in levels older than the output, if this table does so."""
         if self._mode not in (Mode.LOOKUP, Mode.FIRST_ROW):
             return None
         rows = self._mode is Mode.LOOKUP and self._needs_values
@@ -164,7 +164,7 @@ class Rewriter:
 
     @property
     def _needs_values(self) -> bool:
-        """Whether rows above matter, not only where they are."""
+        """Whether the values of older rows matter, not only where they are."""
         return self._deletions is None or self._changelog.produced or not self._plain
 
     @property
@@ -204,7 +204,7 @@ class Rewriter:
         if self._other_format(file, work.level):
             return Upgrade.REWRITE
         if work.level != work.top and not self._plain:
-            return Upgrade.REWRITE  # rows above may be merged into those of the file
+            return Upgrade.REWRITE  # older rows may be merged into those of the file
         found = work.lookup is not None and not work.lookup.empty and self._deletions is not None
         return Upgrade.READ if self._changelog.produced or found else Upgrade.MOVE
 
@@ -228,9 +228,9 @@ class Rewriter:
                     if rows.num_rows:
                         yield rows
             return
-        lowest = by_level(self._bucket.options)
-        function = NewestLevels(self._function) if lowest else self._function
-        readers, prefetch = self._readers(section, levels=lowest)
+        with_levels = by_level(self._bucket.options)
+        function = NewestLevels(self._function) if with_levels else self._function
+        readers, prefetch = self._readers(section, levels=with_levels)
         keys = self._bucket.schema.key_fields
         for batch in merge_reader.merge(readers, keys, function, keep_retracts=not drop, prefetch=prefetch):
             yield batch.drop_columns([LEVEL]) if LEVEL in batch.schema.names else batch

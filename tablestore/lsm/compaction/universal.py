@@ -116,7 +116,7 @@ def early_full(levels: Levels, options: CompactionOptions, at: PickContext) -> R
 def _trial(
     rule: _Rule, levels: Levels, sums: _Sums, options: CompactionOptions, at: PickContext, *, reached: bool
 ) -> RuleTrial:
-    """One rule held against the runs; `reached`: none before it fired."""
+    """One rule tried on the runs; `reached`: none before it fired."""
     taken = rule.takes(sums, options, at)
     if taken == _SKIPPED:
         return RuleTrial(rule.name, "off")
@@ -160,8 +160,8 @@ def _unit(levels: Levels, sums: _Sums, count: int) -> CompactUnit:
 
 def _no_rule(trials: Sequence[RuleTrial]) -> str:
     few = next((t.text for t in trials if t.rule == "size ratio" and t.state == "no" and not t.steps), None)
-    told = [t for t in trials if t.state == "no" and (few is None or t.rule == "early full")]
-    return "; ".join([*(f"{t.rule}: {t.text}" for t in told), *([few] if few else [])])
+    failed = [t for t in trials if t.state == "no" and (few is None or t.rule == "early full")]
+    return "; ".join([*(f"{t.rule}: {t.text}" for t in failed), *([few] if few else [])])
 
 
 def _extended(sizes: list[int], count: int, percent: float) -> int:

@@ -249,8 +249,8 @@ class RollingWriter:
         return min(end, self._most_rows) - writer.rows
 
     def _full(self, writer: DataFileWriter, row_bytes: float) -> bool:
-        """Whether the file has reached its target, asked when more rows come; what is held is encoded if
-        that is to be known."""
+        """Whether the file has reached its target, asked when more rows come; what waits in memory is encoded
+        if that is to be known."""
         if writer.rows >= self._most_rows:
             return True
         if writer.rows % step_rows(row_bytes, target_bytes=self._target):

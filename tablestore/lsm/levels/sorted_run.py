@@ -1,7 +1,7 @@
 """Sorted runs and levels: files of one bucket in the order in which newer hides older (FORMAT.md 12.1).
 
-Every level-0 file is a run of its own, newest first; each level above is one run of files with disjoint keys
-(I4). For one key, an earlier run of `Levels.runs` is newer (I5). Pure values: readers may keep an old
+Every level-0 file is a run of its own, newest first; each level from 1 on is one run of files with disjoint
+keys (I4). For one key, an earlier run of `Levels.runs` is newer (I5). Pure values: readers may keep an old
 `Levels`, nothing mutates it.
 """
 

@@ -66,8 +66,8 @@ class SortedKeys:
     @property
     def nbytes(self) -> int:
         """Bytes in memory."""
-        held = self.parts if self.packed is None else (self.packed,)
-        return 512 + sum(p.nbytes for p in held)
+        kept = self.parts if self.packed is None else (self.packed,)
+        return 512 + sum(p.nbytes for p in kept)
 
     def find(self, wanted: Sequence[Component]) -> tuple[np.ndarray, np.ndarray]:
         """(places in `wanted`, places here) of equal keys; `wanted` is strictly increasing, too."""
@@ -171,7 +171,7 @@ class _Opened:
 
 
 class KeyedFile:
-    """A file of a bucket, written with schema `own` and seen through `schema`."""
+    """A file of a bucket, written with schema `own` and read in `schema`."""
 
     def __init__(
         self,
@@ -317,8 +317,8 @@ class KeyedFile:
             )
             if rows is None:
                 return None
-            seen = evolution.evolve(rows, through)
-            keys = SortedKeys.of(key_columns.of_batch(seen, self._schema.key_fields))
+            evolved = evolution.evolve(rows, through)
+            keys = SortedKeys.of(key_columns.of_batch(evolved, self._schema.key_fields))
             self._cache.put(name, keys, nbytes=keys.nbytes, bounds=self._bounds)
         return begin, keys
 
@@ -343,8 +343,8 @@ class KeyedFile:
         return self._projection(tuple(f.name for f in self._schema.key_fields))
 
     def _sorted(self, batches: Sequence[pa.RecordBatch], through: Projection) -> SortedKeys:
-        seen = [evolution.evolve(b, through) for b in batches]
-        return SortedKeys.of(key_columns.of_columns(seen, self._schema.key_fields))
+        evolved = [evolution.evolve(b, through) for b in batches]
+        return SortedKeys.of(key_columns.of_columns(evolved, self._schema.key_fields))
 
     def _load(self, name: Hashable, make: Callable[[], T], weigh: Callable[[T], int]) -> T:
         return self._cache.load(name, make, weigh=weigh, bounds=self._bounds)

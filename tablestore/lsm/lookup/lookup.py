@@ -2,10 +2,10 @@
 (FORMAT.md 13.3).
 
 Keys come in ascending order. Of each level those files are asked whose key range holds some of the keys; the
-lowest level that has a key answers, and rows that deletion vectors name are not there. What was read of a
-file, its keys above all, stays in the process's lookup cache, so that many small commits on a large table do
-not read it again and again. Memory beyond the cache: one row group's keys, and the rows found in one window.
-Belongs to one thread. Used by compaction of level 0.
+newest level that has a key answers, and rows that deletion vectors name are not there. What was read of a
+file, its keys first of all, stays in the process's lookup cache, so that many small commits on a large table
+do not read it again and again. Memory beyond the cache: one row group's keys, and the rows found in one
+window. Belongs to one thread. Used by compaction of level 0.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ Found = tuple[np.ndarray, str, np.ndarray, pa.RecordBatch | None]  # places amon
 
 
 class LevelLookup:
-    """Lookups in `levels` above `above`. `rows`: whole rows are wanted, not only their places."""
+    """Lookups in those of `levels` that are older than one. `rows`: whole rows are wanted, not only
+    places."""
 
     def __init__(
         self,

@@ -1,10 +1,10 @@
-"""What a compaction tells of its rows: one window of merged runs → result rows and changes
-(FORMAT.md 13.2, 13.3).
+"""The changelog of a compaction: one window of merged runs → result rows and changes (FORMAT.md 13.2, 13.3).
 
 Rows carry the level of their file in an extra column, `LEVEL`. *Lookup*: for keys with a level-0 row, the row
-before is that of the lowest other level taking part, else what a lookup finds above; only it and level 0 are
-merged, as a row at a level already holds everything above it. *Full compaction*: the row before is that of
-the top level, and everything is merged. *First row*: a key is new if no level above 0 has it. Pure.
+before is that of the newest level from 1 on that takes part, else what a lookup finds in older levels; only
+it and level 0 are merged, as a row at a level holds the merge of all older ones. *Full compaction*: the row
+before is that of the oldest level, and everything is merged. *First row*: a key is new if no level from 1 on
+has it. Pure.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from tablestore.lsm.merge.merge_function import (
 )
 
 LEVEL = "_LEVEL"
-_FOUND = np.int8(127)  # level of rows that a lookup brought: below no other
+_FOUND = np.int8(127)  # level of rows that a lookup brought: older than all
 
 
 @dataclass(frozen=True, slots=True)
 class ChangelogSpec:
-    """What is told of rows: with `told` their changes; of `compared`, if given, one column must differ for an
-    update to count. `keys` are the key columns."""
+    """What goes into the changelog: nothing unless it is `produced`; of `compared`, if given, one column must
+    differ for an update to count. `keys` are the key columns."""
 
     keys: tuple[DataField, ...]
     produced: bool
@@ -90,7 +90,7 @@ class Window:
 
 @dataclass(frozen=True)
 class MergedWindow:
-    """Result rows of a window, retractions included, and the changes in key order (None: not told)."""
+    """Result rows of a window, retractions included, and the changes in key order (None: no changelog)."""
 
     rows: pa.RecordBatch
     changes: pa.RecordBatch | None
@@ -108,8 +108,8 @@ def without_level(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, np.ndarray]:
 
 
 def by_level(options: TableOptions) -> bool:
-    """Whether rows of a key must be merged with an eye to their levels: where a row holds a merge of all
-    above it, merging those once more would count them twice."""
+    """Whether a merge of rows must know their levels: where a row holds the merge of all older levels,
+    merging those once more would count them twice."""
     return options.needs_lookup and options.merge_engine in (
         MergeEngine.PARTIAL_UPDATE,
         MergeEngine.AGGREGATION,
@@ -118,10 +118,10 @@ def by_level(options: TableOptions) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NewestLevels:
-    """Merges level 0 and the lowest other level of each key, leaving out what those already hold.
+    """Merges rows of level 0 and of the newest other level of each key; those hold what is in older levels.
 
-    For tables whose compaction looks rows up: there a row at a level is merged with all above it. Rows must
-    have `LEVEL`; merged ones have it no more.
+    For tables whose compaction looks rows up: there a row at a level is merged with all older ones. Rows must
+    have `LEVEL`; merged ones do not.
     """
 
     function: MergeFunction
@@ -146,11 +146,11 @@ class NewestLevels:
 
 
 def newest_levels(groups: Groups, levels: np.ndarray) -> Groups:
-    """The groups with the rows of level 0 and of the lowest level above it only."""
+    """The groups with only the rows of level 0 and of the newest level from 1 on."""
     places = levels[groups.order].astype(np.int64)
-    lowest = np.minimum.reduceat(np.where(places > 0, places, 1 << 20), groups.starts)
+    newest = np.minimum.reduceat(np.where(places > 0, places, 1 << 20), groups.starts)
     group_of = np.repeat(np.arange(len(groups.starts)), groups.ends - groups.starts)
-    kept = (places == 0) | (places == lowest[group_of])
+    kept = (places == 0) | (places == newest[group_of])
     if kept.all():
         return groups
     counts = np.add.reduceat(kept, groups.starts)
@@ -159,8 +159,8 @@ def newest_levels(groups: Groups, levels: np.ndarray) -> Groups:
 
 def in_level0_only(window: Window) -> np.ndarray:
     """Groups that have rows of level 0 only: their keys must be looked up."""
-    highest = np.maximum.reduceat(window.levels[window.groups.order], window.groups.starts)
-    return np.flatnonzero(highest <= 0)
+    oldest = np.maximum.reduceat(window.levels[window.groups.order], window.groups.starts)
+    return np.flatnonzero(oldest <= 0)
 
 
 def looked_up(window: Window, function: MergeFunction, spec: ChangelogSpec) -> MergedWindow:
@@ -171,38 +171,39 @@ def looked_up(window: Window, function: MergeFunction, spec: ChangelogSpec) -> M
     if not spec.produced:
         return MergedWindow(rows, None)
     fresh = np.minimum.reduceat(places, window.groups.starts) <= 0
-    before = _high_rows(groups, window.levels)
+    before = _older_rows(groups, window.levels)
     return MergedWindow(rows, _changes(window, rows, before, fresh, spec))
 
 
 def fully_merged(window: Window, function: MergeFunction, spec: ChangelogSpec, *, top: int) -> MergedWindow:
-    """A window of a compaction to the top level."""
+    """A merged window of a full compaction, to the oldest level, `top`."""
     places = window.levels[window.groups.order]
     rows = function.merge(window.rows, window.groups)
     at_top = np.flatnonzero(places == top)
     before = np.full(len(window.groups.starts), -1)
     before[np.searchsorted(window.groups.starts, at_top, side="right") - 1] = window.groups.order[at_top]
-    several = window.groups.ends - window.groups.starts > 1
-    return MergedWindow(rows, _changes(window, rows, before, several | (before < 0), spec))
+    many = window.groups.ends - window.groups.starts > 1
+    return MergedWindow(rows, _changes(window, rows, before, many | (before < 0), spec))
 
 
 def first_rows(
     window: Window, function: MergeFunction, known: np.ndarray, spec: ChangelogSpec
 ) -> MergedWindow:
-    """A window of a first-row table (FORMAT.md 13.4); `known` are the groups that a lookup found above."""
+    """A window of a first-row table (FORMAT.md 13.4); `known` are the groups that a lookup found in older
+    levels."""
     places = window.levels[window.groups.order]
-    held = np.maximum.reduceat(places, window.groups.starts) > 0
+    known_before = np.maximum.reduceat(places, window.groups.starts) > 0
     rows = function.merge(window.rows, window.groups)
-    gone = np.zeros(len(held), dtype=bool)
+    gone = np.zeros(len(known_before), dtype=bool)
     gone[known] = True
     group_of = _groups_of(window, rows, spec)
     new = ~gone[group_of]
-    told = None if not spec.produced else rows.filter(pa.array(new & ~held[group_of]))
-    return MergedWindow(rows if new.all() else rows.filter(pa.array(new)), told)
+    changes = None if not spec.produced else rows.filter(pa.array(new & ~known_before[group_of]))
+    return MergedWindow(rows if new.all() else rows.filter(pa.array(new)), changes)
 
 
-def _high_rows(groups: Groups, levels: np.ndarray) -> np.ndarray:
-    """The row above level 0 of each group, −1 without one; groups have at most one."""
+def _older_rows(groups: Groups, levels: np.ndarray) -> np.ndarray:
+    """The row of a level from 1 on of each group, −1 without one; groups have at most one."""
     at = np.flatnonzero(levels[groups.order] > 0)
     found = np.full(len(groups.starts), -1)
     found[np.searchsorted(groups.starts, at, side="right") - 1] = groups.order[at]
@@ -210,20 +211,20 @@ def _high_rows(groups: Groups, levels: np.ndarray) -> np.ndarray:
 
 
 def _changes(
-    window: Window, after: pa.RecordBatch, before: np.ndarray, told: np.ndarray, spec: ChangelogSpec
+    window: Window, after: pa.RecordBatch, before: np.ndarray, due: np.ndarray, spec: ChangelogSpec
 ) -> pa.RecordBatch:
-    """−D, −U/+U or +I for each group of `told`: from its row `before` (−1: none) to that of `after`."""
+    """−D, −U/+U or +I for each group that is `due`: from its row `before` (−1: none) to that of `after`."""
     count = len(window.groups.starts)
     result = np.full(count, -1)
     result[_groups_of(window, after, spec)] = np.arange(after.num_rows)
     there = ~np.append(rowkind.retracts(kinds_of(after)), True)[result]
     was = ~np.append(rowkind.retracts(kinds_of(window.rows)), True)[before]
-    updated = np.flatnonzero(told & was & there)
+    updated = np.flatnonzero(due & was & there)
     if spec.compared is not None and len(updated):
         old = take(window.rows, before[updated]).select(list(spec.compared))
         new = take(after, result[updated]).select(list(spec.compared))
         updated = updated[~equal_rows(old, new)]
-    inserted, deleted = np.flatnonzero(told & ~was & there), np.flatnonzero(told & was & ~there)
+    inserted, deleted = np.flatnonzero(due & ~was & there), np.flatnonzero(due & was & ~there)
     old_groups, new_groups = np.concatenate([deleted, updated]), np.concatenate([inserted, updated])
     images = joined([take(window.rows, before[old_groups]), take(after, result[new_groups])])
     kinds = np.repeat(

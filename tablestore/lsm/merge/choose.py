@@ -90,12 +90,12 @@ class FirstNonNullValue:
         begun = np.zeros(len(walk.starts), dtype=bool)
         for groups, places in walk.rounds():
             action, row = walk.actions[places], np.where(valid[places], walk.rows[places], -1)
-            held, seen = chosen[groups], begun[groups]
-            takes = (action == ADD) & ~seen & (row >= 0)
-            keeps = (action == OLDER) & ~seen & (held >= 0)
+            current, started = chosen[groups], begun[groups]
+            takes = (action == ADD) & ~started & (row >= 0)
+            keeps = (action == OLDER) & ~started & (current >= 0)
             replaces = ((action == OLDER) & ~keeps) | takes | (action == SET)
-            chosen[groups] = np.where(replaces, row, held)
-            begun[groups] = seen | takes | keeps
+            chosen[groups] = np.where(replaces, row, current)
+            begun[groups] = started | takes | keeps
         return chosen
 
 

@@ -18,7 +18,7 @@ _ROOM = 2**62
 class Flat:
     """Elements in the order in which they are folded, one group after another.
 
-    `numbers[i]` is an element of group `groups[i]`; `begins[i]`: it was held before others were given.
+    `numbers[i]` is an element of group `groups[i]`; `begins[i]`: it was accumulated before others came.
     """
 
     numbers: np.ndarray
@@ -28,7 +28,7 @@ class Flat:
     @classmethod
     def of(cls, offsets: np.ndarray, places: np.ndarray, groups: np.ndarray) -> Flat:
         """The elements of lists at these places, of these groups (rising); list p has elements offsets[p] up
-        to offsets[p + 1]. The first list of a group is the one held."""
+        to offsets[p + 1]. The first list of a group is the accumulated one."""
         starts, lengths = offsets[places], offsets[places + 1] - offsets[places]
         lists = np.repeat(np.arange(len(places)), lengths)
         numbers = np.arange(len(lists)) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
@@ -48,7 +48,7 @@ class Flat:
         return made.at(np.argsort(made.groups, kind="stable"))
 
     def beginning(self, begins: np.ndarray | bool) -> Flat:
-        """The same elements, held before others or not."""
+        """The same elements, accumulated before others or not."""
         return Flat(self.numbers, self.groups, np.broadcast_to(begins, len(self.numbers)))
 
     def at(self, places: np.ndarray) -> Flat:

@@ -113,11 +113,6 @@ def codes(parts: Sequence[Component]) -> np.ndarray:
     return packed
 
 
-def key_codes(columns: Sequence[pa.Array], types: Sequence[DataType]) -> np.ndarray:
-    """int64 codes of key columns: order-preserving and equal for equal keys, within these rows."""
-    return codes(components(columns, types))
-
-
 def order_codes(
     columns: Sequence[pa.Array], types: Sequence[DataType], *, descending: bool = False
 ) -> np.ndarray:

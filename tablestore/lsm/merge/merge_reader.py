@@ -116,7 +116,7 @@ class _Cursor:
         self._batches, self._keys, self._prefetch = _pieces(batches, prefetch), keys, prefetch
         self._buffered: deque[Part] = deque()
         self._at = self._rows = 0  # the first row of the first part that is not merged, rows not merged
-        self.ended = False  # nothing comes after what is held
+        self.ended = False  # nothing comes after what is buffered
 
     def fill(self) -> bool:
         """Read on where too little is in memory; False when the run has ended."""

@@ -197,10 +197,10 @@ class Product:
         whole = t.root in _BITS
         values = values.astype(np.int64) if whole else values
         valid = present(column, walk.rows)
-        held, some, known = _plain_products(values, valid, walk, _BITS.get(t.root))
+        accumulated, some, known = _plain_products(values, valid, walk, _BITS.get(t.root))
         for groups, places in walk.rounds(np.flatnonzero(~known)):
             action, x, there = walk.actions[places], values[walk.rows[places]], valid[places]
-            acc, had = held[groups], some[groups]
+            acc, had = accumulated[groups], some[groups]
             starts = (action == SET) | (((action == ADD) | (action == OLDER)) & there & ~had)
             times = ((action == ADD) | (action == OLDER)) & there & had
             over = (action == RETRACT) & there & had
@@ -211,9 +211,9 @@ class Product:
             else:
                 with np.errstate(all="ignore"):
                     made = np.where(times, acc * x, np.where(over, acc / x, acc)).astype(values.dtype)
-            held[groups] = np.where(starts, x, made)
+            accumulated[groups] = np.where(starts, x, made)
             some[groups] = np.where(action == SET, there, had | starts)
-        return pa.array(np.where(some, held, 0).astype(values.dtype), mask=~some).cast(to_arrow(t))
+        return pa.array(np.where(some, accumulated, 0).astype(values.dtype), mask=~some).cast(to_arrow(t))
 
 
 def _plain_products(
@@ -232,10 +232,10 @@ def _plain_products(
     return np.where(known, made, values.dtype.type(0)), known & walk.any(live), known
 
 
-def _why(root: str, held: np.int64, value: np.int64, sign: str) -> str:
+def _why(root: str, accumulated: np.int64, value: np.int64, sign: str) -> str:
     if sign == "/" and value == 0:
         return "/ by zero"
-    return f"{_JAVA[root]} overflow: {held} {sign} {value}"
+    return f"{_JAVA[root]} overflow: {accumulated} {sign} {value}"
 
 
 def _integer_step(
@@ -286,11 +286,11 @@ def _products(column: pa.Array, t: DataType, walk: Walk) -> tuple[np.ndarray, np
     narrow = t.precision <= 18
     if not narrow:
         words = (high.view(np.int64).astype(object) << 64) + low.view(np.uint64).astype(object)
-    held, some = np.zeros(len(walk.starts), dtype=words.dtype), np.zeros(len(walk.starts), dtype=bool)
+    accumulated, some = np.zeros(len(walk.starts), dtype=words.dtype), np.zeros(len(walk.starts), dtype=bool)
     large = np.zeros(len(walk.starts), dtype=bool)
     for groups, places in walk.rounds():
         action, x, there = walk.actions[places], words[walk.rows[places]], valid[places]
-        acc, had = held[groups], some[groups]
+        acc, had = accumulated[groups], some[groups]
         adds = ((action == ADD) | (action == OLDER)) & there
         if narrow:
             large[groups] |= adds & had & (np.abs(acc.astype(np.float64) * x) > 2.0**61)
@@ -299,9 +299,9 @@ def _products(column: pa.Array, t: DataType, walk: Walk) -> tuple[np.ndarray, np
         made = np.sign(raw) * ((np.abs(raw) + unit // 2) // unit)
         fits = np.abs(made) < limit
         starts = (action == SET) | (adds & ~had)
-        held[groups] = np.where(starts, x, np.where(adds, made, acc))
+        accumulated[groups] = np.where(starts, x, np.where(adds, made, acc))
         some[groups] = np.where(action == SET, there, np.where(adds & had, fits, had | starts))
-    return held, some, large
+    return accumulated, some, large
 
 
 def _each_product(
@@ -311,21 +311,25 @@ def _each_product(
     unit, limit = decimal.Decimal(1).scaleb(-t.scale), decimal.Decimal(10) ** (t.precision - t.scale)
     start, end = int(walk.starts[group]), int(walk.ends[group])
     values = column.take(pa.array(walk.rows[start:end])).to_pylist()
-    held: decimal.Decimal | None = None
+    accumulated: decimal.Decimal | None = None
     for action, value in zip(walk.actions[start:end], values, strict=True):
-        if action == SET or (action in (ADD, OLDER) and held is None):
-            held = value
+        if action == SET or (action in (ADD, OLDER) and accumulated is None):
+            accumulated = value
             continue
-        if action == SKIP or held is None or value is None:
+        if action == SKIP or accumulated is None or value is None:
             continue
         try:
-            made = _EXACT.divide(held, value) if action == RETRACT else _EXACT.multiply(held, value)
+            made = (
+                _EXACT.divide(accumulated, value)
+                if action == RETRACT
+                else _EXACT.multiply(accumulated, value)
+            )
         except decimal.Inexact:
-            failures.add(group, name, f"{held} / {value} has no end of digits")
+            failures.add(group, name, f"{accumulated} / {value} has no end of digits")
             return None
         except (decimal.DivisionByZero, decimal.InvalidOperation):
             failures.add(group, name, "/ by zero")
             return None
         made = made.quantize(unit, decimal.ROUND_HALF_UP, _ROUNDED)
-        held = made if abs(made) < limit else None
-    return held
+        accumulated = made if abs(made) < limit else None
+    return accumulated

@@ -1,8 +1,8 @@
 """Merge engine partial-update: newer values that are not NULL replace older ones (FORMAT.md 11.4).
 
 A sequence group is a set of columns that one or more sequence columns guard: only rows whose sequence is not
-smaller than the one held change them, and then NULL counts too. A group whose sequence is NULL is left alone.
-Columns of a group may aggregate, then late rows count as older ones.
+smaller than the current one change them, and then NULL counts too. A group whose sequence is NULL is left
+alone. Columns of a group may aggregate, then late rows count as older ones.
 
     row            column outside    in a group: plain, aggregated, its sequence
     add            newer if no NULL  wins: replaced, newer, taken     late: −, older, −
@@ -290,7 +290,8 @@ def _winners(
     deletes: np.ndarray,
     starts: np.ndarray,
 ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-    """For each sequence group whether a row's sequence is not below the one held, and which rows remove."""
+    """For each sequence group whether a row's sequence is not below the current one, and which rows
+    remove."""
     removed = np.zeros(len(walk.rows), dtype=bool)
     if len(removers) > 1 and deletes.any():
         return _winners_in_turn(walk, codes, given, removers, deletes)
@@ -305,9 +306,9 @@ def _not_below(walk: Walk, codes: np.ndarray, given: np.ndarray, anew: np.ndarra
     begins = anew.copy()
     begins[walk.starts] = True
     part = np.cumsum(begins)
-    held = np.where(given | anew, codes, 0)
+    current = np.where(given | anew, codes, 0)
     span = int(codes.max(initial=0)) + 1
-    return held >= np.maximum.accumulate(part * span + held) - part * span
+    return current >= np.maximum.accumulate(part * span + current) - part * span
 
 
 def _winners_in_turn(
@@ -321,17 +322,17 @@ def _winners_in_turn(
     others hold."""
     removed = np.zeros(len(walk.rows), dtype=bool)
     wins = [np.zeros(len(walk.rows), dtype=bool) for _ in codes]
-    held = np.zeros((len(codes), len(walk.starts)), dtype=np.int64)
+    current = np.zeros((len(codes), len(walk.starts)), dtype=np.int64)
     for groups, places in walk.rounds():
         for n, numbers in enumerate(codes):
-            wins[n][places] = numbers[places] >= held[n, groups]
+            wins[n][places] = numbers[places] >= current[n, groups]
         gone = np.zeros(len(places), dtype=bool)
         for n in removers:
             gone |= deletes[places] & given[n][places] & wins[n][places]
         removed[places] = gone
         for n, numbers in enumerate(codes):
             taken = gone | (given[n][places] & wins[n][places])
-            held[n, groups] = np.where(taken, numbers[places], held[n, groups])
+            current[n, groups] = np.where(taken, numbers[places], current[n, groups])
     return tuple(wins), removed
 
 

@@ -64,10 +64,12 @@ def rbm64(bitmaps: Sequence[bytes], late: Sequence[bool]) -> bytes:
     """The union of 64-bit bitmaps."""
     if not any(late[1:]):
         return roaring_tree.union(*bitmaps)
-    held = bitmaps[0]
+    accumulated = bitmaps[0]
     for given, older in zip(bitmaps[1:], late[1:], strict=True):
-        held = roaring_tree.union(given, held) if older else roaring_tree.union(held, given)
-    return held
+        accumulated = (
+            roaring_tree.union(given, accumulated) if older else roaring_tree.union(accumulated, given)
+        )
+    return accumulated
 
 
 def theta(parts: Sequence[bytes], late: Sequence[bool]) -> bytes:
@@ -83,11 +85,11 @@ def hll(parts: Sequence[bytes], late: Sequence[bool]) -> bytes:
     """The union of HLL sketches, as a compact HLL_4 with the size of the newest one."""
     datasketches = required("datasketches", by="aggregate function hll_sketch")
     sketches = [datasketches.hll_sketch.deserialize(one) for one in parts]
-    held = sketches[0]
+    accumulated = sketches[0]
     if len({one.lg_config_k for one in sketches}) > 1:  # each union has the size of the newer one
         for given, older in zip(sketches[1:], late[1:], strict=True):
-            held = _united([held, given] if older else [given, held])
-        return held.serialize_compact()
+            accumulated = _united([accumulated, given] if older else [given, accumulated])
+        return accumulated.serialize_compact()
     return _united(sketches[::-1]).serialize_compact()
 
 

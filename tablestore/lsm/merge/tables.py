@@ -108,14 +108,17 @@ class _Table:
     keeps_input: bool = False
 
     def keep(self, flat: Flat) -> Flat:
-        """Rows up to the limit, by how many are held; a table that is full stays as it is."""
+        """Rows up to the limit, by how many there are; a table that is full stays as it is."""
         sizes = np.bincount(flat.groups[flat.begins], minlength=flat.groups.max(initial=-1) + 1)
         room = (self.limit - sizes)[flat.groups]
-        held = flat.begins & (self.there[flat.numbers] | (room <= 0))
+        accumulated = flat.begins & (self.there[flat.numbers] | (room <= 0))
         given = ~flat.begins & self.there[flat.numbers]
-        flat, held, room = (flat.at(held | given), *(x[held | given] for x in (held, room)))
-        before = np.bincount(flat.groups[held], minlength=len(sizes))[flat.groups]
-        return flat.at(held | (flat.ranks() - before < room))
+        flat, accumulated, room = (
+            flat.at(accumulated | given),
+            *(x[accumulated | given] for x in (accumulated, room)),
+        )
+        before = np.bincount(flat.groups[accumulated], minlength=len(sizes))[flat.groups]
+        return flat.at(accumulated | (flat.ranks() - before < room))
 
     def retract(self, accumulated: Flat, input: Flat) -> Flat:
         there = accumulated.at(self.there[accumulated.numbers])

@@ -75,7 +75,7 @@ class AppendWriter:
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of the rows that are held."""
+        """Bytes of the buffered rows."""
         return self._stream.bytes
 
     def prepare(self) -> CommitMessage:
@@ -114,7 +114,7 @@ class AppendWriter:
             )
 
     def abort(self) -> None:
-        """Drop what is held and delete every file made since the last `prepare`."""
+        """Drop what is buffered and delete every file made since the last `prepare`."""
         self._stream.abort()
         self._new, self._compacted = [], CompactResult()
         self._files.drop()

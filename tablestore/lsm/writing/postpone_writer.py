@@ -52,7 +52,7 @@ class PostponeWriter:
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of the rows that are held."""
+        """Bytes of the buffered rows."""
         return self._stream.bytes
 
     def prepare(self) -> CommitMessage:
@@ -62,7 +62,7 @@ class PostponeWriter:
         return self._bucket.message(new_files=files)
 
     def abort(self) -> None:
-        """Drop what is held and delete what was not handed over."""
+        """Drop what is buffered and delete what was not handed over."""
         self._stream.abort()
         self._files.drop()
 
@@ -92,9 +92,3 @@ def _in_avro(t: DataType) -> bool:
     if t.root == "MULTISET" and not t.children[0].type.is_string:
         return False
     return all(_in_avro(f.type) for f in t.children)
-
-
-def writer_of(file_name: str) -> str:
-    """The prefix that all files of one writer share; the whole name for names of another form."""
-    head, found, _ = file_name.rpartition("-w-")
-    return head if found else file_name

@@ -38,7 +38,7 @@ class RowStream:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the rows that are held."""
+        """Bytes of the buffered rows."""
         return self._bytes
 
     def append(self, batch: pa.RecordBatch) -> None:
@@ -53,20 +53,21 @@ class RowStream:
                 self._pool.report(self, self._bytes)
 
     def settle(self) -> None:
-        """Let go of batches of which only slices are held."""
+        """Let go of batches of which only slices are buffered."""
         self._batches[self._settled :] = settled(self._batches[self._settled :])
         self._settled = len(self._batches)
 
     def flush(self) -> None:
-        """Hand what is held to the open file. If that fails the rows are gone: then only `abort` is left."""
+        """Hand what is buffered to the open file. If that fails the rows are gone: then only `abort` is
+        left."""
         self._hand_over(background=True)
 
     def _hand_over(self, *, background: bool) -> None:
         self._flushing.require_whole()
         self.wait()
-        batches, held = self._batches, self._bytes
+        batches, size = self._batches, self._bytes
         self._batches, self._bytes, self._settled = [], 0, 0
-        self._flushing.run(partial(self._encode, batches), held, background=background)
+        self._flushing.run(partial(self._encode, batches), size, background=background)
 
     def _encode(self, batches: Sequence[pa.RecordBatch]) -> None:
         """Runs on any thread, one at a time."""
@@ -95,7 +96,7 @@ class RowStream:
             raise
 
     def abort(self) -> None:
-        """Drop what is held and delete the files that are not finished."""
+        """Drop what is buffered and delete the files that are not finished."""
         self._flushing.abort()
         self._batches, self._bytes, self._settled = [], 0, 0
         writer, self._writer = self._writer, None

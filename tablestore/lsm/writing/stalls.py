@@ -1,4 +1,4 @@
-"""Write stalls, told: which buckets let a writer wait for compaction, for how long and at how many runs.
+"""Write stalls: which buckets let a writer wait for compaction, for how long and at how many runs.
 
 A writer that finds more than `num-sorted-run.stop-trigger` runs compacts before it flushes again; the records
 of those compactions say so. Pure. Used by commits, which tell it with their outcome, and by the doctor.
@@ -40,9 +40,9 @@ class Stall:
 
 def backlog(record: CompactionRecord) -> int:
     """What had gathered in the bucket, by the numbers of the rules; what was taken where none is kept."""
-    told = [int(n) for t in record.trials for name, n in t.numbers if name in ("runs", "files") and n]
+    gathered = [int(n) for t in record.trials for name, n in t.numbers if name in ("runs", "files") and n]
     level0 = sum(i.files for i in record.inputs if i.level == 0)
-    return max([*told, level0 + sum(i.level > 0 for i in record.inputs)])
+    return max([*gathered, level0 + sum(i.level > 0 for i in record.inputs)])
 
 
 def of(records: Iterable[CompactionRecord]) -> tuple[Stall, ...]:

@@ -31,7 +31,7 @@ _PIECE_ROWS = 65_536
 
 @dataclass(frozen=True, slots=True)
 class SortedRows:
-    """What a buffer held, ordered once; read it folded, raw, or both."""
+    """The rows of a buffer, ordered once; read it folded, raw, or both."""
 
     batches: tuple[pa.RecordBatch, ...]  # in order of arrival; one batch if `groups` are given
     groups: Groups | None  # None: the batches are in key order, each key once
@@ -102,7 +102,7 @@ class WriteBuffer:
         self._settled = len(self._batches)
 
     def drain(self) -> SortedRows:
-        """Everything held, ordered; the buffer is empty afterwards."""
+        """Everything buffered, ordered; the buffer is empty afterwards."""
         batches = tuple(self._batches)
         self._batches, self._settled, self.bytes, self.rows = [], 0, 0, 0
         parts = key_columns.of_columns(batches, self._keys)

@@ -131,7 +131,7 @@ class MergeTreeWriter:
         self._pool.report(self, self._buffer.bytes)
 
     def settle(self) -> None:
-        """Let go of batches of which only slices are held."""
+        """Let go of batches of which only slices are buffered."""
         self._buffer.settle()
 
     def flush(self) -> None:
@@ -183,7 +183,7 @@ class MergeTreeWriter:
             log.info("%s: waited for compaction, %d runs are left", self._bucket.directory, backlog)
 
     def _compact_fully(self) -> None:
-        """Bring everything to the top level."""
+        """Compact everything to the oldest level."""
         must_rewrite = self._deletions.names() if self._deletions is not None else frozenset()
         must_rewrite |= expired_files(self._bucket, self.levels.files)
         self._loop.fully(lambda f: f.file_name in must_rewrite)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +19,10 @@ from tablestore.lsm.merge import keys
 from tests.lsm.rows import RAW, array_of
 
 composite = st.lists(st.sampled_from(list(RAW)), min_size=1, max_size=3)
+
+
+def key_codes(columns: Sequence[pa.Array], types: Sequence[DataType]) -> np.ndarray:
+    return keys.codes(keys.components(columns, types))
 
 
 @st.composite
@@ -39,7 +44,7 @@ def sort_keys(types, rows):
 @given(key_columns())
 def test_codes_order_as_single_keys_do(case):
     types, rows = case
-    codes = keys.key_codes(columns_of(types, rows), types)
+    codes = key_codes(columns_of(types, rows), types)
     single = sort_keys(types, rows)
     for i in range(len(rows)):
         for j in range(len(rows)):
@@ -83,41 +88,41 @@ def test_strictly_increasing_is_exact(case):
 def test_wide_columns_fall_back_to_ranks():
     a = pa.array([2**62, -(2**62), 2**62, 2**62])
     b = pa.array([2**62, 1, -(2**62), 2**62])
-    found = keys.key_codes([a, b], [BIGINT.not_null()] * 2)
+    found = key_codes([a, b], [BIGINT.not_null()] * 2)
     assert found.tolist() == [2, 0, 1, 2]
 
 
 def test_null_is_first_where_keys_may_be_null():
-    found = keys.key_codes([pa.array([5, None, -7, None])], [BIGINT])
+    found = key_codes([pa.array([5, None, -7, None])], [BIGINT])
     assert np.argsort(found, kind="stable").tolist() == [1, 3, 2, 0]
 
 
 def test_null_in_a_key_column_is_refused():
     with pytest.raises(SchemaMismatch, match="NULL in a key column of type BIGINT NOT NULL"):
-        keys.key_codes([pa.array([1, None])], [BIGINT.not_null()])
+        key_codes([pa.array([1, None])], [BIGINT.not_null()])
 
 
 def test_zero_signs_and_nan_have_their_places():
     values = [math.nan, 0.0, -0.0, math.inf, -math.inf, -math.nan, 1.0]
-    found = keys.key_codes([pa.array(values)], [DOUBLE.not_null()])
+    found = key_codes([pa.array(values)], [DOUBLE.not_null()])
     assert np.argsort(found, kind="stable").tolist() == [4, 2, 1, 6, 3, 0, 5]
     assert found[0] == found[5]
 
 
 def test_dictionary_encoded_text_is_a_key_too():
-    found = keys.key_codes([pa.array(["b", "a", "b"]).dictionary_encode()], [STRING.not_null()])
+    found = key_codes([pa.array(["b", "a", "b"]).dictionary_encode()], [STRING.not_null()])
     assert found.tolist() == [2, 1, 2]
 
 
 def test_types_that_cannot_be_keys_are_refused():
     array = pa.array([[1]], pa.list_(pa.int32()))
     with pytest.raises(Unsupported, match="ARRAY in a primary key"):
-        keys.key_codes([array], [parse_type({"type": "ARRAY NOT NULL", "element": "INT"})])
+        key_codes([array], [parse_type({"type": "ARRAY NOT NULL", "element": "INT"})])
 
 
 def test_no_rows_have_no_codes():
     empty: list[DataType] = [INT.not_null(), STRING.not_null()]
-    assert len(keys.key_codes([pa.array([], pa.int32()), pa.array([], pa.string())], empty)) == 0
+    assert len(key_codes([pa.array([], pa.int32()), pa.array([], pa.string())], empty)) == 0
 
 
 @given(key_columns(), st.booleans(), st.lists(st.booleans(), min_size=75, max_size=75))
