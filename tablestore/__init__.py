@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from tablestore import spark as spark
     from tablestore.api import *
-    from tablestore.insight.explain.merging import merging, merging_events
+    from tablestore.insight.explain.merge_steps.given_runs import merging, merging_events
     from tablestore.insight.simulator import compare as what_if
     from tablestore.table.advise import advise_buckets
 
@@ -22,8 +22,8 @@ provide(
     {
         "tablestore.advise_buckets": "tablestore.table.advise:advise_buckets",
         "tablestore.mend": "tablestore.table.recovery:repair",
-        "tablestore.merging": "tablestore.insight.explain.merging:merging",
-        "tablestore.merging_events": "tablestore.insight.explain.merging:merging_events",
+        "tablestore.merging": "tablestore.insight.explain.merge_steps.given_runs:merging",
+        "tablestore.merging_events": "tablestore.insight.explain.merge_steps.given_runs:merging_events",
         "tablestore.what_if": "tablestore.insight.simulator:compare",
         "Lake.table of system tables": "tablestore.table.system:global_table",
         "Table.inspect": "tablestore.insight.inspect.inspect:Inspect",

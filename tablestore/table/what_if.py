@@ -9,9 +9,9 @@ from typing import Any
 from tablestore.core.options.rules import require_known
 from tablestore.core.options.table_options import TableOptions, as_text, current_names, require_levels
 from tablestore.insight.explain.table_history import events
-from tablestore.insight.simulator import History, WhatIf
-from tablestore.insight.simulator.replay import ProgressCallback
-from tablestore.insight.simulator.what_if import phase, require_change
+from tablestore.insight.simulator import History, HistoryWhatIf
+from tablestore.insight.simulator.history_replay import ProgressCallback
+from tablestore.insight.simulator.history_what_if import phase, require_change
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.compaction.strategy import require_strategy
 from tablestore.meta.store import Store
@@ -23,7 +23,7 @@ def what_if(
     *,
     baseline: Mapping[str, Any] | None = None,
     progress: ProgressCallback | None = None,
-) -> WhatIf:
+) -> HistoryWhatIf:
     """The history of every bucket as it was, or under `baseline`, and under `options`.
 
     Raises InvalidOption for bad values, InvalidRequest if they change nothing about compaction.
@@ -34,7 +34,7 @@ def what_if(
     require_change(other, start or CompactionOptions.of(store.options))
     understood, replayed = (None, None) if progress is None else (phase(progress, 0, 3), _later(progress))
     history = history_of(store, progress=understood)
-    return WhatIf(history, other, given, baseline=start, resolve=resolve, progress=replayed)
+    return HistoryWhatIf(history, other, given, baseline=start, resolve=resolve, progress=replayed)
 
 
 def history_of(store: Store, *, progress: ProgressCallback | None = None) -> History:

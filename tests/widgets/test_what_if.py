@@ -12,7 +12,7 @@ import traitlets
 
 import tablestore as ts
 from tablestore.insight.simulator import Workload, simulate
-from tests.insight.simulator.test_replay import TABLES, TRIGGER, live, make
+from tests.insight.simulator.test_history_replay import TABLES, TRIGGER, live, make
 from widgets import SnapshotTimeline, WhatIf
 from widgets.what_if.figure import course_part, levels_part, signed
 from widgets.what_if.model import levels_pair, what_if_model

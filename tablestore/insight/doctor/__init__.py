@@ -13,7 +13,7 @@ from functools import partial
 
 from tablestore.core.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.format.snapshot import Snapshot
-from tablestore.insight.doctor import changes, history, layout, rows
+from tablestore.insight.doctor import changes, layout, retention, rows
 from tablestore.insight.doctor.calls import Call, look
 from tablestore.insight.doctor.facts import Facts, Limits
 from tablestore.insight.doctor.finding import SEVERITIES, Diagnosis, Finding, Outcome, Tried
@@ -55,10 +55,10 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("deletes", changes.dropped_deletes),
     ("writers", changes.several_writers),
     ("primary key", changes.narrow_key),
-    ("snapshots", history.snapshots),
-    ("consumers", history.consumers),
-    ("tags", history.tags),
-    ("manifests", history.manifests),
+    ("snapshots", retention.snapshots),
+    ("consumers", retention.consumers),
+    ("tags", retention.tags),
+    ("manifests", retention.manifests),
 )
 
 
@@ -86,7 +86,7 @@ def diagnose(
             name, None, (), (Tried("snapshots", "none yet: nothing to look at"),), limits, listing
         )
     facts = Facts(store, snapshot, limits)
-    rules = (*RULES, ("left-overs", partial(history.left_overs, listing=listing)))
+    rules = (*RULES, ("left-overs", partial(retention.left_overs, listing=listing)))
     findings, tried = list[Finding](), list[Tried]()
     for rule, examine in rules:
         with time_travel.expiring(store, snapshot.id):

@@ -25,7 +25,7 @@ from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.snapshot import COMPACT, Snapshot
-from tablestore.insight.explain.amplification import (
+from tablestore.insight.explain.amplification_sums import (
     SPACE,
     STATE,
     VIEWS,

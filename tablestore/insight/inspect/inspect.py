@@ -22,8 +22,8 @@ from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.doctor import Diagnosis, diagnose, limits_of
-from tablestore.insight.explain.bucket_runs import Window, merging
 from tablestore.insight.explain.merge_steps import Merging
+from tablestore.insight.explain.merge_steps.stored_runs import Window, merging
 from tablestore.insight.inspect import compactions as inspect_compactions
 from tablestore.insight.inspect import files as inspect_files
 from tablestore.insight.inspect import metadata

@@ -13,8 +13,8 @@ from typing import Any
 from tablestore.core.errors import InvalidRequest
 from tablestore.insight.explain.estimate import Estimate
 from tablestore.insight.explain.forecast import Forecast
-from tablestore.insight.simulator.bucket import Bucket
 from tablestore.insight.simulator.contents import Contents
+from tablestore.insight.simulator.sim_bucket import SimBucket
 from tablestore.lsm.compaction.bucket_pick import Pick
 from tablestore.lsm.compaction.universal import full as full_compaction
 
@@ -41,7 +41,7 @@ def chosen(buckets: int, partition: str | None, bucket: int | Iterable[int] | No
     return found
 
 
-def planned(number: int, bucket: Bucket, *, full: bool, weight: float) -> Pick:
+def planned(number: int, bucket: SimBucket, *, full: bool, weight: float) -> Pick:
     """The next pick in a bucket, by its rules or (`full`) of everything, with what it would give."""
     decision = full_compaction(bucket.levels, bucket.options) if full else bucket.loop.decide()
     found = bucket.foretell(decision)

@@ -20,12 +20,12 @@ from tablestore.core.errors import NotFound
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.snapshot import APPEND, COMPACT
-from tablestore.insight.explain.amplification import Copies, Flow, State, state_of
+from tablestore.insight.explain.amplification_sums import Copies, Flow, State, state_of
 from tablestore.insight.explain.bucket_history import BucketEvent
 from tablestore.insight.explain.ledger import Account, Space
-from tablestore.insight.simulator.bucket import KEY, Bucket
 from tablestore.insight.simulator.contents import Drawn
 from tablestore.insight.simulator.keyset import KeySet
+from tablestore.insight.simulator.sim_bucket import KEY, SimBucket
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.recording import record_of
 from tablestore.lsm.levels import interval
@@ -95,7 +95,7 @@ class Journal:
     def enter(
         self,
         bucket: int,
-        found: Bucket,
+        found: SimBucket,
         *,
         identifier: int,
         sample: Any = None,
@@ -145,7 +145,7 @@ class Journal:
         old = self.ends.get(bucket, (low, high))
         self.ends[bucket] = min(low, old[0], key=_ORDER), max(high, old[1], key=_ORDER)
 
-    def _add(self, bucket: int, found: Bucket, event: BucketEvent, flow: Flow, level: int) -> None:
+    def _add(self, bucket: int, found: SimBucket, event: BucketEvent, flow: Flow, level: int) -> None:
         """Add a commit to all sums, and keep it."""
         of_bucket, of_level = (
             self.by_bucket.setdefault(bucket, Flow()),
@@ -167,7 +167,7 @@ class Journal:
                 self._walk(first)
             self.commits.popleft()
 
-    def _space(self, bucket: int, found: Bucket) -> Space:
+    def _space(self, bucket: int, found: SimBucket) -> Space:
         """Live bytes beside those of the keys that are left, each once."""
         account = found.account
         if not isinstance(found.contents, Drawn):

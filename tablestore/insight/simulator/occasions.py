@@ -1,8 +1,8 @@
 """A bucket's history as occasions: what one commit flushed, and how its owner was asked to compact.
 
 A writer's commit makes an APPEND and maybe a COMPACT snapshot, which belong together; a compaction job makes
-a COMPACT alone. How a commit compacted (`Way`) is found by carrying it out (`replayed`), so that it can be
-asked the same of other options. Pure.
+a COMPACT alone. How a commit compacted (`CompactionMode`) is found by carrying it out (`history_replay`), so
+that it can be asked the same of other options. Pure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tablestore.insight.explain.bucket_history import BASE, BucketEvent, flushes
 Place = tuple[str, int]
 
 
-class Way(Enum):
+class CompactionMode(Enum):
     """What whoever committed does about compaction."""
 
     NEVER = "never"  # a writer that only writes
@@ -27,13 +27,13 @@ class Way(Enum):
     EARLIER = "what earlier commits left"  # `lookup-wait` = false: until quiet, then the flush
     ONCE = "one pick"  # a job, or another engine's writer after its flush
     FULLY = "full compaction"  # asked for, then until no rule fires
-    GIVEN = "as it was"  # files replaced by no rule: carried over as they are
+    AS_RECORDED = "as it was"  # files replaced by no rule: carried over as they are
 
 
 @dataclass(slots=True)
 class Occasion:
     """One commit to one bucket: flushes in order, files taken away by an overwrite, and what a compaction did
-    (None: nothing). `way` is set when it is known."""
+    (None: nothing). `mode` is set when it is known."""
 
     snapshot: int
     now_ms: int
@@ -41,7 +41,7 @@ class Occasion:
     overwritten: tuple[DataFileMeta, ...] = ()
     base: tuple[DataFileMeta, ...] = ()
     compaction: BucketEvent | None = None
-    way: Way | None = None
+    mode: CompactionMode | None = None
     user: str = ""
     identifier: int = 0
     schema_id: int = 0

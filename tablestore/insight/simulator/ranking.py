@@ -1,7 +1,7 @@
 """Which file of each level goes first, kept up to date: what `overlap.first` finds by looking through it.
 
 A simulated level has thousands of files, and each compaction changes a few: a ranking follows what changed
-(`Rankings.follow`) and gives the same answer at the cost of the change. Used by `Bucket`.
+(`Rankings.follow`) and gives the same answer at the cost of the change. Used by `SimBucket`.
 """
 
 from __future__ import annotations

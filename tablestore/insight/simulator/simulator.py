@@ -16,12 +16,12 @@ from typing import Any
 from tablestore.core.errors import InvalidRequest
 from tablestore.core.options.rules import require_known
 from tablestore.core.options.table_options import TableOptions, as_text, require_levels
-from tablestore.insight.simulator.bucket import KEY, Bucket, FileSizes
 from tablestore.insight.simulator.by_hand import Simulated, chosen, planned
 from tablestore.insight.simulator.contents import Drawn, Expected
 from tablestore.insight.simulator.expected import Expectations, law_of
-from tablestore.insight.simulator.inspect import SimulatedInspect
 from tablestore.insight.simulator.journal import Journal
+from tablestore.insight.simulator.sim_bucket import KEY, FileSizes, SimBucket
+from tablestore.insight.simulator.simulated_inspect import SimulatedInspect
 from tablestore.insight.simulator.workload import BLOCK_ROWS, Draws, FlushedRows, Workload
 from tablestore.lsm.compaction.bucket_pick import Pick
 from tablestore.lsm.compaction.compaction_report import Compaction
@@ -159,7 +159,7 @@ class Simulator:
             flows = [Draws(share, seed=one, samples=samples, block_rows=block) for one in seeds]
             self.weight = flows[0].weight
         contents = Expected(law_of(share)) if samples == 0 else Drawn(self.weight)
-        self.buckets = [Bucket(self.rules, sizes, contents) for _ in seeds]
+        self.buckets = [SimBucket(self.rules, sizes, contents) for _ in seeds]
         self._flows = [iter(flow) for flow in flows]
         self.flushes = self.stalls = 0
         self._journal = Journal(keep=keep, weight=self.weight)
@@ -290,7 +290,7 @@ class Simulator:
                 for _ in self._due(bucket, commit):
                     pass
 
-    def _due(self, bucket: Bucket, commit: int) -> Iterator[Decision]:
+    def _due(self, bucket: SimBucket, commit: int) -> Iterator[Decision]:
         """What is compacted with that commit."""
         schedule = self.schedule
         if schedule.full_every and commit % schedule.full_every == 0:

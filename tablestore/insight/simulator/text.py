@@ -8,7 +8,7 @@ from typing import TextIO
 
 from tablestore.core import quantities
 from tablestore.core.env import Env
-from tablestore.insight.simulator.run import Run
+from tablestore.insight.simulator.simulation import Run
 from tablestore.insight.simulator.simulator import FLUSH, Step
 from tablestore.lsm.levels.sorted_run import Levels
 

@@ -17,10 +17,10 @@ from tablestore.core.errors import InvalidOption, InvalidRequest
 from tablestore.insight.explain.estimate import SizeModel
 from tablestore.insight.explain.ledger import Ledger
 from tablestore.insight.explain.table_history import events
-from tablestore.insight.simulator import Schedule, Simulator, Workload, bucket, density, ranking, simulate
-from tablestore.insight.simulator.bucket import Bucket, _all_meet
+from tablestore.insight.simulator import Schedule, Simulator, Workload, density, ranking, sim_bucket, simulate
 from tablestore.insight.simulator.expected import law_of
 from tablestore.insight.simulator.keyset import KeySet, merged
+from tablestore.insight.simulator.sim_bucket import SimBucket, _all_meet
 from tablestore.insight.simulator.workload import KINDS, Draws, FlushedRows
 from tablestore.lsm.compaction import CompactUnit
 from tablestore.lsm.compaction.rewrite_plan import plan_unit
@@ -259,7 +259,7 @@ def test_long_runs_are_planned_where_they_are_touched(
         run = simulate(replace(workload, row_bytes=1000), options, flushes=600, samples=16)
         names = [(f.level, f.file_name, f.row_count) for f in run.levels().files]
         seen.append((run.to_arrow(), names))
-        monkeypatch.setattr(Bucket, "_touched", lambda self, unit, levels: unit)
+        monkeypatch.setattr(SimBucket, "_touched", lambda self, unit, levels: unit)
     assert seen[0] == seen[1]
     assert len(names) > 50
 
@@ -278,9 +278,9 @@ def test_short_cuts_change_no_step(
     for plain in (False, True):
         if plain:
             monkeypatch.setattr(ranking.Rankings, "known", lambda self, run, below: None)
-            monkeypatch.setattr(bucket, "_in_a_row", lambda files, small: False)
-            monkeypatch.setattr(bucket, "_moves", lambda unit: False)
-            monkeypatch.setattr(bucket, "applied", _plainly_applied)
+            monkeypatch.setattr(sim_bucket, "_in_a_row", lambda files, small: False)
+            monkeypatch.setattr(sim_bucket, "_moves", lambda unit: False)
+            monkeypatch.setattr(sim_bucket, "applied", _plainly_applied)
         else:
             monkeypatch.setattr(ranking, "FEW", 2)
         steps = Simulator(workload, OPTIONS[strategy] | mean, seed=seeds[0], samples=400).steps(80)

@@ -3,7 +3,7 @@
 The merge function merges each key by itself, so a key that cannot be merged is told and the others stand.
 A delete that wins is dropped where no older run is left out of the merge (I7), as compaction does and as a
 reader sees it; else it is kept. Pure; for windows of a few keys: a step costs a merge. Used by
-`Inspect.merging` and `insight.explain.merging`.
+`Inspect.merging` and `ts.merging`.
 """
 
 from __future__ import annotations

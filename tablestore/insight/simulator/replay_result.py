@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import NotFound
 from tablestore.format.types.arrow_types import DataType
-from tablestore.insight.explain.amplification import schema
+from tablestore.insight.explain.amplification_sums import schema
 from tablestore.insight.explain.estimate import UNKNOWN, SizeModel, merged
 from tablestore.insight.explain.ledger import Account, Space
 from tablestore.insight.inspect.levels_table import levels_table

@@ -3,7 +3,7 @@
     compare(Workload("zipf", keys=1_000_000), {"num-sorted-run.compaction-trigger": 8}, flushes=200)
 
 A commit is a flush into each bucket and what follows it; its number stands for the snapshot. Memory: see
-`replayed`. Pure. Used by notebooks and by pictures of two strategies side by side.
+`replay_result`. Pure. Used by notebooks and by pictures of two strategies side by side.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from tablestore.core import quantities
 from tablestore.core.arguments import checked
 from tablestore.core.errors import InvalidRequest
 from tablestore.format.manifests.manifest import DataFileMeta
-from tablestore.insight.simulator.bucket import KEY, Bucket
-from tablestore.insight.simulator.comparison import Comparison
+from tablestore.insight.simulator.history_replay import ProgressCallback
+from tablestore.insight.simulator.history_what_if import phase, require_change
 from tablestore.insight.simulator.occasions import Place
-from tablestore.insight.simulator.replay import ProgressCallback
 from tablestore.insight.simulator.replay_bucket import Done
-from tablestore.insight.simulator.replayed import Replay, ReplayRow, Steps
-from tablestore.insight.simulator.run import Run
+from tablestore.insight.simulator.replay_result import Replay, ReplayRow, Steps
+from tablestore.insight.simulator.sim_bucket import KEY, SimBucket
+from tablestore.insight.simulator.simulation import Run
 from tablestore.insight.simulator.simulator import COMPACTION, Schedule, Simulator, compaction_options
-from tablestore.insight.simulator.what_if import phase, require_change
+from tablestore.insight.simulator.what_if import WhatIf
 from tablestore.insight.simulator.workload import Workload
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.levels import interval
@@ -49,7 +49,7 @@ class _Setting:
     samples: int | None
 
 
-class Compared(Comparison):
+class WorkloadWhatIf(WhatIf):
     """A workload under `baseline` (`actual`) and under `options` (`changed`). Immutable."""
 
     names = ("A", "B")
@@ -71,10 +71,12 @@ class Compared(Comparison):
         second = _carried_out(setting, options, progress if actual is not None else phase(progress, 1, 2))
         super().__init__(first, second, asked)
 
-    def under(self, options: Mapping[str, Any], *, progress: ProgressCallback | None = None) -> Compared:
+    def under(
+        self, options: Mapping[str, Any], *, progress: ProgressCallback | None = None
+    ) -> WorkloadWhatIf:
         """The same workload and the same A beside a B under other options; only B is carried out again."""
         wanted = compaction_options(options)
-        return Compared(
+        return WorkloadWhatIf(
             self.setting, wanted, options, baseline=self.baseline, progress=progress, actual=self.actual
         )
 
@@ -102,7 +104,7 @@ def compare(
     seed: int = 0,
     samples: int | None = None,
     progress: ProgressCallback | None = None,
-) -> Compared:
+) -> WorkloadWhatIf:
     """A `workload` under `options` beside the same under `baseline` (None: the defaults).
 
     A workload is a `Workload`, or the name of one ("uniform"), with `buckets`, a compaction `schedule` and a
@@ -126,7 +128,7 @@ def compare(
     drawn = samples if samples is not None or flushes * chosen.rows <= _DRAWN_ROWS else 0
     setting = _Setting(chosen, flushes, buckets, schedule, seed, drawn)
     asked = options if isinstance(options, Mapping) else {}
-    return Compared(
+    return WorkloadWhatIf(
         setting, compaction_options(options), asked, baseline=compaction_options(baseline), progress=progress
     )
 
@@ -137,7 +139,7 @@ def _of_simulation(
     baseline: Options,
     flushes: int | None,
     progress: ProgressCallback | None,
-) -> Compared:
+) -> WorkloadWhatIf:
     """The same rows again, in the same buckets, on the same schedule."""
     at = found.simulator if isinstance(found, Run) else found
     return compare(
@@ -186,7 +188,7 @@ def _carried_out(setting: _Setting, options: CompactionOptions, progress: Progre
 class _Side:
     """One bucket of a running simulation, described flush by flush."""
 
-    def __init__(self, place: Place, bucket: Bucket, weight: float) -> None:
+    def __init__(self, place: Place, bucket: SimBucket, weight: float) -> None:
         self.place, self.steps, self.stalls = place, Steps(), 0
         self._bucket, self._weight = bucket, weight
         self._key = interval.key_order(KEY)

@@ -1,9 +1,9 @@
 """Replays: a table's own history carried out again, under its options or under others.
 
-First every commit is carried out under the table's options in the ways in which it may have compacted, until
-one leaves the files that the table had: that finds out who compacted when (`Occasion.way`), and what each
+First every commit is carried out under the table's options in each mode in which it may have compacted, until
+one leaves the files that the table had: that finds out who compacted when (`Occasion.mode`), and what each
 merge gave (`Known`). Then any options can be asked: flushes, commits and jobs come as they came; real files
-come out of merges that the table made, estimates of all others. Commits that no way explains are told.
+come out of merges that the table made, estimates of all others. Commits that no mode explains are listed.
 Memory: the metadata of the history's files. Nothing is read; `insight.explain.table_history` gives the
 events.
 """
@@ -21,7 +21,7 @@ from tablestore.format.schema import TableSchema
 from tablestore.insight.explain.bucket_history import BucketEvent
 from tablestore.insight.explain.estimate import SizeModel
 from tablestore.insight.explain.ledger import Ledger, compactions_of
-from tablestore.insight.simulator.occasions import Occasion, Place, Way, occasions
+from tablestore.insight.simulator.occasions import CompactionMode, Occasion, Place, occasions
 from tablestore.insight.simulator.replay_bucket import (
     BETWEEN,
     ESTIMATED,
@@ -32,7 +32,7 @@ from tablestore.insight.simulator.replay_bucket import (
     ReplayBucket,
     fits,
 )
-from tablestore.insight.simulator.replayed import Replay, ReplayRow, Steps
+from tablestore.insight.simulator.replay_result import Replay, ReplayRow, Steps
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.levels import interval
 from tablestore.lsm.levels.sorted_run import Levels
@@ -64,7 +64,13 @@ class History:
         self._earlier = {i: CompactionOptions.of(o) for i, o in (earlier or {}).items() if i != schema.id}
         self._marked = options.deletion_vectors
         early = options.needs_lookup and not options.lookup_wait
-        self._default = Way.NEVER if options.write_only else Way.EARLIER if early else Way.SETTLE
+        self._default = (
+            CompactionMode.NEVER
+            if options.write_only
+            else CompactionMode.EARLIER
+            if early
+            else CompactionMode.SETTLE
+        )
         self.places = occasions(self.events)
         self.model = SizeModel.learned(_merges(self.events), self.types, _flushed(self.events))
         self._known: dict[Place, Known] = {}
@@ -149,44 +155,46 @@ class History:
             start, real = real, _after(real, occasion)
             bucket.options = self.in_force(occasion)
             occasion.everything = len(occasion.overwritten) == len(start.files)
-            occasion.way = self._way(bucket, known, occasion, start, real)
-            if occasion.way is Way.GIVEN:
+            occasion.mode = self._mode(bucket, known, occasion, start, real)
+            if occasion.mode is CompactionMode.AS_RECORDED:
                 half = occasion is not found[0] and found[0].base and occasion.snapshot == found[0].snapshot
                 missed = self.halves if half else self.unexplained
                 missed.append((occasion.last_snapshot, place))
         _settle_doubts(found, self._default)
         self.real[place] = real
 
-    def _way(
+    def _mode(
         self, bucket: ReplayBucket, known: Known, occasion: Occasion, start: Levels, goal: Levels
-    ) -> Way | None:
-        """The first way that leads from `start` to `goal`, learned from; None where two would."""
-        for way in _ways(occasion):
+    ) -> CompactionMode | None:
+        """The first mode that leads from `start` to `goal`, learned from; None where two would."""
+        for mode in _modes(occasion):
             for _ in range(_tries(occasion)):
                 bucket.reset(start)
-                _carry_out(bucket, replace(occasion, way=way), unchanged=True)
+                _carry_out(bucket, replace(occasion, mode=mode), unchanged=True)
                 if not _learn_between(known, bucket, occasion):
                     break
             if _agree(bucket, start, occasion, goal) and _as_recorded(bucket, occasion):
                 _learn(known, bucket, occasion, goal)
                 quiet = occasion.compaction is None and not bucket.done and bool(occasion.flushes)
-                occasion.left_alone = quiet and way is not Way.SETTLE
-                return None if quiet else way
+                occasion.left_alone = quiet and mode is not CompactionMode.SETTLE
+                return None if quiet else mode
         if occasion.compaction is None:
-            return Way.NEVER
-        return Way.GIVEN
+            return CompactionMode.NEVER
+        return CompactionMode.AS_RECORDED
 
 
-def _ways(occasion: Occasion) -> tuple[Way, ...]:
+def _modes(occasion: Occasion) -> tuple[CompactionMode, ...]:
     """Ways in which a commit may have compacted, the likeliest first."""
     done = occasion.compaction
     if done is None:
-        return (Way.SETTLE, Way.EARLIER) if occasion.flushes else (Way.NEVER,)
+        return (
+            (CompactionMode.SETTLE, CompactionMode.EARLIER) if occasion.flushes else (CompactionMode.NEVER,)
+        )
     if any(r.full and r.asked for r in done.records):
-        return (Way.FULLY,)
+        return (CompactionMode.FULLY,)
     if occasion.flushes:
-        return Way.SETTLE, Way.ONCE, Way.EARLIER, Way.FULLY
-    return Way.ONCE, Way.FULLY, Way.SETTLE
+        return CompactionMode.SETTLE, CompactionMode.ONCE, CompactionMode.EARLIER, CompactionMode.FULLY
+    return CompactionMode.ONCE, CompactionMode.FULLY, CompactionMode.SETTLE
 
 
 def _tries(occasion: Occasion) -> int:
@@ -195,35 +203,35 @@ def _tries(occasion: Occasion) -> int:
 
 
 def _carry_out(bucket: ReplayBucket, occasion: Occasion, *, unchanged: bool) -> None:
-    """One commit: what is overwritten goes, flushes come, and compactions as its way is."""
+    """One commit: what is overwritten goes, flushes come, and compactions as its mode is."""
     bucket.now_ms = occasion.now_ms
     bucket.restart()
     if occasion.base:
         bucket.replace((), occasion.base)
     if occasion.overwritten:
         bucket.replace(_overwritten(bucket.levels, occasion), ())
-    way = occasion.way
+    mode = occasion.mode
     for number, files in enumerate(occasion.flushes, start=1):
-        if way is Way.EARLIER and number == len(occasion.flushes):
+        if mode is CompactionMode.EARLIER and number == len(occasion.flushes):
             bucket.settle()
-        if way in (Way.SETTLE, Way.EARLIER, Way.FULLY):
+        if mode in (CompactionMode.SETTLE, CompactionMode.EARLIER, CompactionMode.FULLY):
             bucket.relieve()
         bucket.flush(files)
-        if way is Way.ONCE:
+        if mode is CompactionMode.ONCE:
             bucket.loop.once()
-    if way is Way.GIVEN and not (unchanged and _given(bucket, occasion)):
+    if mode is CompactionMode.AS_RECORDED and not (unchanged and _carried_over(bucket, occasion)):
         bucket.loop.once()
-    if way is Way.ONCE and not occasion.flushes:
+    if mode is CompactionMode.ONCE and not occasion.flushes:
         bucket.loop.once()
-    if way is Way.FULLY:  # what was worn: rows that are deleted or past their time
-        worn = {f.file_name for f in occasion.compaction.before} if occasion.compaction is not None else set()
-        bucket.loop.fully(lambda f: f.file_name in worn)
-    if way is Way.SETTLE or (way is Way.FULLY and occasion.flushes):
+    if mode is CompactionMode.FULLY:  # files with rows that are deleted or past their time
+        due = {f.file_name for f in occasion.compaction.before} if occasion.compaction is not None else set()
+        bucket.loop.fully(lambda f: f.file_name in due)
+    if mode is CompactionMode.SETTLE or (mode is CompactionMode.FULLY and occasion.flushes):
         bucket.settle()
     bucket.account.changelog += occasion.changelog_bytes
 
 
-def _given(bucket: ReplayBucket, occasion: Occasion) -> bool:
+def _carried_over(bucket: ReplayBucket, occasion: Occasion) -> bool:
     """Carry over what a compaction did, if its files are there."""
     event = occasion.compaction
     if event is None:
@@ -251,23 +259,23 @@ def _after(real: Levels, occasion: Occasion) -> Levels:
     return levels if event is None else levels.apply(event.before, event.after)
 
 
-def _settle_doubts(found: Sequence[Occasion], default: Way) -> None:
+def _settle_doubts(found: Sequence[Occasion], default: CompactionMode) -> None:
     """A commit that had nothing to compact is like the commits before it, else like those after."""
     habit = next((h for h in map(_habit, found) if h is not None), default)
     for occasion in found:
-        if occasion.way is None:
-            left = occasion.left_alone and habit is not Way.EARLIER
-            occasion.way = Way.NEVER if left else habit
+        if occasion.mode is None:
+            left = occasion.left_alone and habit is not CompactionMode.EARLIER
+            occasion.mode = CompactionMode.NEVER if left else habit
         else:
             habit = _habit(occasion) or habit
 
 
-def _habit(occasion: Occasion) -> Way | None:
+def _habit(occasion: Occasion) -> CompactionMode | None:
     """What a commit tells of those beside it, None if nothing. A full compaction is no habit: it comes every
     few commits, and those between settle."""
-    if not occasion.flushes or occasion.way is Way.GIVEN:
+    if not occasion.flushes or occasion.mode is CompactionMode.AS_RECORDED:
         return None
-    return Way.SETTLE if occasion.way is Way.FULLY else occasion.way
+    return CompactionMode.SETTLE if occasion.mode is CompactionMode.FULLY else occasion.mode
 
 
 def _agree(bucket: ReplayBucket, start: Levels, occasion: Occasion, goal: Levels) -> bool:

@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest
-from tablestore.insight.explain.amplification import VIEWS, Flow, State, level_state, schema, state_of
+from tablestore.insight.explain.amplification_sums import VIEWS, Flow, State, level_state, schema, state_of
 from tablestore.insight.inspect.columns import COMMITS, SNAPSHOTS, compactions_table, made
 from tablestore.insight.inspect.levels_table import LEVELS, levels_table
-from tablestore.insight.simulator.bucket import KEY
 from tablestore.insight.simulator.journal import Commit, Journal
+from tablestore.insight.simulator.sim_bucket import KEY
 
 
 class SimulatedInspect:

@@ -18,7 +18,7 @@ from tablestore.insight.explain.bucket_history import BucketEvent
 from tablestore.insight.explain.ledger import Ledger
 from tablestore.insight.explain.table_history import events
 from tablestore.insight.simulator import History, Replay
-from tablestore.insight.simulator.occasions import Way
+from tablestore.insight.simulator.occasions import CompactionMode
 from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.table.table import Table
 from tests.faults import SimEnv
@@ -216,8 +216,8 @@ def test_overwritten_files_go_under_other_options_too(tmp_path: Path) -> None:
 
 def test_writers_that_only_write_do_so_under_other_options(tmp_path: Path) -> None:
     table = live(make(tmp_path, TABLES["write-only"]), 2)
-    ways = {o.way for o in history_of(table).places["", 0] if o.flushes}
-    assert ways == {Way.NEVER}
+    modes = {o.mode for o in history_of(table).places["", 0] if o.flushes}
+    assert modes == {CompactionMode.NEVER}
 
 
 def test_commits_before_the_first_full_compaction_did_not_compact(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_commits_before_the_first_full_compaction_did_not_compact(tmp_path: Path
     for _ in range(5):
         table.write(some_rows(rows, deletes=False), row_kind_column="_kind")
     history = history_of(table)
-    assert [o.way for o in history.places["", 0]] == [Way.SETTLE] * 4 + [Way.FULLY]
+    assert [o.mode for o in history.places["", 0]] == [CompactionMode.SETTLE] * 4 + [CompactionMode.FULLY]
     replay = history.replay()
     assert [r.compactions for r in replay.rows] == [0, 0, 0, 0, 1]
     assert replay.write_amplification == real_amplification(table)
@@ -253,7 +253,7 @@ def test_commits_that_only_write_at_the_end_stay_uncompacted(tmp_path: Path) -> 
         only.write(some_rows(np.random.default_rng(seed), deletes=False), row_kind_column="_kind")
     history = history_of(table)
     last = history.places["", 0][-1]
-    assert (last.left_alone, last.way) == (True, Way.NEVER)
+    assert (last.left_alone, last.mode) == (True, CompactionMode.NEVER)
     assert history.unexplained == []
     require_same(history, history.replay())
     assert table.what_if({TRIGGER: 6}).reproduced

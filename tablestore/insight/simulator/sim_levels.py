@@ -1,7 +1,7 @@
 """What a compaction makes of simulated levels: a run in which files change costs what changes, and its copy.
 
 Keys are comparable as they lie, so files are found by search, and sizes are kept, where `Levels.apply` looks
-at every file. Pure. Used by `Bucket`.
+at every file. Pure. Used by `SimBucket`.
 """
 
 from __future__ import annotations

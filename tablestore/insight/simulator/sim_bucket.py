@@ -22,7 +22,7 @@ from tablestore.format.types.arrow_types import BIGINT
 from tablestore.insight.explain.ledger import Account
 from tablestore.insight.simulator.contents import Content, Contents, Part
 from tablestore.insight.simulator.ranking import Rankings
-from tablestore.insight.simulator.runs import SimRun, applied
+from tablestore.insight.simulator.sim_levels import SimRun, applied
 from tablestore.insight.simulator.workload import FlushedRows
 from tablestore.lsm.compaction.decision import CompactUnit, Decision
 from tablestore.lsm.compaction.loop import CompactionLoop
@@ -139,7 +139,7 @@ class FileSizes:
         return file_rows(self.row_bytes, target_bytes=self.target_bytes, file_bytes=self.file_bytes)
 
 
-class Bucket:
+class SimBucket:
     """A bucket's levels, its account, and what flushes and compactions do to them. `now_ms` is set by who
     drives it."""
 

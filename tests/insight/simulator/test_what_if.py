@@ -10,8 +10,8 @@ import tablestore as ts
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.insight.inspect.levels_table import LEVELS
 from tablestore.insight.simulator import Workload, simulate
-from tablestore.insight.simulator.replayed import Steps
-from tests.insight.simulator.test_replay import TABLES, TRIGGER, live, make
+from tablestore.insight.simulator.replay_result import Steps
+from tests.insight.simulator.test_history_replay import TABLES, TRIGGER, live, make
 
 WORKLOAD = Workload("uniform", rows=500, keys=5_000, deletes=0.1)
 PLACE = ("", 0)

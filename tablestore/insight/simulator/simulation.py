@@ -21,8 +21,8 @@ import pyarrow as pa
 from tablestore.core import quantities
 from tablestore.core.errors import InvalidRequest
 from tablestore.insight.inspect.levels_table import levels_table
-from tablestore.insight.simulator.bucket import KEY, RuleSum
-from tablestore.insight.simulator.inspect import SimulatedInspect
+from tablestore.insight.simulator.sim_bucket import KEY, RuleSum
+from tablestore.insight.simulator.simulated_inspect import SimulatedInspect
 from tablestore.insight.simulator.simulator import KEPT, Schedule, Simulator, Step
 from tablestore.insight.simulator.workload import Workload
 from tablestore.lsm.compaction.options import CompactionOptions
