@@ -53,10 +53,10 @@ def require_readable_files(files: Entries, schema_of: Callable[[int], TableSchem
         rare |= unusual.to_numpy()
     for entry in files.filter(rare) if rare.any() else ():
         require_readable_file(entry.file, schema_of(entry.file.schema_id))
-    _require_rows_apart(files)
+    _require_whole_rows(files)
 
 
-def _require_rows_apart(files: Entries) -> None:
+def _require_whole_rows(files: Entries) -> None:
     """Raise Unsupported where two files hold columns of the same rows, as data evolution leaves them."""
     tracked = pc.is_valid(files.table.column("first_row_id"))
     if not pc.any(tracked).as_py():

@@ -76,7 +76,7 @@ class BucketChoice:
         filters = Filters.of(self.where, store.schema)
         parts = store.schema, store.options, filters, store.partition_values, store.schema_of
         with store.manifests.naming_rows():
-            kept = Pruner(*parts, alone=True).keep(live)
+            kept = Pruner(*parts, independent=True).keep(live)
         group = sections.buckets(live)
         return live.filter(np.isin(group, group[kept]))
 

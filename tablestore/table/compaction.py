@@ -137,7 +137,7 @@ def _all_done(
 
     tasks = [partial(run, bucket) for bucket in buckets]
     threads = parallel.threads(store.options, [b.size for b in buckets])
-    yield from parallel.in_order(tasks, threads=threads, weigh=lambda _: 1)
+    yield from parallel.in_order(tasks, threads=threads, size_of=lambda _: 1)
 
 
 def compact_until_quiet(store: Store, **choice: Any) -> Compaction:

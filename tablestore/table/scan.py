@@ -159,7 +159,7 @@ class Scan(LazyRead):
         left, found = self.limit, self.plan()
         tasks = [partial(s.read, self.store, self.names, found.where) for s in found.splits]
         threads = 1 if left is not None else self._threads(found)
-        with closing(parallel.in_order(tasks, threads=threads, weigh=attrgetter("nbytes"))) as batches:
+        with closing(parallel.in_order(tasks, threads=threads, size_of=attrgetter("nbytes"))) as batches:
             for batch in batches:
                 if left is not None:
                     batch = batch.slice(0, left)
@@ -189,7 +189,7 @@ class Scan(LazyRead):
         found = self.plan()
         tasks = [partial(s.read_to_count, self.store, self.names, found.where) for s in found.splits]
         with closing(
-            parallel.in_order(tasks, threads=self._threads(found), weigh=attrgetter("nbytes"))
+            parallel.in_order(tasks, threads=self._threads(found), size_of=attrgetter("nbytes"))
         ) as rows:
             return sum(b.num_rows for b in rows)
 

@@ -54,8 +54,8 @@ class _Containers:
     path: Callable[[IndexFileMeta | str], str]
     live: dict[str, IndexFileMeta]  # by data file name
     touched: dict[str, IndexFileMeta] = field(default_factory=dict)  # by index file name
-    waiting: dict[str, DeletionVector] = field(default_factory=dict)
-    waiting_bytes: int = 0
+    pending: dict[str, DeletionVector] = field(default_factory=dict)
+    pending_bytes: int = 0
     marked: set[str] = field(default_factory=set)
     made: list[IndexFileMeta] = field(default_factory=list)
 
@@ -76,63 +76,67 @@ class DeletionMarks:
 
     def put(self, place: Place, data_file: str, vector: DeletionVector) -> None:
         """The vector that a data file has from now on."""
-        box = self._places.get(place)
-        if box is None:
+        containers = self._places.get(place)
+        if containers is None:
             entries = self._live.get(place[:2], [])
             live = {r.data_file: e.file for e in entries for r in e.file.dv_ranges or ()}
-            box = self._places[place] = _Containers(partial(self._store.index_path, *place[:2]), live)
+            containers = self._places[place] = _Containers(partial(self._store.index_path, *place[:2]), live)
             if self._bucketed:
-                box.touched = {e.file.file_name: e.file for e in entries}
-        if data_file in box.live:
-            container = box.live[data_file]
-            box.touched[container.file_name] = container
-        box.marked.add(data_file)
-        self._hold(box, data_file, vector)
+                containers.touched = {e.file.file_name: e.file for e in entries}
+        if data_file in containers.live:
+            container = containers.live[data_file]
+            containers.touched[container.file_name] = container
+        containers.marked.add(data_file)
+        self._add(containers, data_file, vector)
 
-    def _hold(self, box: _Containers, data_file: str, vector: DeletionVector) -> None:
-        box.waiting[data_file] = vector
-        box.waiting_bytes += 20 + min(2 * vector.cardinality, 1 << 13)
-        if not self._bucketed and box.waiting_bytes > self._store.options.dv_target_bytes:
-            self._write(box)
+    def _add(self, containers: _Containers, data_file: str, vector: DeletionVector) -> None:
+        containers.pending[data_file] = vector
+        containers.pending_bytes += 20 + min(2 * vector.cardinality, 1 << 13)
+        if not self._bucketed and containers.pending_bytes > self._store.options.dv_target_bytes:
+            self._write(containers)
 
     def messages(self) -> list[CommitMessage]:
         """Write what is left, and the vectors of other files in containers that are replaced."""
         found = []
-        for (partition, bucket, total), box in self._places.items():
-            for container in box.touched.values():
-                for data_file, vector in self._kept(box, container):
-                    self._hold(box, data_file, vector)
-            self._write(box)
-            gone = tuple(box.touched.values())
+        for (partition, bucket, total), containers in self._places.items():
+            for container in containers.touched.values():
+                for data_file, vector in self._kept(containers, container):
+                    self._add(containers, data_file, vector)
+            self._write(containers)
+            gone = tuple(containers.touched.values())
             found.append(
-                CommitMessage(partition, bucket, total, new_index=tuple(box.made), deleted_index=gone)
+                CommitMessage(partition, bucket, total, new_index=tuple(containers.made), deleted_index=gone)
             )
         return found
 
-    def _kept(self, box: _Containers, container: IndexFileMeta) -> Iterator[tuple[str, DeletionVector]]:
-        path = box.path(container)
-        kept = [r for r in container.dv_ranges or () if r.data_file not in box.marked]
+    def _kept(
+        self, containers: _Containers, container: IndexFileMeta
+    ) -> Iterator[tuple[str, DeletionVector]]:
+        path = containers.path(container)
+        kept = [r for r in container.dv_ranges or () if r.data_file not in containers.marked]
         if kept:
             yield from deletion_vector.read_many(
                 self._store.io, path, {r.data_file: _file_of(path, r) for r in kept}
             ).items()
 
-    def _write(self, box: _Containers) -> None:
-        if not box.waiting:
+    def _write(self, containers: _Containers) -> None:
+        if not containers.pending:
             return
-        data, ranges = deletion_vector.container(box.waiting.items(), bitmap64=self._store.options.bitmap64)
+        data, ranges = deletion_vector.container(
+            containers.pending.items(), bitmap64=self._store.options.bitmap64
+        )
         name = f"index-{checksums.named(self._uuid, data)}-{self._count}"
         self._count += 1
-        box.made.append(deletion_vector.index_file(name, len(data), ranges))
-        box.waiting, box.waiting_bytes = {}, 0
-        self._store.io.write(box.path(name), data)
+        containers.made.append(deletion_vector.index_file(name, len(data), ranges))
+        containers.pending, containers.pending_bytes = {}, 0
+        self._store.io.write(containers.path(name), data)
 
     def discard(self) -> None:
         """Delete the containers written so far."""
-        for box in self._places.values():
-            for file in box.made:
+        for containers in self._places.values():
+            for file in containers.made:
                 try:
-                    self._store.io.delete(box.path(file))
+                    self._store.io.delete(containers.path(file))
                 except (OSError, TablestoreError) as e:
                     log.warning("could not delete %s: %s", file.file_name, e)
 

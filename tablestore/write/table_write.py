@@ -57,14 +57,14 @@ from tablestore.write.routing.bucket_mode import BucketMode
 from tablestore.write.routing.bucketing import ARRIVAL, Slice
 from tablestore.write.routing.cross_partition import CrossPartitionRouting, LocatedKeys
 from tablestore.write.routing.dynamic_bucket import DynamicRouting
-from tablestore.write.routing.routing import Place, Routing, by_rows_alone
+from tablestore.write.routing.routing import Place, Routing, routing_of_rows
 from tablestore.write.support import require_parallel_writers, require_writable
 
 log = logging.getLogger(__name__)
 KIND, SEQUENCE = "_VALUE_KIND", "_SEQUENCE_NUMBER"
-_MOST_THREADS = 4
-_SORTED_ROWS = 65_536  # batches of more are parts of larger writes
-_TOGETHER_BYTES = 4 << 20  # buckets with less to write are done before threads take some over
+_MAX_THREADS = 4
+_MAX_SORTED_ROWS = 65_536  # batches of more are parts of larger writes
+_PARALLEL_BYTES = 4 << 20  # buckets with less to write are done before threads take some over
 
 
 class BucketWriter(Protocol):
@@ -107,17 +107,17 @@ class TableWrite:
         self._mode = BucketMode.of(store.schema, store.options)
         self._user = user or store.fresh_user()
         self._routing = _routing(
-            store, self._mode, engine=sequence_base is not None, fresh=ignore_live, at=located
+            store, self._mode, engine=sequence_base is not None, ignore_live=ignore_live, at=located
         )
         keyed = bool(store.schema.primary_keys)
         self._function = merge_function(store.schema, store.options) if keyed else None
         self._writers: dict[Place, BucketWriter] = {}
-        self._fresh = ignore_live
+        self._ignore_live = ignore_live
         self._failure: BaseException | None = None
         self._snapshot = store.snapshots.latest()
-        blind = ignore_live or self._mode in (BucketMode.UNAWARE, BucketMode.POSTPONE)
-        blind = blind or (sequence_base is not None and not compact)
-        self._live = None if blind else LiveFiles(store, self._snapshot)
+        reads_no_files = ignore_live or self._mode in (BucketMode.UNAWARE, BucketMode.POSTPONE)
+        reads_no_files = reads_no_files or (sequence_base is not None and not compact)
+        self._live = None if reads_no_files else LiveFiles(store, self._snapshot)
         self.rows = 0
 
     def _files_of(self, place: Place) -> list[DataFileMeta]:
@@ -140,11 +140,11 @@ class TableWrite:
 
         Raises SchemaMismatch for data that do not fit.
         """
-        self._require_whole()
+        self._require_usable()
         for batch in as_batches(data, self.schema):
             self._write(conform(batch, self.schema), kinds)
 
-    def _require_whole(self) -> None:
+    def _require_usable(self) -> None:
         if self._failure is not None:
             text = f"a write failed and lost its rows; abort and write again: {self._failure}"
             raise Unavailable(0, text) from self._failure
@@ -156,7 +156,7 @@ class TableWrite:
 
     def write_stored(self, batch: pa.RecordBatch, kinds: pa.Array | None = None) -> None:
         """Add rows in the form in which the table stores them: with the counts of one that counts rows."""
-        self._require_whole()
+        self._require_usable()
         self._write(conform(batch, self._store.schema), kinds)
 
     def _write(self, batch: pa.RecordBatch, kinds: pa.Array | None) -> None:
@@ -196,7 +196,7 @@ class TableWrite:
     def _routed(self, batch: pa.RecordBatch) -> Iterator[Slice]:
         """A slice for each bucket. Those of a small commit come in key order: their writers need not gather
         them again."""
-        alone = self._sequence is None and not self._writers and batch.num_rows <= _SORTED_ROWS
+        alone = self._sequence is None and not self._writers and batch.num_rows <= _MAX_SORTED_ROWS
         if alone and self._function is not None and self._mode is BucketMode.FIXED:
             return bucketing.route(batch, self._store.schema, self._store.options, by_key=True)
         return self._routing.route(batch)
@@ -231,7 +231,7 @@ class TableWrite:
             next_sequence=self._next_sequence(place),
             compact=self._compact,
             changelog=self._changelog,
-            produce=not self._fresh,
+            produce=not self._ignore_live,
             workers=self._workers,
         )
 
@@ -274,7 +274,7 @@ class TableWrite:
         """Flush everything; one message for each bucket that changed. Writing may go on afterwards."""
         done: dict[Place, CommitMessage] = {}
         with discarded_on_error(self._store, done.values()), self._aborted_on_error():
-            self._require_whole()
+            self._require_usable()
             self._store.require_same()
             with in_table(self._store.paths.root), self._expiring():
                 self._prepare_writers(done)
@@ -293,7 +293,7 @@ class TableWrite:
 
     def _prepare_writers(self, done: dict[Place, CommitMessage]) -> None:
         """Put each writer's message into `done`; side by side if there is enough to do."""
-        fully = self._fully()
+        fully = self._full_compactions_due()
 
         def prepare(place: Place, writer: BucketWriter, due: bool) -> None:
             if due:
@@ -303,13 +303,13 @@ class TableWrite:
                 done[place] = writer.prepare()
 
         jobs = [partial(prepare, place, writer, fully(place)) for place, writer in self._writers.items()]
-        if sum(writer.waiting_bytes for writer in self._writers.values()) >= _TOGETHER_BYTES:
+        if sum(writer.waiting_bytes for writer in self._writers.values()) >= _PARALLEL_BYTES:
             self._workers.every(jobs)
             return
         for job in jobs:
             job()
 
-    def _fully(self) -> Callable[[Place], bool]:
+    def _full_compactions_due(self) -> Callable[[Place], bool]:
         """Which buckets are compacted fully now; writers of those that wait are opened."""
         store, every = self._store, full_compaction.interval(self._store.options)
         compacts = self._compact and bool(store.schema.primary_keys)
@@ -363,18 +363,22 @@ def _threads(options: TableOptions) -> int:
     """Threads that a write uses beside its own; none where Arrow is to use one (`pa.set_cpu_count`)."""
     if options.write_threads is not None:
         return options.write_threads
-    return min(pa.cpu_count(), _MOST_THREADS) if pa.cpu_count() > 1 else 0
+    return min(pa.cpu_count(), _MAX_THREADS) if pa.cpu_count() > 1 else 0
 
 
-def _routing(store: Store, mode: BucketMode, *, engine: bool, fresh: bool, at: LocatedKeys | None) -> Routing:
+def _routing(
+    store: Store, mode: BucketMode, *, engine: bool, ignore_live: bool, at: LocatedKeys | None
+) -> Routing:
     """How rows of the table find their buckets."""
     if mode in (BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION):
         if engine:
             require_parallel_writers(store.schema, store.options)
         if mode is BucketMode.DYNAMIC:
-            return DynamicRouting(store, fresh=fresh)
-        return CrossPartitionRouting(store, tuple if fresh or at is None else at, fresh=fresh)
-    return by_rows_alone(store.schema, store.options)
+            return DynamicRouting(store, ignore_live=ignore_live)
+        return CrossPartitionRouting(
+            store, tuple if ignore_live or at is None else at, ignore_live=ignore_live
+        )
+    return routing_of_rows(store.schema, store.options)
 
 
 def kinds_column(batch: pa.RecordBatch, column: str) -> tuple[pa.RecordBatch, pa.Array]:

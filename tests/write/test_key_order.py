@@ -63,7 +63,7 @@ def test_sorting_a_batch_before_it_is_cut_changes_no_byte(
     for seed in seeds:
         found = []
         for most in (1 << 16, 0):
-            monkeypatch.setattr(table_write, "_SORTED_ROWS", most)
+            monkeypatch.setattr(table_write, "_MAX_SORTED_ROWS", most)
             table = ts.connect(str(tmp_path / f"{seed}-{most}")).create_table(
                 "db.t",
                 schema=COLUMNS,

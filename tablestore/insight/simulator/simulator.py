@@ -31,7 +31,7 @@ from tablestore.lsm.levels import interval
 from tablestore.lsm.levels.sorted_run import Levels, SortedRun
 
 FLUSH, COMPACTION = "flush", "compaction"
-MOST_BUCKETS = 10_000  # each takes some 10 kB and what its flushes take
+MAX_BUCKETS = 10_000  # each takes some 10 kB and what its flushes take
 KEPT = 10_000  # steps that a journal goes back
 _KEYS = {
     "trigger": "num-sorted-run.compaction-trigger",
@@ -138,9 +138,9 @@ class Simulator:
     ) -> None:
         if buckets < 1 or keep < 0:
             raise InvalidRequest(f"buckets {buckets} must be at least 1, and keep {keep} at least 0")
-        if buckets > MOST_BUCKETS:
+        if buckets > MAX_BUCKETS:
             raise InvalidRequest(
-                f"buckets {buckets:,} are more than the {MOST_BUCKETS:,} that are simulated at once; all are "
+                f"buckets {buckets:,} are more than the {MAX_BUCKETS:,} that are simulated at once; all are "
                 "alike: simulate some, with the rows that come to them"
             )
         if samples is not None and samples < 0:

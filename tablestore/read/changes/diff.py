@@ -67,15 +67,17 @@ class DiffSplit(DataSplit):
         readers = [partial(_side, store, half, i) for i, half in enumerate((self.before, after))]
         for parts in merge_reader.windows(readers, store.schema.key_fields):
             codes = key_columns.codes(key_columns.concatenated([components for _, components in parts]))
-            told = _told(joined([batch for batch, _ in parts]), codes)
+            changed = _differences(joined([batch for batch, _ in parts]), codes)
             if bound is not None:
-                told = told.filter(predicate.mask(bound, told))
+                changed = changed.filter(predicate.mask(bound, changed))
             if not with_kinds:
-                told = told.filter(pc.not_equal(told.column(ROWKIND), "-D"))
-            if told.num_rows:
+                changed = changed.filter(pc.not_equal(changed.column(ROWKIND), "-D"))
+            if changed.num_rows:
                 wanted = schema.names if with_kinds else schema.names[1:]
                 fields = [schema.field(n) for n in wanted]
-                yield pa.RecordBatch.from_arrays([told.column(n) for n in wanted], schema=pa.schema(fields))
+                yield pa.RecordBatch.from_arrays(
+                    [changed.column(n) for n in wanted], schema=pa.schema(fields)
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +178,9 @@ def _touched(
     files = {e.file.file_name: e.file for half in halves for e in half}
     touched: set[str] = set()
     for section in interval.partition(list(files.values()), store.key_order):
-        together = {f.file_name for run in section for f in run.files}
-        if not together <= same:
-            touched |= together
+        in_section = {f.file_name for run in section for f in run.files}
+        if not in_section <= same:
+            touched |= in_section
     return touched
 
 
@@ -198,17 +200,17 @@ def _half(
     return DataSplit(*place, total, snapshot.id, tuple(e.file for e in some), False, deleted)
 
 
-def by_key(store: Store, told: pa.Table) -> pa.Table:
+def by_key(store: Store, changed: pa.Table) -> pa.Table:
     """The differences of all splits as those of the table: where a key lies elsewhere now, in another bucket
     or partition, its row is told if it is another one, and is not gone."""
     fixed = store.options.bucket > 0 and set(store.schema.partition_keys) <= set(store.schema.primary_keys)
-    if fixed or not told.num_rows:
-        return told
-    rows = joined(told.to_batches())
+    if fixed or not changed.num_rows:
+        return changed
+    rows = joined(changed.to_batches())
     later = pc.not_equal(rows.column(ROWKIND), "-D").cast(pa.int8())
     codes = key_columns.codes(key_columns.of_batch(rows, store.schema.columns(store.schema.primary_keys)))
-    found = _told(rows.append_column(_SIDE, later), codes)
-    return pa.table([found.column(n) for n in told.schema.names], schema=told.schema)
+    found = _differences(rows.append_column(_SIDE, later), codes)
+    return pa.table([found.column(n) for n in changed.schema.names], schema=changed.schema)
 
 
 def _side(store: Store, split: DataSplit, side: int) -> Iterator[pa.RecordBatch]:
@@ -219,7 +221,7 @@ def _side(store: Store, split: DataSplit, side: int) -> Iterator[pa.RecordBatch]
         yield batch.append_column(_SIDE, pa.array(np.full(batch.num_rows, side, dtype=np.int8)))
 
 
-def _told(rows: pa.RecordBatch, codes: np.ndarray) -> pa.RecordBatch:
+def _differences(rows: pa.RecordBatch, codes: np.ndarray) -> pa.RecordBatch:
     """Of a window's rows those that tell a difference; lone rows of the earlier state become −D."""
     side = rows.column(_SIDE).to_numpy(zero_copy_only=False)
     order = np.lexsort((side, codes))

@@ -95,7 +95,12 @@ class ChangeRange:
         require_readable(store.schema, store.options, asked)
         filters = Filters.of(bound, store.schema)
         pruner = Pruner(
-            store.schema, store.options, filters, store.partition_values, store.schema_of, alone=True
+            store.schema,
+            store.options,
+            filters,
+            store.partition_values,
+            store.schema_of,
+            independent=True,
         )
         made: list[ChangeSplit] = []
         looked_at: list[ManifestEntry] = []
@@ -247,7 +252,9 @@ def _file_changes(
 
 def _kept(store: Store, entries: Sequence[ManifestEntry], filters: Filters) -> list[ManifestEntry]:
     """Entries that may hold rows of the filter: a change stands for itself, so each file is judged alone."""
-    pruner = Pruner(store.schema, store.options, filters, store.partition_values, store.schema_of, alone=True)
+    pruner = Pruner(
+        store.schema, store.options, filters, store.partition_values, store.schema_of, independent=True
+    )
     return [v.entry for v in pruner.prune(entries) if v.kept]
 
 

@@ -33,7 +33,7 @@ from tablestore.read.changes.changed_keys import Place, changed_keys, changed_of
 from tablestore.read.changes.incremental import change_schema, streams_overwrite
 from tablestore.read.points.point_read import PointReader
 
-_MOST_KEYS = 65_536
+_MAX_KEYS = 65_536
 _ALL = (INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE)
 
 
@@ -41,11 +41,11 @@ def touched(store: Store, snapshot: Snapshot) -> dict[Place, list[ManifestEntry]
     """The files whose keys a snapshot may have changed, by bucket; of an OVERWRITE, in which keys may go to
     other buckets, by partition."""
     store = with_level_0(store)
-    told = streams_overwrite(store, snapshot)
-    entries = store.manifests.delta_entries(snapshot) if told else changed_of(store, snapshot)
+    overwritten = streams_overwrite(store, snapshot)
+    entries = store.manifests.delta_entries(snapshot) if overwritten else changed_of(store, snapshot)
     found: dict[Place, list[ManifestEntry]] = {}
     for entry in entries:
-        found.setdefault((entry.partition, None if told else entry.bucket), []).append(entry)
+        found.setdefault((entry.partition, None if overwritten else entry.bucket), []).append(entry)
     return found
 
 
@@ -104,13 +104,13 @@ class _Reading:
 
     def changes(self, place: Place, keys: pa.RecordBatch, only: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
         """Changes of the given kinds of a bucket's keys, in key order."""
-        for start in range(0, keys.num_rows, _MOST_KEYS):
-            some = keys.slice(start, _MOST_KEYS)
-            told = self._told(
+        for start in range(0, keys.num_rows, _MAX_KEYS):
+            some = keys.slice(start, _MAX_KEYS)
+            changed = self._differences(
                 self._rows(self._before, place, some), self._rows(self._after, place, some), only
             )
-            if told.num_rows:
-                yield told
+            if changed.num_rows:
+                yield changed
 
     def _rows(self, reader: PointReader | None, place: Place, keys: pa.RecordBatch) -> pa.RecordBatch:
         found = [] if reader is None else list(reader.read(*place, keys, self._names))
@@ -121,21 +121,21 @@ class _Reading:
         schema = pa.schema([f.arrow for f in self._store.schema.columns(self._names)])
         return pa.RecordBatch.from_pylist([], schema)
 
-    def _told(self, old: pa.RecordBatch, new: pa.RecordBatch, only: tuple[int, ...]) -> pa.RecordBatch:
+    def _differences(self, old: pa.RecordBatch, new: pa.RecordBatch, only: tuple[int, ...]) -> pa.RecordBatch:
         """The difference of two states, each with a key at most once."""
         fields = self._store.schema.key_fields
         both = [key_columns.of_batch(rows, fields) for rows in (old, new)]
         codes = key_columns.codes(key_columns.concatenated(both))
-        mine, theirs = codes[: old.num_rows], codes[old.num_rows :]
-        _, there, here = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
+        old_codes, new_codes = codes[: old.num_rows], codes[old.num_rows :]
+        _, in_old, in_new = np.intersect1d(old_codes, new_codes, assume_unique=True, return_indices=True)
         kinds = np.repeat(np.array([DELETE, INSERT], dtype=np.int8), [old.num_rows, new.num_rows])
-        kinds[there], kinds[old.num_rows + here] = UPDATE_BEFORE, UPDATE_AFTER
-        told = np.isin(kinds, only)
-        values = (rows.select(list(self._columns)) for rows in (old.take(there), new.take(here)))
+        kinds[in_old], kinds[old.num_rows + in_new] = UPDATE_BEFORE, UPDATE_AFTER
+        changed = np.isin(kinds, only)
+        values = (rows.select(list(self._columns)) for rows in (old.take(in_old), new.take(in_new)))
         same = equal_rows(*values)
-        told[there[same]] = told[old.num_rows + here[same]] = False
+        changed[in_old[same]] = changed[old.num_rows + in_new[same]] = False
         order = np.lexsort((kinds, codes))
-        order = order[told[order]]
+        order = order[changed[order]]
         rows = joined([old, new]).take(pa.array(order))
         texts = rowkind.texts(pa.array(kinds[order]))
         return pa.RecordBatch.from_arrays(

@@ -112,7 +112,7 @@ def stream(
     `streaming.read.snapshot.delay`. `look_up`: changes are looked up in the snapshot before each, instead of
     taken as they were told. Raises NotFound when the next snapshot has expired.
     """
-    _require_told_once(store)
+    _require_single_changelog(store)
     if look_up:
         require_looked_up(store)
     _require_bounds(until, timeout=timeout, poll_seconds=poll_seconds)
@@ -139,7 +139,7 @@ def _require_bounds(until: int | None, **seconds: float | None) -> None:
             raise InvalidRequest(f"stream {name} {value!r} must be a number of seconds")
 
 
-def _require_told_once(store: Store) -> None:
+def _require_single_changelog(store: Store) -> None:
     producer = store.options.changelog_producer
     compacting = producer in (ChangelogProducer.LOOKUP, ChangelogProducer.FULL_COMPACTION)
     if store.options.streaming_read_overwrite and store.schema.primary_keys and compacting:
@@ -165,17 +165,17 @@ def first_state(
         snapshot,
         where,
         columns=columns,
-        min_level=0 if look_up else _told_later(store),
+        min_level=0 if look_up else _min_state_level(store),
         made_since=None if made_since is None else time_travel.local_ms(made_since),
     )
 
 
 def first_store(store: Store) -> Store:
     """The table as its splits of `first_state` are read."""
-    return store if _told_later(store) else with_level_0(store)
+    return store if _min_state_level(store) else with_level_0(store)
 
 
-def _told_later(store: Store) -> int:
+def _min_state_level(store: Store) -> int:
     """The level below which compactions are still to tell of rows."""
     producer = store.options.changelog_producer
     if not store.schema.primary_keys:
@@ -213,14 +213,14 @@ def last_streamable(store: Store) -> int:
     newest = store.snapshots.latest_id() or 0
     if delay is None and bound is None:
         return newest
-    told = 0
+    last = 0
     for found in store.snapshots.all():
         if delay is not None and found.time_millis > store.env.now_ms() - delay:
             break
         if _passes(found, bound):
             break
-        told = found.id
-    return told
+        last = found.id
+    return last
 
 
 def _passes(snapshot: Snapshot, bound: int | None) -> bool:
@@ -282,19 +282,19 @@ class _Follower:
                 return
             first = full.id + 1
         assert first is not None
-        self._note(first)
+        self._record_progress(first)
         while (self.until is None or first <= self.until) and self._wait(first):
             found = self._get(first)
-            self._require_went_on(first)
-            if self._ended(found) or not self._ripe(found):
+            self._require_not_rolled_back(first)
+            if self._ended(found) or not self._old_enough(found):
                 return
             self.after = _mark(found)
             with time_travel.expiring(self.store, first):
-                changed = self._tells(found)
+                changed = self._has_changes(found)
             if changed:
                 yield from self._step(first, self._changes(found), full=False)
             first += 1
-            self._note(first)
+            self._record_progress(first)
 
     def _first(self, start: Start | None) -> tuple[int | None, Snapshot | None, int | None]:
         """(next snapshot, snapshot whose state comes first, made since); all None if there is none yet."""
@@ -357,15 +357,15 @@ class _Follower:
         schema = change_schema(self.store, self.names)
         after = snapshot + 1
         cursor = cursor_of(after, self.after)
-        yield Change(snapshot, full, cursor, schema, read, lambda: self._note(after))
+        yield Change(snapshot, full, cursor, schema, read, lambda: self._record_progress(after))
 
-    def _tells(self, snapshot: Snapshot) -> bool:
+    def _has_changes(self, snapshot: Snapshot) -> bool:
         """Whether a snapshot may have changed something."""
         if self.look_up:
             return bool(touched(self.store, snapshot))
         return streams_overwrite(self.store, snapshot) or bool(changed_entries(self.store, snapshot))
 
-    def _note(self, next_snapshot: int) -> None:
+    def _record_progress(self, next_snapshot: int) -> None:
         if self.consumer is not None:
             consumers.record(self.store, self.consumer, next_snapshot)
 
@@ -373,7 +373,7 @@ class _Follower:
         try:
             return changelogs.snapshot_or_changelog(self.store, snapshot)
         except NotFound:
-            raise self._gone(snapshot) from None
+            raise self._missing(snapshot) from None
 
     def _wait(self, snapshot: int) -> bool:
         """Whether that snapshot is there, after waiting for it as long as was asked for."""
@@ -389,27 +389,27 @@ class _Follower:
             if latest is not None and (latest >= snapshot or latest < snapshot - 1):
                 if changelogs.exists(self.store, snapshot):  # it came between the two looks
                     return True
-                raise self._gone(snapshot)
-            left = None if end is None else end - env.monotonic()
-            if not self.follow or (left is not None and left <= 0):
+                raise self._missing(snapshot)
+            remaining = None if end is None else end - env.monotonic()
+            if not self.follow or (remaining is not None and remaining <= 0):
                 return False
-            env.sleep(pause if left is None else min(pause, left))
+            env.sleep(pause if remaining is None else min(pause, remaining))
         return True
 
-    def _ripe(self, snapshot: Snapshot) -> bool:
+    def _old_enough(self, snapshot: Snapshot) -> bool:
         """Whether the snapshot is as old as `streaming.read.snapshot.delay`, after waiting for that."""
         delay, env = self.store.options.streaming_delay_ms, self.store.env
         if delay is None:
             return True
         end = None if self.timeout is None else env.monotonic() + self.timeout
         while (young := snapshot.time_millis + delay - env.now_ms()) > 0:
-            left = None if end is None else end - env.monotonic()
-            if not self.follow or (left is not None and left <= 0):
+            remaining = None if end is None else end - env.monotonic()
+            if not self.follow or (remaining is not None and remaining <= 0):
                 return False
-            env.sleep(young / 1000 if left is None else min(young / 1000, left))
+            env.sleep(young / 1000 if remaining is None else min(young / 1000, remaining))
         return True
 
-    def _require_went_on(self, snapshot: int) -> None:
+    def _require_not_rolled_back(self, snapshot: int) -> None:
         """Raise NotFound if the snapshot before this one is not the one that was told: a rollback took it."""
         snapshots, before = self.store.snapshots, snapshot - 1
         if self.after is None or before < (snapshots.earliest_id() or 0):  # it has expired
@@ -422,12 +422,12 @@ class _Follower:
             text = f"snapshot {before}, which this stream had told, was rolled back and its id used again"
             raise NotFound(f"{text}: start again with latest-full")
 
-    def _gone(self, snapshot: int) -> NotFound:
+    def _missing(self, snapshot: int) -> NotFound:
         ids = self.store.snapshots.ids()
-        there = f"there are {ids[0]}..{ids[-1]}" if ids else "there is none"
+        existing = f"there are {ids[0]}..{ids[-1]}" if ids else "there is none"
         why = "was rolled back" if ids and ids[-1] < snapshot else "has expired"
         return NotFound(
-            f"snapshot {snapshot}, the next of this stream, {why}; {there}: start again with latest-full"
+            f"snapshot {snapshot}, the next of this stream, {why}; {existing}: start again with latest-full"
         )
 
     def _state(self, snapshot: Snapshot, made_since: int | None) -> Callable[[], Iterator[pa.RecordBatch]]:

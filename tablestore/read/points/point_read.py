@@ -49,7 +49,7 @@ from tablestore.read.scan.split_generator import splits
 from tablestore.read.scan.time_travel import expiring
 from tablestore.read.support import require_readable, require_readable_file
 
-_MOST_KEYS = 65_536  # keys that are looked up at once
+_MAX_KEYS = 65_536  # keys that are looked up at once
 _FEW = 16  # keys up to which file indexes are asked before a file is read
 Found = tuple[np.ndarray, pa.RecordBatch]  # places among the keys, their rows in one file
 
@@ -103,8 +103,8 @@ class PointReader:
         wanted_schema = pa.schema([f.arrow for f in store.schema.columns(tuple(names))])
         with expiring(store, self._snapshot.id), in_table(store.paths.root):
             for split in self._of(partition, bucket):
-                for start in range(0, keys.num_rows, _MOST_KEYS):
-                    some = keys.slice(start, _MOST_KEYS)
+                for start in range(0, keys.num_rows, _MAX_KEYS):
+                    some = keys.slice(start, _MAX_KEYS)
                     rows = self._read(split, some, names)
                     if rows is not None and rows.num_rows:
                         arrays = [rows.column(n) for n in names]

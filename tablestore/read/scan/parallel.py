@@ -21,7 +21,7 @@ from tablestore.core.options.table_options import TableOptions
 
 T = TypeVar("T")
 Task = Callable[[], Iterable[T]]
-_MOST_THREADS = 4
+_MAX_THREADS = 4
 _WORTHWHILE_BYTES = 4 << 20  # of files below which starting threads is not worth it
 MAX_BUFFERED_BYTES = 256 << 20
 THREAD_NAME = "tablestore-task"
@@ -35,7 +35,7 @@ def threads(options: TableOptions, sizes: Sequence[int]) -> int:
     """
     if len(sizes) < 2 or sum(sizes) < _WORTHWHILE_BYTES:
         return 1
-    wanted = options.scan_threads if options.scan_threads is not None else min(pa.cpu_count(), _MOST_THREADS)
+    wanted = options.scan_threads if options.scan_threads is not None else min(pa.cpu_count(), _MAX_THREADS)
     return max(1, min(wanted, len(sizes)))
 
 
@@ -43,7 +43,7 @@ def in_order(
     tasks: Sequence[Task[T]],
     *,
     threads: int,
-    weigh: Callable[[T], int],
+    size_of: Callable[[T], int],
     buffered_bytes: int = MAX_BUFFERED_BYTES,
 ) -> Generator[T]:
     """The results of all tasks, one task after another; an error comes where its task would have gone on."""
@@ -51,27 +51,27 @@ def in_order(
         for task in tasks:
             yield from task()
         return
-    line = _Line(tasks, weigh, buffered_bytes)
-    workers = [threading.Thread(target=line.work, name=THREAD_NAME, daemon=True) for _ in range(threads)]
+    queue = _TaskQueue(tasks, size_of, buffered_bytes)
+    workers = [threading.Thread(target=queue.work, name=THREAD_NAME, daemon=True) for _ in range(threads)]
     try:
         for worker in workers:
             worker.start()
-        yield from line.results()
+        yield from queue.results()
     finally:
-        line.close()
+        queue.close()
         for worker in workers:
             if worker.ident is not None and worker is not threading.current_thread():
                 worker.join()
 
 
-class _Line(Generic[T]):
+class _TaskQueue(Generic[T]):
     """Tasks in a row: which is taken next, what waits of each. Everything is behind `_changed`."""
 
-    def __init__(self, tasks: Sequence[Task[T]], weigh: Callable[[T], int], buffered_bytes: int) -> None:
-        self._tasks, self._weigh, self._most = tasks, weigh, buffered_bytes
+    def __init__(self, tasks: Sequence[Task[T]], size_of: Callable[[T], int], buffered_bytes: int) -> None:
+        self._tasks, self._size_of, self._max_bytes = tasks, size_of, buffered_bytes
         self._changed = threading.Condition()
-        self._next = self._turn = self._held = 0
-        self._waiting: dict[int, deque[T]] = {}
+        self._next = self._turn = self._buffered_bytes = 0
+        self._results: dict[int, deque[T]] = {}
         self._errors: dict[int, BaseException] = {}
         self._ended: set[int] = set()
         self._closed = False
@@ -97,12 +97,12 @@ class _Line(Generic[T]):
             if self._closed or self._errors or self._next == len(self._tasks):
                 return None
             number, self._next = self._next, self._next + 1
-            self._waiting[number] = deque()
+            self._results[number] = deque()
             return number
 
     def _may_take(self) -> bool:
         stopped = self._closed or bool(self._errors)
-        return stopped or self._next <= self._turn or self._held < self._most
+        return stopped or self._next <= self._turn or self._buffered_bytes < self._max_bytes
 
     def _run(self, number: int) -> None:
         results = iter(self._tasks[number]())
@@ -117,42 +117,44 @@ class _Line(Generic[T]):
 
     def _put(self, number: int, result: T) -> bool:
         """Let a result wait for its turn; False if nobody wants it any more."""
-        size = self._weigh(result)
+        size = self._size_of(result)
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._room(number, size))
             if self._closed:
                 return False
-            self._waiting[number].append(result)
-            self._held += size
+            self._results[number].append(result)
+            self._buffered_bytes += size
             self._changed.notify_all()
             return True
 
     def _room(self, number: int, size: int) -> bool:
-        return self._held + size <= self._most or (number == self._turn and not self._waiting[number])
+        return self._buffered_bytes + size <= self._max_bytes or (
+            number == self._turn and not self._results[number]
+        )
 
     def results(self) -> Iterator[T]:
         """What all tasks give, in their order."""
         while self._turn < len(self._tasks):
             with self._changed:
                 self._changed.wait_for(self._ready)
-                waiting = self._waiting.get(self._turn)
-                if not waiting:
+                buffered = self._results.get(self._turn)
+                if not buffered:
                     if self._turn in self._errors:
                         raise self._errors[self._turn]
                     self._turn += 1
                     self._changed.notify_all()
                     continue
-                result = waiting.popleft()
-                self._held -= self._weigh(result)
+                result = buffered.popleft()
+                self._buffered_bytes -= self._size_of(result)
                 self._changed.notify_all()
             yield result
 
     def _ready(self) -> bool:
-        return bool(self._waiting.get(self._turn)) or self._turn in self._ended
+        return bool(self._results.get(self._turn)) or self._turn in self._ended
 
     def close(self) -> None:
         """Nobody takes results any more."""
         with self._changed:
             self._closed = True
-            self._waiting.clear()
+            self._results.clear()
             self._changed.notify_all()

@@ -34,7 +34,7 @@ from tablestore.read.scan.refusal import Refusal, refusal
 
 TRUE = Always(True)
 RULES = ("invisible", "partition", "bucket", "key range", "column stats", "file index")
-_MOST_POINTS = 1_000
+_MAX_POINTS = 1_000
 _COMPUTING = (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
 SchemaOf = Callable[[int], TableSchema]
 
@@ -143,8 +143,8 @@ def buckets_of(
     points = [_points(where, f.name) for f in fields]
     count = 1
     for values in points:
-        count *= _MOST_POINTS + 1 if values is None else len(values)
-    if not fields or count > _MOST_POINTS:
+        count *= _MAX_POINTS + 1 if values is None else len(values)
+    if not fields or count > _MAX_POINTS:
         return lambda buckets: None
     types = [f.type for f in fields]
     rows = list(product(*(values or () for values in points)))
@@ -194,7 +194,7 @@ class Pruner:
     filters: Filters
     decode_partition: Callable[[bytes], Sequence[Any]]
     schema_of: SchemaOf
-    alone: bool = False  # rows stand for themselves: no file hides rows of another
+    independent: bool = False  # rows stand for themselves: no file hides rows of another
 
     def prune(self, entries: Sequence[ManifestEntry], *, min_level: int = 0) -> list[FileVerdict]:
         """A verdict on each entry, in order. Files below `min_level` are invisible to this scan."""
@@ -202,7 +202,7 @@ class Pruner:
             (e.partition for e in entries), self.filters.partition, self.decode_partition, self.schema
         )
         buckets = buckets_of(self.filters.whole, self.schema, self.options)
-        found = [self._alone(e, chosen, buckets, min_level) for e in entries]
+        found = [self._by_itself(e, chosen, buckets, min_level) for e in entries]
         if self.filters.rows == TRUE:
             return found
         return self._by_column_stats(found)
@@ -234,7 +234,7 @@ class Pruner:
         shown = [not self._invisible(p >> 32, p & 0xFFFFFFFF, min_level) for p in distinct.tolist()]
         return np.array(shown, dtype=bool)[codes]
 
-    def _alone(
+    def _by_itself(
         self,
         entry: ManifestEntry,
         chosen: Mapping[bytes, bool],
@@ -260,7 +260,7 @@ class Pruner:
         return FileVerdict(entry, True)
 
     def _invisible(self, bucket: int, level: int, min_level: int) -> str:
-        if self.alone:
+        if self.independent:
             return ""
         if bucket == POSTPONE_BUCKET:
             return "rows of the postponed bucket are seen once compacted"
@@ -300,21 +300,21 @@ class Pruner:
                 groups.setdefault((v.entry.partition, v.entry.bucket), []).append(v.entry)
         for entries in groups.values():
             by_file = {id(e.file): e for e in entries}
-            for together in self._together([e.file for e in entries]):
+            for together in self._skipped_together([e.file for e in entries]):
                 if len(together) > 1 and self.options.merge_engine in _COMPUTING:
                     continue  # a merged row may hold values that no file has, or that several have
                 asked = [self._refused(by_file[id(f)]) for f in together]
                 if all(v is not None for v in asked):
-                    beside = _neighbours(len(together) - 1)
+                    beside = _neighbours_text(len(together) - 1)
                     found = [replace(v, text=v.text + beside) for v in asked if v is not None]
                 else:  # a newer file may hide rows of an older one, so none of them can be left out
-                    found = [_held(v, len(together) - 1) for v in asked if v is not None]
+                    found = [_kept_for_neighbours(v, len(together) - 1) for v in asked if v is not None]
                 changed |= {v.entry.identity: v for v in found}
         return [changed.get(v.entry.identity, v) if v.kept else v for v in verdicts]
 
-    def _together(self, files: list[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
+    def _skipped_together(self, files: list[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
         """Files that must be skipped together or not at all: each alone, or those of a section."""
-        lone = self.alone or not self.schema.primary_keys
+        lone = self.independent or not self.schema.primary_keys
         if lone or self.options.merge_engine is MergeEngine.FIRST_ROW:
             return [(f,) for f in files]
         if self.options.deletion_vectors and all(f.level > 0 for f in files):
@@ -341,14 +341,14 @@ class Pruner:
         return FileVerdict(entry, False, "file index", f"its index has no row of {self.filters.rows!r}")
 
 
-def _held(refused: FileVerdict, others: int) -> FileVerdict:
+def _kept_for_neighbours(refused: FileVerdict, others: int) -> FileVerdict:
     """A file that must be read for its neighbours' sake."""
     beside = "a file it overlaps" if others == 1 else f"one of the {others} files it overlaps"
     note = f"its own {refused.rule} would leave it out, but {beside} with may hold other rows of its keys"
     return FileVerdict(refused.entry, True, refusal=refused.refusal, note=note)
 
 
-def _neighbours(count: int) -> str:
+def _neighbours_text(count: int) -> str:
     if count == 0:
         return ""
     return f", nor can the {'file' if count == 1 else f'{count} files'} it overlaps with"

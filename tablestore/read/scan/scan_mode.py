@@ -104,15 +104,15 @@ def mode_of(store: Store) -> str:
     mode = options.scan_mode
     if mode not in MODE_NAMES:
         raise InvalidOption(f"option 'scan.mode' is {mode!r}; it must be one of {', '.join(MODE_NAMES)}")
-    given = [key for key in _PLACES if _value(store, key) is not None]
+    set_keys = [key for key in _PLACES if _value(store, key) is not None]
     if mode == "default":
-        mode = _PLACES[given[0]][0] if given else "latest-full"
-    wrong = [key for key in given if mode not in _PLACES[key]]
+        mode = _PLACES[set_keys[0]][0] if set_keys else "latest-full"
+    wrong = [key for key in set_keys if mode not in _PLACES[key]]
     if wrong:
         raise InvalidOption(f"option {wrong[0]!r} has no place in scan.mode {mode!r}; leave out one of them")
     wanted = [key for key, modes in _PLACES.items() if mode in modes]
-    if wanted and len(given) != 1:
-        raise InvalidOption(f"scan.mode {mode!r} wants exactly one of {', '.join(wanted)}; given: {given}")
+    if wanted and len(set_keys) != 1:
+        raise InvalidOption(f"scan.mode {mode!r} wants exactly one of {', '.join(wanted)}; given: {set_keys}")
     return "latest-full" if mode == "full" else mode
 
 

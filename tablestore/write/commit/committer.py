@@ -39,7 +39,7 @@ class _PublishedElsewhere(TablestoreError):
     """Another process with the same user and identifier was faster: this call is a replay."""
 
 
-Provide = Callable[[Snapshot | None], Changes]
+ChangesProvider = Callable[[Snapshot | None], Changes]
 
 
 class Committer:
@@ -56,12 +56,12 @@ class Committer:
         if self._replayed(request):
             return Committed(replayed=True)
         first, second, made = appended(messages), compacted(messages), list[int]()
-        if not first.empty or (second.empty and self._tells_nothing_happened(request)):
-            first = replace(first, followed=self._waits(second))
+        if not first.empty or (second.empty and self._publishes_empty(request)):
+            first = replace(first, followed=self._hidden_until_compacted(second))
             kind = OVERWRITE if first.replaces_rows else APPEND
-            provide, anew = self._provide(first, request)
+            provide, rebuild = self._changes_provider(first, request)
             try:
-                made.append(self._publish(kind, provide, request, anew=anew))
+                made.append(self._publish(kind, provide, request, rebuild=rebuild))
             except _PublishedElsewhere:
                 return Committed(replayed=True)
         lost = None
@@ -77,19 +77,19 @@ class Committer:
                 log.log(logging.INFO if raced else logging.WARNING, text, self._store.paths.root, made[0], e)
         return Committed(tuple(made), _rows(first), stalls=self._stalls(messages), lost_compaction=lost)
 
-    def _waits(self, second: Changes) -> bool:
+    def _hidden_until_compacted(self, second: Changes) -> bool:
         """Whether readers see what a commit adds, or streams its changes, only with its compaction."""
-        waits = bool(second.changelog) or (not second.empty and self._store.options.needs_lookup)
-        return waits and bool(self._store.schema.primary_keys)
+        hidden = bool(second.changelog) or (not second.empty and self._store.options.needs_lookup)
+        return hidden and bool(self._store.schema.primary_keys)
 
-    def _tells_nothing_happened(self, request: CommitRequest) -> bool:
+    def _publishes_empty(self, request: CommitRequest) -> bool:
         """Whether a commit of nothing makes a snapshot: it has a position, or the options want one."""
         options = self._store.options
         if request.streaming:
             return request.position is not None or options.commit_always
         return request.position is not None or options.ignore_empty_commit is False
 
-    def _provide(self, changes: Changes, request: CommitRequest) -> tuple[Provide, bool]:
+    def _changes_provider(self, changes: Changes, request: CommitRequest) -> tuple[ChangesProvider, bool]:
         """Gives the changes, and whether to ask anew on each snapshot: files that came from elsewhere may be
         in the table already. They are refused or, with `commit.discard-duplicate-files`, left out."""
         discards = self._store.options.commit_discards_duplicates
@@ -146,7 +146,7 @@ class Committer:
             return found
 
         try:
-            made = self._publish(OVERWRITE, delta, request, operation=operation, anew=True)
+            made = self._publish(OVERWRITE, delta, request, operation=operation, rebuild=True)
         except _PublishedElsewhere:
             return Committed(replayed=True)
         return Committed((made,), _rows(new), stalls=self._stalls(messages), replaced_partitions=len(gone))
@@ -179,13 +179,13 @@ class Committer:
     def _publish(
         self,
         kind: str,
-        provide: Provide,
+        provide: ChangesProvider,
         request: CommitRequest,
         *,
         operation: str | None = None,
-        anew: bool = False,
+        rebuild: bool = False,
     ) -> int:
-        """Publish one snapshot of `kind`; its id. `anew`: the changes depend on the snapshot before."""
+        """Publish one snapshot of `kind`; its id. `rebuild`: the changes depend on the snapshot before."""
         started, tries, options = self._store.env.monotonic(), 0, self._store.options
         following = NextSnapshot(self._store, self._writer, kind, request, operation)
         changes: Changes | None = None
@@ -196,7 +196,7 @@ class Committer:
                     raise _PublishedElsewhere(
                         f"identifier {request.identifier} of {request.user} was published meanwhile"
                     )
-                if anew or changes is None:
+                if rebuild or changes is None:
                     changes = provide(latest)
                 if kind != COMPACT and request.basis is not None:
                     conflict_check.require_basis(self._store, latest, request.basis, changes)
@@ -204,16 +204,16 @@ class Committer:
                     conflict_check.require_compaction_basis(
                         self._store, latest, request.compacted_from, changes
                     )
-                self._require_alone(kind, latest, changes, request.user)
+                self._require_strict_mode(kind, latest, changes, request.user)
                 snapshot = self._attempt(kind, latest, changes, following)
                 self._store.require_same()
-                if snapshot is not None and self._put(snapshot, latest, changes):
-                    self._require_still_there(snapshot)
+                if snapshot is not None and self._publish_durably(snapshot, latest, changes):
+                    self._require_same_table(snapshot)
                     if not reuses_id(self._store, snapshot, latest, following.delta):
                         break
                     self._withdraw(snapshot)
                 tries += 1
-                following.discard_try(anew=anew)
+                following.discard_try(rebuild=rebuild)
                 millis, limit = self._millis_since(started), options.commit_timeout_ms
                 if tries > options.commit_max_retries or (limit is not None and millis > limit):
                     after = latest.id if latest else 0
@@ -224,7 +224,7 @@ class Committer:
         except CommitUnknown:
             raise
         except TablestoreError:
-            self._forget()
+            self._discard_manifests()
             raise
         self._writer.written.clear()
         synced.published(self._store, snapshot)
@@ -233,7 +233,7 @@ class Committer:
         _log(self._store, snapshot, changes.entries, tries, self._millis_since(started))
         return snapshot.id
 
-    def _require_still_there(self, snapshot: Snapshot) -> None:
+    def _require_same_table(self, snapshot: Snapshot) -> None:
         """Raise NotFound if the table was dropped, renamed or made anew just before `snapshot` was published:
         then it is taken back."""
         try:
@@ -253,7 +253,7 @@ class Committer:
             text = f"snapshot {snapshot.id} was published behind a rollback and could not be taken back: {e}"
             raise CommitUnknown(text) from e
 
-    def _put(self, snapshot: Snapshot, latest: Snapshot | None, changes: Changes) -> bool:
+    def _publish_durably(self, snapshot: Snapshot, latest: Snapshot | None, changes: Changes) -> bool:
         """Publish a snapshot, on the disk first if its table wants that; False if its id was taken."""
         after = synced.before_publishing(self._store, latest, changes, self._writer.written)
         publish = self._store.snapshots.publish
@@ -262,14 +262,14 @@ class Committer:
     def _millis_since(self, started: float) -> int:
         return int((self._store.env.monotonic() - started) * 1000)
 
-    def _require_alone(self, kind: str, latest: Snapshot | None, changes: Changes, user: str) -> None:
+    def _require_strict_mode(self, kind: str, latest: Snapshot | None, changes: Changes, user: str) -> None:
         """`commit.strict-mode.last-safe-snapshot`: raise CommitConflict if another user was there since."""
         if self._safe is None:
             return
         newest = latest.id if latest else 0
         if self._safe >= 0:
             since = range(self._safe + 1, newest + 1)
-            strict_mode.require_alone(
+            strict_mode.require_no_other_user(
                 self._store, since, user, changes.partitions, overwrites=kind == OVERWRITE
             )
         self._safe = newest
@@ -287,7 +287,7 @@ class Committer:
                 return None
             raise
 
-    def _forget(self) -> None:
+    def _discard_manifests(self) -> None:
         try:
             self._writer.discard()
         except TablestoreError as e:

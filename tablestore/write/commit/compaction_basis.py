@@ -29,18 +29,18 @@ class CompactionBasis:
         """The messages; those that compact say which snapshot they were made from."""
         messages = list(messages)
         if self.own:
-            self._move_on()
+            self._advance()
         for m in messages:
             if m.compact_after:
                 names = self.own.setdefault((m.partition, m.bucket), set())
                 names.update(f.file_name for f in m.compact_after)
         compacts = (m.compact_before or m.compact_after for m in messages)
         return [
-            replace(m, compacted_from=self.snapshot) if there else m
-            for m, there in zip(messages, compacts, strict=True)
+            replace(m, compacted_from=self.snapshot) if compacts_files else m
+            for m, compacts_files in zip(messages, compacts, strict=True)
         ]
 
-    def _move_on(self) -> None:
+    def _advance(self) -> None:
         """Go to the newest snapshot before which nobody else compacted these buckets."""
         snapshots, manifests = self.store.snapshots, self.store.manifests
         latest = snapshots.latest_id() or 0

@@ -56,7 +56,7 @@ def files(
     for e in delta:
         if e.kind == DELETE:
             if e.identity not in state:
-                return Conflict("deleted twice", _gone(e, live), (e.file.file_name,))
+                return Conflict("deleted twice", _not_live(e, live), (e.file.file_name,))
             del state[e.identity]
         elif e.identity in state:
             return Conflict("added twice", f"{e.file.file_name} is in the table already", (e.file.file_name,))
@@ -68,11 +68,11 @@ def files(
         place = (e.partition, e.bucket, e.file.level)
         if place in touched:
             levels[place].append(e.file)
-    for (_, bucket, level), there in levels.items():
-        there.sort(key=lambda f: key(f.min_key))
-        for left, right in pairwise(there):
-            if key(right.min_key) <= key(left.max_key):
-                names = (left.file_name, right.file_name)
+    for (_, bucket, level), some in levels.items():
+        some.sort(key=lambda f: key(f.min_key))
+        for lower, upper in pairwise(some):
+            if key(upper.min_key) <= key(lower.max_key):
+                names = (lower.file_name, upper.file_name)
                 text = f"{names[0]} and {names[1]} would overlap at level {level} of bucket {bucket}"
                 return Conflict("overlap", text, names)
     return None
@@ -115,7 +115,7 @@ def index_files(
     return None
 
 
-def _gone(e: ManifestEntry, live: Sequence[ManifestEntry]) -> str:
-    elsewhere = [o.file.level for o in live if o.file.file_name == e.file.file_name]
-    now = f"it is at level {elsewhere[0]} now" if elsewhere else "it is not live any more"
+def _not_live(e: ManifestEntry, live: Sequence[ManifestEntry]) -> str:
+    levels = [o.file.level for o in live if o.file.file_name == e.file.file_name]
+    now = f"it is at level {levels[0]} now" if levels else "it is not live any more"
     return f"{e.file.file_name} at level {e.file.level} of bucket {e.bucket} was to be replaced, but {now}"

@@ -128,9 +128,9 @@ class NextSnapshot:
         records = [replace(r, partition=partitions[p]) for p, r in changes.compactions]
         return {**followed, compaction_record.PROPERTY: compaction_record.to_property(records)}
 
-    def discard_try(self, *, anew: bool) -> None:
-        """Delete what a try that lost wrote; its manifests stay for the next, unless that starts `anew`."""
-        if anew or self._store.options.row_tracking:
+    def discard_try(self, *, rebuild: bool) -> None:
+        """Delete what a try that lost wrote; its manifests stay for the next, unless changes are rebuilt."""
+        if rebuild or self._store.options.row_tracking:
             self._written = None
         kept = (*self.delta, *(self._written[2] if self._written else ()))
         self._writer.discard(m.file_name for m in kept)

@@ -16,7 +16,7 @@ from tablestore.meta.store import Store
 OPTION = "commit.strict-mode.last-safe-snapshot"
 
 
-def require_alone(
+def require_no_other_user(
     store: Store, since: Iterable[int], user: str, partitions: frozenset[bytes], *, overwrites: bool
 ) -> None:
     """Raise CommitConflict if one of these snapshots, of another user, is in the way of a commit to these

@@ -50,11 +50,11 @@ def before_publishing(
             paths[store.index_path(i.partition, i.bucket, i.file)] = None
     if changes.statistics is not None:
         paths[store.paths.statistics(changes.statistics)] = None
-    there = known(store, latest)
-    if latest is not None and there != latest:
-        paths |= dict.fromkeys(_reads(store, latest, there))
-    paths |= dict.fromkeys(_schemas(store, there))
-    return _sync_of(store, paths, there)
+    base = known(store, latest)
+    if latest is not None and base != latest:
+        paths |= dict.fromkeys(_reads(store, latest, base))
+    paths |= dict.fromkeys(_schemas(store, base))
+    return _sync_of(store, paths, base)
 
 
 def published(store: Store, snapshot: Snapshot) -> None:
@@ -68,8 +68,8 @@ def keep_one(store: Store, first: int) -> None:
     reads. If none is known to be, the newest is put there; raises Corrupt if it lacks a file."""
     if is_object_location(store.paths.root):
         return
-    there = known(store, None)
-    if there is None or there.id < first:
+    base = known(store, None)
+    if base is None or base.id < first:
         latest = store.snapshots.latest()
         if latest is not None:
             put(store, latest)
@@ -79,11 +79,11 @@ def put(store: Store, snapshot: Snapshot) -> None:
     """Put a snapshot on the disk, with all that it reads. Raises Corrupt if it lacks a file."""
     if is_object_location(store.paths.root):
         return
-    there = known(store, snapshot)
-    if there == snapshot:
+    base = known(store, snapshot)
+    if base == snapshot:
         return
-    paths = _reads(store, snapshot, there)
-    missing = store.io.sync(_sync_of(store, (*paths, *_schemas(store, there)), there))
+    paths = _reads(store, snapshot, base)
+    missing = store.io.sync(_sync_of(store, (*paths, *_schemas(store, base)), base))
     lost = next((path for path in missing if paths.get(path)), None)
     if lost is not None:
         raise Corrupt(lost, f"the file is missing; snapshot {snapshot.id} needs it, so nothing was removed")
@@ -110,8 +110,8 @@ def known(store: Store, latest: Snapshot | None) -> Snapshot | None:
     """The snapshot that is recorded to be on the disk, if it is there and not later than `latest` (None:
     any)."""
     try:
-        said = json.loads(store.io.read(store.paths.synced))
-        snapshot_id, digest, root = said["snapshot"], said["sha256"], said["table"]
+        record = json.loads(store.io.read(store.paths.synced))
+        snapshot_id, digest, root = record["snapshot"], record["sha256"], record["table"]
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
     if root != store.paths.root or not isinstance(snapshot_id, int):
@@ -128,9 +128,9 @@ def known(store: Store, latest: Snapshot | None) -> Snapshot | None:
 def _record(store: Store, snapshot: Snapshot) -> None:
     if is_object_location(store.paths.root):
         return
-    said = {"snapshot": snapshot.id, "sha256": _digest(snapshot), "table": store.paths.root}
+    record = {"snapshot": snapshot.id, "sha256": _digest(snapshot), "table": store.paths.root}
     try:
-        store.io.replace(store.paths.synced, json.dumps(said).encode())
+        store.io.replace(store.paths.synced, json.dumps(record).encode())
     except Unavailable as e:
         log.warning("not recorded that snapshot %d of %s is synced: %s", snapshot.id, store.paths.root, e)
 
@@ -139,12 +139,12 @@ def _digest(snapshot: Snapshot) -> str:
     return hashlib.sha256(to_json(snapshot)).hexdigest()
 
 
-def _reads(store: Store, snapshot: Snapshot, there: Snapshot | None) -> dict[str, bool]:
-    """Files that `snapshot` reads and `there`, an earlier one, does not; whether it is sound only with them.
+def _reads(store: Store, snapshot: Snapshot, base: Snapshot | None) -> dict[str, bool]:
+    """Files that `snapshot` reads and `base`, an earlier one, does not; whether it is sound only with them.
 
     Those of the commits in between, too, as far as they are there: what they added and left.
     """
-    between = _between(store, snapshot, there)
+    between = _between(store, snapshot, base)
     if between is None:
         entries, histories = store.manifests.live_entries(snapshot), [snapshot]
     else:
@@ -154,33 +154,33 @@ def _reads(store: Store, snapshot: Snapshot, there: Snapshot | None) -> dict[str
     for e in entries:
         found |= dict.fromkeys(reachable.entry_paths(store, e), True)
     state = reachable.metadata_files(store, snapshot)
-    if there is not None and between is not None:
-        before = reachable.lenient({}, reachable.metadata_files, store, there)
+    if base is not None and between is not None:
+        before = reachable.lenient({}, reachable.metadata_files, store, base)
         state = {path: size for path, size in state.items() if path not in before}
     found |= dict.fromkeys(state, True)
     for s in histories:
-        told = reachable.lenient(Files(), reachable.changelog_files, store, s)
-        found |= dict.fromkeys((*told.data, *told.metadata), False)
+        changelog = reachable.lenient(Files(), reachable.changelog_files, store, s)
+        found |= dict.fromkeys((*changelog.data, *changelog.metadata), False)
         found[store.paths.snapshot(s.id)] = s.id == snapshot.id
     return found
 
 
-def _between(store: Store, snapshot: Snapshot, there: Snapshot | None) -> list[Snapshot] | None:
-    """The snapshots after `there` up to `snapshot`; None if they are not all known."""
-    if there is None:
+def _between(store: Store, snapshot: Snapshot, base: Snapshot | None) -> list[Snapshot] | None:
+    """The snapshots after `base` up to `snapshot`; None if they are not all known."""
+    if base is None:
         return None
     try:
-        return [store.snapshots.get(i) for i in range(there.id + 1, snapshot.id)] + [snapshot]
+        return [store.snapshots.get(i) for i in range(base.id + 1, snapshot.id)] + [snapshot]
     except (NotFound, Corrupt):
         return None
 
 
-def _sync_of(store: Store, paths: Iterable[str], there: Snapshot | None) -> Sync:
+def _sync_of(store: Store, paths: Iterable[str], base: Snapshot | None) -> Sync:
     """The paths with the folders up to the table's; for its first snapshot those above it, too."""
-    return Sync(store.paths.root if there is not None else "/", tuple(paths))
+    return Sync(store.paths.root if base is not None else "/", tuple(paths))
 
 
-def _schemas(store: Store, there: Snapshot | None) -> list[str]:
+def _schemas(store: Store, base: Snapshot | None) -> list[str]:
     """Files of the schemas that came since."""
-    known_id = -1 if there is None else there.schema_id
+    known_id = -1 if base is None else base.schema_id
     return [store.paths.schema(i) for i in store.schemas.ids() if i > known_id]

@@ -30,7 +30,7 @@ from tablestore.write.retention.expiry_result import Expiry, counted, ranged
 from tablestore.write.retention.reachable import Files
 
 log = logging.getLogger(__name__)
-_MOST_FAILURES = 3
+_MAX_FAILURES = 3
 _TRIES = 4
 __all__ = ["ExpirePolicy", "Expiry", "expire", "expire_changelogs", "remove"]
 
@@ -101,7 +101,7 @@ def _expire(
         store.sync(store.paths.snapshot_dir)  # gone for good, before what they need goes
         remove(store, gone, progress)
         _log(store, "snapshots", ids, gone)
-    done = _told(replace(stays, snapshots=tuple(ids), left=(found.end, latest)), gone, own)
+    done = _with_files(replace(stays, snapshots=tuple(ids), left=(found.end, latest)), gone, own)
     return replace(done, breaks=breaks, keeps=keeps, problems=problems)
 
 
@@ -126,9 +126,9 @@ def expire_changelogs(
     if not ids or latest is None:
         return Expiry(dry_run=dry_run)
     end = min(latest - policy.keep_min + 1, ids[0] + policy.limit, ids[-1])
-    held = retention.consumer_bounds(store, changelogs=True, ignoring=ignoring)
-    kept = tuple(b.text for b in held if b.first < end)
-    end = min([end, *(b.first for b in held)])
+    bounds = retention.consumer_bounds(store, changelogs=True, ignoring=ignoring)
+    kept = tuple(b.text for b in bounds if b.first < end)
+    end = min([end, *(b.first for b in bounds)])
     start, now, gone_ids = latest - policy.keep_max + 1, store.env.now_ms(), []
     for snapshot_id in (i for i in ids if i < end):
         made_ms = changelogs.snapshot_or_changelog(store, snapshot_id).time_millis
@@ -154,13 +154,13 @@ def expire_changelogs(
         _log(store, "changelogs", gone_ids, gone)
     breaks = (f"changes(since=…) and streams below snapshot {ids[len(gone_ids)]}",)
     done = Expiry(changelogs=tuple(gone_ids), protected_by=kept, breaks=breaks, dry_run=dry_run)
-    return _told(done, gone, own)
+    return _with_files(done, gone, own)
 
 
-def _told(done: Expiry, gone: Files, own: dict[str, int]) -> Expiry:
+def _with_files(done: Expiry, gone: Files, own: dict[str, int]) -> Expiry:
     """With the files that go, `own` among them: those of the snapshots or changelogs themselves."""
     files = {**gone.data, **gone.metadata, **own}
-    kinds = counted(files, changelog=gone.told)
+    kinds = counted(files, changelog=gone.changelog)
     return replace(done, files=tuple(files), bytes=sum(files.values()), kinds=kinds)
 
 
@@ -179,9 +179,9 @@ def _extent(
     store: Store, policy: ExpirePolicy, earliest: int, latest: int, ignoring: Sequence[str]
 ) -> Extent:
     """What the policy lets go of what is there, consumers and stream positions considered."""
-    held = retention.consumer_bounds(store, ignoring=ignoring)
+    bounds = retention.consumer_bounds(store, ignoring=ignoring)
     if latest - earliest + 1 > policy.keep_min:
-        held += retention.position_bounds(store, store.snapshots.get(latest))
+        bounds += retention.position_bounds(store, store.snapshots.get(latest))
 
     def time_of(snapshot_id: int) -> int | None:
         try:
@@ -191,7 +191,7 @@ def _extent(
 
     now = store.env.now_ms()
     return retention.extent(
-        policy, earliest=earliest, latest=latest, time_of=time_of, now_ms=now, protected=held
+        policy, earliest=earliest, latest=latest, time_of=time_of, now_ms=now, protected=bounds
     )
 
 
@@ -328,7 +328,7 @@ def remove(store: Store, gone: Files, progress: ProgressCallback | None = None) 
     """Delete files that nothing names any more, and, if an option asks for it, directories left empty.
 
     What made them superfluous is done, so trouble does not undo it: files that cannot be deleted are logged
-    and left to `remove_orphans`, all that remain after `_MOST_FAILURES` of them.
+    and left to `remove_orphans`, all that remain after `_MAX_FAILURES` of them.
     """
     reported, failures = Progress(store.env, "expiry", len(gone.paths), progress), 0
     for path in gone.paths:
@@ -337,7 +337,7 @@ def remove(store: Store, gone: Files, progress: ProgressCallback | None = None) 
         except Unavailable as e:
             failures += 1
             log.warning("not deleted, remove_orphans() finds it: %s", e)
-            if failures == _MOST_FAILURES:
+            if failures == _MAX_FAILURES:
                 return
         reported.add(1, path.rpartition("/")[2])
     if not store.options.clean_empty_directories:

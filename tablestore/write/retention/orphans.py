@@ -27,7 +27,7 @@ from tablestore.write.commit import synced
 from tablestore.write.retention import reachable
 
 log = logging.getLogger(__name__)
-LEAST_AGE_MS = 60_000
+MIN_AGE_MS = 60_000
 _TEMPORARY = re.compile(r"\..+\.tmp")
 _NUMBERED = re.compile(r"(snapshot|changelog|schema)-\d+|tag-.+|consumer-.+|EARLIEST|LATEST")
 
@@ -57,7 +57,7 @@ def remove_orphans(store: Store, *, older_than_ms: int, dry_run: bool = True, fo
 
     Raises InvalidRequest for an age below a minute unless forced: it would take files of running writers.
     """
-    if older_than_ms < LEAST_AGE_MS and not force:
+    if older_than_ms < MIN_AGE_MS and not force:
         raise InvalidRequest(
             f"older_than of {older_than_ms} ms would remove files of running writers before they commit; "
             "use at least '1 min', or force=True when nobody writes"

@@ -33,23 +33,23 @@ P = ParamSpec("P")
 class Files:
     """Paths of data files and of metadata files with their bytes (0: not known). Grows; not thread-safe.
 
-    `told`: which of the data files are changelog files.
+    `changelog`: which of the data files are changelog files.
     """
 
     data: dict[str, int] = field(default_factory=dict)
     metadata: dict[str, int] = field(default_factory=dict)
-    told: set[str] = field(default_factory=set)
+    changelog: set[str] = field(default_factory=set)
 
     def without(self, used: Files) -> Files:
         """Those that `used` does not name."""
         data = {p: n for p, n in self.data.items() if p not in used.data}
-        return Files(data, {p: n for p, n in self.metadata.items() if p not in used.metadata}, self.told)
+        return Files(data, {p: n for p, n in self.metadata.items() if p not in used.metadata}, self.changelog)
 
     def add(self, more: Files) -> None:
         """Also these."""
         self.data |= more.data
         self.metadata |= more.metadata
-        self.told |= more.told
+        self.changelog |= more.changelog
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -69,13 +69,13 @@ class Files:
             if path is not None:
                 with contextlib.suppress(FileNotFoundError):
                     found[path] = store.io.size(path)
-        return Files(self.data, self.metadata | found, self.told)
+        return Files(self.data, self.metadata | found, self.changelog)
 
     def present(self, store: Store) -> Files:
         """Those that are there, with their sizes: a history that is cut off may name what went before it."""
         found = self.measured(store)
         data = {p: n for p, n in found.data.items() if store.io.exists(p)}
-        return Files(data, {p: n for p, n in found.metadata.items() if store.io.exists(p)}, self.told)
+        return Files(data, {p: n for p, n in found.metadata.items() if store.io.exists(p)}, self.changelog)
 
     def measured(self, store: Store) -> Files:
         """The same, with the sizes that metadata do not tell asked of the store; what is gone counts 0.
@@ -84,7 +84,7 @@ class Files:
         """
         for path in self.paths:
             store.io.checked(path, last=False)
-        return Files(_measured(store, self.data), _measured(store, self.metadata), self.told)
+        return Files(_measured(store, self.data), _measured(store, self.metadata), self.changelog)
 
 
 def _measured(store: Store, files: Mapping[str, int]) -> dict[str, int]:

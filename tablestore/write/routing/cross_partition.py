@@ -28,7 +28,7 @@ from tablestore.meta.store import Store
 from tablestore.write.commit.request import Basis
 from tablestore.write.routing import bucketing
 from tablestore.write.routing.bucketing import Slice
-from tablestore.write.routing.dynamic_bucket import MOST_BUCKETS
+from tablestore.write.routing.dynamic_bucket import MAX_BUCKETS
 from tablestore.write.routing.key_index import NOWHERE, KeyIndex
 from tablestore.write.routing.routing import IndexChange, Place
 
@@ -76,7 +76,7 @@ class BucketRooms:
     def _place(self, partition: int, keys: int) -> np.ndarray:
         counts = self._counts.setdefault(partition, {})
         chosen, bucket = [], 0
-        for bucket in sorted(set(counts) | set(range(min(keys + len(counts) + 1, MOST_BUCKETS)))):
+        for bucket in sorted(set(counts) | set(range(min(keys + len(counts) + 1, MAX_BUCKETS)))):
             taken = min(keys, max(self._rows - counts.get(bucket, 0), 0))
             if taken:
                 chosen.append(np.full(taken, bucket, dtype=np.int32))
@@ -85,7 +85,7 @@ class BucketRooms:
             if not keys:
                 return np.concatenate(chosen)
         raise InvalidRequest(
-            f"a partition needs more than {MOST_BUCKETS} buckets; raise 'dynamic-bucket.target-row-num'"
+            f"a partition needs more than {MAX_BUCKETS} buckets; raise 'dynamic-bucket.target-row-num'"
         )
 
 
@@ -93,7 +93,7 @@ class CrossPartitionRouting:
     """Routes rows to where their keys are or go. `located` reads where they are: (partition, bucket, batch
     with the columns of key and partition), each key once."""
 
-    def __init__(self, store: Store, located: LocatedKeys, *, fresh: bool = False) -> None:
+    def __init__(self, store: Store, located: LocatedKeys, *, ignore_live: bool = False) -> None:
         self._store, self._schema = store, store.schema
         self._keys = store.schema.columns(store.schema.primary_keys)
         self._scratch = Scratch()
@@ -103,7 +103,7 @@ class CrossPartitionRouting:
         self._values: list[pa.RecordBatch] = []  # one row of partition columns for each id
         self._located: LocatedKeys | None = located
         latest = store.snapshots.latest()  # before the keys are read: what comes later is a conflict
-        self.basis = None if fresh else Basis(latest)
+        self.basis = None if ignore_live else Basis(latest)
 
     def route(self, batch: pa.RecordBatch) -> Iterator[Slice]:
         """The slices of a batch, retractions of rows that move included."""

@@ -27,7 +27,7 @@ from tablestore.write.routing import bucketing
 from tablestore.write.routing.bucketing import Slice
 from tablestore.write.routing.routing import IndexChange, Place
 
-MOST_BUCKETS = 32_767
+MAX_BUCKETS = 32_767
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +108,12 @@ class PartitionIndex:
 
     def _rooms(self, group: int) -> Iterator[int]:
         """The group's buckets below the limit, lowest first, then ids it does not use yet."""
-        most, step = self.limits.most or MOST_BUCKETS, self.limits.initial
+        most, step = self.limits.most or MAX_BUCKETS, self.limits.initial
         own = sorted(b for b in self.counts if b % step == group)
         yield from [b for b in own if self.counts[b] < self.limits.rows]
         yield from sorted(set(range(group, most, step)).difference(own))
         if self.limits.most is None:
-            text = (
-                f"a partition needs more than {MOST_BUCKETS} buckets; raise 'dynamic-bucket.target-row-num'"
-            )
+            text = f"a partition needs more than {MAX_BUCKETS} buckets; raise 'dynamic-bucket.target-row-num'"
             raise InvalidRequest(text)
 
     def _any(self, fresh: np.ndarray, group: int) -> np.ndarray:
@@ -138,20 +136,20 @@ def limits_of(options: TableOptions) -> BucketLimits:
     return BucketLimits(
         options.dynamic_bucket_rows,
         None if most == -1 else most,
-        min(options.dynamic_bucket_initial or 1, MOST_BUCKETS if most == -1 else most),
+        min(options.dynamic_bucket_initial or 1, MAX_BUCKETS if most == -1 else most),
     )
 
 
 class DynamicRouting:
-    """Routes rows of a table with dynamic buckets. `fresh`: as if it were empty (it is overwritten)."""
+    """Routes rows of a table with dynamic buckets. `ignore_live`: as if it were empty (it is overwritten)."""
 
-    def __init__(self, store: Store, *, fresh: bool = False) -> None:
+    def __init__(self, store: Store, *, ignore_live: bool = False) -> None:
         self._store = store
         self._limits = limits_of(store.options)
         self._entries: dict[bytes, list[IndexEntry]] = {}
         latest = store.snapshots.latest()
-        self.basis = None if fresh else Basis(latest, appends=True)
-        for e in [] if fresh else store.manifests.index_entries(latest):
+        self.basis = None if ignore_live else Basis(latest, appends=True)
+        for e in [] if ignore_live else store.manifests.index_entries(latest):
             if e.file.index_type == HASH:
                 self._entries.setdefault(e.partition, []).append(e)
         self._partitions: dict[bytes, PartitionIndex] = {}

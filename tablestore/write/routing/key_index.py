@@ -2,7 +2,7 @@
 
 Keys are kept in segments of a million: their hashes (sorted), places and buckets in memory, 18 bytes a key;
 the keys themselves in mapped scratch files, looked at only to tell equal hashes apart. So 50 million keys
-hold 0.9 GB, and `MOST_KEYS` is where a writer refuses. Whole batches are looked up by binary search in each
+hold 0.9 GB, and `MAX_KEYS` is where a writer refuses. Whole batches are looked up by binary search in each
 segment. Belongs to one writer.
 """
 
@@ -21,7 +21,7 @@ from tablestore.io.scratch import Scratch
 from tablestore.lsm.merge import keys as key_columns
 
 SEGMENT_KEYS = 1 << 20
-MOST_KEYS = 100_000_000
+MAX_KEYS = 100_000_000
 NOWHERE = -1
 
 
@@ -68,7 +68,7 @@ class Found:
 class KeyIndex:
     """Places of keys; each key is added once. `fields` are those of the primary key."""
 
-    def __init__(self, fields: Sequence[DataField], scratch: Scratch, *, most: int = MOST_KEYS) -> None:
+    def __init__(self, fields: Sequence[DataField], scratch: Scratch, *, most: int = MAX_KEYS) -> None:
         self._fields, self._scratch, self._most = fields, scratch, most
         self._types = [f.type for f in fields]
         self._segments: list[Segment] = []

@@ -58,7 +58,7 @@ class StatelessRouting:
         """Nothing is held."""
 
 
-def by_rows_alone(schema: TableSchema, options: TableOptions) -> StatelessRouting:
+def routing_of_rows(schema: TableSchema, options: TableOptions) -> StatelessRouting:
     """The routing of fixed buckets, of append tables without buckets, and of postponed ones."""
     if options.bucket > 0:
         return StatelessRouting(lambda batch: bucketing.route(batch, schema, options))

@@ -23,7 +23,7 @@ def running() -> int:
 
 
 def in_order(tasks: Any, **options: Any) -> Iterator[int]:
-    return parallel.in_order(tasks, weigh=lambda n: 1, **({"threads": 2} | options))
+    return parallel.in_order(tasks, size_of=lambda n: 1, **({"threads": 2} | options))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 9])

@@ -26,7 +26,7 @@ SCHEMA = pa.schema([("k", pa.int64()), ("p", pa.int32()), ("v", pa.string())])
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flushing, "_BACKGROUND_BYTES", 0)
     monkeypatch.setattr(row_stream, "_BUFFERED_BYTES", 4096)
-    monkeypatch.setattr(table_write, "_TOGETHER_BYTES", 0)
+    monkeypatch.setattr(table_write, "_PARALLEL_BYTES", 0)
 
 
 def changes(rng: np.random.Generator) -> pa.Table:

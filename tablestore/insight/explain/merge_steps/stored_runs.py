@@ -35,7 +35,7 @@ from tablestore.read.scan.file_read import read_file
 from tablestore.read.scan.pruning import TRUE, Filters, Pruner
 from tablestore.read.support import require_readable
 
-MOST_KEYS = 1_000
+MAX_KEYS = 1_000
 Origins = Callable[[set[str]], Mapping[str, int]]
 Bucket = tuple[tuple[bytes, int], list[ManifestEntry]]
 
@@ -106,7 +106,7 @@ def merging(
 
 
 def _require_limits(window: Window, newest: int | None) -> None:
-    for name, value, most in (("limit", window.limit, MOST_KEYS), ("runs", newest, 1 << 30)):
+    for name, value, most in (("limit", window.limit, MAX_KEYS), ("runs", newest, 1 << 30)):
         if value is None:
             continue
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
