@@ -20,7 +20,8 @@ import zlib
 from tablestore.core.errors import Corrupt
 
 FIELD = "tablestore.crc32"
-_SEAL = re.compile(rb',\n  "tablestore\.crc32": "([0-9a-f]{8})"\n\}\Z')
+_SEAL = re.compile(rb',\n  "tablestore\.crc32": "(.{8})"\n\}\Z', re.DOTALL)
+_DIGITS = re.compile("[0-9a-f]{8}")
 _NAME = re.compile(r"(?:-8c32-[89ab][0-9a-f]{3}-[0-9a-f]{4}|\.crc32-)([0-9a-f]{8})(?![0-9a-f])")
 
 
@@ -40,7 +41,10 @@ def require_intact(data: bytes, path: str) -> bytes:
     """The bytes of a JSON file; raises Corrupt where they are not those of its checksum."""
     found = _SEAL.search(data[-64:])
     if found is not None:
-        _require(int(found[1], 16), memoryview(data)[: len(data) - len(found[0])], path)
+        wanted = found[1].decode("latin-1")
+        if not _DIGITS.fullmatch(wanted):
+            raise Corrupt(path, f"its checksum is {wanted!r}, which is none: the file is damaged")
+        _require(int(wanted, 16), memoryview(data)[: len(data) - len(found[0])], path)
     return data
 
 

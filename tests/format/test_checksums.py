@@ -73,6 +73,17 @@ def test_no_flipped_bit_of_a_sealed_text_changes_what_it_says() -> None:
             assert {key: found.get(key) for key in said} == said
 
 
+def test_every_flipped_bit_of_a_checksum_itself_is_named() -> None:
+    """Also one that makes a digit something else: `a` a grave accent, `f` a `g`."""
+    data = checksums.sealed(b'{\n  "id" : 1\n}')
+    first = len(data) - len('89abcdef"\n}')
+    for at in range(first, first + 8):
+        for bit in range(8):
+            flipped = data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
+            with pytest.raises(Corrupt):
+                checksums.require_intact(flipped, "/snapshot-1")
+
+
 def test_a_text_that_another_program_wrote_anew_has_no_checksum() -> None:
     body = json.loads(checksums.sealed(b'{\n  "id": 3\n}'))
     again = json.dumps(body | {"id": 4}, separators=(",", " : ")).encode()
