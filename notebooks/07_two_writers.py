@@ -196,10 +196,10 @@ merging.view("Compaction against compaction")
 refused = merging.outcome("A")
 assert refused.kind == "refused"
 assert refused.against == merging.outcome("B").snapshots[0]
-assert "deleted twice" in refused.said
+assert "deleted twice" in refused.message
 assert table.scan().to_arrow().sort_by("order_id").equals(before), "no row changed"
 assert table.remove_orphans("0 s", force=True).files == (), "A left nothing behind"
-print(refused.said)
+print(refused.message)
 
 # %% [markdown]
 # ## A compaction and an append
@@ -289,9 +289,9 @@ marking.view("Compaction against delete")
 
 # %%
 assert marking.outcome("A").kind == "refused"
-assert "deleted meanwhile" in marking.outcome("A").said
+assert "deleted meanwhile" in marking.outcome("A").message
 assert events.scan().count() == 300 - 9, "what B deleted stays deleted"
-print(marking.outcome("A").said)
+print(marking.outcome("A").message)
 
 # %% [markdown]
 # The other way round the delete is the one that comes late. It can look again: it finds the rows in the

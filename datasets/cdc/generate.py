@@ -107,9 +107,9 @@ def _claim(home: Path, wanted: dict[str, object]) -> None:
     if not path.exists():
         _publish(path, json.dumps(wanted, indent=1).encode())
     describe(home)
-    said = json.loads(path.read_bytes())
-    if different := [name for name in wanted if said.get(name) != wanted[name]]:
-        listed = ", ".join(f"{name} {said.get(name)} (asked: {wanted[name]})" for name in different)
+    summary = json.loads(path.read_bytes())
+    if different := [name for name in wanted if summary.get(name) != wanted[name]]:
+        listed = ", ".join(f"{name} {summary.get(name)} (asked: {wanted[name]})" for name in different)
         raise DatasetError(f"{home} holds another source: {listed}; use another directory or remove this one")
 
 

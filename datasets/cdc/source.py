@@ -105,18 +105,20 @@ def _chunk(directory: Path, entry: dict[str, Any]) -> Chunk:
 
 def describe(directory: Path) -> Source:
     """The source without its chunks."""
-    said = _load(directory / "source.json")
-    if said.get("version") != VERSION:
-        raise DatasetError(f"{directory}: source version {said.get('version')}, this reads version {VERSION}")
+    summary = _load(directory / "source.json")
+    if summary.get("version") != VERSION:
+        raise DatasetError(
+            f"{directory}: source version {summary.get('version')}, this reads version {VERSION}"
+        )
     return Source(
         directory=directory,
-        tables=tuple(said["tables"]),
-        scale=Scale.of(said["scale"]),
-        seed=said["seed"],
-        pairs=said["pairs"],
-        sizes=said["sizes"],
-        pace=said["pace"],
-        note=said["note"],
+        tables=tuple(summary["tables"]),
+        scale=Scale.of(summary["scale"]),
+        seed=summary["seed"],
+        pairs=summary["pairs"],
+        sizes=summary["sizes"],
+        pace=summary["pace"],
+        note=summary["note"],
     )
 
 

@@ -106,8 +106,8 @@ def _run(command: list[str], messages: Path, tick: Callable[[], None]) -> None:
             child.wait()
         if child.returncode:
             output.seek(0)
-            said = output.read().decode(errors="replace").strip()
-            raise DatasetError(f"{command[0]} failed with exit status {child.returncode}: {said[-500:]}")
+            text = output.read().decode(errors="replace").strip()
+            raise DatasetError(f"{command[0]} failed with exit status {child.returncode}: {text[-500:]}")
 
 
 def _executable() -> str:

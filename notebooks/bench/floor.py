@@ -163,11 +163,11 @@ def once(shape: Shape, files: Sequence[str], folder: Path) -> Round:
     made = sorted(Path(table.location).rglob("data-*.parquet"))
     rows = 0
     for path in made:
-        held = pq.read_table(path)
-        rows += len(held)
-        for name, settings in ((OWN, own_settings(held)), (DEFAULT, {})):
+        decoded = pq.read_table(path)
+        rows += len(decoded)
+        for name, settings in ((OWN, own_settings(decoded)), (DEFAULT, {})):
             with floor.part(name):
-                size = encode(held, settings)
+                size = encode(decoded, settings)
             encoded[name] += size
     sizes = (sum(Path(p).stat().st_size for p in some) for some in (made, files))
     return Round(rows, *sizes, clock, floor, encoded)

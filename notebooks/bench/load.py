@@ -179,9 +179,9 @@ def _agree(facts: dict[str, str], step: str, one: Measured, name: str) -> None:
     known = "scan" if step == "rescan" else step
     for fact in ("rows", "quantity"):
         if fact in one.answer:
-            told = facts.setdefault(f"{known} {fact}", one.answer[fact])
-            if told != one.answer[fact]:
-                raise Differs(f"{name}, {MEANING[step]}: {fact} {one.answer[fact]}, the others have {told}")
+            first = facts.setdefault(f"{known} {fact}", one.answer[fact])
+            if first != one.answer[fact]:
+                raise Differs(f"{name}, {MEANING[step]}: {fact} {one.answer[fact]}, the others have {first}")
 
 
 def show(found: Found, entries: Sequence[registry.Entry], rows: int) -> str:

@@ -174,9 +174,9 @@ def _agree(facts: dict[str, str], step: str, one: Measured, name: str) -> None:
     """Raises Differs when rows or sums of a step differ from those of the first contender."""
     for fact in ("rows", "quantity"):
         if fact in one.answer:
-            told = facts.setdefault(f"{_SAME.get(step, step)} {fact}", one.answer[fact])
-            if told != one.answer[fact]:
-                raise Differs(f"{name}, {MEANING[step]}: {fact} {one.answer[fact]}, the others have {told}")
+            first = facts.setdefault(f"{_SAME.get(step, step)} {fact}", one.answer[fact])
+            if first != one.answer[fact]:
+                raise Differs(f"{name}, {MEANING[step]}: {fact} {one.answer[fact]}, the others have {first}")
 
 
 def show(found: Found, entries: Sequence[registry.Entry]) -> str:

@@ -27,7 +27,7 @@ LIMIT = 180.0
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Timing:
     """What one widget took at one size: seconds, and bytes of its state."""
 
     first: float
@@ -39,7 +39,7 @@ class Seen:
         return statistics.median(self.changes)
 
 
-Found = dict[tuple[str, int, str], Seen]
+Found = dict[tuple[str, int, str], Timing]
 
 
 def main(arguments: list[str]) -> int:
@@ -84,11 +84,13 @@ def measure(lab: Lab, sizes: Sequence[int], changes: int, names: Sequence[str], 
     """Every chosen widget at every size, and its peer; a notebook a case."""
     found: Found = {}
     for case in (case for case in CASES if case.name in names):
-        for size in (size for size in sizes if size <= case.most):
+        for size in (size for size in sizes if size <= case.max_size):
             for who in (OURS, PEER) if peer and case.peer else (OURS,):
-                seen = found[case.name, size, who] = _one(lab, case, size, who, changes)
-                told = f"{case.name}, {size:,}, {who}: first {seen.first:.2f} s, change {seen.change:.2f} s"
-                print(told, file=sys.stderr, flush=True)
+                timing = found[case.name, size, who] = _one(lab, case, size, who, changes)
+                line = (
+                    f"{case.name}, {size:,}, {who}: first {timing.first:.2f} s, change {timing.change:.2f} s"
+                )
+                print(line, file=sys.stderr, flush=True)
     return found
 
 
@@ -106,7 +108,7 @@ def _laboratory() -> Iterator[Lab]:
             server.stop()
 
 
-def _one(lab: Lab, case: Case, size: int, who: str, changes: int) -> Seen:
+def _one(lab: Lab, case: Case, size: int, who: str, changes: int) -> Timing:
     made, changed = (case.made, case.changed) if who == OURS else (case.peer, case.peer_changed)
     setup = f"ROOT = {str(lab.server.root)!r}\nsize = {size}\n{SETUP}\n{case.data}"
     warm = case.warm if who == OURS else "import plotly.graph_objects as go; go.FigureWidget()"
@@ -119,7 +121,7 @@ def _one(lab: Lab, case: Case, size: int, who: str, changes: int) -> Seen:
         notebook.check()
     finally:
         lab.close_notebooks()
-    return Seen(first, seconds, state)
+    return Timing(first, seconds, state)
 
 
 def _again(lab: Lab, notebook: Notebook, cell: int, marks: str) -> float:
@@ -137,15 +139,15 @@ def _change(lab: Lab, notebook: Notebook, statement: str) -> float:
 def show(found: Found) -> str:
     """A line a widget, size and contender."""
     lines = []
-    for (name, size, who), seen in found.items():
+    for (name, size, who), timing in found.items():
         ours = found[name, size, OURS]
         ratios = ["", "", ""]
         if who != OURS:
-            pairs = ((seen.first, ours.first), (seen.change, ours.change), (seen.state, ours.state))
+            pairs = ((timing.first, ours.first), (timing.change, ours.change), (timing.state, ours.state))
             ratios = [report.ratio(float(peer), float(own)) for peer, own in pairs]
         label = name if who == OURS else f"  {who}"
-        spread = report.spread(seen.changes)
-        figures = (f"{seen.first:.2f}", f"{seen.change:.2f}", spread, f"{seen.state / 1000:,.1f} kB")
+        spread = report.spread(timing.changes)
+        figures = (f"{timing.first:.2f}", f"{timing.change:.2f}", spread, f"{timing.state / 1000:,.1f} kB")
         lines.append((f"{size:,}", label, *figures, *ratios))
     return report.text(HEADER, lines)
 

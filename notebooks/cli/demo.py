@@ -132,8 +132,8 @@ def _demo(options: argparse.Namespace, places: Places, screen: Console) -> int:
         if run.source.note:
             screen.print(run.source.note)
         _work(run, screen)
-        with _bars(screen) as tell:
-            found = verify(run, tell)
+        with _bars(screen) as show:
+            found = verify(run, show)
     peak = max([memory.peak_bytes, *(e["bytes"] for e in journal.events("memory"))])
     journal.add("memory", bytes=memory.peak_bytes)
     facts = scorecard.figures(run, found, peak_rss_bytes=peak)
@@ -208,20 +208,20 @@ def _work(run: Run, screen: Console) -> None:
         )
     spark = session("workbench demo", cores=run.plan.cores, log_file=str(run.places.spark_log))
     try:
-        with _bars(screen) as tell:
+        with _bars(screen) as show:
             pipeline.patiently(
-                lambda: pipeline.run_queries(spark, run, tell),
+                lambda: pipeline.run_queries(spark, run, show),
                 again=lambda: screen.print("Spark waited 10 s for a worker in vain: going on"),
             )
-        with _bars(screen) as tell:
-            pipeline.compact_fully(spark, run, tell)
+        with _bars(screen) as show:
+            pipeline.compact_fully(spark, run, show)
     finally:
         spark.stop()
 
 
 @contextmanager
-def _bars(screen: Console) -> Iterator[pipeline.Tell]:
-    """A `tell` that moves a progress bar for each step it hears of; a line at the end of each where there
+def _bars(screen: Console) -> Iterator[pipeline.ShowProgress]:
+    """A `show` that moves a progress bar for each step; a line at the end of each where there
     is no terminal.
     """
     columns = (
@@ -234,13 +234,13 @@ def _bars(screen: Console) -> Iterator[pipeline.Tell]:
     progress = Progress(*columns, console=screen)
     known: dict[str, Any] = {}
 
-    def tell(step: str, done: float, total: float, note: str) -> None:
+    def show(step: str, done: float, total: float, note: str) -> None:
         if step not in known:
             known[step] = progress.add_task(step, total=total or None, note="")
         progress.update(known[step], completed=done, total=total or None, note=note)
 
     with progress:
-        yield tell
+        yield show
         for task in known.values():
             if progress.tasks[task].total is None:
                 progress.update(task, total=max(progress.tasks[task].completed, 1))

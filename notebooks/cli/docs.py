@@ -45,9 +45,9 @@ def main(arguments: list[str]) -> int:
         return 2
     os.environ.update(lab_environment(os.environ.get("PYTHONPATH", "")))  # the kernels' as well
     options.to.mkdir(parents=True, exist_ok=True)
-    given = {"solve": True, "scale": options.scale, "scale_factor": options.scale_factor}
-    given = {name: value for name, value in given.items() if value is not None}
-    outcomes = [write(path, options.to, given, screen) for path in chosen]
+    parameters = {"solve": True, "scale": options.scale, "scale_factor": options.scale_factor}
+    parameters = {name: value for name, value in parameters.items() if value is not None}
+    outcomes = [write(path, options.to, parameters, screen) for path in chosen]
     index = options.to / "index.html"
     index.write_text(index_page(outcomes), encoding="utf-8")
     failed = [outcome for outcome in outcomes if outcome.problem and not outcome.skipped]
@@ -78,13 +78,13 @@ def select(paths: Iterable[Path], names: list[str]) -> list[Path]:
     return [path for path in paths if not names or path.name.startswith(tuple(names))]
 
 
-def write(path: Path, folder: Path, given: dict[str, Any], screen: Console) -> Outcome:
+def write(path: Path, folder: Path, parameters: dict[str, Any], screen: Console) -> Outcome:
     """Run one notebook and write its page."""
     columns = (TextColumn("{task.description:<38}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=screen, transient=True) as bars:
         bar = bars.add_task(path.stem, total=None)
         known = inspect_notebook(str(path))
-        wanted = {name: value for name, value in given.items() if name in known}
+        wanted = {name: value for name, value in parameters.items() if name in known}
         notebook = parameterize_notebook(load_notebook_node(str(path)), wanted)
         outcome = run(notebook, path.stem, lambda done, total: bars.update(bar, completed=done, total=total))
     page = notebook_page(notebook, title=outcome.title)
@@ -92,13 +92,13 @@ def write(path: Path, folder: Path, given: dict[str, Any], screen: Console) -> O
         problem = f"its page refers outside: {', '.join(outside[:3])}"
         outcome = Outcome(outcome.name, outcome.title, outcome.seconds, outcome.cells, problem)
     (folder / f"{path.stem}.html").write_text(page, encoding="utf-8")
-    said = f"{outcome.seconds:.1f} s" if not outcome.problem else f"[red]{escape(outcome.problem)}[/]"
-    screen.print(f"{path.stem:<38} {said}")
+    shown = f"{outcome.seconds:.1f} s" if not outcome.problem else f"[red]{escape(outcome.problem)}[/]"
+    screen.print(f"{path.stem:<38} {shown}")
     return outcome
 
 
-def run(notebook: NotebookNode, name: str, tell: Callable[[int, int], None]) -> Outcome:
-    """Run the cells of `notebook` in place; `tell(done, total)` hears of each."""
+def run(notebook: NotebookNode, name: str, progress: Callable[[int, int], None]) -> Outcome:
+    """Run the cells of `notebook` in place; `progress(done, total)` is called after each."""
     title = title_of(notebook) or name
     code = code_cells(notebook)
     if needs_java(code):
@@ -107,7 +107,7 @@ def run(notebook: NotebookNode, name: str, tell: Callable[[int, int], None]) -> 
 
     def executed(*, cell: NotebookNode, **_: object) -> None:
         done.extend(own for own in code if own is cell)
-        tell(len(done), len(code))
+        progress(len(done), len(code))
 
     client = NotebookClient(
         notebook,
@@ -152,10 +152,10 @@ def failure(notebook: NotebookNode, error: Exception, ran: int) -> str:
     at = next((n for n, cell in enumerate(code) if has_error(cell)), min(ran, len(code) - 1))
     lines = [line for line in code[at].source.splitlines() if line.strip()] or [""]
     if isinstance(error, CellExecutionError):
-        said = f"{error.ename}: {error.evalue}"
+        shown = f"{error.ename}: {error.evalue}"
     else:
-        said = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-    return f'cell {at + 1} of {len(code)}, "{lines[0].strip()}": {said.splitlines()[0]}'
+        shown = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+    return f'cell {at + 1} of {len(code)}, "{lines[0].strip()}": {shown.splitlines()[0]}'
 
 
 def has_error(cell: NotebookNode) -> bool:

@@ -80,8 +80,8 @@ def _tables(options: argparse.Namespace) -> int:
     """The health of tables; the engine is loaded only for it."""
     tables, opening = (importlib.import_module(f"notebooks.cli.{name}") for name in ("tables", "open"))
     try:
-        given = dict(opening.pair(text) for text in options.option)
-        return int(tables.main(options.path, given, mend=options.mend, as_json=options.json))
+        options_asked = dict(opening.pair(text) for text in options.option)
+        return int(tables.main(options.path, options_asked, mend=options.mend, as_json=options.json))
     except (opening.NotOpened, OSError, ValueError, LookupError) as error:
         print(f"workbench doctor: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
@@ -162,9 +162,9 @@ def java_findings(at_home: Java | None, in_path: Java | None) -> list[Finding]:
     """The java that Spark will start (JAVA_HOME before PATH), then whether it has the vector module."""
     used = at_home if at_home and at_home.major >= OLDEST_JAVA else in_path
     if used is None or used.major < OLDEST_JAVA:
-        seen = "; ".join(_described(where, java) for where, java in _places(at_home, in_path) if java)
+        places = "; ".join(_described(where, java) for where, java in _places(at_home, in_path) if java)
         remedy = f"{GET_JAVA}; then set JAVA_HOME if an older one comes first"
-        return [Finding("Java", seen or "none found", "missing", remedy)]
+        return [Finding("Java", places or "none found", "missing", remedy)]
     found = f"{used.version}, {used.path}"
     if at_home and used is not at_home:
         note = f"unset JAVA_HOME: it is {_described('', at_home).strip()}; the verbs use the one in PATH"

@@ -72,12 +72,12 @@ def _install(venv: Path, *, lock: Path, turn: int) -> None:
     environment.pop("PYTHONPATH", None)
     piped = {"text": True, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with log.open("w") as kept, subprocess.Popen(command, env=environment, pass_fds=(turn,), **piped) as pip:
-        seen = 0
+        count = 0
         for line in pip.stdout or ():
             kept.write(line)
-            seen += line.startswith(("Collecting", "Requirement already satisfied"))
+            count += line.startswith(("Collecting", "Requirement already satisfied"))
             if line.lstrip().startswith(SHOWN):
-                _progress(line.split(" (from")[0].strip(), seen=min(seen, total), total=total)
+                _progress(line.split(" (from")[0].strip(), seen=min(count, total), total=total)
     _progress("", seen=total, total=total)
     shutil.rmtree(scratch, ignore_errors=True)
     if pip.returncode != 0:
@@ -121,13 +121,13 @@ def relocate(venv: Path, *, old: Path) -> None:
 @contextlib.contextmanager
 def _turn(path: Path) -> Iterator[int]:
     """Hold the file's lock; the system lets go of it when its last holder ends, however it ends."""
-    with path.open("rb") as held:
+    with path.open("rb") as stream:
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             _say("another call is making the environment; waiting for it")
-            fcntl.flock(held, fcntl.LOCK_EX)
-        yield held.fileno()
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield stream.fileno()
 
 
 def _works(venv: Path) -> bool:
@@ -148,10 +148,10 @@ def _call(command: list[str], *, remedy: str) -> None:
         _stop((done.stderr or done.stdout).strip(), remedy=remedy)
 
 
-def _progress(line: str, *, seen: int, total: int) -> None:
+def _progress(line: str, *, count: int, total: int) -> None:
     if sys.stderr.isatty():
         width = shutil.get_terminal_size().columns - 14
-        sys.stderr.write(f"\r  [{seen:3}/{total}] {line[:width]:{width}}" if line else "\r\x1b[K")
+        sys.stderr.write(f"\r  [{count:3}/{total}] {line[:width]:{width}}" if line else "\r\x1b[K")
         sys.stderr.flush()
 
 

@@ -101,11 +101,11 @@ def index_page(outcomes: Iterable[Outcome]) -> str:
 def _row(outcome: Outcome) -> str:
     mark = "" if not outcome.problem else "– " if outcome.skipped else "✕ "
     kind = "quiet" if outcome.skipped or not outcome.problem else "problem"
-    said = f'<td class="{kind}">{mark}{escape(outcome.problem)}</td>'
+    result = f'<td class="{kind}">{mark}{escape(outcome.problem)}</td>'
     link = f'<td><a href="{escape(outcome.name)}.html">{escape(outcome.title)}</a></td>'
     return (
         f'<tr>{link}<td class="number">{outcome.cells}</td>'
-        f'<td class="number">{outcome.seconds:.1f}</td>{said}</tr>'
+        f'<td class="number">{outcome.seconds:.1f}</td>{result}</tr>'
     )
 
 

@@ -33,7 +33,7 @@ class Answer(Protocol):
         """What an answer looks like: `a whole number`."""
         ...
 
-    def problem(self, given: Any) -> str | None:
+    def problem(self, submitted: Any) -> str | None:
         """None if `given` is right, else what is wrong with it."""
         ...
 
@@ -59,15 +59,15 @@ class Number:
         slack = f"{100 * self.tolerance:g} %" if self.relative else f"{self.tolerance:g}"
         return f"a number, right within {slack}"
 
-    def problem(self, given: Any) -> str | None:
+    def problem(self, submitted: Any) -> str | None:
         """Too low, too high, or no number at all."""
-        value = _as_number(given)
+        value = _as_number(submitted)
         if value is None:
-            return f"This wants {self.form}, not {_short(given)}."
+            return f"This wants {self.form}, not {_short(submitted)}."
         slack = self.tolerance * abs(self.own) if self.relative else self.tolerance
         if abs(value - self.own) <= slack + 1e-9:
             return None
-        return f"{_short(given)} is too {'low' if value < self.own else 'high'}."
+        return f"{_short(submitted)} is too {'low' if value < self.own else 'high'}."
 
     def shown(self) -> str:
         """The number with its unit."""
@@ -87,13 +87,13 @@ class Choice:
         """The keys."""
         return "one of " + ", ".join(f'"{key}"' for key in self.options)
 
-    def problem(self, given: Any) -> str | None:
+    def problem(self, submitted: Any) -> str | None:
         """Not among the choices, or not the right one."""
         wanted = {_plain(key): key for key in self.options}
         wanted |= {_plain(words): key for key, words in self.options.items() if words}
-        key = wanted.get(_plain(given))
+        key = wanted.get(_plain(submitted))
         if key is None:
-            return f"This wants {self.form}, not {_short(given)}."
+            return f"This wants {self.form}, not {_short(submitted)}."
         return None if key == self.own else f'It is not "{key}".'
 
     def shown(self) -> str:
@@ -119,11 +119,11 @@ class Members:
         """How members are written."""
         return f"a list of {self.noun}s"
 
-    def problem(self, given: Any) -> str | None:
+    def problem(self, submitted: Any) -> str | None:
         """How many are right, too many, missing."""
-        items = _as_items(given)
+        items = _as_items(submitted)
         if items is None:
-            return f"This wants {self.form}, not {_short(given)}."
+            return f"This wants {self.form}, not {_short(submitted)}."
         found = {self._member(item) for item in items}
         right, wrong = found - {None}, [item for item in items if self._member(item) is None]
         missing = len(self.spellings) - len(right)
@@ -157,11 +157,11 @@ class Rows:
         """The columns that are wanted."""
         return f"rows with the columns {', '.join(self.own.column_names)} (Arrow, pandas, list of dicts)"
 
-    def problem(self, given: Any) -> str | None:
+    def problem(self, submitted: Any) -> str | None:
         """Another number of rows, other columns, other values."""
-        table = as_table(given)
+        table = as_table(submitted)
         if table is None:
-            return f"This wants {self.form}, not {_short(given)}."
+            return f"This wants {self.form}, not {_short(submitted)}."
         if absent := [name for name in self.own.column_names if name not in table.column_names]:
             return f"The column {absent[0]} is missing."
         names = self.own.column_names
@@ -189,12 +189,12 @@ class Holds:
     own: Any
     form: str = "a value"
 
-    def problem(self, given: Any) -> str | None:
+    def problem(self, submitted: Any) -> str | None:
         """What the test says."""
-        found = self.test(given)
+        found = self.test(submitted)
         if isinstance(found, str):
             return found
-        return None if found else f"{_short(given)} does not do it."
+        return None if found else f"{_short(submitted)} does not do it."
 
     def shown(self) -> str:
         """The example."""
@@ -246,21 +246,21 @@ def runs(levels: pa.Table) -> Members:
     return Members(tuple(spelt.values()))
 
 
-def as_table(given: Any) -> pa.Table | None:
+def as_table(submitted: Any) -> pa.Table | None:
     """Rows as an Arrow table; None for what is none."""
-    if isinstance(given, pa.Table):
-        return given
-    if isinstance(given, pa.RecordBatch):
-        return pa.Table.from_batches([given])
-    if isinstance(given, Mapping):
-        given = [given]
-    if isinstance(given, list | tuple):
-        rows = list(given)
+    if isinstance(submitted, pa.Table):
+        return submitted
+    if isinstance(submitted, pa.RecordBatch):
+        return pa.Table.from_batches([submitted])
+    if isinstance(submitted, Mapping):
+        submitted = [submitted]
+    if isinstance(submitted, list | tuple):
+        rows = list(submitted)
         return pa.Table.from_pylist(rows) if all(isinstance(row, Mapping) for row in rows) else None
-    if hasattr(given, "to_arrow"):
-        return given.to_arrow()
-    if hasattr(given, "__dataframe__") or hasattr(given, "__arrow_c_stream__"):
-        return pa.table(given)
+    if hasattr(submitted, "to_arrow"):
+        return submitted.to_arrow()
+    if hasattr(submitted, "__dataframe__") or hasattr(submitted, "__arrow_c_stream__"):
+        return pa.table(submitted)
     return None
 
 
@@ -275,40 +275,40 @@ def _loose(value: Any) -> Any:
     return value
 
 
-def _as_number(given: Any) -> float | None:
-    if isinstance(given, bool):
+def _as_number(submitted: Any) -> float | None:
+    if isinstance(submitted, bool):
         return None
-    if isinstance(given, str):
-        text = given.replace(",", "").replace(" ", "").replace("−", "-")
+    if isinstance(submitted, str):
+        text = submitted.replace(",", "").replace(" ", "").replace("−", "-")
         return float(text) if re.fullmatch(r"-?\d+(\.\d+)?", text) else None
     try:
-        value = float(given)
+        value = float(submitted)
     except (TypeError, ValueError):
         return None
     return value if math.isfinite(value) else None
 
 
-def _as_items(given: Any) -> list[str] | None:
+def _as_items(submitted: Any) -> list[str] | None:
     """Members as texts: from a list, a set, an Arrow column, or one text with commas."""
-    if isinstance(given, str):
-        return [part.strip() for part in given.split(",") if part.strip()]
-    if isinstance(given, int) and not isinstance(given, bool):
-        return [str(given)]
-    if hasattr(given, "to_pylist"):
-        given = given.to_pylist()
-    if isinstance(given, Iterable) and not isinstance(given, Mapping):
-        return list(dict.fromkeys(str(item) for item in given))
+    if isinstance(submitted, str):
+        return [part.strip() for part in submitted.split(",") if part.strip()]
+    if isinstance(submitted, int) and not isinstance(submitted, bool):
+        return [str(submitted)]
+    if hasattr(submitted, "to_pylist"):
+        submitted = submitted.to_pylist()
+    if isinstance(submitted, Iterable) and not isinstance(submitted, Mapping):
+        return list(dict.fromkeys(str(item) for item in submitted))
     return None
 
 
-def _plain(given: Any) -> str:
+def _plain(submitted: Any) -> str:
     """Lower case, one space at most between words; true is yes."""
-    if isinstance(given, bool):
-        return "yes" if given else "no"
-    return " ".join(str(given).lower().strip("\"' ").split())
+    if isinstance(submitted, bool):
+        return "yes" if submitted else "no"
+    return " ".join(str(submitted).lower().strip("\"' ").split())
 
 
-def _short(given: Any) -> str:
-    text = given if isinstance(given, str) else repr(given)
+def _short(submitted: Any) -> str:
+    text = submitted if isinstance(submitted, str) else repr(submitted)
     text = " ".join(text.split())
     return text if len(text) <= 60 else text[:59] + "…"

@@ -95,13 +95,13 @@ def question(number: int, name: str, asked: str, options: Sequence[tuple[str, st
     return Card(framed(head + body + foot, kind="open", label=f"Task {number}: {name}"), "\n".join(lines))
 
 
-def verdict(kind: str, sign: str, title: str, said: Iterable[str], progress: str) -> Card:
+def verdict(kind: str, sign: str, title: str, texts: Iterable[str], progress: str) -> Card:
     """What became of an answer: `kind` is right, wrong or open."""
-    said = [block for text in said for block in paragraphs(text)]
+    texts = [block for text in texts for block in paragraphs(text)]
     body = f'<p><span class="course-sign">{sign}</span><strong>{rich(title)}</strong></p>'
-    body += "".join(f"<p>{rich(text)}</p>" for text in said)
+    body += "".join(f"<p>{rich(text)}</p>" for text in texts)
     foot = f'<p class="course-foot">{escape(progress)}</p>' if progress else ""
-    lines = [f"{sign} {bare(title)}", *(f"  {bare(text)}" for text in said)]
+    lines = [f"{sign} {bare(title)}", *(f"  {bare(text)}" for text in texts)]
     lines += [f"  {progress}"] if progress else []
     return Card(framed(body + foot, kind=kind, label=f"{title}", live=True), "\n".join(lines))
 

@@ -91,10 +91,10 @@ class CrashLab:
 
     def _dry_run(self) -> tuple[tuple[int, Operation], ...]:
         """The work once, on a copy: its changing operations with their numbers."""
-        seen: list[Operation] = []
+        recordedlt: list[Operation] = []
         with _Copy(self._table) as copy:
-            self._work(copy.open(WatchedIO(before=seen.append), seed=self._seed))
-        return changing(seen)
+            self._work(copy.open(WatchedIO(before=recordedlt.append), seed=self._seed))
+        return changing(recordedlt)
 
     def kill_at(self, point: int) -> Crash:
         """Kill before the step `point`; `len(steps)` kills nothing."""
@@ -229,10 +229,10 @@ def _step(crash: Crash) -> Step:
     begun = (
         "nothing of the work is to be seen" if crash.untouched else "some of the work is done, no row is lost"
     )
-    seen = "the work is done" if crash.visible else begun
+    result = "the work is done" if crash.visible else begun
     title = f"killed before it could {_words(operation)}"
     mark = _mark(operation)
-    return Step(0, operation.kind, title, f"{found}: {seen}.", snapshot=newest, facts=facts, mark=mark)
+    return Step(0, operation.kind, title, f"{found}: {result}.", snapshot=newest, facts=facts, mark=mark)
 
 
 def _mark(operation: Operation) -> str:

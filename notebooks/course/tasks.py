@@ -16,7 +16,7 @@ from notebooks.course import answers, cards
 from notebooks.course.answers import Answer, Choice
 from notebooks.course.cards import Card
 
-Said = str | Callable[[Any], str]
+Phrase = str | Callable[[Any], str]
 SIGNS = {"open": "–", "right": "✓", "wrong": "✗"}
 
 
@@ -52,42 +52,42 @@ class Task:
     """One question. As the last value of a cell it shows its card."""
 
     def __init__(
-        self, name: str, asked: str, answer: Answer, *, hint: Said, why: Said, number: int, lesson: Lesson
+        self, name: str, asked: str, answer: Answer, *, hint: Phrase, why: Phrase, number: int, lesson: Lesson
     ) -> None:
         self.name, self.asked, self.answer, self.number = name, asked, answer, number
         self._hint, self._why, self._lesson = hint, why, lesson
 
-    def check(self, given: Any = None) -> Card:
+    def check(self, submitted: Any = None) -> Card:
         """The verdict on an answer. None is not yet one."""
-        solving = given is None and self._lesson.solve
-        value = self.answer.own if solving else given
+        solving = submitted is None and self._lesson.solve
+        value = self.answer.own if solving else submitted
         if value is None:
             return self._verdict(
                 "open", f"{self.name}: not answered yet", [f"Set `answer` to {self.answer.form}."]
             )
         problem = self.answer.problem(value)
         if problem is None:
-            return self._verdict("right", f"{self.name}: right", [self._said(self._why, value)])
+            return self._verdict("right", f"{self.name}: right", [self._phrase(self._why, value)])
         if solving:
             raise AssertionError(f"task {self.name}: its own answer is refused: {problem}")
-        return self._verdict("wrong", f"{self.name}: not yet", [problem, self._said(self._hint, value)])
+        return self._verdict("wrong", f"{self.name}: not yet", [problem, self._phrase(self._hint, value)])
 
     def solution(self) -> Card:
         """The engine's answer and its why."""
-        said = [f"The engine says: **{self.answer.shown()}**", self._said(self._why, self.answer.own)]
-        return cards.verdict("open", "→", f"{self.name}: solution", said, "")
+        lines = [f"The engine says: **{self.answer.shown()}**", self._phrase(self._why, self.answer.own)]
+        return cards.verdict("open", "→", f"{self.name}: solution", lines, "")
 
     @property
     def solved(self) -> bool:
         """Whether the last answer was right."""
         return self._lesson.states.get(self.name) == "right"
 
-    def _verdict(self, state: str, title: str, said: list[str]) -> Card:
+    def _verdict(self, state: str, title: str, lines: list[str]) -> Card:
         self._lesson.states[self.name] = state
-        return cards.verdict(state, SIGNS[state], title, said, self._lesson.line())
+        return cards.verdict(state, SIGNS[state], title, lines, self._lesson.line())
 
     @staticmethod
-    def _said(text: Said, value: Any) -> str:
+    def _phrase(text: Phrase, value: Any) -> str:
         return text if isinstance(text, str) else text(value)
 
     @property
@@ -108,8 +108,8 @@ def task(
     question: str,
     *,
     answer: Any,
-    hint: Said,
-    why: Said,
+    hint: Phrase,
+    why: Phrase,
     options: Mapping[str, str] | Sequence[str] | None = None,
 ) -> Task:
     """Pose a task. `answer`: the engine's own, or a function that asks the engine, called now.
@@ -134,5 +134,5 @@ def progress() -> Card:
     lesson = _lesson
     whole = bool(lesson.states) and lesson.solved == len(lesson.states)
     title = f"{lesson.solved} of {len(lesson.states)} tasks solved"
-    said = [f"{SIGNS[state]} {name}" for name, state in lesson.states.items()]
-    return cards.verdict("right" if whole else "open", "✓" if whole else "–", title, [" · ".join(said)], "")
+    lines = [f"{SIGNS[state]} {name}" for name, state in lesson.states.items()]
+    return cards.verdict("right" if whole else "open", "✓" if whole else "–", title, [" · ".join(lines)], "")

@@ -51,7 +51,7 @@ class Outcome:
     snapshots: tuple[int, ...] = ()
     lost: int = 0
     """How often a snapshot's name was taken."""
-    said: str = ""
+    message: str = ""
     """The engine's words, if it refused."""
     against: int | None = None
     """The snapshot that was in the way."""
@@ -59,7 +59,7 @@ class Outcome:
     def __str__(self) -> str:
         made = ", ".join(f"#{snapshot}" for snapshot in self.snapshots)
         tries = f" after {self.lost} lost" if self.lost else ""
-        return {"committed": f"committed {made}{tries}", "refused": f"refused: {self.said}"}.get(
+        return {"committed": f"committed {made}{tries}", "refused": f"refused: {self.message}"}.get(
             self.kind, self.kind
         )
 
@@ -247,10 +247,10 @@ class _Writer:
             self._act(table)
         except TablestoreError as error:
             against = error.snapshot if isinstance(error, CommitConflict) else None
-            self.outcome = replace(self.outcome, kind="refused", said=str(error), against=against)
+            self.outcome = replace(self.outcome, kind="refused", message=str(error), against=against)
             owner = self._race.made_by.get(against or 0)
             title = f"is refused: #{against} of {owner} was first" if owner else "is refused"
-            self._tell(Step(self._lane, "end", title, str(error), REFUSED, against=against))
+            self._report(Step(self._lane, "end", title, str(error), REFUSED, against=against))
             return False
         return True
 
@@ -267,7 +267,7 @@ class _Writer:
         if self._over:
             raise _Abandoned
         self.phase, self._tally = phase, {}
-        self._tell(Step(self._lane, phase, _ABOUT[phase]))
+        self._report(Step(self._lane, phase, _ABOUT[phase]))
 
     def _phase_of(self, operation: Operation) -> str | None:
         """The step that an operation begins, None if it belongs to the one that is going on."""
@@ -309,7 +309,7 @@ class _Writer:
         step = Step(
             self._lane, PUBLISH, f"publishes #{operation.snapshot}", detail, mark=f"#{operation.snapshot}"
         )
-        self._tell(replace(step, commit=stored["commitKind"]), anew=True)
+        self._report(replace(step, commit=stored["commitKind"]), anew=True)
 
     def _lost(self, operation: Operation) -> None:
         self._count("lost")
@@ -319,25 +319,25 @@ class _Writer:
             "Nothing is lost but the try; the writer looks again."
         )
         mark = f"#{operation.snapshot}"
-        self._tell(Step(self._lane, PUBLISH, f"finds {mark} taken", detail, LOST, mark=mark), anew=True)
+        self._report(Step(self._lane, PUBLISH, f"finds {mark} taken", detail, LOST, mark=mark), anew=True)
 
     def _retell(self) -> None:
         """The step that is going on, with what it has done so far."""
         if self.phase in (READ, DATA, MANIFEST, CLEAN):
-            title, detail, mark = _told(self.phase, self._tally, self.holding)
-            self._tell(Step(self._lane, self.phase, title, detail, DONE, mark=mark), anew=True)
+            title, detail, mark = _described(self.phase, self._tally, self.holding)
+            self._report(Step(self._lane, self.phase, title, detail, DONE, mark=mark), anew=True)
 
-    def _tell(self, step: Step, *, anew: bool = False) -> None:
+    def _report(self, step: Step, *, anew: bool = False) -> None:
         """Add a step to the story, or tell the last one again."""
         race = self._race
-        told = replace(step, snapshot=race.newest, facts=race.facts())
+        latest = replace(step, snapshot=race.newest, facts=race.facts())
         if anew:
-            race.steps[-1] = told
+            race.steps[-1] = latest
         else:
-            race.steps.append(told)
+            race.steps.append(latest)
 
 
-def _told(phase: str, tally: Mapping[str, int], holding: _Holding) -> tuple[str, str, str]:
+def _described(phase: str, tally: Mapping[str, int], holding: _Holding) -> tuple[str, str, str]:
     """Title, detail and mark of a step."""
     if phase == READ:
         opened, base = tally.get("opened", 0), holding.base

@@ -1,7 +1,7 @@
 """The demo step by step: source → tables → full load and increments, with the summary beside them →
 compaction.
 
-Every step can be called again after a kill: it looks at the tables and goes on. `tell(step, done, total,
+Every step can be called again after a kill: it looks at the tables and goes on. `show(step, done, total,
 note)` is called from the thread that called the step, a few times a second, with rows or tasks done; a
 caller that stops listening may raise from it, and the step ends with that error.
 """
@@ -30,7 +30,7 @@ from tablestore.io.fileio import LocalFileIO
 from tablestore.spark import ingest, summary
 from tablestore.spark.compaction import Compacted, compact
 
-Tell = Callable[[str, float, float, str], None]
+ShowProgress = Callable[[str, float, float, str], None]
 ATTEMPTS = 3
 _LATE = "Python worker failed to connect back"  # within 10 s, which Spark does not let one choose
 _POLL_SECONDS = 0.15
@@ -129,7 +129,7 @@ def patiently(work: Callable[[], None], *, again: Callable[[], None] = lambda: N
         again()
 
 
-def run_queries(spark: SparkSession, run: Run, tell: Tell, *, watch: Watch | None = None) -> None:
+def run_queries(spark: SparkSession, run: Run, show: ShowProgress, *, watch: Watch | None = None) -> None:
     """Ingest everything, keep the summary in step, return when both have seen the last change.
 
     Raises what a query failed with.
@@ -148,13 +148,13 @@ def run_queries(spark: SparkSession, run: Run, tell: Tell, *, watch: Watch | Non
                     following = True
                 if run.plan.interval_seconds is not None and run.ingested():
                     queries[0].stop()
-                state.report(tell)
+                state.report(show)
                 _raise_failure(queries)
                 time.sleep(_POLL_SECONDS)
             _raise_failure(queries)
             if not following:
                 queries.append(_follow(spark, run, state))
-            _await_summary(run, queries, state, tell)
+            _await_summary(run, queries, state, show)
     finally:
         for query in queries:
             query.stop()
@@ -212,17 +212,17 @@ def summary_position(run: Run) -> int:
     return int(known[1]) if known and known[1] else 0
 
 
-def _await_summary(run: Run, queries: list[StreamingQuery], state: _Progress, tell: Tell) -> None:
+def _await_summary(run: Run, queries: list[StreamingQuery], state: _Progress, show: ShowProgress) -> None:
     goal = last_change(run)
     while summary_position(run) < goal:
-        state.report(tell)
+        state.report(show)
         _raise_failure(queries)
         time.sleep(_POLL_SECONDS)
-    state.report(tell)
+    state.report(show)
 
 
 class _Progress:
-    """What is done, gathered from the threads of the queries, told from the caller's."""
+    """What is done, gathered from the threads of the queries, shown from the caller's."""
 
     def __init__(self, run: Run, watch: Watch | None) -> None:
         self._run, self._watch, self._lock = run, watch, threading.Lock()
@@ -254,16 +254,16 @@ class _Progress:
             self._summary_at = done.source_snapshot
         self._run.journal.add("summary", reached=done.source_snapshot, started=done.started, ended=done.ended)
 
-    def report(self, tell: Tell) -> None:
+    def report(self, show: ShowProgress) -> None:
         with self._lock:
             rows, changes, at = self._rows, self._changes, self._summary_at
             read = sum(self._reading.read().values()) if self._reading is not None else 0
         total = self._run.snapshot_rows
         if rows < total:
-            tell("load", min(rows + read, total), total, "")
+            show("load", min(rows + read, total), total, "")
             return
-        tell("load", total, total, "")
-        tell("changes", changes, 0, f"summary at snapshot {at}" if at else "")
+        show("load", total, total, "")
+        show("changes", changes, 0, f"summary at snapshot {at}" if at else "")
 
 
 def _share_done(spark: SparkSession) -> float:
@@ -274,16 +274,16 @@ def _share_done(spark: SparkSession) -> float:
     return sum(s.numCompletedTasks for s in found if s) / total if total else 0.0
 
 
-def compact_fully(spark: SparkSession, run: Run, tell: Tell) -> Compacted:
+def compact_fully(spark: SparkSession, run: Run, show: ShowProgress) -> Compacted:
     """Every bucket rewritten into one run, as Spark tasks; one COMPACT snapshot."""
     started = time.time()
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(compact, spark, run.lineitem.location, full=True)
         while not done.done():
-            tell("compaction", _share_done(spark), 1.0, "")
+            show("compaction", _share_done(spark), 1.0, "")
             time.sleep(_POLL_SECONDS)
         found = done.result()
-    tell("compaction", 1.0, 1.0, "")
+    show("compaction", 1.0, 1.0, "")
     facts: dict[str, Any] = {"snapshot": found.snapshot, "buckets": found.buckets}
     facts |= {"bytes_read": found.bytes_read, "bytes_written": found.bytes_written}
     run.journal.add("compacted", started=started, seconds=found.seconds, **facts)

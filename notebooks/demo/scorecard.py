@@ -61,11 +61,15 @@ def batches(run: Run) -> list[Batch]:
     """Every commit of the ingest query, from the snapshots themselves."""
     found = []
     for commit in run.lineitem.inspect.commits().to_pylist():
-        said = json.loads(commit["properties"] or "{}")
-        if PHASE in said and commit["commit_kind"] == "APPEND":
+        properties = json.loads(commit["properties"] or "{}")
+        if PHASE in properties and commit["commit_kind"] == "APPEND":
             snapshot = run.lineitem.store.snapshots.get(commit["snapshot_id"])
             ended = snapshot.time_millis / 1000
-            found.append(Batch(snapshot.id, said[PHASE], int(said[ROWS]), float(said[STARTED]), ended))
+            found.append(
+                Batch(
+                    snapshot.id, properties[PHASE], int(properties[ROWS]), float(properties[STARTED]), ended
+                )
+            )
     return found
 
 
@@ -135,9 +139,9 @@ def freshness(run: Run, changes: list[Batch]) -> float | None:
     reached = run.journal.events("summary")
     delays = []
     for b in changes:
-        seen = [e["ended"] for e in reached if e["reached"] >= b.snapshot]
-        if seen:
-            delays.append(max(0.0, min(seen) - b.started))
+        ends = [e["ended"] for e in reached if e["reached"] >= b.snapshot]
+        if ends:
+            delays.append(max(0.0, min(ends) - b.started))
     return round(median(delays), 3) if delays else None
 
 

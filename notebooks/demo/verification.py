@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from datasets import verify as independent
-from notebooks.demo.pipeline import Run, Tell
+from notebooks.demo.pipeline import Run, ShowProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,14 @@ class Verification:
         return not self.problems
 
 
-def verify(run: Run, tell: Tell) -> Verification:
+def verify(run: Run, show: ShowProgress) -> Verification:
     """Compare both tables with what must be in them, and check their invariants."""
     began = time.monotonic()
     total = 2 * run.snapshot_rows
-    progress = _Counted(tell, total)
+    progress = _Counted(show, total)
     expected = independent.fingerprint(progress(independent.expected(run.source, year_month=True)))
     found = independent.fingerprint(progress(run.lineitem.scan().to_batches()))
-    tell("verification", total, total, "invariants")
+    show("verification", total, total, "invariants")
     problems = [
         *_rows_differ(expected, found),
         *_groups_differ(expected["q1"], run.summary.scan().to_arrow()),
@@ -54,14 +54,14 @@ def verify(run: Run, tell: Tell) -> Verification:
 class _Counted:
     """Batches on their way, counted."""
 
-    def __init__(self, tell: Tell, total: int) -> None:
-        self._tell, self._total, self._rows = tell, total, 0
+    def __init__(self, show: ShowProgress, total: int) -> None:
+        self._show, self._total, self._rows = show, total, 0
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield batch
             self._rows += batch.num_rows
-            self._tell("verification", min(self._rows, self._total), self._total, "")
+            self._show("verification", min(self._rows, self._total), self._total, "")
 
 
 def _rows_differ(expected: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:

@@ -26,14 +26,14 @@ def ingest_job(spark: SparkSession, run: Run) -> Callable[[IngestProgress], None
     def attempt(progress: IngestProgress) -> None:
         watch = IngestWatch(spark, run, progress)
 
-        def tell(step: str, done: float, total: float, note: str) -> None:
+        def show(step: str, done: float, total: float, note: str) -> None:
             if progress.stopped.is_set():
                 raise _Stopped
             watch.look()
             if step != "load" or done < total:
                 progress.update(phase=" · ".join(part for part in (step, note) if part))
 
-        run_queries(spark, run, tell, watch=watch)
+        run_queries(spark, run, show, watch=watch)
 
     def job(progress: IngestProgress) -> None:
         def again() -> None:
@@ -46,7 +46,7 @@ def ingest_job(spark: SparkSession, run: Run) -> Callable[[IngestProgress], None
 
 
 class IngestWatch:
-    """What the batches of the ingest tell, as the widget shows it.
+    """What the batches of the ingest report, as the widget shows it.
 
     `started` and `committed` are called by the query, `look` by whoever polls.
     """
@@ -117,9 +117,9 @@ class IngestWatch:
             if isinstance(piece, Chunk):
                 mark = self._directory.chunk_marks[piece.number]
                 low, high = where(mark.low), where(mark.high)
-                said = "rows as of here; what changed later is in the log" if high == low else note
+                text = "rows as of here; what changed later is in the log" if high == low else note
                 self._progress.mark(
-                    f"chunk {piece.number}", low=low, high=high, note=said, committed=committed
+                    f"chunk {piece.number}", low=low, high=high, note=text, committed=committed
                 )
         if not any(isinstance(piece, Chunk) for piece in batch.pieces):
             low, high = where(batch.start), where(batch.end)

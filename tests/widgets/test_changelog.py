@@ -141,7 +141,7 @@ def test_many_keys_come_in_pages_and_are_counted(tmp_path) -> None:
 
 def test_a_large_commit_is_cut_and_says_so(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("widgets.changelog.widget.MAX_ROWS", 10)
-    monkeypatch.setattr("widgets.changelog.widget.MOST_BEFORE", 5)
+    monkeypatch.setattr("widgets.changelog.widget.MAX_ROWS_BEFORE", 5)
     table = ts.connect(str(tmp_path)).create_table(
         "t.large", schema=COLUMNS, primary_key=["o_orderkey"], options={"bucket": "1"}
     )
@@ -157,7 +157,7 @@ def test_a_large_commit_is_cut_and_says_so(tmp_path, monkeypatch) -> None:
 
 
 def test_of_very_many_files_the_first_are_read_as_written(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("widgets.changelog.widget.MOST_FILES", 6)
+    monkeypatch.setattr("widgets.changelog.widget.MAX_FILES", 6)
     table = ts.connect(str(tmp_path)).create_table(
         "t.many",
         schema={**COLUMNS, "day": ts.INT},

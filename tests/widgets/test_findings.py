@@ -53,12 +53,12 @@ def test_a_preview_changes_nothing_and_the_second_press_mends(tmp_path: Path) ->
     asked = view.frame["plan"]
     assert asked["state"] == "asked"
     assert asked["code"] == "table.compact(until_quiet=True)"
-    assert asked["told"].startswith("the first round; ")
+    assert asked["effect"].startswith("the first round; ")
     assert table.refresh().inspect.commits().num_rows == 7
     press(view, "mend")
     did = view.frame["plan"]
     assert (did["state"], did["asks"]) == ("done", "")
-    assert did["told"].endswith("the doctor now: sound")
+    assert did["effect"].endswith("the doctor now: sound")
     assert view.frame["subtitle"] == "sound"
     assert view.done[0].after.sound
     assert table.refresh().inspect.commits()["commit_kind"].to_pylist()[-1] == "COMPACT"
@@ -85,7 +85,7 @@ def test_what_is_given_up_is_said_before_it_is_decided(tmp_path: Path) -> None:
     press(view, "preview", at(view, "dropped deletes"))
     asked = view.frame["plan"]
     assert "those that were dropped do not come back" in asked["asks"]
-    assert asked["told"] == "option ignore-delete: true → not set"
+    assert asked["effect"] == "option ignore-delete: true → not set"
     press(view, "mend")
     assert "ignore-delete" not in table.refresh().options
 
@@ -94,7 +94,7 @@ def test_all_at_once_leaves_what_asks(tmp_path: Path) -> None:
     table = made(tmp_path, **{"ignore-delete": True})
     view = widgets.Findings(table)
     press(view, "preview", -1)
-    assert "left alone: dropped deletes" in view.frame["plan"]["told"]
+    assert "left alone: dropped deletes" in view.frame["plan"]["effect"]
     press(view, "mend")
     assert [f.kind for f in view.done[0].left] == ["dropped deletes"]
     assert [row.kind for row in view.model.rows] == ["dropped deletes"]
@@ -123,7 +123,7 @@ def test_a_call_that_fails_is_told(tmp_path: Path) -> None:
         press(view, "mend")
     failed = view.frame["plan"]
     assert failed["state"] == "failed"
-    assert "data-" in failed["told"]
+    assert "data-" in failed["effect"]
     assert view.done == ()
 
 

@@ -80,8 +80,8 @@ def test_age_shades_by_sequence_numbers_and_keeps_every_place():
     assert "newest … oldest rows" in by_age
     boxes = [re.findall(r'x="[\d.]+" y="[\d.]+" width="[\d.]+"', body) for body in (by_level, by_age)]
     assert boxes[0] == boxes[1]
-    assert model.held.age.max() <= 1
-    assert model.held.age.min() >= 0
+    assert model.columns.age.max() <= 1
+    assert model.columns.age.min() >= 0
 
 
 def test_files_without_keys_stand_by_size_in_fixed_rows():

@@ -111,7 +111,7 @@ def test_what_is_chosen_of_a_long_history_is_drawn_as_bins_when_it_is_dense():
     timeline = SnapshotTimeline(frames.commits(10_000))
     timeline.range = (1001, 4000)
     timeline.snapshot = 2001
-    assert timeline.said[0].startswith("#2001 ")
+    assert timeline.spoken[0].startswith("#2001 ")
 
 
 def test_messages_of_the_page_zoom_and_choose():

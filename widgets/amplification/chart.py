@@ -81,9 +81,9 @@ def plot_of(panel: Panel, *, left: float, width: float, right_room: float) -> Pl
     known += [float(np.nanmax(one.values)) for one in panel.lines if _some(one.values)]
     known += [value for value in (panel.threshold, panel.forecast) if value is not None]
     count = max((len(one.values) for one in panel.lines), default=0)
-    least = [float(np.nanmin(one.values)) for one in panel.lines if _some(one.values)]
-    least += [panel.forecast] if panel.forecast is not None else []
-    low = min(least, default=panel.floor)
+    lowest = [float(np.nanmin(one.values)) for one in panel.lines if _some(one.values)]
+    lowest += [panel.forecast] if panel.forecast is not None else []
+    low = min(lowest, default=panel.floor)
     floor = panel.floor if low >= panel.floor - 0.05 else max(float(np.floor(10 * low)) / 10, 0.0)
     top = _round_up(max(known), floor, whole=panel.step)
     return Plot(left + LABELS, left + width - right_room, floor, top, count)
@@ -226,8 +226,8 @@ def _binned(plot: Plot, xs: np.ndarray, low: np.ndarray, high: np.ndarray) -> li
     known = np.isfinite(low)
     ends = zip(xs[known].tolist(), low[known].tolist(), high[known].tolist(), strict=True)
     steps: list[str] = []
-    for x, least, most in ends:
-        one, other = plot.y(least), plot.y(most)
+    for x, lowest, highest in ends:
+        one, other = plot.y(lowest), plot.y(highest)
         steps.append(f"{'L' if steps else 'M'}{num(x)} {num(one)}V{num(other)}")
     return steps
 

@@ -32,10 +32,10 @@ def panels(model: AmplificationModel, wide: float) -> tuple[Panel, Panel, Panel]
         runs = (f"sorted runs · trigger {model.trigger}", f"runs · trigger {model.trigger}", *runs)
     units = (("written / ingested", "written / in"), runs, ("held / live",))
     first, last = chart.ids(model.ids)
-    ahead = model.outlook.values
+    values = model.outlook.values
 
     def panel(at: int) -> Panel:
-        after = ahead[at]
+        after = values[at]
         return Panel(
             titles[at],
             units[at],

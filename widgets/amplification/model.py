@@ -184,12 +184,12 @@ def text_form(model: AmplificationModel, index: int, *, width: int = 40) -> str:
     head = [model.title, "amplification", model.place, f"#{model.ids[0]} … #{model.ids[-1]}"]
     rows = ["  ".join(part for part in head if part)]
     for series, name in enumerate(NAMES):
-        ahead = model.outlook.values[series]
-        after = f"  next ≈ {number(series, ahead, model.one_bucket)}" if ahead is not None else ""
+        outlook = model.outlook.values[series]
+        after = f"  next ≈ {number(series, outlook, model.one_bucket)}" if outlook is not None else ""
         bars = sparkline(model.series[series], width, floor=0.0 if series == READ else 1.0)
         rows.append(f"{name:<6}{bars}  {model.shown(series, index)}{after}")
-    said = model.exactness(index)
-    return "\n".join([*rows, *([f"#{model.ids[index]}: {said}"] if said else [])])
+    remark = model.exactness(index)
+    return "\n".join([*rows, *([f"#{model.ids[index]}: {remark}"] if remark else [])])
 
 
 def sparkline(values: np.ndarray, width: int, *, floor: float) -> str:

@@ -3,8 +3,8 @@
 function renderAmplification({ model, el }) {
   const stage = lwStage(model, el, "amplification");
   const host = lwEl("div", { class: "lw-pic", tabindex: 0, role: "slider", "aria-label": "snapshot", "aria-orientation": "horizontal" });
-  const said = lwEl("div", { class: "lw-hint lw-note" });
-  stage.body.append(host, said);
+  const hint = lwEl("div", { class: "lw-hint lw-note" });
+  stage.body.append(host, hint);
   const card = lwCard(stage);
   let svg = null;
   const frame = () => model.get("frame"), charts = () => (frame().meta || {}).charts || [];
@@ -30,8 +30,8 @@ function renderAmplification({ model, el }) {
     if (!svg) return;
     svg.querySelectorAll(".cursor").forEach((g) => g.remove());
     const now = model.get("now") || {};
-    said.textContent = now.says || "";
-    said.title = now.says || "";
+    hint.textContent = now.says || "";
+    hint.title = now.says || "";
     host.setAttribute("aria-valuemin", 0);
     host.setAttribute("aria-valuemax", Math.max(count() - 1, 0));
     host.setAttribute("aria-valuenow", Math.max(index(), 0));

@@ -97,9 +97,9 @@ class AmplificationChart(View):
     def _load(self, job: Job) -> None:
         def read() -> None:
             rows, opened = _rows_of(self._source, self.opened)
-            ahead = _outlook_of(self._source, opened, rows) if rows.num_rows else None
+            outlook = _outlook_of(self._source, opened, rows) if rows.num_rows else None
             job.check()
-            self._take(rows, opened, ahead)
+            self._take(rows, opened, outlook)
 
         try:
             self.guarded(
@@ -123,17 +123,17 @@ class AmplificationChart(View):
 
         super().guarded(unless_stopped, what=what, next_step=next_step)
 
-    def _take(self, rows: pa.Table, opened: str, ahead: Outlook | None) -> None:
+    def _take(self, rows: pa.Table, opened: str, outlook: Outlook | None) -> None:
         follows = self.snapshot is None or not len(self._model) or self.index >= len(self._model) - 1
-        held, self._loading = self.snapshot, False
+        current, self._loading = self.snapshot, False
         self._rows = rows
         place = place_of(opened) or ("all buckets" if self.opened else "")
         options = option_map(self._source)
         self._model = amplification_model(
-            rows, title=self._title, place=place, options=options, outlook=ahead
+            rows, title=self._title, place=place, options=options, outlook=outlook
         )
-        known = self._model.index_of(held) if held is not None else None
-        first = held is not None and known is not None and self.index < 0
+        known = self._model.index_of(current) if current is not None else None
+        first = current is not None and known is not None and self.index < 0
         keep = known if (first or not follows) and known is not None else len(self._model) - 1
         self._settle(keep)
         self.redraw()
@@ -236,8 +236,8 @@ class AmplificationChart(View):
         }
         note = f" · 1 of {every} commits is in this file" if every > 1 else ""
         words = {str(width): self.words(width=width) for width in widths}
-        for said in words.values():
-            said["subtitle"] += note
+        for entry in words.values():
+            entry["subtitle"] += note
         return {
             "kind": "amplification",
             "reply": "amplification",

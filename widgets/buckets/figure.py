@@ -127,18 +127,18 @@ def _buckets(model: AdviceModel, width: float) -> Figure:
         MARGIN, 26, fit(head, width - 2 * MARGIN, size=13, weight=600), size=13, fill="ink", weight=600
     )
     step = room / model.shown
-    several = max(1, -(-int(NARROWEST * model.shown) // int(room)))
-    if several > 1:
-        step = room * several / model.shown
+    per_bar = max(1, -(-int(NARROWEST * model.shown) // int(room)))
+    if per_bar > 1:
+        step = room * per_bar / model.shown
     base = 40 + PLOT
-    for at in range(0, model.shown, several):
-        size = max(model.sizes[at : at + several])
-        x, tall = MARGIN + at / several * step, size * scale
+    for at in range(0, model.shown, per_bar):
+        size = max(model.sizes[at : at + per_bar])
+        x, tall = MARGIN + at / per_bar * step, size * scale
         wide = max(step - (2 if step > 8 else 1), 1)
         bar = rect(x, base - tall, wide, tall, fill=var("l2"), stroke=var("edge") if step > 8 else None)
-        last = min(at + several, model.shown) - 1
-        name = f"bucket-{at}" if several == 1 else f"buckets {at} to {last}, the largest"
-        rows = max(model.rows[at : at + several])
+        last = min(at + per_bar, model.shown) - 1
+        name = f"bucket-{at}" if per_bar == 1 else f"buckets {at} to {last}, the largest"
+        rows = max(model.rows[at : at + per_bar])
         body += group(
             bar, svg.tag("title", svg.esc(f"{name}: {fmt.bytes_text(size)}, {fmt.count(rows)} rows"))
         )
@@ -154,10 +154,12 @@ def _buckets(model: AdviceModel, width: float) -> Figure:
         below = at_y + 26
     body += text(MARGIN, base + 16, "bucket 0", size=11)
     body += text(MARGIN + room, base + 16, fmt.count(model.shown - 1), size=11, text_anchor="end")
-    said = f"skew {chosen.skew:.2f}: the largest, {fmt.bytes_text(chosen.largest)}, over the mean"
-    said += "" if several == 1 else f"; 1 bar = {several} buckets, the largest of them"
-    said += "" if near else f"; the target of {fmt.bytes_text(model.target)} is above the picture"
-    body += text(MARGIN + room / 2, base + 16, fit(said, room - 120, size=11), size=11, text_anchor="middle")
+    caption = f"skew {chosen.skew:.2f}: the largest, {fmt.bytes_text(chosen.largest)}, over the mean"
+    caption += "" if per_bar == 1 else f"; 1 bar = {per_bar} buckets, the largest of them"
+    caption += "" if near else f"; the target of {fmt.bytes_text(model.target)} is above the picture"
+    body += text(
+        MARGIN + room / 2, base + 16, fit(caption, room - 120, size=11), size=11, text_anchor="middle"
+    )
     return Figure(width, base + 28, body)
 
 

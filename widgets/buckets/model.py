@@ -106,10 +106,10 @@ def _sums(advice: Advice) -> tuple[str, ...]:
 
 def text_form(model: AdviceModel, whole: str) -> str:
     """The engine's text, and a line a bucket of those shown."""
-    most = max(model.sizes, default=0)
+    highest = max(model.sizes, default=0)
     lines = [whole, f"{fmt.plural(model.shown, 'bucket')} by {model.key}:"]
     for bucket, (size, rows) in enumerate(zip(model.sizes[:BARS], model.rows[:BARS], strict=True)):
-        bar = "█" * round(30 * size / most) if most else ""
+        bar = "█" * round(30 * size / highest) if highest else ""
         lines.append(f"  bucket-{bucket:<5}{fmt.bytes_text(size):>10} {fmt.count(rows):>12} rows  {bar}")
     more = model.shown - BARS
     return "\n".join([*lines, f"  … and {fmt.plural(more, 'bucket')} more"] if more > 0 else lines)

@@ -76,8 +76,8 @@ def changelog_figure(
             body.append(group(_key_row(key, window.commits, y, step, column), class_="row", data_key=key.key))
     body.append(line(MARGIN, bottom, end, bottom))
     if not window.keys:
-        said = "No key has such a change." if model.changes else "These snapshots changed no row."
-        body.append(text(MARGIN + GUTTER, HEAD + 24, said, fill="ink", weight=600))
+        label = "No key has such a change." if model.changes else "These snapshots changed no row."
+        body.append(text(MARGIN + GUTTER, HEAD + 24, label, fill="ink", weight=600))
     ring = next((i for i, c in enumerate(window.commits) if c.id == snapshot), None)
     if ring is not None:
         x = MARGIN + GUTTER + ring * step - 6
@@ -162,18 +162,18 @@ def _key_row(row: KeyRow, commits: Sequence[Commit], y: float, step: float, colu
 
 
 def _more(count: int, right: float, y: float) -> str:
-    said = f"+{count} more"
-    wide = text_width(said, size=11) + 8
+    label = f"+{count} more"
+    wide = text_width(label, size=11) + 8
     patch = rect(right - wide, y - 12, wide, 15, rx=4, fill=var("bg"))
-    return patch + text(right - 4, y, said, size=11, text_anchor="end")
+    return patch + text(right - 4, y, label, size=11, text_anchor="end")
 
 
 def chip(change: Change, column: str, x: float, y: float, wide: float, *, note: str = "") -> str:
     """A change: its sign in the code font, the value; dashed and, for −D, struck if it is what was."""
     value = change.values.get(column, "") if column else ""
-    said = "null" if value is None else value
+    label = "null" if value is None else value
     noted = text_width(note, size=11, monospace=True) + 6 if note else 0
-    shown = fit(said, wide - 38 - noted)
+    shown = fit(label, wide - 38 - noted)
     if change.kind in FILLED:
         body = rect(x, y, wide, TALL, rx=4, fill=var(FILLED[change.kind]), class_="box")
         ink, sign = "bg", "bg"
@@ -200,12 +200,12 @@ def _legend(width: float, snapshot: int | None) -> str:
     if snapshot is not None:
         entries.append((rect(1, 3, 22, 14, rx=4, **ink), f"selected {fmt.snapshot_id(snapshot)}"))
     x, parts = float(MARGIN), []
-    for swatch, said in entries:
-        wide = 32 + text_width(said, size=11)
+    for swatch, label in entries:
+        wide = 32 + text_width(label, size=11)
         if x + wide > width - MARGIN:
             break
         parts.append(group(swatch, transform=f"translate({num(x)} 4)"))
-        parts.append(text(x + 32, 18, said, size=11))
+        parts.append(text(x + 32, 18, label, size=11))
         x += wide + 20
     return "".join(parts)
 

@@ -213,7 +213,9 @@ def text_form(model: ChangelogModel, column: str, *, snapshots: int = 6, keys: i
     head += fmt.plural(model.all_keys, "key")
     lines = [[", ".join(model.key_names), *(f"#{c.id}{'◆' if c.kind == 'COMPACT' else ''}" for c in shown)]]
     for row in model.keys[:keys]:
-        cells = [" ".join(_said(c, column) for c in row.cells.get(commit.id, ())) or "·" for commit in shown]
+        cells = [
+            " ".join(_cell_text(c, column) for c in row.cells.get(commit.id, ())) or "·" for commit in shown
+        ]
         lines.append([row.key, *cells])
     if len(lines) == 1:
         return f"{head}\nNo changes here."
@@ -226,7 +228,7 @@ def text_form(model: ChangelogModel, column: str, *, snapshots: int = 6, keys: i
     return "\n".join([head, *body, *([f"and {more:,} more keys"] if more > 0 else [])])
 
 
-def _said(change: Change, column: str) -> str:
+def _cell_text(change: Change, column: str) -> str:
     return f"{change.kind} {change.values.get(column) or 'null'}" if column else change.kind
 
 
@@ -237,8 +239,10 @@ def producers_text(model: ProducersModel, key: str, column: str) -> str:
         if producer.error:
             lines.append(f"{producer.name:<16} refused: {producer.error}")
             continue
-        told = "  ".join(f"{_said(c, column)} (#{c.snapshot})" for c in producer.of_key(key)) or "nothing"
-        lines.append(f"{producer.name:<16} {told}")
+        events = (
+            "  ".join(f"{_cell_text(c, column)} (#{c.snapshot})" for c in producer.of_key(key)) or "nothing"
+        )
+        lines.append(f"{producer.name:<16} {events}")
         cost = f"{fmt.plural(producer.rows, 'row')}, {fmt.plural(producer.files, 'file')}"
         lines.append(f"{'':<16} {cost}, {fmt.bytes_text(producer.bytes)}")
         if producer.total is not None:

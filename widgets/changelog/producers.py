@@ -18,8 +18,8 @@ def producers_figure(model: ProducersModel, *, key: str, column: str, width: flo
     """All producers: four columns, or two rows of two where there is no room."""
     across = 4 if width >= 860 else 2
     wide = (width - 2 * MARGIN - (across - 1) * GAP) / across
-    told = max((len(producer.of_key(key)) for producer in model.producers), default=0)
-    rows = max(-(-min(max(told, 1), CHIPS) // _per_row(wide)), 1)
+    longest = max((len(producer.of_key(key)) for producer in model.producers), default=0)
+    rows = max(-(-min(max(longest, 1), CHIPS) // _per_row(wide)), 1)
     tall = HEAD + 12 + rows * PITCH + COST
     parts = []
     for at, producer in enumerate(model.producers):
@@ -27,8 +27,8 @@ def producers_figure(model: ProducersModel, *, key: str, column: str, width: flo
         y = (at // across) * tall + 4
         parts.append(_producer(producer, key, column, x, y, wide, y + HEAD + 12 + rows * PITCH))
     down = -(-len(model.producers) // across)
-    said = "; ".join(f"{p.name} {_verdict(p)}" for p in model.producers)
-    label = f"Key {key} through the changelog producers: {said}"
+    caption = "; ".join(f"{p.name} {_verdict(p)}" for p in model.producers)
+    label = f"Key {key} through the changelog producers: {caption}"
     meta: dict[str, object] = {"keys": list(model.keys[:60]), "key": key, "says": label}
     return Figure(width, down * tall + 4, "".join(parts), label, meta)
 
@@ -82,8 +82,8 @@ def _cost(producer: Producer, x: float, y: float, wide: float, *, more: int) -> 
     if total is None:
         return parts
     hue, sign = {"right": "ok", "late": "warn"}.get(total.state, "err"), SUMS[total.state]
-    said = fit(f"{sign} sum of {total.column} = {total.kept}", wide, weight=600)
-    parts.append(text(x, y + 59, said, fill=hue, weight=600))
+    caption = fit(f"{sign} sum of {total.column} = {total.kept}", wide, weight=600)
+    parts.append(text(x, y + 59, caption, fill=hue, weight=600))
     why = wrap(total.why, wide, size=11, lines=2)
     return parts + [text(x, y + 75 + 14 * n, row, size=11) for n, row in enumerate(why)]
 

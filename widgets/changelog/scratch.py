@@ -55,21 +55,21 @@ def through_producers(
     number outside the key.
     """
     keys = (primary_key,) if isinstance(primary_key, str) else tuple(primary_key)
-    given = [table_of(batch) for batch in batches]
-    if sum(batch.num_rows for batch in given) > MAX_ROWS:
+    tables = [table_of(batch) for batch in batches]
+    if sum(batch.num_rows for batch in tables) > MAX_ROWS:
         raise ts.InvalidRequest(f"producers takes {MAX_ROWS:,} rows at most: it writes them four times")
-    if not given:
+    if not tables:
         raise ts.InvalidRequest("producers([]): give at least one batch; each is one commit")
-    schema = pa.unify_schemas([b.schema for b in given], promote_options="permissive")
+    schema = pa.unify_schemas([b.schema for b in tables], promote_options="permissive")
     fields = [f for f in schema if f.name != KIND]
     measure = measure or next((f.name for f in fields if f.name not in keys and _is_number(f.type)), None)
     with tempfile.TemporaryDirectory(prefix="producers-") as folder:
         lake = ts.connect(folder)
         made = [
-            _producer(lake, name, pa.schema(fields), given, keys, dict(options or {}), measure)
+            _producer(lake, name, pa.schema(fields), tables, keys, dict(options or {}), measure)
             for name in PRODUCERS
         ]
-    return ProducersModel(len(given), tuple(made))
+    return ProducersModel(len(tables), tuple(made))
 
 
 def _is_number(t: pa.DataType) -> bool:
@@ -98,11 +98,11 @@ def _producer(
             table.write(batch, **kinds)
     except ts.TablestoreError as error:
         return Producer(name, PRODUCERS[name], error=f"{type(error).__name__}: {error}")
-    return _told(table, name, keys, measure)
+    return _produced(table, name, keys, measure)
 
 
-def _told(table: ts.Table, name: str, keys: tuple[str, ...], measure: str | None) -> Producer:
-    changes, _ = told(table, start="earliest", until=None, normalize=False)
+def _produced(table: ts.Table, name: str, keys: tuple[str, ...], measure: str | None) -> Producer:
+    changes, _ = read_changes(table, start="earliest", until=None, normalize=False)
     commits = table.inspect.commits()
     pairs = list(zip(commits["snapshot_id"].to_pylist(), commits["commit_kind"].to_pylist(), strict=True))
     files = table.inspect.storage().files
@@ -122,22 +122,22 @@ def _told(table: ts.Table, name: str, keys: tuple[str, ...], measure: str | None
     )
 
 
-def told(
+def read_changes(
     table: ts.Table,
     *,
     start: int | str,
     until: int | None,
     normalize: bool | None,
-    most: int | None = None,
+    limit: int | None = None,
     batches: int | None = None,
 ) -> tuple[pa.Table, tuple[int, ...]]:
-    """Changes of each snapshot with its id in front, at most `most` rows a snapshot out of `batches` of it;
+    """Changes of each snapshot with its id in front, at most `limit` rows a snapshot out of `batches` of it;
     and the snapshots of which there may be more. A batch is of one file, or of a part of it."""
     parts, cut = [], []
     for step in table.stream(start=start, until=until, follow=False, normalize=normalize):
         if step.full:
             continue
-        rows, whole = _first_rows(step, most, batches)
+        rows, whole = _first_rows(step, limit, batches)
         cut += [] if whole else [step.snapshot]
         ids = pa.array([step.snapshot] * rows.num_rows, pa.int64())
         parts.append(rows.add_column(0, SNAPSHOT, ids))
@@ -147,10 +147,10 @@ def told(
     return pa.schema(shape).empty_table(), ()
 
 
-def _first_rows(step: Any, most: int | None, batches: int | None) -> tuple[pa.Table, bool]:
+def _first_rows(step: Any, limit: int | None, batches: int | None) -> tuple[pa.Table, bool]:
     """The first rows of a step, and whether they are all; what is not asked for is not read."""
     found: list[pa.RecordBatch] = []
-    left, whole = most, True
+    left, whole = limit, True
     for batch in step.batches:
         if (left is not None and left <= 0) or len(found) == batches:
             whole = False

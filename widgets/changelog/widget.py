@@ -23,16 +23,16 @@ from widgets.changelog.model import (
     producers_text,
     text_form,
 )
-from widgets.changelog.scratch import through_producers, told
+from widgets.changelog.scratch import read_changes, through_producers
 from widgets.kit import format as fmt
 from widgets.kit import static
 from widgets.kit.svg import Figure
 from widgets.kit.view import View, module, option_map, require_source, title_of
 
 SNAPSHOTS, MAX_ROWS, MAX_CHIPS = 24, 20_000, 12
-MOST_BEFORE = 200_000
+MAX_ROWS_BEFORE = 200_000
 """Rows that are read without being asked for, to know what the first changes were before."""
-MOST_FILES = 600
+MAX_FILES = 600
 """Files of changes that are read without being asked for; of more, each snapshot's first ones as written."""
 
 
@@ -71,7 +71,7 @@ class ChangelogView(View):
         self._model: ChangelogModel = ChangelogModel()
         self._producers: ProducersModel | None = None
         super().__init__(kinds=KINDS, columns=tuple(columns), **kwargs)
-        if "mode" not in kwargs and (self._rows_before() > MOST_BEFORE or self._files() > MOST_FILES):
+        if "mode" not in kwargs and (self._rows_before() > MAX_ROWS_BEFORE or self._files() > MAX_FILES):
             self.mode = "raw"
         self.refresh()
         self._watch()
@@ -190,16 +190,16 @@ class ChangelogView(View):
 
     def _read(self, table: ts.Table, since: int, until: int, *, commits: int) -> bool:
         """Read the changes; whether they are normalised: as written where a table's rows cannot be."""
-        asked = {"start": since + 1, "until": until, "most": MAX_ROWS}
+        asked = {"start": since + 1, "until": until, "limit": MAX_ROWS}
         self._note = ""
         if self.mode == "changes":
             try:
-                self._changes, self._cut = told(table, normalize=None, **asked)
+                self._changes, self._cut = read_changes(table, normalize=None, **asked)
                 return True
             except ts.Unsupported as error:
                 self._note = f"as written: {error}"
-        batches = max(MOST_FILES // max(commits, 1), 1) if self._files() > MOST_FILES else None
-        self._changes, self._cut = told(table, normalize=False, batches=batches, **asked)
+        batches = max(MAX_FILES // max(commits, 1), 1) if self._files() > MAX_FILES else None
+        self._changes, self._cut = read_changes(table, normalize=False, batches=batches, **asked)
         return False
 
     def _on_snapshot(self, change: Mapping[str, Any]) -> None:
@@ -260,12 +260,12 @@ class ChangelogView(View):
         model = self._model
         kinds = [str(kind) for kind in self.kinds]
         window = self._window(width, snapshot=self.snapshot, kinds=kinds, key=self.key)
-        said = f"producer {model.producer}"
+        label = f"producer {model.producer}"
         if model.producer == "none":
-            said += ", before and after worked out by a stream" if model.normalized else ", rows as written"
+            label += ", before and after worked out by a stream" if model.normalized else ", rows as written"
         parts = [
             self._title,
-            said,
+            label,
             f"{fmt.plural(model.changes, 'change')} of {fmt.plural(model.all_keys, 'key')}",
         ]
         parts += [self._note] if self._note else []

@@ -168,33 +168,36 @@ def _outcome(model: ControlsModel, pick: Pick, x: float, y: float, width: float)
 
 def _costs(pick: Pick) -> list[tuple[str, str]]:
     """Left and right: what is read and written, then what only changes its level."""
-    told = pick.foretold
-    if told is None:
+    forecast = pick.foretold
+    if forecast is None:
         files = fmt.plural(len(pick.inputs), "file")
         return [(f"reads {fmt.bytes_text(pick.bytes)} · {files}", f"writes ≈ {fmt.bytes_text(pick.bytes)}")]
     rows = []
-    if told.files_read or not told.files_moved:
-        files = fmt.plural(told.files_read, "file")
+    if forecast.files_read or not forecast.files_moved:
+        files = fmt.plural(forecast.files_read, "file")
         rows.append(
-            (f"reads {fmt.bytes_text(told.read)} · {files}", f"writes ≈ {fmt.bytes_text(told.written)}")
+            (
+                f"reads {fmt.bytes_text(forecast.read)} · {files}",
+                f"writes ≈ {fmt.bytes_text(forecast.written)}",
+            )
         )
-    if told.files_moved:
-        files = fmt.plural(told.files_moved, "file")
-        rows.append((f"moves {fmt.bytes_text(told.moved)} · {files}", "not rewritten"))
+    if forecast.files_moved:
+        files = fmt.plural(forecast.files_moved, "file")
+        rows.append((f"moves {fmt.bytes_text(forecast.moved)} · {files}", "not rewritten"))
     return rows
 
 
 def _remarks(model: ControlsModel, pick: Pick) -> list[str]:
     """What becomes of deletes, what the estimate rests on, and the reason where no rule says it."""
-    told, said = pick.foretold, []
-    if told is not None and told.deletes:
-        said.append(f"−D: {told.deletes}")
-    if told is not None and told.files_read:
-        rows = "" if told.exact else "≈ "
-        said.append(f"{rows}{fmt.count(told.rows)} rows: {told.why}")
+    forecast, lines = pick.foretold, []
+    if forecast is not None and forecast.deletes:
+        lines.append(f"−D: {forecast.deletes}")
+    if forecast is not None and forecast.files_read:
+        rows = "" if forecast.exact else "≈ "
+        lines.append(f"{rows}{fmt.count(forecast.rows)} rows: {forecast.why}")
     if not any(pick.reason == trial.text for trial in pick.trials):
-        said.append(pick.reason)
-    return said
+        lines.append(pick.reason)
+    return lines
 
 
 def _boxes(
@@ -253,5 +256,5 @@ def _words(model: ControlsModel, x: float, y: float, width: float) -> tuple[str,
         below = y + 36 + 14 * len(rows)
         parts += [text(x + 12, below + 14 * at, row, size=11, fill="ink") for at, row in enumerate(hints)]
         return "".join(parts), y + tall + 10
-    said = model.busy or model.note or (model.done[-1] if model.done else "")
-    return text(x, y + 12, fit(said, width, size=11), size=11, fill="ink"), y + 20
+    lines = model.busy or model.note or (model.done[-1] if model.done else "")
+    return text(x, y + 12, fit(lines, width, size=11), size=11, fill="ink"), y + 20

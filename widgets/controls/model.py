@@ -89,8 +89,8 @@ class Pick:
     @property
     def written(self) -> int:
         """Bytes that lie in the output level because of it, moved files included; all of them at most."""
-        told = self.foretold
-        return self.bytes if told is None else told.written + told.moved
+        forecast = self.foretold
+        return self.bytes if forecast is None else forecast.written + forecast.moved
 
     @property
     def id(self) -> str:
@@ -208,9 +208,9 @@ class ControlsModel:
         left = [run for run in left if run.bytes > 0]
         if not pick.written:
             return tuple(left)
-        held = sum(run.bytes for run in left if run.level == pick.output_level)
+        present = sum(run.bytes for run in left if run.level == pick.output_level)
         others = [run for run in left if run.level != pick.output_level]
-        made = RunSummary(pick.output_level, held + pick.written, True)
+        made = RunSummary(pick.output_level, present + pick.written, True)
         return tuple(sorted([*others, made], key=lambda run: run.level))
 
     def did(self, lines: tuple[str, ...]) -> "ControlsModel":
@@ -323,9 +323,13 @@ def _taken(model: ControlsModel, pick: Pick) -> str:
 
 
 def _bytes(pick: Pick) -> str:
-    told = pick.foretold
-    if told is None:
+    forecast = pick.foretold
+    if forecast is None:
         return f"reads {fmt.bytes_text(pick.bytes)}"
-    said = [f"{fmt.bytes_text(told.read)} → ≈ {fmt.bytes_text(told.written)}"] if told.files_read else []
-    said += [f"moves {fmt.bytes_text(told.moved)}"] if told.files_moved else []
-    return ", ".join(said)
+    parts = (
+        [f"{fmt.bytes_text(forecast.read)} → ≈ {fmt.bytes_text(forecast.written)}"]
+        if forecast.files_read
+        else []
+    )
+    parts += [f"moves {fmt.bytes_text(forecast.moved)}"] if forecast.files_moved else []
+    return ", ".join(parts)

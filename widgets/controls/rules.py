@@ -11,7 +11,7 @@ from widgets.kit import format as fmt
 from widgets.kit.svg import code, fit, group, num, rect, text, text_width, wrap
 from widgets.kit.theme import var
 
-MOST_LINES = 6  # comparisons of one rule; the others are told as a number
+MAX_LINES = 6  # comparisons of one rule; the others are a number
 INDENT = 22
 _COUNTED = re.compile(r"(^|; )((only )?\d+ of|all) \d+ runs?$")
 _UNITS = re.compile(r"(\d) (%|[KMGT]?i?B)(?![a-z])")  # a unit stays with its number
@@ -66,9 +66,9 @@ def _rule(trial: Trial, x: float, y: float, width: float, *, runs: int) -> tuple
         at += 9
     lines = trial.lines if trial.state in ("fired", "no") else ()
     wide = width - INDENT
-    if not off and (said := _beyond(lines, trial.text)):
+    if not off and (words := _beyond(lines, trial.text)):
         sums = trial.state != "not reached"
-        for row in wrap(_shown(trial.state, said), wide, size=11, monospace=sums, lines=3 if sums else 2):
+        for row in wrap(_shown(trial.state, words), wide, size=11, monospace=sums, lines=3 if sums else 2):
             at += 15
             parts.append((code if sums else text)(x + INDENT, at - 3, row, size=11))
     for row in _shortened(_aligned(lines)):
@@ -78,11 +78,11 @@ def _rule(trial: Trial, x: float, y: float, width: float, *, runs: int) -> tuple
     return "".join(parts), at - y + 6
 
 
-def _shown(state: str, said: str) -> str:
+def _shown(state: str, words: str) -> str:
     """The engine's sum; of a rule that was not reached only what it would have taken."""
-    if state == "not reached" and (alone := said.find("alone it would take")) >= 0:
-        said = said[alone:]
-    return _UNITS.sub("\\1\u00a0\\2", said)
+    if state == "not reached" and (alone := words.find("alone it would take")) >= 0:
+        words = words[alone:]
+    return _UNITS.sub("\\1\u00a0\\2", words)
 
 
 def _state(trial: Trial, runs: int) -> str:
@@ -92,12 +92,12 @@ def _state(trial: Trial, runs: int) -> str:
     return "does not fire" if trial.state == "no" else trial.state
 
 
-def _beyond(lines: tuple[str, ...], said: str) -> str:
+def _beyond(lines: tuple[str, ...], words: str) -> str:
     """What a sum says that its comparisons do not: all but `; 4 of 7 runs, <the last comparison>`."""
-    if not lines or len(lines) > MOST_LINES:
-        return said
-    said = said.replace(f", {lines[-1]}", "", 1)
-    return _COUNTED.sub("", said)
+    if not lines or len(lines) > MAX_LINES:
+        return words
+    words = words.replace(f", {lines[-1]}", "", 1)
+    return _COUNTED.sub("", words)
 
 
 def _bar(filled: float, x: float, y: float, width: float, *, fired: bool) -> str:
@@ -123,10 +123,10 @@ def _shortened(lines: tuple[str, ...]) -> tuple[str, ...]:
     """The first comparisons and the last one; of candidates that which is taken."""
     if len(lines) > 1 and lines[0].startswith("take "):
         return (lines[0], f"… {len(lines) - 1} more")
-    if len(lines) <= MOST_LINES:
+    if len(lines) <= MAX_LINES:
         return lines
-    left = len(lines) - MOST_LINES + 1
-    return (*lines[: MOST_LINES - 2], f"… {left} more", lines[-1])
+    left = len(lines) - MAX_LINES + 1
+    return (*lines[: MAX_LINES - 2], f"… {left} more", lines[-1])
 
 
 def _comparison(row: str, x: float, width: float) -> list[str]:

@@ -35,7 +35,7 @@ from widgets.kit.svg import Figure
 from widgets.kit.view import Source, View, module, option_map, require_source, title_of
 
 MAX_ROUNDS = 100
-KEPT = 100  # compactions in `done`
+MAX_DONE = 100  # compactions in `done`
 PANEL = 324  # width of one column
 LEAST_MS = 50
 QUIET = "Quiet: no rule fires in any bucket."
@@ -136,7 +136,7 @@ class CompactionControls(View):
         return self
 
     def _load(self) -> None:
-        held = self._model.pick
+        previous = self._model.pick
         self._model = replace(self._model, settings=self._settings(), refused="")
         try:
             picks = picks_of(self._planner().compact(dry_run=True, full=self.full, **self._scope()))
@@ -145,7 +145,11 @@ class CompactionControls(View):
             self._show()
             return
         self._runs = {}
-        focus = focus_on(picks, held.partition, held.bucket) if held and not self._quiet(picks, held) else 0
+        focus = (
+            focus_on(picks, previous.partition, previous.bucket)
+            if previous and not self._quiet(picks, previous)
+            else 0
+        )
         self._model = replace(self._model, picks=picks, focus=focus if picks else -1)
         self._focus(self._model.focus)
 
@@ -163,9 +167,9 @@ class CompactionControls(View):
         return ts.compaction_settings({**option_map(self._table), **self.asked})
 
     @staticmethod
-    def _quiet(picks: Picks, held: Pick) -> bool:
+    def _quiet(picks: Picks, pick: Pick) -> bool:
         """Whether the bucket in focus has nothing left to do while another one has."""
-        at = focus_on(picks, held.partition, held.bucket)
+        at = focus_on(picks, pick.partition, pick.bucket)
         return at < 0 or at >= picks.waiting
 
     def _scope(self, pick: Pick | None = None) -> dict[str, object]:
@@ -374,7 +378,7 @@ class CompactionControls(View):
         shown = {"progress": partial(self._show_progress, job)} if takes_progress else {}
         report = compact(full=self.full, **chosen, **shown)
         lines = str(getattr(report, "text", report)).splitlines()
-        self.done = (*self.done, report)[-KEPT:]
+        self.done = (*self.done, report)[-MAX_DONE:]
         self._model = self._model.did(tuple(lines if len(lines) <= 2 else lines[-1:]))
         self.refresh_linked()
 
@@ -401,8 +405,8 @@ class CompactionControls(View):
             self._model = replace(self._model, busy="")
             if failure is not None:
                 hint = CONFLICT if isinstance(failure, ts.CommitConflict) else RETRY
-                said = f"{type(failure).__name__}: {failure}"
-                self._model = replace(self._model, error=said, next_step=hint)
+                reason = f"{type(failure).__name__}: {failure}"
+                self._model = replace(self._model, error=reason, next_step=hint)
             self.progress = ""
             self.auto = False
             self._show()

@@ -218,8 +218,8 @@ def _searched(table: pa.Table, search: str, columns: Sequence[str]) -> pa.Table:
         return table
     hits = None
     for name in columns:
-        held = pc.match_substring(pc.fill_null(table[name], ""), wanted, ignore_case=True)
-        hits = held if hits is None else pc.or_(hits, held)
+        matches = pc.match_substring(pc.fill_null(table[name], ""), wanted, ignore_case=True)
+        hits = matches if hits is None else pc.or_(hits, matches)
     return table if hits is None else table.filter(hits)
 
 
@@ -305,7 +305,7 @@ def _span(low: object, high: object) -> str:
     return str(low) if low == high else f"{low} … {high}"
 
 
-def detail_of(chunks: pa.Table, *, lead: str, chosen: int, most: int = 16) -> Detail:
+def detail_of(chunks: pa.Table, *, lead: str, chosen: int, limit: int = 16) -> Detail:
     """One file from `inspect.row_groups()`; `lead` is the column whose bounds label the groups."""
     name = chunks["file_name"][0].as_py()
     groups: dict[int, tuple[int, int, int, str]] = {}
@@ -326,7 +326,7 @@ def detail_of(chunks: pa.Table, *, lead: str, chosen: int, most: int = 16) -> De
     summary = f"{fmt.plural(len(groups), what)} · {codecs}" + (
         f" · {lead} min … max below each" if lead else ""
     )
-    rows = tuple(_chunk(row) for row in here.slice(0, most).to_pylist())
+    rows = tuple(_chunk(row) for row in here.slice(0, limit).to_pylist())
     return Detail(name, summary, tuple(groups.values()), chosen, rows, here.num_rows)
 
 

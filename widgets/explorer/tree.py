@@ -29,7 +29,7 @@ from widgets.explorer.model import (
 from widgets.kit import format as fmt
 
 LISTS = {"base": "base manifest list", "delta": "delta manifest list", "changelog": "changelog list"}
-MOST_BETWEEN = 50
+MAX_BETWEEN = 50
 _FACT = pa.schema([("fact", pa.string()), ("value", pa.string())])
 _COLUMN = pa.schema(
     [("column", pa.string()), ("id", pa.int32()), ("type", pa.string()), ("role", pa.string())]
@@ -41,7 +41,7 @@ class SnapshotTree:
 
     def __init__(self, inspect: Any, snapshot: int | None, against: int | None) -> None:
         self._inspect, self.snapshot, self.against = inspect, snapshot, against
-        self._kept: dict[str, pa.Table] = {}
+        self._cache: dict[str, pa.Table] = {}
         self.row = self._snapshot_row()
 
     def _snapshot_row(self) -> Mapping[str, Any]:
@@ -51,15 +51,15 @@ class SnapshotTree:
             self.snapshot = rows[0]["snapshot_id"]
         return rows[0] if rows else {}
 
-    def others(self, most: int) -> list[int]:
+    def others(self, limit: int) -> list[int]:
         """The ids of the newest other snapshots, the newest first."""
-        ids = self._once("ids", lambda: self._inspect.snapshots(newest=most + 1).select(["snapshot_id"]))
-        return [i for i in reversed(ids["snapshot_id"].to_pylist()) if i != self.snapshot][:most]
+        ids = self._once("ids", lambda: self._inspect.snapshots(newest=limit + 1).select(["snapshot_id"]))
+        return [i for i in reversed(ids["snapshot_id"].to_pylist()) if i != self.snapshot][:limit]
 
     @property
     def only_compacted(self) -> bool:
         """Whether all commits between the two snapshots were compactions, so that no row changed."""
-        if self.against is None or self.snapshot is None or abs(self.snapshot - self.against) > MOST_BETWEEN:
+        if self.against is None or self.snapshot is None or abs(self.snapshot - self.against) > MAX_BETWEEN:
             return False
         low, high = sorted((self.against, self.snapshot))
         try:
@@ -71,9 +71,9 @@ class SnapshotTree:
         return bool(kinds) and set(kinds) <= {"COMPACT", "ANALYZE"}
 
     def _once(self, name: str, read: Any) -> pa.Table:
-        if name not in self._kept:
-            self._kept[name] = read()
-        return self._kept[name]
+        if name not in self._cache:
+            self._cache[name] = read()
+        return self._cache[name]
 
     def state(self) -> pa.Table:
         """Live files of the snapshot."""

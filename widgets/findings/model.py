@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-MOST = 30
+MAX_FINDINGS = 30
 
 
 class Found(Protocol):
@@ -71,6 +71,6 @@ def findings_model(diagnosis: Diagnosed, *, table: str) -> FindingsModel:
     """The diagnosis in rows, at most `MOST`."""
     found = tuple(diagnosis.findings)
     names = ("severity", "kind", "where", "what", "numbers", "remedy", "mends", "asks")
-    rows = tuple(Row(*(getattr(f, name) for name in names)) for f in found[:MOST])
+    rows = tuple(Row(*(getattr(f, name) for name in names)) for f in found[:MAX_FINDINGS])
     looked = tuple((t.rule, t.text) for t in diagnosis.tried if not t.findings)
     return FindingsModel(table, diagnosis.snapshot, diagnosis.summary, rows, len(found) - len(rows), looked)

@@ -2,11 +2,11 @@
 // out. A press asks for the preview, a second one in the strip above the picture carries it out.
 function lwFindingsStrip(send) {
   const heading = lwEl("b", {}), code = lwEl("code", {}), asks = lwEl("span", { class: "lw-asks" });
-  const told = lwEl("pre", { tabindex: 0, "aria-label": "what the calls tell" });
+  const effect = lwEl("pre", { tabindex: 0, "aria-label": "what the calls do" });
   const go = lwButton("", "carry it out", () => send("mend"), { text: "Mend", primary: true });
   const drop = lwButton("", "leave everything as it is", () => send("leave"), { text: "Leave" });
   const note = lwEl("span", { class: "lw-hint" });
-  const box = lwEl("div", { class: "lw-mend", role: "group", hidden: true }, heading, code, told, asks,
+  const box = lwEl("div", { class: "lw-mend", role: "group", hidden: true }, heading, code, effect, asks,
     lwEl("div", { class: "lw-acts" }, go, drop, note));
   let shown = "";
   return {
@@ -22,8 +22,8 @@ function lwFindingsStrip(send) {
       box.setAttribute("aria-label", plan.heading);
       code.textContent = plan.code || "";
       code.hidden = !plan.code;
-      told.textContent = plan.told || "";
-      told.hidden = !plan.told;
+      effect.textContent = plan.effect || "";
+      effect.hidden = !plan.effect;
       asks.textContent = plan.asks ? "▲ To decide: " + plan.asks : "";
       asks.hidden = !plan.asks;
       go.hidden = plan.state !== "asked";

@@ -35,7 +35,7 @@ class Plan:
     what: Any
     heading: str
     code: str = ""
-    told: str = ""
+    effect: str = ""
     asks: str = ""
     state: str = "asked"
     note: str = ""
@@ -43,7 +43,7 @@ class Plan:
     @property
     def frame(self) -> dict[str, str]:
         """As it crosses to the browser."""
-        return {name: getattr(self, name) for name in ("heading", "code", "told", "asks", "state", "note")}
+        return {name: getattr(self, name) for name in ("heading", "code", "effect", "asks", "state", "note")}
 
 
 class Findings(View):
@@ -126,7 +126,7 @@ class Findings(View):
             asked = Plan(what, f"{what.kind} · {what.where}", what.remedy, asks=what.asks)
         return self._start(
             replace(asked, state="busy", note="asking what it would do …"),
-            lambda: replace(asked, told=_told(self._table.mend(what))),  # type: ignore[attr-defined]
+            lambda: replace(asked, effect=_effect_of(self._table.mend(what))),  # type: ignore[attr-defined]
         )
 
     def mend(self) -> Self:
@@ -139,7 +139,7 @@ class Findings(View):
             did = self._table.mend(plan.what, dry_run=False, decided=bool(plan.asks))  # type: ignore[attr-defined]
             self.done = (*self.done, did)
             self._table = self._table.refresh()  # type: ignore[attr-defined]
-            return replace(plan, told=_told(did), asks="", state="done", note="done")
+            return replace(plan, effect=_effect_of(did), asks="", state="done", note="done")
 
         return self._start(replace(plan, state="busy", note="at work …"), carry_out)
 
@@ -163,8 +163,8 @@ class Findings(View):
 
         def after() -> None:
             failure = self._jobs.failure
-            said = "" if failure is None else f"{type(failure).__name__}: {failure}"
-            self._plan = ended[0] if ended else replace(asking, state="failed", told=said, note="not done")
+            error = "" if failure is None else f"{type(failure).__name__}: {failure}"
+            self._plan = ended[0] if ended else replace(asking, state="failed", effect=error, note="not done")
             if self._plan.state == "done":
                 self.refresh_linked()
             self.redraw()
@@ -216,7 +216,7 @@ class Findings(View):
         return spec | {"frames": frames, "words": words, "state": {"width": widths[0], "frame": {}}}
 
 
-def _told(mended: Any) -> str:
+def _effect_of(mended: Any) -> str:
     """What the calls told, without what the strip shows already."""
     if len(mended.done) != 1 or mended.left:
         return str(mended.text)

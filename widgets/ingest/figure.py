@@ -176,9 +176,9 @@ def _shares(
         parts.append(rect(x, y, done, 10, rx=4, fill=var("append")))
     if len(ticks) * 8 <= done:
         parts.append(path([f"M{num(x + width * at / total)} {num(y)}v10" for at in ticks], stroke=var("bg")))
-    said = f"{fmt.percent(committed, total)} {word}"
-    parts.append(text(x, y + 27, said, fill="ink"))
-    left = x + text_width(said) + 20
+    label = f"{fmt.percent(committed, total)} {word}"
+    parts.append(text(x, y + 27, label, fill="ink"))
+    left = x + text_width(label) + 20
     waiting = f"{fmt.percent(total - read, total)} waiting"
     parts.append(text(x + width, y + 27, waiting, text_anchor="end"))
     if read > committed:

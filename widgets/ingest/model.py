@@ -217,10 +217,10 @@ def text_form(progress: Progress) -> str:
     rows.append("  ".join(part for part in parts if part))
     if progress.places:
         counts = progress.counts
-        said = [
+        texts = [
             f"{STATE_WORDS[state]} {counts[state]:,}" for state in reversed(CHUNK_STATES) if counts[state]
         ]
-        rows.append(f"{fmt.plural(progress.places, 'chunk')}: {' · '.join(said)}")
+        rows.append(f"{fmt.plural(progress.places, 'chunk')}: {' · '.join(texts)}")
     if (lag := progress.lag_bytes) is not None:
         rows.append(f"log: head at {fmt.bytes_text(progress.log_head)}, {fmt.bytes_text(lag)} not committed")
     if progress.error:

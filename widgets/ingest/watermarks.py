@@ -84,10 +84,10 @@ def _note(note: str, begin: float, end: float, y: float, left: float, right: flo
 
 def _tick_step(span: int, width: float) -> int:
     """Bytes between two ticks: 1, 2 or 5 times a power of ten of a unit, at least 90 px apart."""
-    most = max(int(width // 90), 1)
+    limit = max(int(width // 90), 1)
     for unit in (1, 1 << 10, 1 << 20, 1 << 30, 1 << 40):
         for factor in (1, 2, 5, 10, 20, 50, 100, 200, 500):
-            if span / (unit * factor) <= most:
+            if span / (unit * factor) <= limit:
                 return unit * factor
     return max(span, 1)
 

@@ -208,13 +208,13 @@ class IngestProgress(View):
         news |= {"log_head": log_head, "log_done": log_done, "log_name": log_name, "chunk_count": chunks}
         changes = {name: value for name, value in news.items() if value is not None}
 
-        def told(progress: Progress) -> Progress:
+        def updated(progress: Progress) -> Progress:
             progress = replace(progress, **changes)
             if chunk is not None:
                 progress = with_chunk(progress, int(chunk[0]), *chunk[1:])
             return progress if commit is None else with_commit(progress, commit, at=progress.elapsed)
 
-        self._tell(told)
+        self._change(updated)
 
     def describe(self, chunks: Sequence[Described], *, key: str = "") -> Self:
         """What the source says of its chunks, in order; `key` names the column they are cut by."""
@@ -224,16 +224,16 @@ class IngestProgress(View):
         bare = replace(self._progress, chunks={}, retried={})
         few = range(len(chunks) if len(chunks) <= MAX_CHUNKS else 0)
         self.cards = [[list(pair) for pair in chunk_words(bare, number)[1:]] for number in few]
-        self._tell(lambda progress: progress)
+        self._change(lambda progress: progress)
         return self
 
     def mark(
         self, name: str, *, low: int, high: int | None = None, note: str = "", committed: bool = False
     ) -> None:
         """A stretch of the log that a chunk or a batch takes; the same name again replaces it."""
-        self._tell(lambda progress: with_mark(progress, Mark(name, low, high, note, committed)))
+        self._change(lambda progress: with_mark(progress, Mark(name, low, high, note, committed)))
 
-    def _tell(self, change: Callable[[Progress], Progress]) -> None:
+    def _change(self, change: Callable[[Progress], Progress]) -> None:
         """Take news in, with the time that has passed, and draw if the last picture is old enough."""
         with self._state_lock:
             now = self._clock()

@@ -141,15 +141,15 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def value(given: object) -> str | None:
+def value(text: object) -> str | None:
     """A value of the data on one line, cut to `MAX_VALUE`; None for NULL."""
-    if given is None:
+    if text is None:
         return None
-    if isinstance(given, bool):
-        return "true" if given else "false"
-    if isinstance(given, bytes):
-        given = f"0x{given.hex()}"
-    said = plain(given)
-    if isinstance(given, int | float):
-        said = said.replace("-", MINUS)
-    return said if len(said) <= MAX_VALUE else f"{said[: MAX_VALUE - 1]}…"
+    if isinstance(text, bool):
+        return "true" if text else "false"
+    if isinstance(text, bytes):
+        text = f"0x{text.hex()}"
+    shown = plain(text)
+    if isinstance(text, int | float):
+        shown = shown.replace("-", MINUS)
+    return shown if len(shown) <= MAX_VALUE else f"{shown[: MAX_VALUE - 1]}…"

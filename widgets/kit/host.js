@@ -1,13 +1,13 @@
 // A page without a kernel: models that answer from frames drawn beforehand.
 function lwModel(state) {
-  const heard = {}, changed = new Set();
-  const fire = (event) => [...(heard[event] || [])].forEach((fn) => fn());
+  const listeners = {}, changed = new Set();
+  const fire = (event) => [...(listeners[event] || [])].forEach((fn) => fn());
   return {
     get: (k) => state[k],
     set: (k, v) => { if (JSON.stringify(state[k]) !== JSON.stringify(v)) { state[k] = v; changed.add(k); } },
     save_changes() { for (const k of [...changed]) { changed.delete(k); fire("change:" + k); } fire("change"); },
-    on: (event, fn) => (heard[event] = heard[event] || []).push(fn),
-    off: (event, fn) => { heard[event] = (heard[event] || []).filter((f) => f !== fn); },
+    on: (event, fn) => (listeners[event] = listeners[event] || []).push(fn),
+    off: (event, fn) => { listeners[event] = (listeners[event] || []).filter((f) => f !== fn); },
     send() {},
   };
 }

@@ -63,7 +63,7 @@ def page(title: str, views: Sequence[Any], *, heading: bool = True) -> str:
         at += 1
     head = f"<h1>{esc(title)}</h1>" if heading else ""
     limits = [
-        f'<p class="lw-sub">{esc(said)}</p>' for said in (each.get("limits", "") for each in specs) if said
+        f'<p class="lw-sub">{esc(text)}</p>' for text in (each.get("limits", "") for each in specs) if text
     ]
     return _document(title, head + "".join(rows + limits), specs)
 

@@ -135,12 +135,12 @@ def _letter(character: str) -> float:
 
 def fit(content: object, width: float, *, size: int = 12, weight: int = 400, monospace: bool = False) -> str:
     """`content` cut to `width` with an ellipsis at its end."""
-    most = int(max(width, 0) / (0.34 * size)) + 2  # no letter is narrower, so the rest cannot show
-    given = str(content)
-    whole = plain(given[: most + 1])
-    if len(given) <= most and text_width(whole, size=size, weight=weight, monospace=monospace) <= width:
+    limit = int(max(width, 0) / (0.34 * size)) + 2  # no letter is narrower, so the rest cannot show
+    string = str(content)
+    whole = plain(string[: limit + 1])
+    if len(string) <= limit and text_width(whole, size=size, weight=weight, monospace=monospace) <= width:
         return whole
-    cut = whole[:most]
+    cut = whole[:limit]
     while cut and text_width(cut + "…", size=size, weight=weight, monospace=monospace) > width:
         cut = cut[:-1]
     return cut.rstrip() + "…"
@@ -190,8 +190,8 @@ def hatch() -> str:
 
 def live(figure: Figure) -> str:
     """The SVG element for a page of ours: colours follow the page's theme; it grows by 5 % at most."""
-    most = f'style="max-width:{round(figure.width * 1.05)}px"'
-    size = f'width="{num(figure.width)}" height="{num(figure.height)}" {most}'
+    style = f'style="max-width:{round(figure.width * 1.05)}px"'
+    size = f'width="{num(figure.width)}" height="{num(figure.height)}" {style}'
     box = f"0 0 {num(figure.width)} {num(figure.height)}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" font-size="12" {size} viewBox="{box}">{figure.body}</svg>'

@@ -56,7 +56,7 @@ def lane_boxes(layout: Layout, at: int, model: LsmModel, paint: Paint, selected:
     if placed.boxes is None:
         return _columns(placed, at, model, frame)
     halved = model.plan.running is not None and placed.lane.level == model.plan.output_level
-    ages = model.held.age[placed.at].tolist()
+    ages = model.columns.age[placed.at].tolist()
     parts = []
     spans = zip(placed.boxes, placed.x.tolist(), placed.end.tolist(), ages, strict=True)
     for file, x, end, age in spans:
@@ -139,7 +139,7 @@ def frontier(layout: Layout, model: LsmModel) -> float | None:
     spans = [
         (float(p.x[chosen].min()), float(p.end[chosen].max()))
         for p in layout.lanes
-        if (chosen := model.held.planned[p.at]).any()
+        if (chosen := model.columns.planned[p.at]).any()
     ]
     if running is None or not spans:
         return None
@@ -152,7 +152,7 @@ def merged_veil(layout: Layout, at: int, model: LsmModel) -> str:
     edge, placed = frontier(layout, model), layout.lanes[at]
     if edge is None or not len(placed.at):
         return ""
-    chosen = model.held.planned[placed.at] & (placed.x < edge)
+    chosen = model.columns.planned[placed.at] & (placed.x < edge)
     tall = layout.frame.lane
     if placed.lane.level == model.plan.output_level:
         tall = tall / 2
@@ -178,9 +178,9 @@ def _output(layout: Layout, at: int, model: LsmModel, paint: Paint) -> str:
     x, frame = frontier(layout, model), layout.frame
     if x is None:
         return ""
-    spans = [p for p in layout.lanes if model.held.planned[p.at].any()]
-    left = min(float(p.x[model.held.planned[p.at]].min()) for p in spans)
-    right = max(float(p.end[model.held.planned[p.at]].max()) for p in spans)
+    spans = [p for p in layout.lanes if model.columns.planned[p.at].any()]
+    left = min(float(p.x[model.columns.planned[p.at]].min()) for p in spans)
+    right = max(float(p.end[model.columns.planned[p.at]].max()) for p in spans)
     y, tall = frame.y(at) + frame.lane / 2 + 2, frame.lane / 2 - 3
     ring = {"fill": "none", "stroke": var("compact")}
     fill, _ = paint.of(
@@ -221,7 +221,7 @@ def _columns(placed: Placed, at: int, model: LsmModel, frame: Frame) -> str:
 
 def _dense_plan(placed: Placed, at: int, model: LsmModel, frame: Frame) -> str:
     """One ring around all inputs among columns."""
-    chosen = model.held.planned[placed.at]
+    chosen = model.columns.planned[placed.at]
     if not chosen.any():
         return ""
     x, end = float(placed.x[chosen].min()), float(placed.end[chosen].max())

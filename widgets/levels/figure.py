@@ -39,8 +39,8 @@ def levels_figure(
     for at, lane in enumerate(model.lanes):
         body.append(_lane_labels(model, lane, at, frame, beside))
         drawn = boxes.lane_boxes(placed, at, model, paint, selected)
-        said = f"{lane.label or 'L0'} {lane.note}".strip()
-        body.append(group(drawn, role="row", aria_label=said) if drawn else "")
+        name = f"{lane.label or 'L0'} {lane.note}".strip()
+        body.append(group(drawn, role="row", aria_label=name) if drawn else "")
         body.append(boxes.merged_veil(placed, at, model))
     body += [_bracket(model, frame), boxes.frontier_line(placed, model)]
     if not model.count:
@@ -161,8 +161,8 @@ def _strip(model: LsmModel, frame: Frame, top: float) -> str:
     xs, runs = model.steps
     if not len(xs):
         return "".join(parts) + line(frame.left, bottom, frame.right, bottom, stroke="line2")
-    segments = _peaks_seen(_segments(xs, runs, frame))
-    seen = max((count for _, _, count in segments), default=0)
+    segments = _visible_peaks(_segments(xs, runs, frame))
+    peak = max((count for _, _, count in segments), default=0)
     scale = (STRIP - 16) / max(model.stop_trigger, int(runs.max()))
     area, edge, numbers = [], [], []
     for x, end, count in segments:
@@ -177,7 +177,7 @@ def _strip(model: LsmModel, frame: Frame, top: float) -> str:
     parts.append(path(edge, fill="none", stroke=var("ink2"), stroke_width="1.75"))
     parts.append(line(frame.left, bottom, frame.right, bottom, stroke="line2"))
     parts += numbers
-    parts.append(text(frame.right + 12, bottom - 14, f"max {seen}", fill="ink", weight=600))
+    parts.append(text(frame.right + 12, bottom - 14, f"max {peak}", fill="ink", weight=600))
     parts.append(text(frame.right + 12, bottom, f"of {fmt.plural(model.runs, 'run')}", size=11))
     return "".join(parts)
 
@@ -187,10 +187,10 @@ def _segments(xs: np.ndarray, runs: np.ndarray, frame: Frame) -> list[tuple[floa
     is left out."""
     low, high = frame.view
     ends = np.r_[xs[1:], 1.0]
-    held = (ends > low) & (xs < high) & (runs > 0)
-    left = frame.x(np.maximum(xs[held], low))  # type: ignore[arg-type]
-    right = frame.x(np.minimum(ends[held], high))  # type: ignore[arg-type]
-    counts = runs[held]
+    overlapping = (ends > low) & (xs < high) & (runs > 0)
+    left = frame.x(np.maximum(xs[overlapping], low))  # type: ignore[arg-type]
+    right = frame.x(np.minimum(ends[overlapping], high))  # type: ignore[arg-type]
+    counts = runs[overlapping]
     if len(counts) > 2 * frame.width:
         left, right, counts = _by_pixel(left, right, counts, frame)
     found: list[tuple[float, float, int]] = []
@@ -204,7 +204,7 @@ def _segments(xs: np.ndarray, runs: np.ndarray, frame: Frame) -> list[tuple[floa
     return found
 
 
-def _peaks_seen(segments: list[tuple[float, float, int]]) -> list[tuple[float, float, int]]:
+def _visible_peaks(segments: list[tuple[float, float, int]]) -> list[tuple[float, float, int]]:
     """The steps with every peak at least 2 px wide: a file of a single key is one."""
     counts = [0, *(count for _, _, count in segments), 0]
     return [
@@ -218,16 +218,16 @@ def _by_pixel(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The most runs at each pixel column."""
     places = int(frame.width)
-    most = np.zeros(places, dtype=np.int64)
+    highest = np.zeros(places, dtype=np.int64)
     first = np.clip((left - frame.left).astype(np.int64), 0, places - 1)
     last = np.clip(np.ceil(right - frame.left).astype(np.int64) - 1, first, places - 1)
     wide = last - first > 1
     for at in np.flatnonzero(wide):
-        most[first[at] : last[at] + 1] = np.maximum(most[first[at] : last[at] + 1], counts[at])
-    np.maximum.at(most, first[~wide], counts[~wide])
-    np.maximum.at(most, last[~wide], counts[~wide])
-    at = np.flatnonzero(most)
-    return frame.left + at, frame.left + at + 1.0, most[at]
+        highest[first[at] : last[at] + 1] = np.maximum(highest[first[at] : last[at] + 1], counts[at])
+    np.maximum.at(highest, first[~wide], counts[~wide])
+    np.maximum.at(highest, last[~wide], counts[~wide])
+    at = np.flatnonzero(highest)
+    return frame.left + at, frame.left + at + 1.0, highest[at]
 
 
 def _axis(model: LsmModel, layout: Layout, y: float) -> str:

@@ -88,19 +88,19 @@ def _frame(model: LsmModel, width: float, view: tuple[float, float]) -> Frame:
 def _place(model: LsmModel, lane: Lane, frame: Frame, mode: Mode) -> Placed:
     lo, hi = _spans(model, lane, mode)
     low, high = frame.view
-    seen = (hi >= low) & (lo <= high)
-    at, lo, hi = lane.at[seen], np.maximum(lo[seen], low), np.minimum(hi[seen], high)
+    visible = (hi >= low) & (lo <= high)
+    at, lo, hi = lane.at[visible], np.maximum(lo[visible], low), np.minimum(hi[visible], high)
     x, end = frame.x(lo), frame.x(hi)  # type: ignore[arg-type]
     dense = bool(lane.merged) or _too_dense(x, end, frame)
-    return Placed(lane, at, x, end, None if dense else tuple(model.held.boxes(at)) if len(at) else ())
+    return Placed(lane, at, x, end, None if dense else tuple(model.columns.boxes(at)) if len(at) else ())
 
 
 def _spans(model: LsmModel, lane: Lane, mode: Mode) -> tuple[np.ndarray, np.ndarray]:
     """Where each file of a lane begins and ends, on an axis of 0 … 1."""
     if mode == "keys":
-        return model.held.lo[lane.at], model.held.hi[lane.at]
+        return model.columns.lo[lane.at], model.columns.hi[lane.at]
     largest = max((other.bytes for other in model.lanes), default=0) or 1
-    ends = np.cumsum(model.held.bytes[lane.at]) / largest
+    ends = np.cumsum(model.columns.bytes[lane.at]) / largest
     return np.concatenate([[0.0], ends[:-1]])[: len(ends)], ends
 
 

@@ -108,8 +108,8 @@ class Lane:
     label: str
     note: str
     at: np.ndarray
-    """Positions in `held`, in key order."""
-    held: Files
+    """Positions in `columns`, in key order."""
+    columns: Files
     merged: int = 0
     """How many of the oldest level-0 runs share this row, if there are too many for a row each."""
 
@@ -121,7 +121,7 @@ class Lane:
     @property
     def files(self) -> tuple[FileBox, ...]:
         """The files as values."""
-        return tuple(self.held.boxes(self.at))
+        return tuple(self.columns.boxes(self.at))
 
     @property
     def runs(self) -> int:
@@ -131,12 +131,12 @@ class Lane:
     @property
     def bytes(self) -> int:
         """The size of all files."""
-        return int(self.held.bytes[self.at].sum())
+        return int(self.columns.bytes[self.at].sum())
 
     @property
     def planned(self) -> bool:
         """Whether the next compaction reads any of it."""
-        return bool(self.held.planned[self.at].any())
+        return bool(self.columns.planned[self.at].any())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +149,7 @@ class LsmModel:
     snapshot: int | None
     num_levels: int
     lanes: tuple[Lane, ...]
-    held: Files
+    columns: Files
     steps: tuple[np.ndarray, np.ndarray]
     """Where the number of runs to read changes, and what it is from there on."""
     axis: KeyAxis
@@ -165,7 +165,7 @@ class LsmModel:
     @property
     def count(self) -> int:
         """The number of files."""
-        return len(self.held.level)
+        return len(self.columns.level)
 
     @property
     def overlap(self) -> tuple[tuple[float, int], ...]:
@@ -190,12 +190,12 @@ class LsmModel:
     @property
     def bytes(self) -> int:
         """The size of all live files."""
-        return int(self.held.bytes.sum())
+        return int(self.columns.bytes.sum())
 
     @property
     def rows(self) -> int:
         """The rows of all live files, superseded ones included."""
-        return int(self.held.rows.sum())
+        return int(self.columns.rows.sum())
 
     @property
     def place(self) -> str:
@@ -206,8 +206,8 @@ class LsmModel:
         """The file of that name, or None."""
         if not self.count:
             return None
-        at = pc.index(self.held.table["file_name"], name).as_py()
-        return self.held.boxes(np.array([at]))[0] if at >= 0 else None
+        at = pc.index(self.columns.table["file_name"], name).as_py()
+        return self.columns.boxes(np.array([at]))[0] if at >= 0 else None
 
     def spoken(self, file: FileBox) -> str:
         """What a screen reader says of a file."""
@@ -238,19 +238,19 @@ def lsm_model(
     (tables that have none) are put in rows by size.
     """
     files = in_bucket(files, partition, bucket)
-    held = _columns(files, plan or Plan())
-    keyed = not held.table.num_rows or held.table["min_key"].null_count < held.table.num_rows
-    lanes = _lanes(held, num_levels, l0_slots) if keyed else _size_lanes(held)
+    columns = _columns(files, plan or Plan())
+    keyed = not columns.table.num_rows or columns.table["min_key"].null_count < columns.table.num_rows
+    lanes = _lanes(columns, num_levels, l0_slots) if keyed else _size_lanes(columns)
     return LsmModel(
         title=title,
         partition=partition or "",
         bucket=bucket or 0,
         snapshot=snapshot,
-        num_levels=max(num_levels, int(held.level.max(initial=0)) + 1),
+        num_levels=max(num_levels, int(columns.level.max(initial=0)) + 1),
         lanes=tuple(lanes),
-        held=held,
-        steps=_steps(held.lo, held.hi, held.run) if keyed else (np.zeros(0), np.zeros(0, np.int64)),
-        axis=_axis(held) if keyed else KeyAxis(),
+        columns=columns,
+        steps=_steps(columns.lo, columns.hi, columns.run) if keyed else (np.zeros(0), np.zeros(0, np.int64)),
+        axis=_axis(columns) if keyed else KeyAxis(),
         stop_trigger=stop_trigger,
         plan=plan or Plan(),
         keyed=keyed,
@@ -305,11 +305,11 @@ def _age(first: np.ndarray, last: np.ndarray) -> np.ndarray:
     return np.clip((last.max() - (first + last) / 2) / span, 0.0, 1.0)
 
 
-def _axis(held: Files) -> KeyAxis:
-    if not held.table.num_rows:
+def _axis(columns: Files) -> KeyAxis:
+    if not columns.table.num_rows:
         return KeyAxis()
-    low, high = (held.table[name].combine_chunks() for name in ("min_key", "max_key"))
-    return key_axis(held.lo, held.hi, low, high)
+    low, high = (columns.table[name].combine_chunks() for name in ("min_key", "max_key"))
+    return key_axis(columns.lo, columns.hi, low, high)
 
 
 def _box(row: Mapping[str, object], lo: float, hi: float) -> FileBox:
@@ -336,41 +336,46 @@ def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def _lanes(held: Files, num_levels: int, l0_slots: int) -> list[Lane]:
+def _lanes(columns: Files, num_levels: int, l0_slots: int) -> list[Lane]:
     """A row a run of level 0, newest first, then one a level."""
-    zero = np.flatnonzero(held.level == 0)
-    zero = zero[np.lexsort((held.hi[zero], held.lo[zero], held.run[zero]))]
-    starts = np.flatnonzero(np.diff(held.run[zero], prepend=-1)) if len(zero) else np.zeros(0, np.int64)
+    zero = np.flatnonzero(columns.level == 0)
+    zero = zero[np.lexsort((columns.hi[zero], columns.lo[zero], columns.run[zero]))]
+    starts = np.flatnonzero(np.diff(columns.run[zero], prepend=-1)) if len(zero) else np.zeros(0, np.int64)
     runs = np.split(zero, starts[1:]) if len(starts) else []
-    lanes = _level0(held, runs, max(l0_slots, len(runs), 1))
-    for level in range(1, max(num_levels, int(held.level.max(initial=0)) + 1)):
-        at = np.flatnonzero(held.level == level)
-        at = at[np.lexsort((held.hi[at], held.lo[at]))]
-        lanes.append(Lane(level, f"L{level}", fmt.plural(len(at), "file") if len(at) else "empty", at, held))
+    lanes = _level0(columns, runs, max(l0_slots, len(runs), 1))
+    for level in range(1, max(num_levels, int(columns.level.max(initial=0)) + 1)):
+        at = np.flatnonzero(columns.level == level)
+        at = at[np.lexsort((columns.hi[at], columns.lo[at]))]
+        lanes.append(
+            Lane(level, f"L{level}", fmt.plural(len(at), "file") if len(at) else "empty", at, columns)
+        )
     return lanes
 
 
-def _level0(held: Files, runs: Sequence[np.ndarray], slots: int) -> list[Lane]:
+def _level0(columns: Files, runs: Sequence[np.ndarray], slots: int) -> list[Lane]:
     if len(runs) > MAX_LEVEL0:
         kept, older = runs[: MAX_LEVEL0 - 1], np.concatenate(runs[MAX_LEVEL0 - 1 :])
-        older = older[np.lexsort((held.hi[older], held.lo[older]))]
+        older = older[np.lexsort((columns.hi[older], columns.lo[older]))]
         merged = len(runs) - MAX_LEVEL0 + 1
-        return [*_level0(held, kept, len(kept)), Lane(0, "", f"+{merged:,}", older, held, merged=merged)]
+        return [
+            *_level0(columns, kept, len(kept)),
+            Lane(0, "", f"+{merged:,}", older, columns, merged=merged),
+        ]
     lanes, none = [], np.zeros(0, np.int64)
     for slot in range(slots):
         at = runs[slot] if slot < len(runs) else none
-        note = held.boxes(at[:1])[0].origin if len(at) else ("empty" if slot == 0 else "")
-        lanes.append(Lane(0, "L0" if slot == 0 else "", note, at, held))
+        note = columns.boxes(at[:1])[0].origin if len(at) else ("empty" if slot == 0 else "")
+        lanes.append(Lane(0, "L0" if slot == 0 else "", note, at, columns))
     return lanes
 
 
-def _size_lanes(held: Files) -> list[Lane]:
+def _size_lanes(columns: Files) -> list[Lane]:
     """Files of a table without keys, largest first, in fixed classes of size."""
-    order = np.argsort(-held.bytes, kind="stable")
+    order = np.argsort(-columns.bytes, kind="stable")
     lanes, over = [], np.inf
     for least, name in SIZES:
-        at = order[(held.bytes[order] >= least) & (held.bytes[order] < over)]
-        lanes.append(Lane(0, "", name, at, held))
+        at = order[(columns.bytes[order] >= least) & (columns.bytes[order] < over)]
+        lanes.append(Lane(0, "", name, at, columns))
         over = least
     return lanes
 
@@ -419,12 +424,12 @@ def text_form(model: LsmModel, *, width: int = 40) -> str:
 
 
 def _text_lane(model: LsmModel, lane: Lane, width: int) -> str:
-    held, at = model.held, lane.at
+    filled, at = model.columns, lane.at
     cells = _text_cells(model, lane, width) if model.keyed else [f"{lane.count:,} files"]
     label = f"L{lane.level} {lane.note if lane.level == 0 else ''}" if model.keyed else lane.note
-    deletes, rows = int(held.deletes[at].sum()), int(held.rows[at].sum())
+    deletes, rows = int(filled.deletes[at].sum()), int(filled.rows[at].sum())
     marks = f" −D {fmt.percent(deletes, rows)}" if deletes else ""
-    marks += " dv" if bool((held.masked[at] >= 0).any()) else ""
+    marks += " dv" if bool((filled.masked[at] >= 0).any()) else ""
     marks += " > next" if lane.planned else ""
     marks += ", out" if marks.endswith("next") and lane.level == model.plan.output_level else ""
     return f"{label:<12}{fmt.bytes_text(lane.bytes):>9}  {''.join(cells)}{marks}".rstrip()
@@ -432,13 +437,13 @@ def _text_lane(model: LsmModel, lane: Lane, width: int) -> str:
 
 def _text_cells(model: LsmModel, lane: Lane, width: int) -> list[str]:
     shade = "░▒▓█"[min(lane.level * 3 // max(model.num_levels - 1, 1), 3)]
-    first = np.minimum((model.held.lo[lane.at] * width).astype(np.int64), width - 1)
+    first = np.minimum((model.columns.lo[lane.at] * width).astype(np.int64), width - 1)
     if lane.count > width:  # too many to tell apart
-        last = np.clip(np.ceil(model.held.hi[lane.at] * width).astype(np.int64), first + 1, width)
+        last = np.clip(np.ceil(model.columns.hi[lane.at] * width).astype(np.int64), first + 1, width)
         change = np.bincount(first, minlength=width + 1) - np.bincount(last, minlength=width + 1)
-        return [shade if held else " " for held in np.cumsum(change)[:width]]
+        return [shade if filled else " " for filled in np.cumsum(change)[:width]]
     cells = [" "] * width
-    for lo, hi in zip(model.held.lo[lane.at].tolist(), model.held.hi[lane.at].tolist(), strict=True):
+    for lo, hi in zip(model.columns.lo[lane.at].tolist(), model.columns.hi[lane.at].tolist(), strict=True):
         first = min(int(lo * width), width - 1)
         last = max(min(int(np.ceil(hi * width)), width), first + 1)
         cells[first:last] = [shade] * (last - first)

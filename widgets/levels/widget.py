@@ -90,7 +90,7 @@ class LsmLevels(View):
         self.observe(lambda _change: self.redraw(), ["mode", "colour_by", "key_range", "fill_by"])
         self.observe(lambda _change: self._remodel(), "plan")
         self.observe(self._on_opened, "opened")
-        self.observe(lambda _change: self._tell_code(), "selected")
+        self.observe(lambda _change: self._show_code(), "selected")
 
     def refresh(self) -> Self:
         """Read the files of the present snapshot again."""
@@ -105,7 +105,7 @@ class LsmLevels(View):
     def _load(self) -> None:
         self._files = self._read(self.snapshot)
         self._cells = bucket_cells(self._files)
-        self._slots = max(self._slots, min(_most_level0_runs(self._files), self._stop))
+        self._slots = max(self._slots, min(_max_level0_runs(self._files), self._stop))
         known = {cell.id for cell in self._cells}
         if self.opened not in known and self._cells:
             self.opened = worst(self._cells, 1)[0].id
@@ -120,7 +120,7 @@ class LsmLevels(View):
                 del self._past[next(iter(self._past))]
         return self._past[snapshot]
 
-    def _tell_code(self) -> None:
+    def _show_code(self) -> None:
         """Send the line of code that goes with the selection; the picture stays."""
         self.line = self.code
 
@@ -258,7 +258,7 @@ class LsmLevels(View):
         """Frames of the opened bucket for linked snapshots, and of every bucket at the present one."""
         histories = self._histories()
         self._slots = max(
-            self._slots, *(min(_most_level0_runs(files), self._stop) for files in histories.values())
+            self._slots, *(min(_max_level0_runs(files), self._stop) for files in histories.values())
         )
         frames = {str(width): self._export_frames(histories, width) for width in widths}
         state = {
@@ -337,7 +337,7 @@ def _short(cell: BucketCell) -> str:
     return f"{short_partition(cell.partition)}/{cell.bucket}" if cell.partition else f"bucket {cell.bucket}"
 
 
-def _most_level0_runs(files: pa.Table) -> int:
+def _max_level0_runs(files: pa.Table) -> int:
     if not files.num_rows:
         return 0
     level0 = files.filter(pc.equal(files["level"], 0))

@@ -45,12 +45,12 @@ def box(
     else:
         fill = level_fill(level, levels)
         body = rect(x + 0.5, y + 0.5, wide - 1, BOX - 1, rx=3, fill=fill, stroke=var("edge"))
-    said = text(
+    phrase = text(
         x + 9, y + 16, shown, fill="", weight=600 if bold else 400,
         text_decoration="line-through" if struck else None,
     )  # fmt: skip
-    said += code(x + wide - 7, y + 16, mark, fill="", text_anchor="end") if mark else ""
-    return body + group(said, fill=var(ink) if "(" not in ink else ink)
+    phrase += code(x + wide - 7, y + 16, mark, fill="", text_anchor="end") if mark else ""
+    return body + group(phrase, fill=var(ink) if "(" not in ink else ink)
 
 
 def gone_box(x: float, y: float, wide: float, fate: str) -> str:
@@ -73,11 +73,11 @@ def legend(model: MergeModel, width: float, *, columns: bool, numbered: bool) ->
     if model.computes:
         words += [("added", "Σ counts in the result"), ("taken back", "taken back")]
     x, parts = float(MARGIN), []
-    for part, said in words:
+    for part, phrase in words:
         parts.append(_swatch(x, part))
         x += 34
-        parts.append(text(x, 13, said, size=11))
-        x += text_width(said, size=11) + 16
+        parts.append(text(x, 13, phrase, size=11))
+        x += text_width(phrase, size=11) + 16
     if not columns:
         ring = {"fill": "none", "stroke": var("ink"), "stroke_width": "2"}
         parts.append(rect(x + 1, 3, 24, 14, rx=4, **ring) + text(x + 34, 13, "current key", size=11))

@@ -30,8 +30,8 @@ def shown_columns(model: MergeModel, wanted: tuple[str, ...], *, width: float) -
     grouped = sorted(names, key=lambda n: order.get(model.group_of(n), len(order)))
     room = width - 2 * MARGIN - _gutter(width) - NUMBERS
     least = ROOMY if room > 700 else LEAST
-    most = min(int(room / (least + 7)) + 1, len(grouped))  # without any gap there is room for no more
-    for count in range(most, 1, -1):
+    limit = min(int(room / (least + 7)) + 1, len(grouped))  # without any gap there is room for no more
+    for count in range(limit, 1, -1):
         if _column_width(model, grouped[:count], width) >= least:
             return tuple(grouped[:count])
     return tuple(grouped[:1])
@@ -56,9 +56,9 @@ def merge_figure(
         return _empty(model, width)
     at = min(max(cursor, -1), len(model.steps) - 1)
     shown = shown_columns(model, columns, width=width)
-    draw, said = (_keys_figure, cards) if mode == "keys" else (_columns_figure, column_cards)
+    draw, words = (_keys_figure, cards) if mode == "keys" else (_columns_figure, column_cards)
     drawn = draw(model, at, shown, width)
-    return replace(drawn, meta={**drawn.meta, "cards": said(model, cursor=at, columns=shown)})
+    return replace(drawn, meta={**drawn.meta, "cards": words(model, cursor=at, columns=shown)})
 
 
 def _empty(model: MergeModel, width: float) -> Figure:
@@ -128,14 +128,14 @@ def _keys_figure(model: MergeModel, cursor: int, columns: tuple[str, ...], width
         centre = x + grid.wide / 2
         body.append(text(centre, 22, key, fill=ink, weight=weight, text_anchor="middle"))
         for row, run in enumerate(model.runs):
-            given = step.inputs.get(run.number)
-            if given is not None:
-                cell = _input(model, given, column, done=at <= cursor, grid=grid, x=x, y=grid.y(row))
-                said = spoken_input(model, step, given, column, done=at <= cursor)
-                body.append(_marked(cell, f"{at}|{run.number}", said))
+            entry = step.inputs.get(run.number)
+            if entry is not None:
+                cell = _input(model, entry, column, done=at <= cursor, grid=grid, x=x, y=grid.y(row))
+                words = spoken_input(model, step, entry, column, done=at <= cursor)
+                body.append(_marked(cell, f"{at}|{run.number}", words))
         out = _output(model, step, column, done=at <= cursor, grid=grid, x=x)
-        said = spoken_output(step, column) if at <= cursor else "not merged yet"
-        body.append(_marked(out, f"{at}|out", f"key {step.key}, output {said}"))
+        words = spoken_output(step, column) if at <= cursor else "not merged yet"
+        body.append(_marked(out, f"{at}|out", f"key {step.key}, output {words}"))
     if cursor >= 0:
         body.append(_rings(model, model.steps[cursor], grid, cursor))
     why, height = _why(model, cursor, grid.left, grid.out + BOX + 24, width)
@@ -164,8 +164,8 @@ def _names(model: MergeModel, left: float, width: float, y_of: object) -> str:
 
 
 def _out_label(model: MergeModel, y: float, key: str) -> str:
-    said = ", ".join(part for part in ("out", model.output, key) if part)
-    return text(MARGIN, y + 17, said, size=13, fill="ink", weight=600)
+    words = ", ".join(part for part in ("out", model.output, key) if part)
+    return text(MARGIN, y + 17, words, size=13, fill="ink", weight=600)
 
 
 def _marked(markup: str, name: str, spoken: str) -> str:
@@ -174,15 +174,15 @@ def _marked(markup: str, name: str, spoken: str) -> str:
 
 
 def _input(
-    model: MergeModel, given: Input, column: str, *, done: bool, grid: Grid, x: float, y: float
+    model: MergeModel, entry: Input, column: str, *, done: bool, grid: Grid, x: float, y: float
 ) -> str:
     """A row of a run: as it lies before its key is merged, then by what became of it."""
-    part = given.parts.get(column, given.part) if done else "kept"
+    part = entry.parts.get(column, entry.part) if done else "kept"
     part = "superseded" if part == "null" else part
-    value = given.kind if given.retracts else given.values.get(column, "row") if column else given.kind
+    value = entry.kind if entry.retracts else entry.values.get(column, "row") if column else entry.kind
     return box(
-        x, y, grid.wide, value, part, level=model.level_of(given.run), levels=model.num_levels,
-        number=str(given.sequence), bold=given.retracts,
+        x, y, grid.wide, value, part, level=model.level_of(entry.run), levels=model.num_levels,
+        number=str(entry.sequence), bold=entry.retracts,
     )  # fmt: skip
 
 
@@ -207,7 +207,7 @@ def _rings(model: MergeModel, step: Step, grid: Grid, at: int) -> str:
     rows = [
         row
         for row, run in enumerate(model.runs)
-        if (given := step.inputs.get(run.number)) is not None and given.part in ("kept", "added")
+        if (entry := step.inputs.get(run.number)) is not None and entry.part in ("kept", "added")
     ]
     ring = {"fill": "none", "stroke": var("ink"), "stroke_width": "2", "rx": 5, "class_": "ring"}
     places = [*(grid.y(row) for row in rows), grid.out]
@@ -232,17 +232,17 @@ def _columns_figure(model: MergeModel, cursor: int, columns: tuple[str, ...], wi
 
     for row, run in enumerate(model.runs):
         name = fit(run.name, left - NUMBERS - MARGIN - 4, size=13)
-        given = step.inputs.get(run.number)
-        ink = "ink" if given else "ink3"
+        entry = step.inputs.get(run.number)
+        ink = "ink" if entry else "ink3"
         body.append(text(MARGIN, y_of(row) + 17, name, size=13, fill=ink))
-        if given is None:
+        if entry is None:
             body.append(line(left, y_of(row) + BOX / 2, places[columns[-1]] + wide, y_of(row) + BOX / 2))
             continue
-        said = f"{given.kind} {given.sequence}" if given.retracts else str(given.sequence)
-        body.append(code(left - 12, y_of(row) + 16, said, text_anchor="end"))
+        words = f"{entry.kind} {entry.sequence}" if entry.retracts else str(entry.sequence)
+        body.append(code(left - 12, y_of(row) + 16, words, text_anchor="end"))
         for column in columns:
-            cell = _column_input(model, given, column, done=done, x=places[column], y=y_of(row), wide=wide)
-            spoken = spoken_input(model, step, given, column, done=done)
+            cell = _column_input(model, entry, column, done=done, x=places[column], y=y_of(row), wide=wide)
+            spoken = spoken_input(model, step, entry, column, done=done)
             body.append(_marked(cell, f"{max(cursor, 0)}|{run.number}|{column}", spoken))
     out = y_of(len(model.runs)) + 16
     body.append(line(MARGIN, out - 9, places[columns[-1]] + wide, out - 9, stroke="line2"))
@@ -331,11 +331,11 @@ def _heading(model: MergeModel, group_names: str) -> tuple[str, str]:
 
 
 def _column_input(
-    model: MergeModel, given: Input, column: str, *, done: bool, x: float, y: float, wide: float
+    model: MergeModel, entry: Input, column: str, *, done: bool, x: float, y: float, wide: float
 ) -> str:
-    part = given.parts.get(column, given.part) if done else "kept"
-    level = model.level_of(given.run)
-    return box(x, y, wide, given.values.get(column), part, level=level, levels=model.num_levels)
+    part = entry.parts.get(column, entry.part) if done else "kept"
+    level = model.level_of(entry.run)
+    return box(x, y, wide, entry.values.get(column), part, level=level, levels=model.num_levels)
 
 
 def _column_outputs(
@@ -368,8 +368,8 @@ def _column_outputs(
                 x, y, wide, step.values.get(column), "kept", level=deepest, levels=model.num_levels,
                 number=mark, bold=True,
             )  # fmt: skip
-        said = spoken_output(step, column) if done else "not merged yet"
-        parts.append(_marked(cell, f"{at}|out|{column}", f"{column}, {said}"))
+        words = spoken_output(step, column) if done else "not merged yet"
+        parts.append(_marked(cell, f"{at}|out|{column}", f"{column}, {words}"))
     return "".join(parts)
 
 
@@ -382,15 +382,15 @@ def _why(model: MergeModel, cursor: int, left: float, y: float, width: float) ->
     height = y + lines * WHY + 2
     if cursor < 0:
         runs, keys = fmt.plural(len(model.runs), "run"), fmt.plural(len(model.steps), "key")
-        held = fmt.plural(len(model.steps), "event") if model.events else f"{runs} hold {keys}"
-        said = f"Nothing is merged yet: {held}. Step with → or play."
-        return text(left, y, said), height
+        content = fmt.plural(len(model.steps), "event") if model.events else f"{runs} hold {keys}"
+        words = f"Nothing is merged yet: {content}. Step with → or play."
+        return text(left, y, words), height
     step = model.steps[cursor]
     lead = f"key {fit(fmt.key(step.key), 160, weight=600)}"
     following = model.steps[cursor + 1].key if cursor + 1 < len(model.steps) else ""
     after = "Key of the next event" if model.events else "Next smallest key"
-    said = step.why + (f" {after}: {fmt.key(following)}." if following else "")
-    rows = wrap(said, width - left - MARGIN, lines=lines)
+    words = step.why + (f" {after}: {fmt.key(following)}." if following else "")
+    rows = wrap(words, width - left - MARGIN, lines=lines)
     parts = [text(MARGIN, y, fit(lead, left - MARGIN - 8, weight=600), fill="ink", weight=600)]
     parts += [text(left, y + at * WHY, row, fill="ink") for at, row in enumerate(rows)]
     return "".join(parts), height
@@ -403,12 +403,12 @@ def _finished(
     for note in wrap(model.unseen, width - 2 * MARGIN, size=11, lines=2) if model.unseen else ():
         drawn += text(MARGIN, height + 40, note, size=11, fill="warn")
         height += 16
-    said = model.steps[cursor].why if cursor >= 0 else "nothing merged yet"
+    words = model.steps[cursor].why if cursor >= 0 else "nothing merged yet"
     lead = f"key {model.steps[cursor].key}: " if cursor >= 0 else ""
     meta: dict[str, object] = {
         "steps": len(model.steps),
         "cursor": cursor,
-        "says": f"{lead}{said}",
+        "says": f"{lead}{words}",
         "column": column,
     }
     label = (

@@ -123,8 +123,8 @@ class MergeModel:
     @property
     def unseen(self) -> str:
         """What the picture shows that scans do not, in a sentence; empty if nothing."""
-        said = f"Scans do not see level 0 yet: {self.unread}. The output is what a compaction makes of it."
-        return said if any(map(self.waits, self.runs)) else ""
+        texts = f"Scans do not see level 0 yet: {self.unread}. The output is what a compaction makes of it."
+        return texts if any(map(self.waits, self.runs)) else ""
 
     @property
     def computes(self) -> bool:
@@ -179,8 +179,8 @@ def _drawn(runs: Sequence[RunRow], steps: Sequence[Step]) -> list[RunRow]:
     """All runs, or the `MAX_RUNS` that matter most here: the ones that won something, then the newest."""
     if len(runs) <= MAX_RUNS:
         return list(runs)
-    given = [row for step in steps for row in step.inputs.values()]
-    winners = {row.run for row in given if row.part in ("kept", "added", "taken back")}
+    entry = [row for step in steps for row in step.inputs.values()]
+    winners = {row.run for row in entry if row.part in ("kept", "added", "taken back")}
     by_weight = sorted(runs, key=lambda run: (run.number not in winners, not run.rows, run.number))
     return sorted(by_weight[:MAX_RUNS], key=lambda run: run.number)
 
@@ -195,8 +195,8 @@ def _beside_partition(found: Merging, keys: Sequence[str]) -> tuple[str, ...]:
     """The key columns without those of the partition, which is in the title and the same in every row."""
     partition = getattr(getattr(found, "place", None), "partition", "") or ""
     named = {part.partition("=")[0] for part in partition.split("/")}
-    told = {key for key in keys if key in named and len(found.input_rows[key].unique()) == 1}
-    return tuple(key for key in keys if key not in told) or tuple(keys)
+    constant = {key for key in keys if key in named and len(found.input_rows[key].unique()) == 1}
+    return tuple(key for key in keys if key not in constant) or tuple(keys)
 
 
 def _steps(found: Merging, keys: Sequence[str], columns: Sequence[str]) -> list[Step]:
@@ -206,21 +206,21 @@ def _steps(found: Merging, keys: Sequence[str], columns: Sequence[str]) -> list[
         parts.setdefault(cell["input"], {})[cell["column"]] = cell["part"]
     rows: dict[int, dict[int, Input]] = {}
     names: dict[int, str] = {}
-    for at, (row, given) in enumerate(zip(inputs, values, strict=True)):
-        names.setdefault(row["step"], ", ".join(fmt.value(given[k]) or "null" for k in keys))
+    for at, (row, entry) in enumerate(zip(inputs, values, strict=True)):
+        names.setdefault(row["step"], ", ".join(fmt.value(entry[k]) or "null" for k in keys))
         rows.setdefault(row["step"], {})[row["run"]] = Input(
             row["run"],
             row["sequence"],
             SIGNS[row["row_kind"]],
             row["part"],
-            {c: fmt.value(given[c]) for c in columns},
+            {c: fmt.value(entry[c]) for c in columns},
             parts.get(at, {}),
         )
     origins: dict[int, dict[str, Origin]] = {}
     for row in found.columns.to_pylist():
         origins.setdefault(row["step"], {})[row["column"]] = Origin(row["run"], row["how"], row["why"])
     made = []
-    for out, given in zip(found.outputs.to_pylist()[:KEYS], found.output_rows.to_pylist(), strict=False):
+    for out, entry in zip(found.outputs.to_pylist()[:KEYS], found.output_rows.to_pylist(), strict=False):
         number = out["step"]
         made.append(
             Step(
@@ -231,7 +231,7 @@ def _steps(found: Merging, keys: Sequence[str], columns: Sequence[str]) -> list[
                 out["sequence"],
                 out["run"],
                 out["why"],
-                {c: fmt.value(given[c]) for c in columns},
+                {c: fmt.value(entry[c]) for c in columns},
                 origins.get(number, {}),
             )
         )
@@ -261,9 +261,9 @@ def _column_lines(model: MergeModel, shown: Sequence[str], cursor: int) -> list[
     step = model.steps[max(cursor, 0)]
     lines = [[f"{', '.join(model.key_names)} {step.key}", *shown]]
     for run in model.runs:
-        given = step.inputs.get(run.number)
-        name = f"{run.name} {given.kind}" if given is not None and given.retracts else run.name
-        lines.append([name, *(_in_text(given, c, cursor >= 0, whole=False) for c in shown)])
+        entry = step.inputs.get(run.number)
+        name = f"{run.name} {entry.kind}" if entry is not None and entry.retracts else run.name
+        lines.append([name, *(_in_text(entry, c, cursor >= 0, whole=False) for c in shown)])
     made = [f"{_out_text(step, c)} {model.name_of(step.origins[c].run)}".rstrip() for c in shown]
     lines.append([f"out {model.output}".strip(), *(made if cursor >= 0 else [""] * len(shown))])
     return lines
@@ -276,18 +276,18 @@ def _text_table(head: str, lines: list[list[str]], model: MergeModel, cursor: in
     table = ["  ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)).rstrip() for row in lines]
     table.insert(len(table) - 1, "─" * len(max(table, key=len)))
     steps = model.steps[cursor : cursor + 1] if cursor >= 0 else ()
-    said = [f"key {step.key}: {step.why}" for step in steps]
-    said += [model.unseen] if model.unseen else []
-    return "\n".join([head, *table, *said])
+    texts = [f"key {step.key}: {step.why}" for step in steps]
+    texts += [model.unseen] if model.unseen else []
+    return "\n".join([head, *table, *texts])
 
 
-def _in_text(given: Input | None, column: str, done: bool, *, whole: bool = True) -> str:
+def _in_text(entry: Input | None, column: str, done: bool, *, whole: bool = True) -> str:
     """A row of a run, once merged with the mark of its part; of `whole` rows that take away the kind."""
-    if given is None:
+    if entry is None:
         return "·"
-    taken = whole and given.retracts
-    value = given.kind if taken else (given.values.get(column) or "null") if column else "row"
-    mark = MARKS.get(given.parts.get(column, given.part), "") if done else ""
+    taken = whole and entry.retracts
+    value = entry.kind if taken else (entry.values.get(column) or "null") if column else "row"
+    mark = MARKS.get(entry.parts.get(column, entry.part), "") if done else ""
     return f"{value}{mark}"
 
 

@@ -38,9 +38,9 @@ function renderMerge({ model, el }) {
     showPlay();
   }
   function choose() {
-    const names = frame().engines || [], said = names.join("|");
-    if (said !== shownEngines) {
-      shownEngines = said;
+    const names = frame().engines || [], key = names.join("|");
+    if (key !== shownEngines) {
+      shownEngines = key;
       engines.replaceChildren(lwSegments("merge engine", names.map((n) => [n, n]), (v) => lwSet(model, { engine: v })));
     }
     const box = engines.firstElementChild;

@@ -236,7 +236,7 @@ class MergeView(View):
                 raise
             self._nothing_there()
             return
-        held = self._model.steps[self.cursor].key if 0 <= self.cursor < len(self._model.steps) else None
+        key = self._model.steps[self.cursor].key if 0 <= self.cursor < len(self._model.steps) else None
         self._found, self._model = found, merge_model(found)
         place = getattr(found, "place", None)
         if not self.opened and place is not None and place.bucket is not None:
@@ -245,8 +245,8 @@ class MergeView(View):
         last = len(keys) - 1
         if not self._stepped:
             self.cursor = last
-        elif self.cursor >= 0 and keys[self.cursor : self.cursor + 1] != [held]:
-            self.cursor = keys.index(held) if held in keys else min(self.cursor, last)
+        elif self.cursor >= 0 and keys[self.cursor : self.cursor + 1] != [key]:
+            self.cursor = keys.index(key) if key in keys else min(self.cursor, last)
         self.redraw()
 
     def _nothing_there(self) -> None:

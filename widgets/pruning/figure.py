@@ -97,9 +97,9 @@ def rules_figure(model: PruningModel, *, width: float, mode: Mode = "files") -> 
         body = text(MARGIN, 28, "Nothing written yet.", fill="ink", weight=600)
         return Figure(width, 60, body + text(MARGIN, 46, "Write some rows, then refresh()."), "")
     parts = []
-    most = max(_amount(model.whole, mode), 1)
+    largest = max(_amount(model.whole, mode), 1)
     for step in model.steps:
-        parts.append(_rule(step, at, y, width, mode, most))
+        parts.append(_rule(step, at, y, width, mode, largest))
         y += ROW
     parts.append(line(MARGIN, y + 3, width - MARGIN, y + 3))
     parts.append(_row_groups(model, at, y + 7, width))
@@ -115,19 +115,19 @@ def _amount(step: Step, mode: Mode) -> int:
     return step.files if mode == "files" else step.bytes
 
 
-def _length(amount: float, most: float, room: float) -> float:
+def _length(amount: float, largest: float, room: float) -> float:
     """A bar on a log scale from 1; nothing has no bar."""
-    return 0.0 if amount <= 0 else max(room * log10(1 + amount) / log10(1 + most), 2.0)
+    return 0.0 if amount <= 0 else max(room * log10(1 + amount) / log10(1 + largest), 2.0)
 
 
-def _rule(step: Step, at: Columns, y: float, width: float, mode: Mode, most: int) -> str:
+def _rule(step: Step, at: Columns, y: float, width: float, mode: Mode, largest: int) -> str:
     middle, first = y + ROW / 2 + 4, step.rule == "all files"
     weight = 600 if first or step.skipped else 400
     parts = [] if first else [letter(step.letter, MARGIN, y + 4.5, faded=not step.skipped)]
     parts.append(text(MARGIN + 28, middle, step.rule, fill="ink" if weight == 600 else "ink2", weight=weight))
     now = _amount(step, mode)
     before = now + (step.skipped if mode == "files" else step.bytes_skipped)
-    full, left = _length(before, most, at.bar_width), _length(now, most, at.bar_width)
+    full, left = _length(before, largest, at.bar_width), _length(now, largest, at.bar_width)
     if full > left:
         ghost = {"fill": "url(#lw-ghost)", "stroke": var("line2"), "stroke_width": "1"}
         parts.append(rect(at.bar, y + 6.5, full, 16, rx=2, **ghost))

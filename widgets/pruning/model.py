@@ -35,7 +35,7 @@ HELP = {
     "deletion vector": "Every row there is marked as deleted.",
     "invisible": "Level 0 is read here once it is compacted.",
 }
-LANES, MOST_BUCKETS = 14, 6
+LANES, MAX_BUCKETS = 14, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,13 +270,13 @@ def lanes_of(levels: pa.Table, decisions: pa.Table) -> tuple[tuple[RunLane, ...]
         keep = max(LANES - (len(lanes) - len(level0)) - 1, 1)
         older = tuple(mark for lane in level0[keep:] for mark in lane.files)
         lanes = [*level0[:keep], RunLane(0, "", f"+{len(level0) - keep}", older), *lanes[len(level0) :]]
-    seen = None
+    last_level = None
     named = []
     for lane in lanes:
         named.append(
-            RunLane(lane.level, f"L{lane.level}" if lane.level != seen else "", lane.note, lane.files)
+            RunLane(lane.level, f"L{lane.level}" if lane.level != last_level else "", lane.note, lane.files)
         )
-        seen = lane.level
+        last_level = lane.level
     return tuple(named), _ticks(levels)
 
 

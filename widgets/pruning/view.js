@@ -3,7 +3,7 @@ function renderPruning({ model, el }) {
   const stage = lwStage(model, el, "pruning");
   const box = lwEl("input", { type: "text", class: "lw-where", spellcheck: "false", autocomplete: "off",
     "aria-label": "condition" });
-  const said = lwEl("div", { class: "lw-problem", role: "status", "aria-live": "polite" });
+  const status = lwEl("div", { class: "lw-problem", role: "status", "aria-live": "polite" });
   const ask = lwEl("div", { class: "lw-ask" }, lwEl("span", { class: "lw-sub" }, "where"), box);
   const mode = lwSegments("bar length", [["files", "files"], ["bytes", "bytes"]], (v) => lwSet(model, { mode: v }));
   stage.tools.append(lwEl("span", { class: "lw-sub lw-wide" }, "bar length"), mode);
@@ -11,7 +11,7 @@ function renderPruning({ model, el }) {
   const chips = lwEl("div", { class: "lw-row2 lw-buckets" });
   const host = lwEl("div", { class: "lw-pic lw-lanes", tabindex: 0, role: "grid", "aria-label": "files of the bucket" });
   const panel = lwEl("div", { class: "lw-pic lw-panel" });
-  stage.body.append(ask, said, rules, heading, chips, host, panel);
+  stage.body.append(ask, status, rules, heading, chips, host, panel);
   const card = lwCard(stage);
   let svg = null, timer = null;
   const frame = () => model.get("frame");
@@ -32,17 +32,17 @@ function renderPruning({ model, el }) {
   function help() {
     const problem = frame().problem || {};
     box.setAttribute("aria-invalid", String(Boolean(problem.text)));
-    said.classList.toggle("lw-bad", Boolean(problem.text));
+    status.classList.toggle("lw-bad", Boolean(problem.text));
     if (problem.text) {
       const before = box.value.slice(0, problem.start ?? 0), part = box.value.slice(problem.start ?? 0, (problem.start ?? 0) + problem.length);
       const place = problem.start == null ? [] : [lwEl("code", {}, before.slice(-24), lwEl("mark", {}, part || "⌃"))];
-      return said.replaceChildren("✕ ", ...place, " ", problem.text);
+      return status.replaceChildren("✕ ", ...place, " ", problem.text);
     }
-    if (model.get("static")) return said.replaceChildren("a page without a kernel: the condition is as it was when this was made");
+    if (model.get("static")) return status.replaceChildren("a page without a kernel: the condition is as it was when this was made");
     const names = (frame().columns || []).map(([name, type, note]) => lwEl("button", { type: "button", class: "lw-chip",
       title: type + (note ? ", " + note : ""), onclick: () => insert(name) }, name));
     box.placeholder = names.length ? `all rows; a condition on columns, such as ${names[0].textContent} IS NOT NULL` : "";
-    said.replaceChildren(lwEl("span", { class: "lw-sub" }, "columns"), ...names);
+    status.replaceChildren(lwEl("span", { class: "lw-sub" }, "columns"), ...names);
   }
   function ring() {
     if (!svg) return;

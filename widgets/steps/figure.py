@@ -15,7 +15,7 @@ from widgets.steps.model import KILLED, LOST, NAMES, REFUSED, Step, StepsModel, 
 
 MARGIN, GUTTER, RIGHT = 16, 96, 16
 PILL, LANE, TABLE, TRACK, BOX, FEET = 30, 44, 40, 38, 24, 12
-MOST_STEP, MOST_BOX, LETTER_STEP = 104.0, 72.0, 14.0
+MAX_STEP, MAX_BOX, LETTER_STEP = 104.0, 72.0, 14.0
 COMMITS = {"APPEND": "append", "COMPACT": "compact", "OVERWRITE": "overwrite", "ANALYZE": "analyze"}
 FILLS = {"data": ("l1", "edge"), "manifest": ("sel-tint", "line2"), "publish": ("ink2", "ink2")}
 SHOWN = {"read": "R", "data": "D", "manifest": "M", "publish": "P", "hint": "H", "clean": "C", "wait": "W"}
@@ -39,7 +39,7 @@ class Layout:
     def step(self) -> float:
         """Pixels from one step to the next."""
         room = self.width - self.left - MARGIN - RIGHT
-        return min(room / max(len(self.model.steps), self.model.room, 1), MOST_STEP)
+        return min(room / max(len(self.model.steps), self.model.room, 1), MAX_STEP)
 
     def x(self, index: int) -> float:
         """The middle of a step."""
@@ -78,7 +78,7 @@ class Layout:
     @property
     def box(self) -> float:
         """The width of a box."""
-        return min(max(self.step - 8, self.step * 0.8), MOST_BOX)
+        return min(max(self.step - 8, self.step * 0.8), MAX_BOX)
 
 
 def steps_figure(model: StepsModel, *, index: int, width: float) -> Figure:
@@ -174,13 +174,13 @@ def _table_lane(at: Layout, index: int) -> str:
                 ink = "ink" if reached else "ink3"
                 parts.append(text(x + 9, y + 14 if side < 0 else y - 5, words, size=11, fill=ink))
         elif reached and step.against is not None and step.against in places:
-            parts.append(_in_the_way(x, start, y - side * 9, places[step.against], side))
+            parts.append(_line_to_conflict(x, start, y - side * 9, places[step.against], side))
         elif reached and step.state == LOST:
             parts.append(line(x, start, x, end, stroke="err", stroke_width="1.75", stroke_dasharray="3 3"))
     return "".join(parts)
 
 
-def _in_the_way(x: float, start: float, y: float, target: float, side: int) -> str:
+def _line_to_conflict(x: float, start: float, y: float, target: float, side: int) -> str:
     """A dashed line from a step to the snapshot it met."""
     away = 6 if target < x else -6
     steps = [f"M{num(x)} {num(start)}V{num(y)}H{num(target + away)}"]
@@ -212,10 +212,10 @@ def _track(at: Layout, track: Track, y: float, index: int) -> str:
     floor = y + TRACK - 8
     if not track.numeric:
         return "".join(parts) + _plateaus(at, track, y, index)
-    most = max((float(value) for value in track.values), default=0) or 1.0
+    largest = max((float(value) for value in track.values), default=0) or 1.0
     parts.append(line(at.left, floor, at.width - MARGIN, floor))
     for place, value in enumerate(track.values):
-        tall = (TRACK - 20) * float(value) / most
+        tall = (TRACK - 20) * float(value) / largest
         if not value:
             continue
         wide = min(at.box, 14.0)
@@ -274,9 +274,9 @@ def _panel(at: Layout, index: int, y: float) -> tuple[str, float]:
     inner = wide - 28
     steps, room = at.model.steps, at.model.room
     rows = [wrap(step.detail, inner, lines=3) for step in steps]
-    most = max([len(row) for row in rows] + [2 if room else 1])
+    largest = max([len(row) for row in rows] + [2 if room else 1])
     has_facts = room > 0 or any(step.facts for step in steps)
-    tall = 34 + 16 * most + (40 if has_facts else 4)
+    tall = 34 + 16 * largest + (40 if has_facts else 4)
     step = steps[index] if 0 <= index < len(steps) else EMPTY
     bad = bool(steps) and at.model.state(index, index) in (LOST, REFUSED)
     parts = [rect(x + 0.5, y + 0.5, wide - 1, tall, rx=6, fill=var("panel"), stroke=var("line"))]
@@ -286,7 +286,7 @@ def _panel(at: Layout, index: int, y: float) -> tuple[str, float]:
     parts.append(text(x + 14, y + 24, title, size=13, fill="err" if bad else "ink", weight=600))
     for place, row in enumerate(rows[index] if steps else (step.detail,)):
         parts.append(text(x + 14, y + 43 + 16 * place, row))
-    facts = y + 34 + 16 * most
+    facts = y + 34 + 16 * largest
     left, columns = x + 14, _columns(at, inner)
     for (name, value), column in zip(step.facts, columns, strict=False):
         parts.append(text(left, facts + 12, fit(name, column - 10, size=11), size=11))

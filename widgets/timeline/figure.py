@@ -30,7 +30,7 @@ LENS_INSET = 12
 RING = 4
 """Room for the ring of focus around the picture."""
 TALL = PILL + REFS + ROWS + COMMIT + REWRITTEN + IDS
-MOST_WORDS = 240
+MAX_SPOKEN = 240
 """More commits than this in view are not told one by one; the view asks for the words of the chosen one."""
 
 
@@ -94,8 +94,8 @@ def timeline_figure(
 
 def _meta(model: TimelineModel, strip: Strip) -> dict[str, object]:
     """Where the cursor goes, and the words of every commit in view unless they are too many."""
-    shown = range(strip.first, min(strip.last, strip.first + MOST_WORDS))
-    told = shown if strip.last - strip.first <= MOST_WORDS else ()
+    shown = range(strip.first, min(strip.last, strip.first + MAX_SPOKEN))
+    spoken = shown if strip.last - strip.first <= MAX_SPOKEN else ()
     return {
         "first": strip.first,
         "last": strip.last,
@@ -103,9 +103,9 @@ def _meta(model: TimelineModel, strip: Strip) -> dict[str, object]:
         "lineY": strip.line_y,
         "top": strip.y,
         "bottom": strip.under + REWRITTEN - 6,
-        "says": [model.sentence(i) for i in told],
-        "spoken": [model.spoken(i) for i in told],
-        "kinds": "".join(str(int(model.kinds[i])) for i in told),
+        "says": [model.sentence(i) for i in spoken],
+        "spoken": [model.spoken(i) for i in spoken],
+        "kinds": "".join(str(int(model.kinds[i])) for i in spoken),
     }
 
 

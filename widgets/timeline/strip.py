@@ -266,15 +266,15 @@ def _flag(x: float, kind: str, shown: str, top: float, foot: float, end: float) 
     wide = text_width(shown, size=11) + 16
     back = x + wide + 14 > end  # no room to the right
     if kind == "branch":
-        way = -1 if back else 1
+        direction = -1 if back else 1
         bend = path(
-            [f"M{num(x)} {num(foot)}V{num(top + 13)}q0 -6 {6 * way} -6h{8 * way}"],
+            [f"M{num(x)} {num(foot)}V{num(top + 13)}q0 -6 {6 * direction} -6h{8 * direction}"],
             fill="none",
             stroke=var("ink2"),
         )
         dot = tag(
             "circle",
-            cx=x + 18.0 * way,
+            cx=x + 18.0 * direction,
             cy=top + 7,
             r=3.5,
             fill=var("bg"),
@@ -282,7 +282,7 @@ def _flag(x: float, kind: str, shown: str, top: float, foot: float, end: float) 
             stroke_width="1.5",
         )
         anchor = {"text_anchor": "end"} if back else {}
-        return bend + dot + text(x + 25 * way, top + 11, shown, size=11, fill="ink", **anchor)
+        return bend + dot + text(x + 25 * direction, top + 11, shown, size=11, fill="ink", **anchor)
     side, notch = (-1, 5) if back else (1, -5)
     outline = f"M{num(x)} {num(top)}H{num(x + side * wide)}l{notch} 7l{-notch} 7H{num(x)}"
     words = text(

@@ -50,8 +50,8 @@ function renderTimeline({ model, el }) {
   }
   // The words of a commit: those in view are at hand, in a denser one Python tells the chosen one.
   const words = (at) => {
-    const m = meta(), said = model.get("said") || ["", ""], i = at - m.first;
-    return m.says[i] === undefined ? said : [m.says[i], m.spoken[i]];
+    const m = meta(), words = model.get("spoken") || ["", ""], i = at - m.first;
+    return m.says[i] === undefined ? words : [m.says[i], m.spoken[i]];
   };
   function cursor() {
     const m = meta(), at = index(), old = svg && svg.querySelector(".cursor");
@@ -155,7 +155,7 @@ function renderTimeline({ model, el }) {
   });
   stage.on("change:frame", draw);
   stage.on("change:index", cursor);
-  stage.on("change:said", () => { if (meta().says[index() - meta().first] === undefined) cursor(); });
+  stage.on("change:spoken", () => { if (meta().says[index() - meta().first] === undefined) cursor(); });
   draw(); showPlay();
   return () => { clearTimeout(timer); stage.off(); };
 }

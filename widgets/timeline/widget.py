@@ -1,7 +1,7 @@
 """SnapshotTimeline: commits over time; moving through it is time travel for everything linked.
 
 Traits: `index` (position), `snapshot` (id), `selected` ((id,)), `range` (the shown snapshots, first and last
-id; empty for all), `jump` (text of the search field), `said` (the selected commit in words). The picture is
+id; empty for all), `jump` (text of the search field), `spoken` (the selected commit in words). The picture is
 drawn again only when other commits, another width or another history must be shown; the page moves the
 cursor. `watch` follows a job that writes, in a thread of its own; every reading holds the lock.
 """
@@ -21,7 +21,7 @@ from widgets.timeline import figure as draw
 from widgets.timeline.model import PAGE, TimelineModel, page_of, text_form, timeline_model
 
 LEAST, GROW = 5, 2
-WATCH_MOST = 24 * 3600.0
+WATCH_SECONDS = 24 * 3600.0
 
 
 class SnapshotTimeline(View):
@@ -42,7 +42,7 @@ class SnapshotTimeline(View):
     index = traitlets.Int(-1).tag(sync=True)
     range = traitlets.Tuple().tag(sync=True)
     jump = traitlets.Unicode("").tag(sync=True)
-    said = traitlets.Tuple(("", "")).tag(sync=True)
+    spoken = traitlets.Tuple(("", "")).tag(sync=True)
     paused = traitlets.Tuple().tag(sync=False)
     _stop_watch: threading.Event | None = None
 
@@ -96,26 +96,26 @@ class SnapshotTimeline(View):
         commits = self._source if inspect is None else inspect.commits()
         names = inspect.references() if hasattr(inspect, "references") else None
         follows = not len(self._model) or self.index >= len(self._model) - 1
-        held = self.snapshot
+        current = self.snapshot
         self._commits = commits
-        given = {"title": self._title, "tags": self._tags, "references": names, "paused": self.paused}
-        self._model = timeline_model(commits, **given)
-        kept = None if follows or held is None else self._model.index_of(held)
+        settings = {"title": self._title, "tags": self._tags, "references": names, "paused": self.paused}
+        self._model = timeline_model(commits, **settings)
+        kept = None if follows or current is None else self._model.index_of(current)
         self._settle(len(self._model) - 1 if kept is None else kept)
         self.redraw()
 
-    def watch(self, seconds: float = 1.0, *, most: float = WATCH_MOST) -> Self:
+    def watch(self, seconds: float = 1.0, *, limit_seconds: float = WATCH_SECONDS) -> Self:
         """Read anew when there is a new snapshot, looking every `seconds`, until `unwatch` (or `most`)."""
         self.unwatch()
         stop = self._stop_watch = threading.Event()
-        arguments = (stop, max(float(seconds), 0.1), most)
+        arguments = (stop, max(float(seconds), 0.1), limit_seconds)
         threading.Thread(target=self._watch, args=arguments, name="timeline-watch", daemon=True).start()
         return self
 
-    def _watch(self, stop: threading.Event, seconds: float, most: float) -> None:
-        left = most
-        while left > 0 and not stop.wait(seconds):
-            left -= seconds
+    def _watch(self, stop: threading.Event, seconds: float, limit_seconds: float) -> None:
+        remaining = limit_seconds
+        while remaining > 0 and not stop.wait(seconds):
+            remaining -= seconds
             newest = self._newest()
             if newest is None or newest != self._read_to:
                 self.refresh()
@@ -147,7 +147,7 @@ class SnapshotTimeline(View):
         self._settling = True
         try:
             self.index = index
-            self.said = (model.sentence(index), model.spoken(index)) if there else ("", "")
+            self.spoken = (model.sentence(index), model.spoken(index)) if there else ("", "")
             self.snapshot = int(model.ids[index]) if there else None
             self.selected = () if self.snapshot is None else (self.snapshot,)
         finally:
@@ -287,7 +287,7 @@ class SnapshotTimeline(View):
                 "width": widths[0],
                 "selected": self.selected,
                 "range": [],
-                "said": list(self.said),
+                "spoken": list(self.spoken),
             },
         }
 

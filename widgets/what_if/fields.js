@@ -29,8 +29,8 @@ function lwWhatIfFields(model) {
   }
   function mark() {
     for (const label of made) label.hidden = label.dataset.of !== strategy;
-    const said = (model.get("progress") || {}).text, foreign = "leveled is not Paimon's: another engine goes on by universal rules";
-    note.textContent = said || (model.get("static") ? "replaying needs a kernel" : strategy === "leveled" ? foreign : "");
+    const progress = (model.get("progress") || {}).text, foreign = "leveled is not Paimon's: another engine goes on by universal rules";
+    note.textContent = progress || (model.get("static") ? "replaying needs a kernel" : strategy === "leveled" ? foreign : "");
     note.title = note.textContent;
   }
   let shown = null;

@@ -233,8 +233,8 @@ def what_if_figure(
     """The whole picture: levels, lanes, charts with the cursor, and the verdict under them."""
     levels, course = levels_part(model, pair, width=width), course_part(model, width=width)
     marked = Figure(width, course.height, course.body + cursor_body(model, course, index))
-    said = _verdict(model, width)
-    whole = stack([levels, Figure(width, 1, line(0, 0.5, width, 0.5)), marked, said])
+    verdict = _verdict(model, width)
+    whole = stack([levels, Figure(width, 1, line(0, 0.5, width, 0.5)), marked, verdict])
     return Figure(width, whole.height, whole.body, f"What if: {model.verdict}")
 
 

@@ -95,8 +95,8 @@ class WhatIfModel:
 
     def sentence(self, index: int) -> str:
         """`#412: A 5 runs, write 3.28, space ≈ 1.31; B 7 runs, write 2.25, space ≈ 1.50`."""
-        said = "; ".join(f"{side.letter} {self.state(side, index)}" for side in self.sides)
-        return f"#{self.ids[index]}: {said}"
+        states = "; ".join(f"{side.letter} {self.state(side, index)}" for side in self.sides)
+        return f"#{self.ids[index]}: {states}"
 
 
 def _figure(values: np.ndarray, series: int) -> float | None:
@@ -151,17 +151,17 @@ def _kinds(rows: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _kept(side: Any, place: tuple[str, int]) -> Any:
+def _levels_by_commit(side: Any, place: tuple[str, int]) -> Any:
     steps = side.steps[place]
     return (steps.at(commit) for commit in range(steps.first_kept, len(steps)))
 
 
 def _slots(side: Any, place: tuple[str, int]) -> int:
-    return max((len(levels.level0) for levels in _kept(side, place)), default=1) or 1
+    return max((len(levels.level0) for levels in _levels_by_commit(side, place)), default=1) or 1
 
 
 def _used(side: Any, place: tuple[str, int]) -> set[int]:
-    return {run.level for levels in _kept(side, place) for run in levels.upper if run.files}
+    return {run.level for levels in _levels_by_commit(side, place) for run in levels.upper if run.files}
 
 
 def chips_of(options: Any, other: Any) -> tuple[Chip, ...]:

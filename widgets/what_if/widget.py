@@ -22,8 +22,8 @@ from widgets.what_if import figure as draw
 from widgets.what_if.model import FIELDS, WhatIfModel, levels_pair, text_form, what_if_model
 
 EXPORT_COMMITS = 120
-TOLD = 50
-"""How often progress is told in a replay, at most."""
+PROGRESS_STEPS = 50
+"""How often a replay shows its progress, at most."""
 
 NEXT = "Check the options of B, then Replay."
 
@@ -157,7 +157,7 @@ class WhatIf(View):
                 self.progress = {"text": "cancelled: what is shown was replayed before"}
 
     def _compared(self, before: Any, job: Job) -> Any:
-        progress = self._teller(job)
+        progress = self._progress_shown(job)
         if before is not None:
             return before.under(self._options, progress=progress)
         source = self._source
@@ -167,13 +167,13 @@ class WhatIf(View):
             return source
         return ts.what_if(source, self._options, self._baseline, progress=progress, **self._settings)
 
-    def _teller(self, job: Job) -> Any:
+    def _progress_shown(self, job: Job) -> Any:
         last = -1
 
         def progress(done: int, whole: int) -> None:
             nonlocal last
             job.check()
-            part = done * TOLD // max(whole, 1)
+            part = done * PROGRESS_STEPS // max(whole, 1)
             if part != last:
                 last = part
                 words = f"replaying: {done:,} of {whole:,} steps"
@@ -184,7 +184,9 @@ class WhatIf(View):
     def _take(self, found: Any) -> None:
         if not found.places:
             raise ts.NotFound("nothing was written yet, so there is nothing to replay")
-        held = self._model.ids[self.index] if self._model is not None and self.index >= 0 else self.snapshot
+        current = (
+            self._model.ids[self.index] if self._model is not None and self.index >= 0 else self.snapshot
+        )
         self._found = found
         self._model = what_if_model(found, place=_place(self.opened), title=self._title)
         self.form = self._model.form
@@ -193,7 +195,7 @@ class WhatIf(View):
             self.opened = self._model.opened
         finally:
             self._settling = False
-        self._settle(self._model.index_at(int(held)) if held is not None else len(self._model) - 1)
+        self._settle(self._model.index_at(int(current)) if current is not None else len(self._model) - 1)
         self.redraw()
 
     def _settle(self, index: int) -> None:
@@ -276,8 +278,8 @@ class WhatIf(View):
         model, words = self._model, self.words(width=width)
         if model is None:
             return {**words, **static.frame(draw.skeleton(width))}
-        said = {"verdict": model.verdict, "trust": list(model.trust), "reproduced": model.reproduced}
-        return {**words, **static.frame(draw.course_part(model, width=width)), **said}
+        verdict = {"verdict": model.verdict, "trust": list(model.trust), "reproduced": model.reproduced}
+        return {**words, **static.frame(draw.course_part(model, width=width)), **verdict}
 
     def figure(self, *, width: float) -> Figure:
         """The whole picture with its cursor; the first replay is waited for a little."""
@@ -300,12 +302,12 @@ class WhatIf(View):
             parts.append(f"{many}, replayed on metadata alone")
             if bar := draw.commits_a_bar(model, width):
                 parts.append(f"1 bar = {fmt.plural(bar, 'commit')}")
-        said = ", ".join(f"'{key}' = '{value}'" for key, value in self._options.items())
+        verdict = ", ".join(f"'{key}' = '{value}'" for key, value in self._options.items())
         places = [f"{p}/{b}" for p, b in model.places[:400]] if model is not None else []
         return {
             "title": "What if",
             "subtitle": " · ".join(part for part in parts if part),
-            "options": said,
+            "options": verdict,
             "places": places,
         }
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from widgets.kit import format as fmt
 from widgets.kit.source import option_map, title_of
 
-MOST_BUCKETS = 200
+MAX_BUCKETS = 200
 OWN, COUNTED = "tablestore.uuid", "tablestore.row-count-field"
 BUCKET_WORDS = {-1: "dynamic buckets", -2: "postponed buckets"}
 
@@ -71,7 +71,7 @@ def buckets_of(files: pa.Table) -> tuple[str, ...]:
     places = files.select(["partition", "bucket"]).group_by(["partition", "bucket"]).aggregate([])
     if places.num_rows < 2:
         return ()
-    ordered = places.sort_by([("partition", "ascending"), ("bucket", "ascending")]).slice(0, MOST_BUCKETS)
+    ordered = places.sort_by([("partition", "ascending"), ("bucket", "ascending")]).slice(0, MAX_BUCKETS)
     return tuple(f"{row['partition']}/{row['bucket']}" for row in ordered.to_pylist())
 
 

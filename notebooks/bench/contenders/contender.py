@@ -85,7 +85,7 @@ class Contender:
             self._process.stdin.write("\t".join(map(str, fields)) + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise Refused(f"{self.name}: its process ended: {self._said()}") from None
+            raise Refused(f"{self.name}: its process ended: {self._error_text()}") from None
         for line in self._process.stdout:
             if line == "OK\n":
                 return answer
@@ -93,9 +93,9 @@ class Contender:
                 raise Refused(f"{self.name}: {line[6:].strip()}")
             key, _, value = line.rstrip("\n").partition("\t")
             answer[key] = value
-        raise Refused(f"{self.name}: its process ended: {self._said()}")
+        raise Refused(f"{self.name}: its process ended: {self._error_text()}")
 
-    def _said(self) -> str:
+    def _error_text(self) -> str:
         self._errors.seek(0)
         return self._errors.read()[-2000:].strip()
 

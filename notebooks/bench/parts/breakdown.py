@@ -129,10 +129,10 @@ def _floor_of_files(parts: Parts, decoded: set[Path] | list[Path], encoded: set[
             for _ in parts.floor.each(DECODED, file.iter_batches(line_items.BATCH_ROWS)):
                 pass
     for path in sorted(encoded):
-        held = pq.read_table(path)
-        settings = floor.own_settings(held)
+        table = pq.read_table(path)
+        settings = floor.own_settings(table)
         with parts.floor.part(ENCODED):
-            floor.encode(held, settings)
+            floor.encode(table, settings)
 
 
 def show(found: Sequence[Parts]) -> str:

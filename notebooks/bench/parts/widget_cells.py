@@ -79,7 +79,7 @@ class Case:
     warm: str
     made: str
     changed: str
-    most: int = 10_000
+    max_size: int = 10_000
     peer: str = ""
     peer_changed: str = ""
 
@@ -208,6 +208,6 @@ CASES = (
         "widgets.WhatIf(workload, other, flushes=3)",
         "view = widgets.WhatIf(workload, other, flushes=size)\nview",
         "view.index = (size // 7 * ({at} + 1) + {at}) % size",
-        most=1000,
+        max_size=1000,
     ),
 )
