@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.core.errors import TablestoreError
-from tablestore.insight.inspect import claims as named
-from tablestore.insight.inspect.claims import (
+from tablestore.insight.inspect.claim_book import (
     BRANCH,
     CHANGELOG,
     COMING,
@@ -28,6 +27,7 @@ from tablestore.insight.inspect.claims import (
     TAG,
     Claims,
 )
+from tablestore.insight.inspect.claims import claims
 from tablestore.insight.inspect.release import FOREIGN, FREE, KEPT, LIVE, MISSING, Needs, Release, Releases
 from tablestore.io.fileio import FileStatus
 from tablestore.io.paths import join
@@ -70,7 +70,7 @@ def storage(store: Store) -> pa.Table:
     for tried in range(1, _TRIES + 1):
         before = _references(store)
         try:
-            found = named.claims(store)
+            found = claims(store)
             disk = listed(store)  # last: of a commit in between there are files too many, none too few
         except TablestoreError:
             if tried == _TRIES or _references(store) == before:

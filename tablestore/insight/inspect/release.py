@@ -12,7 +12,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 
 from tablestore.core.options.values import INFINITE
-from tablestore.insight.inspect.claims import BRANCH, CONSUMER, TABLE, TAG, Holder
+from tablestore.insight.inspect.claim_book import BRANCH, CONSUMER, TABLE, TAG, Holder
 from tablestore.meta import changelogs, refs, retention
 from tablestore.meta.retention import Bound, ExpirePolicy, moment
 from tablestore.meta.store import Store

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from tablestore.core import quantities
 from tablestore.insight.inspect.attribution import STORAGE, storage
-from tablestore.insight.inspect.claims import KINDS
+from tablestore.insight.inspect.claim_book import KINDS
 from tablestore.insight.inspect.release import FOREIGN, FREE, KEPT, LIVE, MISSING
 from tablestore.meta.store import Store
 

@@ -1,0 +1,137 @@
+"""The claims of holders on files as they are collected: a row a named file and holder, by columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.format.data_checksum import FORMATS
+from tablestore.format.manifests.index_manifest import IndexEntry
+from tablestore.format.snapshot import Snapshot
+from tablestore.meta.store import Store
+
+SNAPSHOTS, TAG, BRANCH, CHANGELOG, COMING = "snapshots", "tag", "branch", "changelog", "coming changelog"
+CONSUMER, TABLE, LEFT = "consumer", "table", "left"
+KINDS = (
+    *("data", "file index", "changelog", "index", "manifest", "manifest list", "index manifest"),
+    *(
+        "statistics",
+        "snapshot",
+        "schema",
+        "tag",
+        "consumer",
+        "hint",
+        "checksum",
+        "history",
+        "temporary",
+        "unknown",
+    ),
+)
+SCHEMA = pa.schema(
+    {
+        "path": pa.large_string(),
+        "kind": pa.int8(),
+        "holder": pa.int32(),
+        "first": pa.int64(),
+        "last": pa.int64(),
+        "written": pa.int64(),
+        "bytes": pa.int64(),
+        "place": pa.int32(),
+        "sure": pa.bool_(),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who needs files: this branch's snapshots, one of its tags or consumers, its long-lived changelogs,
+    another branch, or the table itself. LEFT: nobody, but the expiry of a changelog will remove them; COMING:
+    the changelogs that snapshots will leave when they expire."""
+
+    kind: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Rows of SCHEMA; `holder` is a position in `holders`, `place` in `places`: (partition text, bucket)."""
+
+    table: pa.Table
+    holders: tuple[Holder, ...]
+    places: tuple[tuple[str, int], ...]
+
+
+@dataclass
+class ClaimBook:
+    """Claims as they are collected. Grows; one thread."""
+
+    store: Store
+    holders: dict[Holder, int] = field(default_factory=dict)
+    places: dict[tuple[bytes, int], int] = field(default_factory=dict)
+    folders: list[str] = field(default_factory=list)
+    parts: list[pa.Table] = field(default_factory=list)
+    indexes: dict[str, list[IndexEntry]] = field(default_factory=dict)
+
+    def add(self, paths: pa.Array | Sequence[str], kind: str, holder: Holder, **columns: object) -> None:
+        """Claims of one kind and holder; `columns` are arrays, or one value for all of them."""
+        rows = len(paths)
+        if not rows:
+            return
+        code = self.holders.setdefault(holder, len(self.holders))
+        given = {"path": paths, "kind": KINDS.index(kind), "holder": code, "sure": True, **columns}
+        arrays = [_column(given.get(f.name), f.type, rows) for f in SCHEMA]
+        self.parts.append(pa.Table.from_arrays(arrays, schema=SCHEMA))
+
+    def place(self, partition: bytes, bucket: int) -> int:
+        """The number of a bucket."""
+        found = self.places.get((partition, bucket))
+        if found is None:
+            found = self.places[partition, bucket] = len(self.places)
+            self.folders.append(self.store.bucket_dir(partition, bucket))
+        return found
+
+    def index_entries(self, store: Store, snapshot: Snapshot) -> list[IndexEntry]:
+        """The index files of a snapshot; many share one index manifest, which is read once."""
+        name = snapshot.index_manifest or ""
+        if name not in self.indexes:
+            self.indexes[name] = store.manifests.index_entries(snapshot)
+        return self.indexes[name]
+
+    def closed(self) -> Claims:
+        """All that was collected."""
+        table = pa.concat_tables(self.parts) if self.parts else SCHEMA.empty_table()
+        table = pa.concat_tables([table, _checksums(table, self.store.paths.checksums_dir)])
+        places = tuple((self.store.partition_text(p), b) for p, b in self.places)
+        return Claims(table.combine_chunks(), tuple(self.holders), places)
+
+
+def _checksums(claims: pa.Table, folder: str) -> pa.Table:
+    """Claims of the checksum files that data files of some formats may have: who needs those needs these."""
+    data = pc.is_in(claims["kind"], pa.array([KINDS.index(k) for k in ("data", "changelog")], pa.int8()))
+    some = claims.filter(
+        pc.and_(data, pc.match_substring_regex(claims["path"], rf"\.({'|'.join(FORMATS)})$"))
+    )
+    names = pc.replace_substring_regex(some["path"], "^.*/", "")
+    parent, nothing = (pa.scalar(text, pa.large_string()) for text in (f"{folder}/", ""))
+    given = {
+        "path": pc.binary_join_element_wise(parent, names, nothing),
+        "kind": KINDS.index("checksum"),
+        "bytes": None,
+        "sure": False,
+    }
+    arrays = [_column(given.get(f.name, some[f.name]), f.type, len(some)) for f in SCHEMA]
+    return pa.Table.from_arrays(arrays, schema=SCHEMA)
+
+
+def _column(value: object, kind: pa.DataType, rows: int) -> pa.Array:
+    if isinstance(value, pa.ChunkedArray):
+        value = value.combine_chunks()
+    if isinstance(value, pa.Array):
+        return value if value.type == kind else value.cast(kind)
+    if isinstance(value, np.ndarray | list | tuple):
+        return pa.array(value, kind)
+    return pa.nulls(rows, kind) if value is None else pa.repeat(pa.scalar(value, kind), rows)
