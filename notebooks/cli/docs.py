@@ -1,4 +1,5 @@
-"""`docs`: runs the notebooks from top to bottom and writes them as pages, and an index with their times.
+"""`docs`: runs the notebooks from top to bottom and writes them as pages, and an index with their times;
+with `--api` the API reference instead.
 
 Each notebook has a kernel of its own; its tasks are answered by the engine. The pages show the static
 pictures, light, and refer to nothing outside their folder: no script, no style sheet, no font. A notebook
@@ -27,6 +28,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from notebooks.cli import reference
 from notebooks.cli.lab import lab_environment
 from notebooks.cli.pages import Outcome, index_page, notebook_page, references
 from notebooks.cli.places import NOTEBOOKS
@@ -39,6 +41,9 @@ def main(arguments: list[str]) -> int:
     """Write the pages; 0 if every notebook ran, 1 if one failed, 2 if there is nothing to do."""
     options = parser().parse_args(arguments)
     screen = Console(stderr=True, highlight=False)
+    if options.api:
+        print(write_reference(options.to / "api"))
+        return 0
     chosen = select(sorted(NOTEBOOKS.glob("[0-9]*.ipynb")), options.notebooks)
     if not chosen:
         screen.print(f"docs: no notebook begins with {', '.join(options.notebooks) or 'a number'}")
@@ -61,6 +66,7 @@ def parser() -> argparse.ArgumentParser:
     """The options of the verb."""
     p = argparse.ArgumentParser(prog="workbench docs", description=__doc__.partition("\n")[0])
     p.add_argument("notebooks", nargs="*", metavar="NOTEBOOK", help="those whose names begin so: 00 03; all")
+    p.add_argument("--api", action="store_true", help="write the API reference, to DIR/api; no notebook runs")
     p.add_argument(
         "--to",
         type=lambda text: Path(text).expanduser().absolute(),
@@ -71,6 +77,14 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--scale", type=float, default=None, metavar="X", help="how much data the lessons make")
     p.add_argument("--scale-factor", default=None, metavar="SF", help="of TPC-H in notebook 01")
     return p
+
+
+def write_reference(folder: Path) -> Path:
+    """Write the API reference; the path of its index."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in reference.html(reference.pages()).items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder / "index.html"
 
 
 def select(paths: Iterable[Path], names: list[str]) -> list[Path]:

@@ -70,7 +70,7 @@ def notebook_page(notebook: NotebookNode, *, title: str) -> str:
     body, _ = exporter.from_notebook_node(notebook)
     body = re.sub(r'href="(\d\d_\w+)\.ipynb"', r'href="\1.html"', body)
     nav = '<nav><a href="index.html">All notebooks</a></nav>'
-    return _page(title, nav + body, style=HtmlFormatter().get_style_defs(".highlight"))
+    return styled_page(title, nav + body, style=HtmlFormatter().get_style_defs(".highlight"))
 
 
 def _without_live_parts(output: Any) -> None:
@@ -95,7 +95,7 @@ def index_page(outcomes: Iterable[Outcome]) -> str:
     foot = f'<tr><td>{len(found)} in all</td><td></td><td class="number">{total:.1f}</td><td></td></tr>'
     body = f"<h1>The notebooks, executed</h1><table>{head}{''.join(rows)}{foot}</table>"
     note = "Run from top to bottom, the tasks answered by the engine. Live in <code>./workbench lab</code>."
-    return _page("The notebooks, executed", f'{body}<p class="quiet">{note}</p>')
+    return styled_page("The notebooks, executed", f'{body}<p class="quiet">{note}</p>')
 
 
 def _row(outcome: Outcome) -> str:
@@ -109,7 +109,8 @@ def _row(outcome: Outcome) -> str:
     )
 
 
-def _page(title: str, body: str, *, style: str = "") -> str:
+def styled_page(title: str, body: str, *, style: str = "") -> str:
+    """A page in the style of all; `style` is added to it."""
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
