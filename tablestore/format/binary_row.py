@@ -42,7 +42,6 @@ _FIXED = {  # slots of numbers
     "FLOAT": struct.Struct("<f4x"),
     "DOUBLE": struct.Struct("<d"),
 }
-_PER_MILLI = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 
 
 class DamagedRow(Corrupt):

@@ -206,8 +206,3 @@ def require_branch_beside(store: Store) -> None:
         raise InvalidOption(
             f"option {key!r} names branch {found[0]!r}, which is not there; branches: {there}"
         )
-
-
-def directory_of(store: Store, name: str) -> str:
-    """Where a branch keeps its own files."""
-    return branch_paths(store, name).refs_dir

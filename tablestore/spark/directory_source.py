@@ -27,7 +27,6 @@ from tablestore.core.errors import InvalidRequest
 from tablestore.io.fileio import LocalFileIO
 
 SCHEMA = "ordinal int, work string"
-_EVERYTHING = 1 << 60
 
 
 @dataclass

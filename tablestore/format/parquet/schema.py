@@ -46,11 +46,6 @@ def append_columns(schema: TableSchema, extra: Sequence[str] = ()) -> tuple[Data
     return (*schema.fields, *(SYSTEM_COLUMNS[name] for name in extra))
 
 
-def physical_schema(schema: TableSchema, *, thin: bool = False) -> pa.Schema:
-    """Arrow schema of a primary-key table's data file."""
-    return arrow_with_ids(keyed_columns(schema, thin=thin))
-
-
 @lru_cache(maxsize=64)
 def arrow_with_ids(columns: tuple[DataField, ...]) -> pa.Schema:
     """The Arrow schema of columns, with Parquet field ids on every level."""
@@ -62,11 +57,6 @@ def kv_schema(schema: TableSchema, columns: tuple[str, ...] | None = None) -> pa
     """Arrow schema of kv batches: the system columns, then value columns (all, or those named)."""
     fields = schema.fields if columns is None else schema.columns(columns)
     return pa.schema([*SYSTEM_FIELDS, *(f.arrow for f in fields)])
-
-
-def source_names(physical: pa.Schema) -> list[str]:
-    """For each physical column the column of a kv batch it is taken from."""
-    return [n.removeprefix(KEY_PREFIX) for n in physical.names]
 
 
 def with_id(field: DataField) -> pa.Field:

@@ -12,9 +12,7 @@ inspection over a table's history and by the simulator, which keeps the same acc
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
-
-import pyarrow as pa
+from dataclasses import dataclass
 
 from tablestore.core.errors import Corrupt
 from tablestore.format.manifests.manifest import DataFileMeta
@@ -299,14 +297,3 @@ def compactions_of(event: BucketEvent) -> list[tuple[int, int, int, int]]:
 
 def _bytes(files: Iterable[DataFileMeta]) -> int:
     return sum(f.file_size for f in files)
-
-
-_ARROW = {"int": pa.int64(), "str": pa.string(), "float": pa.float64(), "bool": pa.bool_()}
-LEDGER = pa.schema([pa.field(f.name, _ARROW[str(f.type).split(" |")[0]]) for f in fields(LedgerRow)])
-
-
-def ledger_table(rows: Iterable[LedgerRow]) -> pa.Table:
-    """Rows of a ledger as an Arrow table."""
-    found = list(rows)
-    columns = {f.name: pa.array([getattr(r, f.name) for r in found], f.type) for f in LEDGER}
-    return pa.table(columns, schema=LEDGER)

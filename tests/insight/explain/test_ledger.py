@@ -10,7 +10,7 @@ import pytest
 from tablestore.core.errors import Corrupt
 from tablestore.format.snapshot import APPEND, COMPACT
 from tablestore.insight.explain.bucket_history import BASE, BucketEvent
-from tablestore.insight.explain.ledger import Ledger, ledger_table
+from tablestore.insight.explain.ledger import Ledger
 from tablestore.insight.explain.table_history import events
 from tests.insight.explain.test_table_history import live, make
 from tests.lsm.trees import KEY, data_file
@@ -79,6 +79,3 @@ def test_the_ledger_of_a_real_table_agrees_with_its_metadata(tmp_path: Path, see
         assert sum(r.bytes_ingested for r in rows) == sum(a.ingested for a in accounts)
         place = random.Random(seed).choice(list(ledger.accounts))
         assert ledger.space(place).compacted_bytes <= ledger.accounts[place].live_bytes
-        found = ledger_table(rows)
-        assert found.num_rows == len(rows)
-        assert found["total_ingested"].null_count == 0
