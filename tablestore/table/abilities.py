@@ -1,6 +1,6 @@
 """What this version can do with a table, asked of schema and options before a byte of data is read.
 
-The same functions that refuse a verb at the table are asked here, so what is told and what happens cannot
+The same functions that refuse a verb at the table are asked here, so what it says and what happens cannot
 differ. Says nothing of permissions of the storage. Behind `Table.abilities`.
 """
 

@@ -56,8 +56,8 @@ def selects_partitions(store: Store, where: Predicate) -> bool:
 
 
 def needs_no_rows(store: Store, where: Predicate) -> bool:
-    """Whether a delete on a table with a primary key may take whole partitions out of the manifests: nobody
-    is told of its rows, where the table keeps no changelog and does not want one of deletes."""
+    """Whether a delete on a table with a primary key may take whole partitions out of the manifests: no
+    changelog names its rows, and the table wants none of deletes."""
     options = store.options
     if options.changelog_producer is not ChangelogProducer.NONE or options.delete_makes_changelog:
         return False

@@ -110,7 +110,7 @@ def after_commit(store: Store, name: str, made: Sequence[int]) -> Expiry | None:
     """Expire what the options let go after a commit that made these snapshots, and tell what that was; None
     if nothing.
 
-    What is met there does not undo the commit, so it is logged and told, not raised.
+    What fails there does not undo the commit, so it is logged and named in `problems`, not raised.
     """
     if store.options.write_only:
         return None

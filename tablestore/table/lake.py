@@ -1,6 +1,6 @@
 """Lake: a catalog as a user holds it. No cache: each call asks the files or the catalog's server.
 
-Which catalog it is (file system, SQL, Hive metastore) is told by options; see the package `catalog`.
+Options say which catalog it is (file system, SQL, Hive metastore); see the package `catalog`.
 """
 
 from __future__ import annotations
@@ -113,12 +113,12 @@ class Lake:
             if dropping.finish(self._catalog.io, place) or if_exists:
                 return
             raise NotFound.among("database", name, self.databases())
-        held = self.tables(name)
-        if held and not cascade:
+        tables = self.tables(name)
+        if tables and not cascade:
             raise InvalidRequest(
-                f"database {name!r} holds {len(held)} tables; drop them, or pass cascade=True"
+                f"database {name!r} holds {len(tables)} tables; drop them, or pass cascade=True"
             )
-        for table in held:
+        for table in tables:
             self._catalog.drop_table(name, table)
         self._catalog.drop_database(name)
 
