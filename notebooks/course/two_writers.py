@@ -54,7 +54,7 @@ class Outcome:
     message: str = ""
     """The engine's words, if it refused."""
     against: int | None = None
-    """The snapshot that was in the way."""
+    """The snapshot that the commit conflicted with."""
 
     def __str__(self) -> str:
         made = ", ".join(f"#{snapshot}" for snapshot in self.snapshots)
@@ -277,7 +277,7 @@ class _Writer:
         return None if kind == now and kind != PUBLISH else kind
 
     def _done(self, operation: Operation, result: Any) -> None:
-        """Note what an operation did, and tell the step anew."""
+        """Note what an operation did, and replace the step."""
         if operation.verb == "put" and operation.snapshot is not None:
             self._published(operation) if result else self._lost(operation)
             return
@@ -328,7 +328,7 @@ class _Writer:
             self._report(Step(self._lane, self.phase, title, detail, DONE, mark=mark), anew=True)
 
     def _report(self, step: Step, *, anew: bool = False) -> None:
-        """Add a step to the story, or tell the last one again."""
+        """Add a step to the story, or replace the last one."""
         race = self._race
         latest = replace(step, snapshot=race.newest, facts=race.facts())
         if anew:

@@ -1,4 +1,4 @@
-"""A FileIO that tells of every operation: what it does, to which file, and what the file is for.
+"""A FileIO that reports every operation: what it does, to which file, and what the file is for.
 
 The engine reaches storage through `FileIO` only, so whoever holds this door can stop a commit at any step
 (two_writers) or end the process there (crash). Invariants: `before` is called before anything happens and
@@ -65,7 +65,7 @@ def _nothing(*_: Any) -> None:
 
 
 class WatchedIO:
-    """Local files; `before(operation)` and `after(operation, result)` hear of each operation."""
+    """Local files; calls `before(operation)` and `after(operation, result)` around each operation."""
 
     def __init__(
         self,

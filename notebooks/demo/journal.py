@@ -1,7 +1,7 @@
-"""What has happened to a demo's warehouse so far, one JSON object a line: so that a killed run can be told
+"""What has happened to a demo's warehouse so far, one JSON object a line: so that a killed run is known
 from a finished one and resumed.
 
-A line is written after the fact it tells. The tables and checkpoints are the truth; the journal only knows
+A line is written after what it records. The tables and checkpoints are the truth; the journal only knows
 times and sizes.
 """
 

@@ -63,7 +63,7 @@ class BucketAdvisor(View):
 
     @property
     def code(self) -> str:
-        """The call that tells what each bucket would hold."""
+        """The call that gives what each bucket would hold."""
         asked = "".join(f", {name}={value!r}" for name, value in self._asked.items())
         return f"ts.advise_buckets(data{asked}).spread({self.buckets})"
 

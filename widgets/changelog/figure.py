@@ -122,7 +122,7 @@ def glyph(kind: str, x: float, y: float) -> str:
 
 
 def _commit(commit: Commit, x: float, step: float, bottom: float, *, now: bool) -> str:
-    """The head of a column, and a hatch where a compaction told nothing."""
+    """The head of a column, and a hatch where a compaction wrote no changes."""
     parts = [glyph(commit.kind, x + 8, 19)]
     weight, fill = (600, "ink") if now else (400, "ink2")
     parts.append(text(x + 20, 23, fmt.snapshot_id(commit.id), size=13, fill=fill, weight=weight))

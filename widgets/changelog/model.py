@@ -116,7 +116,7 @@ def changelog_model(
 
 
 def _first_keys(changes: pa.Table, keys: Sequence[str]) -> tuple[pa.Table, int]:
-    """The changes of the first `MAX_KEYS` keys, in the order told, and how many keys there are."""
+    """The changes of the first `MAX_KEYS` keys, in changelog order, and how many keys there are."""
     if not changes.num_rows or not keys:
         return changes, 0
     distinct = changes.select(keys).group_by(list(keys)).aggregate([])
@@ -182,7 +182,7 @@ class Producer:
     error: str = ""
 
     def of_key(self, key: str) -> tuple[Change, ...]:
-        """The changes of a key in the order told."""
+        """The changes of a key in the order of the changelog."""
         found = next((row for row in self.model.keys if row.key == key), None)
         return tuple(c for s in sorted(found.cells) for c in found.cells[s]) if found else ()
 
@@ -196,7 +196,7 @@ class ProducersModel:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The keys any of them tells of."""
+        """The keys that any of them has changes of."""
         rows = [row.key for producer in self.producers for row in producer.model.keys]
         return tuple(dict.fromkeys(rows))
 

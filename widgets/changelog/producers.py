@@ -1,4 +1,4 @@
-"""Four changelog producers over one input as SVG: what each tells of a key, what it costs, and whether a sum
+"""Four changelog producers over one input as SVG: what each writes of a key, what it costs, and whether a sum
 that a consumer keeps of it is right.
 
 Invariants: the columns have one height, whatever each tells; the sum's verdict is written and signed. Pure:

@@ -85,7 +85,7 @@ def _producer(
     options: Mapping[str, Any],
     measure: str | None,
 ) -> Producer:
-    """One producer's table; what the engine refuses is told, not raised."""
+    """One producer's table; what the engine refuses is shown, not raised."""
     own = {"bucket": "1", **options, "changelog-producer": name}
     if name == "full-compaction":
         own = {**FULL_EVERY, **own}

@@ -170,7 +170,7 @@ class ChangelogView(View):
         self.redraw()
 
     def _rows_before(self) -> int:
-        """The rows a reader must hold first to tell before and after; none where a producer tells them."""
+        """Rows that a reader must remember first to give −U and +U; none where the producer writes them."""
         table = self._table
         if table is None or str(option_map(table).get("changelog-producer", "none")) != "none":
             return 0
@@ -179,7 +179,7 @@ class ChangelogView(View):
         return next((row["total_record_count"] or 0 for row in rows if row["snapshot_id"] == since), 0)
 
     def _files(self) -> int:
-        """The files of changes that a reader who is told before and after must read."""
+        """Changelog files that a reader of −U and +U must read."""
         table = self._table
         if table is None or str(option_map(table).get("changelog-producer", "none")) != "none":
             return 0

@@ -51,7 +51,7 @@ def controls_figure(model: ControlsModel, *, width: float, inputs: bool = False)
 
 
 def label_of(pick: Pick) -> str:
-    """The plan in a sentence, for those who hear it."""
+    """The plan in a sentence, for screen readers."""
     if not pick.fires:
         return f"Next compaction, {pick.place}: none. {pick.reason}"
     files = fmt.plural(len(pick.inputs), "file")

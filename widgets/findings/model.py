@@ -11,7 +11,7 @@ MAX_FINDINGS = 30
 
 
 class Found(Protocol):
-    """One finding as the engine tells it."""
+    """One finding, in the words of the engine."""
 
     kind: str
     severity: str

@@ -217,7 +217,7 @@ class Findings(View):
 
 
 def _effect_of(mended: Any) -> str:
-    """What the calls told, without what the strip shows already."""
+    """What the calls did, without what the strip shows already."""
     if len(mended.done) != 1 or mended.left:
         return str(mended.text)
     now = [] if mended.after is None else [f"the doctor now: {mended.after.summary}"]

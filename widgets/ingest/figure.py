@@ -90,7 +90,7 @@ def _of_total(progress: Progress) -> str:
 
 
 def _lag(progress: Progress) -> tuple[str, str, str]:
-    """Seconds behind the source if they are told, else the bytes of log that are not committed."""
+    """Seconds behind the source if they are known, else the bytes of log that are not committed."""
     if progress.lag_s is not None:
         return fmt.duration(progress.lag_s), "", "behind the source"
     value, _, unit = fmt.bytes_text(progress.lag_bytes).partition(" ")

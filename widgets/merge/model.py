@@ -20,7 +20,7 @@ SIGNS = {"+I": "+I", "-U": "−U", "+U": "+U", "-D": "−D"}
 
 
 class Merging(Protocol):
-    """What the engine tells of a merge: see `tablestore`'s `inspect.merging`."""
+    """What the engine gives for a merge: see `tablestore`'s `inspect.merging`."""
 
     engine: str
     primary_key: tuple[str, ...]

@@ -48,7 +48,7 @@ class Step:
     mark: str = ""
     """What the box shows where there is room, else the letter of the kind."""
     against: int | None = None
-    """The snapshot that was in the way."""
+    """The snapshot that the commit conflicted with."""
     facts: tuple[tuple[str, str], ...] = ()
 
     @property

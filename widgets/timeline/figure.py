@@ -31,7 +31,7 @@ RING = 4
 """Room for the ring of focus around the picture."""
 TALL = PILL + REFS + ROWS + COMMIT + REWRITTEN + IDS
 MAX_SPOKEN = 240
-"""More commits than this in view are not told one by one; the view asks for the words of the chosen one."""
+"""More commits than this in view get no words each; the view asks for the words of the chosen one."""
 
 
 def is_dense(model: TimelineModel, width: float) -> bool:
