@@ -293,8 +293,8 @@ class HiveCatalog:
         t = types()
         with self.server.session() as client:
             locks = client.show_locks(t.ShowLocksRequest(dbname=database, tablename=table)).locks or []
-        held = [f"{one.user}@{one.hostname}" for one in locks if one.state == t.LockState.ACQUIRED]
-        return f"{database}.{table} is held by {', '.join(held) or 'nobody by now'}"
+        holders = [f"{one.user}@{one.hostname}" for one in locks if one.state == t.LockState.ACQUIRED]
+        return f"{database}.{table} is held by {', '.join(holders) or 'nobody by now'}"
 
 
 def _fields(shape: hive_table.HiveShape) -> list[Any]:

@@ -23,7 +23,7 @@ def open_catalog(options: CatalogOptions, *, io: FileIO | None = None, env: Env)
     if options.warehouse is None:
         raise InvalidOption("option 'warehouse' is missing: the directory that holds the databases")
     warehouse = warehouse_location(options.warehouse)
-    files = io or file_io_for(warehouse, options.given, env)
+    files = io or file_io_for(warehouse, options.raw, env)
     if options.metastore == "filesystem":
         if options.lock.enabled:
             raise InvalidOption(

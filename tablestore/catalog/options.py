@@ -92,7 +92,7 @@ class LockOptions:
 
 @dataclass(frozen=True, slots=True)
 class CatalogOptions:
-    """What `connect` was told. `given` keeps every option as text; a pickle holds it packed."""
+    """What `connect` takes. `raw` keeps every option as text; a pickle holds it packed."""
 
     metastore: str = "filesystem"
     warehouse: str | None = None
@@ -105,46 +105,46 @@ class CatalogOptions:
     external: bool = False
     user: str | None = None
     password: str | None = field(default=None, repr=False)
-    given: Mapping[str, str] = field(default_factory=dict, repr=False)
+    raw: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def parse(cls, options: Mapping[str, Any]) -> CatalogOptions:
         """Raises InvalidOption for values that cannot be used, for unknown names and for names of another
         kind of catalog."""
-        given = {_plain(k): v for k, v in as_text(options).items()}
-        metastore = given.get("metastore", "filesystem")
+        raw = {_plain(k): v for k, v in as_text(options).items()}
+        metastore = raw.get("metastore", "filesystem")
         if metastore == "rest":
             raise Unsupported("metastore rest", f"there are {', '.join(METASTORES)}")
         if metastore not in METASTORES:
             raise InvalidOption(
                 f"option 'metastore' is {metastore!r}; it must be one of {', '.join(METASTORES)}"
             )
-        for key in given:
+        for key in raw:
             _require_known(key, metastore)
-        if given.get("lock.type", metastore) != metastore:
-            raise Unsupported(f"lock.type {given['lock.type']!r}", f"metastore {metastore} has its own locks")
-        enabled = _parsed(given, "lock.enabled", boolean, None)
+        if raw.get("lock.type", metastore) != metastore:
+            raise Unsupported(f"lock.type {raw['lock.type']!r}", f"metastore {metastore} has its own locks")
+        enabled = _parsed(raw, "lock.enabled", boolean, None)
         return cls(
             metastore=metastore,
-            warehouse=given.get("warehouse"),
-            uri=given.get("uri"),
-            catalog_key=given.get("catalog-key", "jdbc"),
+            warehouse=raw.get("warehouse"),
+            uri=raw.get("uri"),
+            catalog_key=raw.get("catalog-key", "jdbc"),
             lock=LockOptions(
                 enabled,
-                _parsed(given, "lock-acquire-timeout", duration_ms, 8 * 60_000),
-                _parsed(given, "lock-check-max-sleep", duration_ms, 8_000),
+                _parsed(raw, "lock-acquire-timeout", duration_ms, 8 * 60_000),
+                _parsed(raw, "lock-check-max-sleep", duration_ms, 8_000),
             ),
-            lock_key_length=_parsed(given, "lock-key-max-length", int, 255),
-            case_sensitive=_parsed(given, "case-sensitive", boolean, None),
-            sync_properties=_parsed(given, "sync-all-properties", boolean, True),
-            external=given.get("table.type", "managed").lower() == "external",
-            user=given.get("jdbc.user"),
-            password=given.get("jdbc.password"),
-            given=given,
+            lock_key_length=_parsed(raw, "lock-key-max-length", int, 255),
+            case_sensitive=_parsed(raw, "case-sensitive", boolean, None),
+            sync_properties=_parsed(raw, "sync-all-properties", boolean, True),
+            external=raw.get("table.type", "managed").lower() == "external",
+            user=raw.get("jdbc.user"),
+            password=raw.get("jdbc.password"),
+            raw=raw,
         )
 
     def __reduce__(self) -> Any:
-        return _parsed_again, (pack(self.given),)
+        return _parsed_again, (pack(self.raw),)
 
     @property
     def table_defaults(self) -> dict[str, str]:
@@ -152,7 +152,7 @@ class CatalogOptions:
         return {
             key.removeprefix(prefix): value
             for prefix in TABLE_DEFAULTS
-            for key, value in self.given.items()
+            for key, value in self.raw.items()
             if key.startswith(prefix)
         }
 
@@ -189,10 +189,10 @@ def _require_known(key: str, metastore: str) -> None:
         )
 
 
-def _parsed(given: Mapping[str, str], key: str, parse: Any, default: Any) -> Any:
-    if key not in given:
+def _parsed(raw: Mapping[str, str], key: str, parse: Any, default: Any) -> Any:
+    if key not in raw:
         return default
     try:
-        return parse(given[key])
+        return parse(raw[key])
     except ValueError as e:
-        raise InvalidOption(f"option {key!r} is {given[key]!r}; it must be {e}") from None
+        raise InvalidOption(f"option {key!r} is {raw[key]!r}; it must be {e}") from None

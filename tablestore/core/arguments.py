@@ -101,24 +101,24 @@ def _wrapped(verb: Callable[..., Any], *, eager: bool = False) -> Callable[..., 
         return [(places.get(n), p) for n, p in parameters().items() if p.first]
 
     @functools.wraps(verb)
-    def refusing(*given: Any, **named: Any) -> Any:
-        if eager and (wrong := _wrong(signature, parameters(), given, named)) is not None:
+    def refusing(*args: Any, **named: Any) -> Any:
+        if eager and (wrong := _wrong(signature, parameters(), args, named)) is not None:
             raise wrong
         for place, parameter in first():
             if parameter.name in named:
                 value = named[parameter.name]
-            elif place is not None and place < len(given):
-                value = given[place]
+            elif place is not None and place < len(args):
+                value = args[place]
             else:
                 continue
             if not parameter.takes(value):
                 raise parameter.refusal(value)
         try:
-            return verb(*given, **named)
+            return verb(*args, **named)
         except TablestoreError:
             raise
         except _COMPLAINTS as error:
-            wrong = _wrong(signature, parameters(), given, named, _BEYOND.get(type(error)))
+            wrong = _wrong(signature, parameters(), args, named, _BEYOND.get(type(error)))
             if wrong is None:
                 raise
             raise wrong from error
@@ -129,13 +129,13 @@ def _wrapped(verb: Callable[..., Any], *, eager: bool = False) -> Callable[..., 
 def _wrong(
     signature: inspect.Signature,
     parameters: Mapping[str, Parameter],
-    given: Any,
+    args: Any,
     named: Any,
     beyond: Callable[[Any], str | None] | None = None,
 ) -> InvalidRequest | None:
     """The refusal of the first argument that does not fit, or of which `beyond` says what is wrong."""
     try:
-        bound = signature.bind(*given, **named).arguments
+        bound = signature.bind(*args, **named).arguments
     except TypeError:
         return None  # Python's own words about missing and unknown names are good
     for name, value in bound.items():
@@ -193,12 +193,12 @@ def _alternatives(annotation: str) -> list[str]:
 
 def _part(text: str) -> tuple[str, list[Parameter]]:
     """`Mapping[str, Any]` as its kind and what it holds."""
-    name, _, held = text.partition("[")
+    name, _, inner = text.partition("[")
     kind = name.rpartition(".")[2]
-    if kind not in ("Mapping", "Sequence", "Iterable") or not held:
+    if kind not in ("Mapping", "Sequence", "Iterable") or not inner:
         return kind, []
     parts, depth = [""], 0
-    for c in held[:-1]:
+    for c in inner[:-1]:
         depth += (c in "[(") - (c in "])")
         if c == "," and not depth:
             parts.append("")
@@ -207,13 +207,13 @@ def _part(text: str) -> tuple[str, list[Parameter]]:
     return kind, [Parameter("", part) for part in parts]
 
 
-def _fits(value: Any, kind: str, held: list[Parameter]) -> bool:
+def _fits(value: Any, kind: str, inner: list[Parameter]) -> bool:
     if not _KINDS[kind][1](value):
         return False
-    if kind == "Mapping" and len(held) == 2:
-        return all(held[0].takes(k) and held[1].takes(v) for k, v in value.items())
-    if held and hasattr(value, "__len__"):
-        return all(held[0].takes(each) for each in value)
+    if kind == "Mapping" and len(inner) == 2:
+        return all(inner[0].takes(k) and inner[1].takes(v) for k, v in value.items())
+    if inner and hasattr(value, "__len__"):
+        return all(inner[0].takes(each) for each in value)
     return True
 
 

@@ -153,5 +153,5 @@ def brief(error: BaseException) -> str:
     return _cut(repr(error), _MOST_OF_CAUSE)
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -121,12 +121,12 @@ def chosen(batches: Iterable[pa.RecordBatch], rows: np.ndarray | None, path: str
 
 def counted(batches: Iterable[pa.RecordBatch], rows: int, path: str) -> Iterator[pa.RecordBatch]:
     """All batches of a file; raises Corrupt at the end unless they hold `rows` rows."""
-    seen = 0
+    rows_read = 0
     for batch in batches:
-        seen += batch.num_rows
+        rows_read += batch.num_rows
         yield batch
-    if seen != rows:
-        raise Corrupt(path, f"holds {seen:,} rows, its manifest says {rows:,}")
+    if rows_read != rows:
+        raise Corrupt(path, f"holds {rows_read:,} rows, its manifest says {rows:,}")
 
 
 def plain(array: pa.Array) -> pa.Array:

@@ -79,7 +79,7 @@ class WrittenFile:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Noted:
     """What is noted while rows pass."""
 
     rows: int = 0
@@ -151,12 +151,12 @@ class DataFileWriter:
         self._encoder: Encoder = _ENCODERS[spec.format](io, path, self._form.columns, spec, share)
         self._indexes = FileIndexes(self._form.indexes) if self._form.indexes else None
         self._index_path: str | None = None  # once it is written
-        self._seen = _Seen()
+        self._noted = _Noted()
 
     @property
     def rows(self) -> int:
         """Rows written so far."""
-        return self._seen.rows
+        return self._noted.rows
 
     @property
     def bytes_written(self) -> int:
@@ -180,17 +180,17 @@ class DataFileWriter:
             self._encoder.write(pa.RecordBatch.from_arrays(arrays, names=self._form.names))
 
     def _note(self, batch: pa.RecordBatch) -> None:
-        seen = self._seen
+        noted = self._noted
         if self._keyed:
-            if not seen.rows:
-                seen.min_key = self._key(batch, 0)
-            seen.max_key = self._key(batch, batch.num_rows - 1)
-            seen.deletes += int(np.count_nonzero(rowkind.retracts(batch.column(KIND).to_numpy())))
-        seen.rows += batch.num_rows
+            if not noted.rows:
+                noted.min_key = self._key(batch, 0)
+            noted.max_key = self._key(batch, batch.num_rows - 1)
+            noted.deletes += int(np.count_nonzero(rowkind.retracts(batch.column(KIND).to_numpy())))
+        noted.rows += batch.num_rows
         if SEQUENCE in self._form.sources:
             found = pc.min_max(batch.column(SEQUENCE))
-            seen.min_sequence = min(seen.min_sequence, found["min"].as_py())
-            seen.max_sequence = max(seen.max_sequence, found["max"].as_py())
+            noted.min_sequence = min(noted.min_sequence, found["min"].as_py())
+            noted.max_sequence = max(noted.max_sequence, found["max"].as_py())
 
     def _key(self, batch: pa.RecordBatch, row: int) -> bytes:
         cells = [plain(batch.column(f.name).slice(row, 1)) for f in self._schema.key_fields]
@@ -202,7 +202,7 @@ class DataFileWriter:
 
     def close(self) -> WrittenFile:
         """Finish the file. It must hold at least one row."""
-        assert self._seen.rows, "a data file holds at least one row"
+        assert self._noted.rows, "a data file holds at least one row"
         size = self._encoder.close()
         checksum, folder = self._encoder.checksum, self._checksums_dir
         if checksum is not None and folder is not None:
@@ -215,20 +215,20 @@ class DataFileWriter:
             dense=self._options.stats_dense,
             keyed=self._keyed,
         )
-        seen = self._seen
+        noted = self._noted
         embedded, extra = self._finish_indexes()
         return WrittenFile(
             path=self._path,
             size=size,
-            rows=seen.rows,
-            min_key=seen.min_key,
-            max_key=seen.max_key,
+            rows=noted.rows,
+            min_key=noted.min_key,
+            max_key=noted.max_key,
             key_stats=found.key,
             value_stats=found.value,
             value_stats_cols=found.columns,
-            min_sequence=seen.min_sequence if SEQUENCE in self._form.sources else 0,
-            max_sequence=seen.max_sequence,
-            delete_count=seen.deletes,
+            min_sequence=noted.min_sequence if SEQUENCE in self._form.sources else 0,
+            max_sequence=noted.max_sequence,
+            delete_count=noted.deletes,
             extra_files=extra,
             embedded_index=embedded,
         )
@@ -347,9 +347,9 @@ def _sound(batches: Iterator[pa.RecordBatch], path: str) -> Iterator[pa.RecordBa
                 if not _is_ascii(batch.column(i)):
                     batch.column(i).validate(full=True)
         if KIND in batch.schema.names and batch.num_rows:
-            least, most = pc.min_max(batch.column(KIND)).values()
-            if not (least.is_valid and least.as_py() >= 0 and most.as_py() < len(rowkind.TEXTS)):
-                raise Corrupt(path, f"row kinds {least}..{most}; 0 to 3 are known")
+            lowest, highest = pc.min_max(batch.column(KIND)).values()
+            if not (lowest.is_valid and lowest.as_py() >= 0 and highest.as_py() < len(rowkind.TEXTS)):
+                raise Corrupt(path, f"row kinds {lowest}..{highest}; 0 to 3 are known")
         yield batch
 
 

@@ -140,8 +140,8 @@ class Collector:
         if f.type.root in _FLOATS:
             found = values.cells(column, f.type)
             assert found.ordinals is not None
-            held = found.ordinals[found.valid]
-            low, high = int(held.min()), int(held.max())
+            ordinals = found.ordinals[found.valid]
+            low, high = int(ordinals.min()), int(ordinals.max())
         else:
             ends = pc.min_max(column)
             pair = pa.array([ends["min"], ends["max"]], column.type)

@@ -107,16 +107,16 @@ def decimals(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     rows = np.repeat(np.arange(n), lengths)
     wide[rows, 15 - (np.repeat(lengths, lengths) - 1 - flat)] = data[np.repeat(bounds[:-1], lengths) + flat]
     first = np.zeros(n, dtype=np.uint8)
-    held = np.flatnonzero(lengths)
-    first[held] = data[bounds[:-1][held]]
+    nonempty = np.flatnonzero(lengths)
+    first[nonempty] = data[bounds[:-1][nonempty]]
     filler = np.arange(16)[None, :] < (16 - lengths)[:, None]
     wide[filler & (first >= 0x80)[:, None]] = 0xFF
     words = np.ascontiguousarray(wide[:, ::-1])  # little-endian
     bits = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little").tobytes())
     buffers = [bits, pa.py_buffer(words.tobytes())]
     made = pa.Array.from_buffers(pa.decimal128(38, wanted.scale), n, buffers)
-    most = pa.scalar(decimal.Decimal(10**wanted.precision - 1).scaleb(-wanted.scale, _EXACT), made.type)
-    fits = pc.less_equal(pc.abs(made), most)
+    largest = pa.scalar(decimal.Decimal(10**wanted.precision - 1).scaleb(-wanted.scale, _EXACT), made.type)
+    fits = pc.less_equal(pc.abs(made), largest)
     return (made if pc.all(fits).as_py() is not False else pc.if_else(fits, made, None)).cast(wanted)
 
 

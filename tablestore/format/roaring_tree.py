@@ -118,8 +118,8 @@ def union(*sets: bytes) -> bytes:
     """All sets as one, with the bytes that the original gives when it adds the second to the first, and so
     on, writing and reading what it has after each."""
     one = _Bitmap.decode(sets[0])
-    for given in sets[1:]:
-        other = _Bitmap.decode(given)
+    for encoded in sets[1:]:
+        other = _Bitmap.decode(encoded)
         for leaf in other.leaves():
             one.add(leaf.key, other.container(leaf))
         one.slots = [container and container.optimized() for container in one.slots]

@@ -51,8 +51,8 @@ def local_millis(text: str, pattern: str | None = None) -> int | None:
 
 def _ordered(values: dict[str, str]) -> bool:
     """Whether no part of the clock is given without the larger ones: Java makes no time of such."""
-    given = [n in values for n in ("hour", "minute", "second", "fraction")]
-    return given == sorted(given, reverse=True)
+    present = [n in values for n in ("hour", "minute", "second", "fraction")]
+    return present == sorted(present, reverse=True)
 
 
 @lru_cache(maxsize=100)

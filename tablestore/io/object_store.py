@@ -214,8 +214,8 @@ class ObjectStoreFileIO:
         """Remove the marker of a prefix that holds nothing else; False if there is more, or no marker."""
         store, key = self._at(path)
         with self._trouble(path):
-            held = [o["path"] for o in next(iter(_client().list(store, prefix=key, chunk_size=2)), [])]
-        if held != [f"{key}/{_MARKER}"]:
+            below = [o["path"] for o in next(iter(_client().list(store, prefix=key, chunk_size=2)), [])]
+        if below != [f"{key}/{_MARKER}"]:
             return False
         self.delete(f"{path.rstrip('/')}/{_MARKER}")
         return True

@@ -21,10 +21,10 @@ from tablestore.io.syncing import Sync
 
 def file_io_for(path: str, options: Mapping[str, Any] | None = None, env: Env = SYSTEM) -> FileIO:
     """The FileIO of a location and of everything its options can reach."""
-    given = options or {}
-    if not is_object_location(path) and not any(is_s3_key(key) for key in given):
+    named = options or {}
+    if not is_object_location(path) and not any(is_s3_key(key) for key in named):
         return LocalFileIO(env)
-    return RoutedFileIO(LocalFileIO(env), ObjectStoreFileIO(S3Options.parse(given), env))
+    return RoutedFileIO(LocalFileIO(env), ObjectStoreFileIO(S3Options.parse(named), env))
 
 
 def reach_of(io: FileIO) -> dict[str, str]:

@@ -63,7 +63,7 @@ class S3Options:
 
     def client_arguments(self) -> dict[str, Any]:
         """What obstore's S3Store takes. A store of one's own is addressed by path unless told otherwise."""
-        given: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "endpoint": self.endpoint,
             "access_key_id": self.access_key,
             "secret_access_key": self.secret_key,
@@ -71,8 +71,8 @@ class S3Options:
             "region": self.region or ("us-east-1" if self.endpoint else None),
         }
         if self.path_style is not None or self.endpoint is not None:
-            given["virtual_hosted_style_request"] = self.path_style is False
-        return {k: v for k, v in given.items() if v is not None}
+            arguments["virtual_hosted_style_request"] = self.path_style is False
+        return {k: v for k, v in arguments.items() if v is not None}
 
     def scrub(self, text: str) -> str:
         """`text` without any secret of these options."""

@@ -42,10 +42,10 @@ def rewritten(
 
     `entries` are those of the manifests, one after another. Raises Corrupt if the list counts others.
     """
-    told = sum(m.num_added + m.num_deleted for m in manifests)
-    if told != len(entries):
+    listed = sum(m.num_added + m.num_deleted for m in manifests)
+    if listed != len(entries):
         names = ", ".join(m.file_name for m in manifests[:3])
-        raise Corrupt(names, f"manifests hold {len(entries):,} entries; their list says {told:,}")
+        raise Corrupt(names, f"manifests hold {len(entries):,} entries; their list says {listed:,}")
     header = avro_blocks.Reader().take_apart(writer.encoded(()), "")[0]
     blocks, rows, made = list[Block](), list[np.ndarray](), list[ManifestFileMeta]()
     schema_id, size = max(m.schema_id for m in manifests), 0

@@ -53,19 +53,19 @@ class ManifestStore:
 
     def read_list(self, name: str) -> list[ManifestFileMeta]:
         """The manifests of a list, oldest first; raises Corrupt naming a damaged or missing file."""
-        held = self._cache.get_list(self._paths.manifest(name))
-        return self.read_lists([name])[0] if held is None else list(held)
+        cached = self._cache.get_list(self._paths.manifest(name))
+        return self.read_lists([name])[0] if cached is None else list(cached)
 
     def read_lists(self, names: Sequence[str]) -> list[list[ManifestFileMeta]]:
         """The manifests of each of these lists; those that are not cached are read and decoded together."""
         paths = [self._paths.manifest(name) for name in names]
-        held = [self._cache.get_list(p) for p in paths]
-        new = [p for p, there in zip(paths, held, strict=True) if there is None]
+        cached = [self._cache.get_list(p) for p in paths]
+        new = [p for p, there in zip(paths, cached, strict=True) if there is None]
         made = map(tuple, manifest_columns.decode_lists([(p, self._bytes(p)) for p in new]) if new else ())
         known = dict(zip(new, made, strict=True))
         for path, manifests in known.items():
             self._cache.put_list(path, manifests)
-        return [list(known[p] if there is None else there) for p, there in zip(paths, held, strict=True)]
+        return [list(known[p] if there is None else there) for p, there in zip(paths, cached, strict=True)]
 
     def prefetched(self, snapshots: Iterable[Snapshot], *, bases: bool = False) -> Iterator[Snapshot]:
         """The same snapshots, whose changes (with `bases` their base lists, too) are in the cache when they
@@ -82,9 +82,9 @@ class ManifestStore:
     def read_manifest(self, name: str) -> list[ManifestEntry]:
         """The entries of a manifest, in order."""
         path = self._paths.manifest(name)
-        held = self._cache.get(path)
-        if held is not None:
-            return manifest_columns.entries(held.table)
+        cached = self._cache.get(path)
+        if cached is not None:
+            return manifest_columns.entries(cached.table)
         found = manifest_format.decode_entries(self._bytes(path), path)
         self._cache.put(path, manifest_columns.of(found))
         return found
@@ -109,11 +109,11 @@ class ManifestStore:
 
     def _read(self, manifests: Sequence[ManifestFileMeta]) -> list[CachedManifest]:
         paths = [self._paths.manifest(m.file_name) for m in manifests]
-        held = [self._cache.get(p) for p in paths]
-        new = [(m, p) for m, p, there in zip(manifests, paths, held, strict=True) if there is None]
+        cached = [self._cache.get(p) for p in paths]
+        new = [(m, p) for m, p, there in zip(manifests, paths, cached, strict=True) if there is None]
         tables = self._decoded([m for m, _ in new], [p for _, p in new])
         made = iter([self._cache.put(p, t) for (_, p), t in zip(new, tables, strict=True)])
-        return [next(made) if there is None else there for there in held]
+        return [next(made) if there is None else there for there in cached]
 
     def _decoded(self, manifests: Sequence[ManifestFileMeta], paths: Sequence[str]) -> list[pa.Table]:
         rows = sum(m.num_added + m.num_deleted for m in manifests)

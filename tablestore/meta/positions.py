@@ -68,10 +68,10 @@ def known(store: Store, latest: Snapshot | None) -> dict[str, Position]:
 def keep(store: Store, snapshot: Snapshot) -> None:
     """Put the positions of a snapshot of ours, just published, where they outlive it. Trouble is logged: the
     next commit does it."""
-    held = of(snapshot)
-    if not held:
+    recorded = of(snapshot)
+    if not recorded:
         return
-    values = {u: {"identifier": i, "position": p} for u, (i, p) in held.items()}
+    values = {u: {"identifier": i, "position": p} for u, (i, p) in recorded.items()}
     text = json.dumps({"snapshot": snapshot.id, "uuid": snapshot.uuid, "positions": values})
     try:
         store.io.replace(_path(store, snapshot.id), checksums.sealed(text.encode()))
@@ -113,14 +113,14 @@ def _kept(store: Store, newest: int) -> dict[str, Position]:
         path = _path(store, snapshot_id)
         try:
             read = json.loads(checksums.require_intact(store.io.read(path), path))
-            held = {u: (int(p["identifier"]), p["position"]) for u, p in read["positions"].items()}
+            recorded = {u: (int(p["identifier"]), p["position"]) for u, p in read["positions"].items()}
             same = _uuid(store, snapshot_id) in (None, read["uuid"])
         except FileNotFoundError:  # another commit has written a newer one
             continue
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
             raise Corrupt(path, f"no stream positions: {brief(e)}; delete it if no stream writes here") from e
         if same:
-            return held
+            return recorded
     return {}
 
 

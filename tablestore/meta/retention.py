@@ -71,8 +71,8 @@ class Extent:
     def protected_by(self) -> tuple[str, ...]:
         """Who keeps snapshots that numbers and age alone would let go."""
         counted = min((b.first for b in self.bounds if b.rule in (NEWEST, LIMIT)), default=self.end)
-        held = (b for b in self.bounds if b.rule in (CONSUMER, POSITION))
-        return tuple(b.text for b in held if b.first < counted)
+        readers = (b for b in self.bounds if b.rule in (CONSUMER, POSITION))
+        return tuple(b.text for b in readers if b.first < counted)
 
 
 def extent(

@@ -78,10 +78,10 @@ class Piece:
         store = _without_producer(table) if self.added else table.store
         snapshot = store.snapshots.get(self.snapshot)
         if self.places is None:
-            told = snapshot_changes(store, snapshot, columns, where)
+            changes = snapshot_changes(store, snapshot, columns, where)
         else:
-            told = looked_up_changes(store, snapshot, columns, self.places, where=where)
-        for batch in told:
+            changes = looked_up_changes(store, snapshot, columns, self.places, where=where)
+        for batch in changes:
             yield batch.remove_column(0), rowkind.parse(batch.column(0))
 
 

@@ -390,7 +390,7 @@ def open_table(
     root = location(path)
     head, _, name = root.rpartition("/")
     database = head.rpartition("/")[2].removesuffix(".db") or DEFAULT_DATABASE
-    files = io or file_io_for(root, CatalogOptions.parse(options or {}).given, env)
+    files = io or file_io_for(root, CatalogOptions.parse(options or {}).raw, env)
     try:
         allowed = None if roots is None else named_roots(roots)
         return Table(Store.open(root, io=files, env=env, roots=allowed), f"{database}.{name}")
@@ -419,7 +419,7 @@ def mend_table(
     ()
     """
     root = location(path)
-    files = io or file_io_for(root, CatalogOptions.parse(options or {}).given, env)
+    files = io or file_io_for(root, CatalogOptions.parse(options or {}).raw, env)
     allowed = None if roots is None else named_roots(roots)
     try:
         store = Store.open(root, io=files, env=env, roots=allowed, salvage=True)

@@ -42,11 +42,11 @@ class Writer:
         """The bytes of the index; ValueError for the one number whose magnitude is none."""
         numbers, valid = self._cells.numbers()
         rows = np.flatnonzero(valid)
-        held = numbers[rows]
-        if len(held) and int(held.min()) == _LEAST:
+        present = numbers[rows]
+        if len(present) and int(present.min()) == _LEAST:
             raise ValueError(f"{_LEAST} does not fit into a bit-sliced index")
         out = struct.pack(">bi", 1, len(numbers))
-        for mine, magnitudes in ((held >= 0, held), (held < 0, -held)):
+        for mine, magnitudes in ((present >= 0, present), (present < 0, -present)):
             out += struct.pack(">?", bool(mine.any()))
             if mine.any():
                 out += _sliced(rows[mine], magnitudes[mine])
@@ -68,12 +68,12 @@ def read(data: bytes, expected: int) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(f"a bit-sliced index of version {version} with {rows} rows, not {expected}")
     positive, numbers, at = _side(data, 5)
     negative, magnitudes, at = _side(data, at)
-    held = np.concatenate([positive, negative])
-    if len(held) and int(held.max()) >= rows:
-        raise ValueError(f"row {int(held.max())} of {rows}")
+    present = np.concatenate([positive, negative])
+    if len(present) and int(present.max()) >= rows:
+        raise ValueError(f"row {int(present.max())} of {rows}")
     found, valid = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=bool)
     found[positive], found[negative] = numbers, -magnitudes
-    valid[held] = True
+    valid[present] = True
     return found, valid
 
 

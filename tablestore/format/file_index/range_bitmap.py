@@ -101,8 +101,8 @@ def _chunk_end(packed: Sequence[bytes], first: int, chunk_bytes: int, *, texts: 
 def _codes(codes: np.ndarray, count: int) -> bytes:
     digits = max((count - 1).bit_length() if count else 64, 1)
     rows = np.flatnonzero(codes >= 0)
-    held = codes[rows]
-    bitmaps = [roaring.encode32(rows[(held >> i) & 1 == 1]) for i in range(digits)]
+    stored = codes[rows]
+    bitmaps = [roaring.encode32(rows[(stored >> i) & 1 == 1]) for i in range(digits)]
     present = roaring.encode32(rows)
     ends = np.cumsum([len(b) for b in bitmaps])
     index = b"".join(
@@ -166,14 +166,14 @@ def _read_codes(data: bytes, rows: int, count: int) -> np.ndarray:
     if version != 1 or not 0 <= digits <= 32:
         raise ValueError(f"codes of version {version} with {digits} digits")
     body = 4 + head
-    held = _within(roaring.decode32(data[body : body + present]), rows)
+    stored = _within(roaring.decode32(data[body : body + present]), rows)
     numbers = np.zeros(rows, dtype=np.int64)
     for i in range(digits):
         offset, length = struct.unpack_from(">ii", data, 14 + 8 * i)
         start = body + present + offset
         numbers[_within(roaring.decode32(data[start : start + length]), rows)] |= 1 << i
-    codes[held] = numbers[held]
-    if len(held) and int(codes.max()) >= count:
+    codes[stored] = numbers[stored]
+    if len(stored) and int(codes.max()) >= count:
         raise ValueError(f"code {int(codes.max())} of {count}")
     return codes
 

@@ -45,21 +45,23 @@ class IndexSpec:
 
 def index_specs(schema: TableSchema) -> tuple[IndexSpec, ...]:
     """The indexes of the options; raises InvalidOption or Unsupported for ones that cannot be made."""
-    given = {k: v for k, v in schema.options.items() if k.startswith(_PREFIX)}
+    index_options = {k: v for k, v in schema.options.items() if k.startswith(_PREFIX)}
     specs = []
-    for option, text in given.items():
+    for option, text in index_options.items():
         if not option.endswith(_COLUMNS):
             continue
         kind = option[len(_PREFIX) : -len(_COLUMNS)]
         for name in (part.strip() for part in text.split(",")):
             if not name:
                 raise InvalidOption(f"option {option!r} is {text!r}; it must be names of columns")
-            specs.append(_spec(schema, given, option, kind, name))
-    _refuse_strays(given, specs)
+            specs.append(_spec(schema, index_options, option, kind, name))
+    _refuse_strays(index_options, specs)
     return tuple(specs)
 
 
-def _spec(schema: TableSchema, given: Mapping[str, str], option: str, kind: str, name: str) -> IndexSpec:
+def _spec(
+    schema: TableSchema, index_options: Mapping[str, str], option: str, kind: str, name: str
+) -> IndexSpec:
     if kind not in KINDS:
         raise Unsupported(f"file indexes of kind {kind!r}", f"there are {', '.join(KINDS)}")
     column, key = _parts(name)
@@ -76,7 +78,7 @@ def _spec(schema: TableSchema, given: Mapping[str, str], option: str, kind: str,
     own: dict[str, str] = {}
     for whose in dict.fromkeys((column, name)):
         prefix = f"{_PREFIX}{kind}.{whose}."
-        own |= {k[len(prefix) :]: v for k, v in given.items() if k.startswith(prefix)}
+        own |= {k[len(prefix) :]: v for k, v in index_options.items() if k.startswith(prefix)}
     spec = IndexSpec(kind, column, key, t, own)
     _writer(spec)
     return spec
@@ -87,10 +89,10 @@ def _parts(name: str) -> tuple[str, str | None]:
     return (column, key[:-1]) if bracket and key.endswith("]") else (name, None)
 
 
-def _refuse_strays(given: Mapping[str, str], specs: list[IndexSpec]) -> None:
+def _refuse_strays(index_options: Mapping[str, str], specs: list[IndexSpec]) -> None:
     """Raise InvalidOption for the option of a column that has no such index."""
     known = {(s.kind, whose) for s in specs for whose in (s.column, s.name)}
-    for option in given:
+    for option in index_options:
         parts = option[len(_PREFIX) :].split(".")
         if len(parts) == 3 and not option.endswith(_COLUMNS) and (parts[0], parts[1]) not in known:
             wanted = f"'{_PREFIX}{parts[0]}{_COLUMNS}' = {parts[1]!r}"

@@ -114,12 +114,12 @@ def _by_schema(
 ) -> Iterator[tuple[bytes, list[int], list[list[avro_blocks.Block]]]]:
     """The files of each schema (empty: not for Polars): positions, and the plain blocks of each."""
     reader = avro_blocks.Reader()
-    apart = [reader.plain(data, path) if _known(data) else None for path, data in files]
+    plain = [reader.plain(data, path) if _known(data) else None for path, data in files]
     groups: dict[bytes, list[int]] = {}
-    for i, found in enumerate(apart):
+    for i, found in enumerate(plain):
         groups.setdefault(found[0].schema if found else b"", []).append(i)
     for schema, members in groups.items():
-        yield schema, members, [found[1] for i in members if (found := apart[i]) is not None]
+        yield schema, members, [found[1] for i in members if (found := plain[i]) is not None]
 
 
 def started() -> bool:

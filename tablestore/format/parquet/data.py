@@ -437,10 +437,10 @@ def _dictionary_columns(
 ) -> list[str]:
     """Those of these columns of which every row group has a dictionary."""
 
-    def held(position: int) -> bool:
+    def has_dictionary(position: int) -> bool:
         return all(footer.row_group(g).column(position).has_dictionary_page for g in groups)
 
-    return [name for name in names if held(positions[name])]
+    return [name for name in names if has_dictionary(positions[name])]
 
 
 def _few_values(footer: pq.FileMetaData, groups: Sequence[int], position: int) -> bool:

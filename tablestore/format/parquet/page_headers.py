@@ -84,12 +84,12 @@ def usual(data: bytes) -> Header | None:
     found = _USUAL.match(data)
     if found is None:
         return None
-    size, values, *long, most, least = found.groups()
+    size, values, *long, highest, lowest = found.groups()
     length, count = thrift.read_varint(size, 0)[0] >> 1, thrift.read_varint(values, 0)[0] >> 1
-    if most is None:
-        most, least = long
-    if most is not None:
-        return Header(found.end(), DATA, length, count, (least, most))
+    if highest is None:
+        highest, lowest = long
+    if highest is not None:
+        return Header(found.end(), DATA, length, count, (lowest, highest))
     end, bounds = _text_bounds(data, found.end())
     return Header(end, DATA, length, count, bounds) if end else None
 
@@ -102,21 +102,21 @@ def any_header(data: bytes) -> Header:
         return Header(length, kind, size, 0, None)
     page = thrift.field(header, 5 if kind == DATA else 8)
     known = thrift.value(page, 5 if kind == DATA else 8) or []
-    least, most = thrift.value(known, 6), thrift.value(known, 5)
-    told = (least, most) if least is not None and most is not None else None
-    return Header(length, kind, size, thrift.field(page, 1), _held(told))
+    lowest, highest = thrift.value(known, 6), thrift.value(known, 5)
+    bounds = (lowest, highest) if lowest is not None and highest is not None else None
+    return Header(length, kind, size, thrift.field(page, 1), _held(bounds))
 
 
 def _text_bounds(data: bytes, at: int) -> tuple[int, Bounds | None]:
     """(end of a page header, bounds of its text) from the length of the greatest on; 0 for another form."""
     length, at = thrift.read_varint(data, at)
-    most, at = data[at : at + length], at + length
+    highest, at = data[at : at + length], at + length
     if data[at] != 0x18:
         return 0, None
     length, at = thrift.read_varint(data, at + 1)
-    least, at = data[at : at + length], at + length
+    lowest, at = data[at : at + length], at + length
     end = _END.match(data, at)
-    return (0, None) if end is None else (end.end(), _held((least, most)))
+    return (0, None) if end is None else (end.end(), _held((lowest, highest)))
 
 
 def _held(bounds: Bounds | None) -> Bounds | None:

@@ -119,8 +119,8 @@ class Layout:
             return None
         bounds: list[Bounds | None] = []
         pages = self._kept(group, name, _walked(source, chunk, bounds))
-        told = tuple(b for b in bounds if b is not None)
-        return None if len(told) < len(bounds) else (pages.firsts, told)
+        known = tuple(b for b in bounds if b is not None)
+        return None if len(known) < len(bounds) else (pages.firsts, known)
 
     def stretches(
         self, source: Source, group: int, places: np.ndarray, names: Sequence[str]
@@ -129,11 +129,11 @@ class Layout:
         cuts = self._cuts.get((group, tuple(names)))
         if cuts is None:
             firsts = [self._of(source, group, name).firsts for name in names]
-            first, several = firsts[0], [f for f in firsts[1:] if f is not firsts[0]]
-            cuts = reduce(partial(np.intersect1d, assume_unique=True), several, first)
+            first, others = firsts[0], [f for f in firsts[1:] if f is not firsts[0]]
+            cuts = reduce(partial(np.intersect1d, assume_unique=True), others, first)
             self._cuts[group, tuple(names)] = cuts
-        held = np.unique(np.searchsorted(cuts, places, side="right") - 1)
-        return cuts[held], cuts[held + 1]
+        chosen = np.unique(np.searchsorted(cuts, places, side="right") - 1)
+        return cuts[chosen], cuts[chosen + 1]
 
     def read(
         self,

@@ -117,8 +117,8 @@ def _float_to_integer(array: pa.Array, _: DataType, target: DataType) -> pa.Arra
     low, high = -float(1 << bits), float(1 << bits)
     cut = np.trunc(np.where(np.isnan(values), 0, values))
     inside = np.where((cut > low) & (cut < high), cut, 0).astype(np.int64)
-    held = np.where(cut >= high, (1 << bits) - 1, np.where(cut <= low, -(1 << bits), inside))
-    return _wrapped(pa.array(held, pa.int64(), mask=_nulls(array)), target)
+    clipped = np.where(cut >= high, (1 << bits) - 1, np.where(cut <= low, -(1 << bits), inside))
+    return _wrapped(pa.array(clipped, pa.int64(), mask=_nulls(array)), target)
 
 
 def _nulls(array: pa.Array) -> np.ndarray | None:
