@@ -25,7 +25,7 @@ def as_batches(data: Any, schema: TableSchema | None = None) -> Iterator[pa.Reco
     """Record batches of a Table, RecordBatch(es), a reader, pandas, a list of dicts, or anything with an
     Arrow stream.
 
-    `schema` tells what plain Python values of nested columns mean. The index of a pandas frame is left out
+    `schema` says what plain Python values of nested columns mean. The index of a pandas frame is left out
     unless it has a name. Raises SchemaMismatch for what is none of these.
     """
     for batch in _batches(data, schema):

@@ -84,7 +84,7 @@ class TableWrite:
     changelog, if it has one.
 
     `located` reads where keys are, which upserts across partitions need; `user` is who will commit, which
-    names of postponed files tell. `ignore_live`: as if the table were empty, for overwriting.
+    names of postponed files hold. `ignore_live`: as if the table were empty, for overwriting.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
 What a commit adds by key, and, where level 0 is hidden from reads (deletion vectors, first-row), what a
 compaction takes from there: only the key columns of those files are read. A compaction changes no row
-otherwise (I12). What cannot be told by files (an overwrite, rows that expire by age, snapshots that are gone)
+otherwise (I12). What files do not show (an overwrite, rows that expire by age, snapshots that are gone)
 raises `NotByKey` with its reason: look at the whole table then. Memory: the keys of one bucket's files.
 Used by lookup joins, and by streams that look up what was before.
 """
@@ -29,7 +29,7 @@ Place = tuple[bytes, int | None]  # partition, bucket (None: any of it)
 
 
 class NotByKey(Exception):
-    """Why the files of some commits do not tell which keys changed."""
+    """Why the files of some commits do not show which keys changed."""
 
 
 def hides_level_0(store: Store) -> bool:
@@ -41,7 +41,7 @@ def hides_level_0(store: Store) -> bool:
 
 def with_level_0(store: Store) -> Store:
     """The table whose reads see rows that wait at level 0, where deletion vectors hide them until they are
-    looked up: streams tell them when they come, not when they are looked up."""
+    looked up: streams deliver them when they come, not when they are looked up."""
     if not store.options.deletion_vectors or store.options.merge_on_read:
         return store
     return store.with_schema(store.schema.with_options({"deletion-vectors.merge-on-read": "true"}))

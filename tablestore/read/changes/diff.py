@@ -3,7 +3,7 @@
 
 Bucket by bucket, and only sections of keys that hold a file which is not in both states: the rows of each
 side are merged on read, then both are walked in key order, window by window (memory: one batch a side plus
-one window). A key whose values are the same on both sides is not told; of a changed one its new row is.
+one window). A key whose values are the same on both sides is left out; of a changed one the new row comes.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def _half(
 
 def by_key(store: Store, changed: pa.Table) -> pa.Table:
     """The differences of all splits as those of the table: where a key lies elsewhere now, in another bucket
-    or partition, its row is told if it is another one, and is not gone."""
+    or partition, its row comes if it is another one, and is not gone."""
     fixed = store.options.bucket > 0 and set(store.schema.partition_keys) <= set(store.schema.primary_keys)
     if fixed or not changed.num_rows:
         return changed
@@ -222,7 +222,7 @@ def _side(store: Store, split: DataSplit, side: int) -> Iterator[pa.RecordBatch]
 
 
 def _differences(rows: pa.RecordBatch, codes: np.ndarray) -> pa.RecordBatch:
-    """Of a window's rows those that tell a difference; lone rows of the earlier state become −D."""
+    """The rows of a window that differ; lone rows of the earlier state become −D."""
     side = rows.column(_SIDE).to_numpy(zero_copy_only=False)
     order = np.lexsort((side, codes))
     pair = np.flatnonzero(codes[order][1:] == codes[order][:-1])  # the earlier row, then the later one

@@ -2,7 +2,7 @@
 
 Without a changelog producer the rows that APPEND commits added are the changes, as they were written; with
 one, the changelog files of every snapshot. Nothing is merged. COMPACT changes no row; what an OVERWRITE
-replaced is told only where the `streaming-read-overwrite` options ask for it. Snapshots that expired are
+replaced comes only where the `streaming-read-overwrite` options ask for it. Snapshots that expired are
 looked for among the long-lived changelogs.
 """
 
@@ -196,13 +196,13 @@ def snapshot_changes(
 
 
 def in_compaction_changelog(store: Store) -> bool:
-    """Whether changes come in the order in which compactions told them: their sequence numbers, old rows'
-    among them, say nothing. What writers told comes by sequence number, since several may have written."""
+    """Whether changes come in the order of a compaction's changelog: it has sequence numbers of old
+    rows, which give no order. What writers wrote comes by sequence number, since several may have written."""
     return store.options.changelog_producer in (ChangelogProducer.LOOKUP, ChangelogProducer.FULL_COMPACTION)
 
 
 def streams_overwrite(store: Store, snapshot: Snapshot) -> bool:
-    """Whether followers are told what this OVERWRITE replaced."""
+    """Whether streams deliver what this OVERWRITE replaced."""
     if snapshot.commit_kind != OVERWRITE:
         return False
     options = store.options

@@ -1,13 +1,12 @@
-"""Changes of one snapshot that tell what was before, looked up in the snapshot before it.
+"""The full changelog of one snapshot: what was before each change is looked up in the snapshot before it.
 
-For tables whose commits tell upserts only: a key that a commit touched is read at the snapshot and at the one
+For tables whose commits hold upserts only: a key that a commit touched is read at the snapshot and at the one
 before, so that equal rows are silent, updates are −U/+U pairs and a −D has the old values, as the changelog
-producer `lookup` would tell them, and whatever commits hold in between. Nothing is kept: the same snapshot
+producer `lookup` would write them, and whatever commits hold in between. Nothing is kept: the same snapshot
 gives the same changes to whoever asks, as often as they do, as long as the one before has not expired.
-Memory: the keys of one bucket's files (of a partition's, for an OVERWRITE that is told), the rows of 65,536
-of them. Used by Spark's streams, which have no
-place for a state that survives, and by `Table.stream` where asked; by default it keeps one
-(`table/normalize.py`).
+Memory: the keys of one bucket's files (of a partition's, for an OVERWRITE that streams deliver), the rows of
+65,536 of them. Used by Spark's streams, which have no place for a state that survives, and by `Table.stream`
+where asked; by default it keeps one (`table/normalize.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Following a table: the state at the start, then what each snapshot changed (FORMAT.md 21.4).
 
-Each item tells where to go on (`cursor`); an item counts as done when the next one is asked for, or `done()`
-is called. A named consumer keeps that place with the table, and snapshots it has not read from expiring.
+Each item has a `cursor` to go on from; an item counts as done when the next one is asked for, or `done()` is
+called. A named consumer keeps that place with the table, and snapshots it has not read from expiring.
 Snapshots that expired go on being delivered where their changelogs live longer. A cursor knows the snapshot
 it came after: where a rollback took that away, the stream ends with NotFound, also if the ids are used again.
 Delivery is at least once: after a crash the item that was not done comes again. Rows have the columns of
@@ -110,7 +110,7 @@ def stream(
     snapshot `until`, after `timeout` seconds without a new one, at `scan.bounded.watermark`, or, unless
     `follow`, when there is none. A snapshot counts as new once it is as old as
     `streaming.read.snapshot.delay`. `look_up`: changes are looked up in the snapshot before each, instead of
-    taken as they were told. Raises NotFound when the next snapshot has expired.
+    taken as they were written. Raises NotFound when the next snapshot has expired.
     """
     _require_single_changelog(store)
     if look_up:
@@ -158,8 +158,8 @@ def first_state(
     made_since: int | None = None,
     look_up: bool = False,
 ) -> Plan:
-    """The plan of what of a snapshot its later changes will not tell: what compactions are still to tell of
-    is left out, what waits for them at level 0 but was told when it came is in it."""
+    """The plan of the state that a stream begins with: what a changelog of a later compaction will deliver is
+    left out, what waits at level 0 but was delivered when it came is in it."""
     return plan(
         with_level_0(store) if look_up else first_store(store),
         snapshot,
@@ -176,7 +176,7 @@ def first_store(store: Store) -> Store:
 
 
 def _min_state_level(store: Store) -> int:
-    """The level below which compactions are still to tell of rows."""
+    """The level below which rows are not in the first state: a compaction's changelog will deliver them."""
     producer = store.options.changelog_producer
     if not store.schema.primary_keys:
         return 0
@@ -186,7 +186,7 @@ def _min_state_level(store: Store) -> int:
 
 
 def is_upsert_stream(store: Store) -> bool:
-    """Whether commits tell what rows are and not what they were: streams of it are normalised."""
+    """Whether commits hold what rows are and not what they were: streams of it are normalised."""
     keyed = bool(store.schema.shown.primary_keys)
     plain = store.options.merge_engine is MergeEngine.DEDUPLICATE
     return keyed and plain and store.options.changelog_producer is ChangelogProducer.NONE
@@ -207,7 +207,7 @@ def require_streamable(store: Store) -> None:
 
 
 def last_streamable(store: Store) -> int:
-    """The newest snapshot that a stream is told of by now, 0 if there is none: old enough for
+    """The newest snapshot that a stream may deliver by now, 0 if there is none: old enough for
     `streaming.read.snapshot.delay`, and before the first that passes `scan.bounded.watermark`."""
     delay, bound = store.options.streaming_delay_ms, store.options.scan_bounded_watermark
     newest = store.snapshots.latest_id() or 0
@@ -235,7 +235,7 @@ def cursor_of(next_snapshot: int, after: str | None = None) -> str:
 
 
 def _mark(snapshot: Snapshot) -> str:
-    """What tells a snapshot from another one of its id."""
+    """What distinguishes a snapshot from another one of its id."""
     who = f"{snapshot.commit_user} {snapshot.commit_identifier} {snapshot.time_millis}"
     return snapshot.uuid or who
 
@@ -410,7 +410,7 @@ class _Follower:
         return True
 
     def _require_not_rolled_back(self, snapshot: int) -> None:
-        """Raise NotFound if the snapshot before this one is not the one that was told: a rollback took it."""
+        """Raise NotFound if the snapshot before is not the one that was delivered: it was rolled back."""
         snapshots, before = self.store.snapshots, snapshot - 1
         if self.after is None or before < (snapshots.earliest_id() or 0):  # it has expired
             return
@@ -419,7 +419,9 @@ class _Follower:
         except NotFound:
             same = before < (snapshots.earliest_id() or 0)
         if not same:
-            text = f"snapshot {before}, which this stream had told, was rolled back and its id used again"
+            text = (
+                f"snapshot {before}, which this stream had delivered, was rolled back and its id used again"
+            )
             raise NotFound(f"{text}: start again with latest-full")
 
     def _missing(self, snapshot: int) -> NotFound:

@@ -56,7 +56,7 @@ Found = tuple[np.ndarray, pa.RecordBatch]  # places among the keys, their rows i
 
 @dataclass
 class _File:
-    """A file of a split. `vector`, where its deleted rows are told, is read when first needed."""
+    """A file of a split. `vector`, the place of its deletion vector, is read when first needed."""
 
     keyed: KeyedFile
     level: int

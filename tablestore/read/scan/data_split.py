@@ -119,7 +119,7 @@ class DataSplit:
     def read_to_count(
         self, store: Store, columns: Sequence[str], where: Predicate | None
     ) -> Iterator[pa.RecordBatch]:
-        """As many rows as `read` gives, of the few columns that tell so."""
+        """As many rows as `read` gives, of the few columns that are needed to count them."""
         return self.read(store, self.columns_to_count(store, columns), where)
 
     def row_group_filters(

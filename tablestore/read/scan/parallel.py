@@ -1,4 +1,4 @@
-"""Several tasks at once whose results come in the tasks' order, whoever is faster: what threads may do here.
+"""Tasks on threads whose results come in the order of the tasks, whichever is faster.
 
 Decoding, gathering and encoding are Arrow's and numpy's work, which other threads may do meanwhile. Results
 that wait for their turn hold at most `buffered_bytes` together; the task whose turn it is may always have

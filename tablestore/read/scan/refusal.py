@@ -1,6 +1,6 @@
 """Why statistics exclude every row of a predicate: the condition that says so and the numbers compared. Pure.
 
-`refusal` asks `predicate.may_match` of each conjunct, so what it tells is what pruning decides by. Used by
+`refusal` asks `predicate.may_match` of each conjunct, so its reason is what pruning decides by. Used by
 `pruning` for files and by `row_group_plan` for row groups.
 """
 

@@ -71,7 +71,7 @@ def at(store: Store, snapshot: Snapshot | None) -> Store:
 def expiring(store: Store, snapshot_id: int) -> Iterator[None]:
     """Turn the loss of a file, where it is lost because its snapshot expired meanwhile, into NotFound.
 
-    Other damage is told with the newest snapshot that is sound.
+    Other damage is reported with the newest snapshot that is sound.
     """
     try:
         with store.manifests.naming_rows():

@@ -2,7 +2,7 @@
 
 One call makes up to two snapshots with one identifier: APPEND (new files, input changelog, indexes), then
 COMPACT (what compaction replaced). An append that takes rows away (deletion vectors) is an OVERWRITE. Once
-the first is published nothing is raised: a compaction that is lost is told in `Committed`.
+the first is published nothing is raised: a compaction that is lost is reported in `Committed`.
 Manifests are written under fresh names, then `snapshots.publish` puts the next id if it is free. Who loses
 the race looks at the winner, checks for conflicts and tries again; while an outcome is unknown nothing is
 deleted. A replay of (user, identifier) adds nothing (I11). Not thread-safe; one per call is cheap.

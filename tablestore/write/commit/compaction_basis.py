@@ -1,4 +1,4 @@
-"""Which snapshot the compactions of an engine's writer were made from, also when it goes on after a commit.
+"""The snapshot that the compactions of an engine's writer are made from, also when it goes on after a commit.
 
 Where files above level 0 are read without a merge, a commit refuses a compaction that did not see another
 one's files. A writer that prepares again has seen its own, which its levels hold: so it moves on past

@@ -1,5 +1,5 @@
-"""What a commit asks of the table before it is published: is the basis of its changes still there, and do its
-files go together with those that are live?
+"""The conflict check of a commit: is the basis of its changes still there, and do its files go together with
+those that are live?
 
 Reads the snapshots and manifests that the rules of `conflicts.py` need, no more than that: an APPEND without
 index files asks for nothing. Each question raises CommitConflict, which names the snapshot in the way. Called

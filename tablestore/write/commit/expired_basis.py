@@ -1,4 +1,4 @@
-"""What a commit is made from may expire while it is made: that is a conflict, and no damage."""
+"""An error where the snapshot that a commit is made from expires meanwhile: a conflict, and no damage."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What writers must know of the files that are there: those of their bucket, and where its numbers go on.
+"""The live files of a snapshot by bucket, and the next sequence number of each: what writers start from.
 
 Objects are made only for buckets that are written to. A writer that does not compact needs no files at all,
-only a sequence number above all others, which every manifest tells once.
+only a sequence number above all others, which each manifest has once.
 """
 
 from __future__ import annotations

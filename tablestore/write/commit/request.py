@@ -1,4 +1,4 @@
-"""What a commit is asked with and what it answers."""
+"""The request of a commit and its answer: who commits with what, and which snapshots it made."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Whether a snapshot id was free only because its older holder is gone: expired, or rolled back, while a
-committer stood still."""
+"""Whether a snapshot took the id of an older one that expired, or was rolled back, while its committer stood
+still."""
 
 from __future__ import annotations
 

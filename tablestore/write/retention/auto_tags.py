@@ -1,9 +1,9 @@
-"""Tags that make themselves: one a period of commit time or watermark (`tag.automatic-creation`)
+"""Automatic tags: one a period of commit time or watermark (`tag.automatic-creation`)
 (FORMAT.md 20.1).
 
 After a commit, each snapshot since the last such tag is looked at: the first one whose time has passed the
-end of a period (plus `tag.creation-delay`) is tagged with the name of that period. Names tell times, so the
-tags there are tell where to go on. `due` decides, purely; times are local wall clock in milliseconds.
+end of a period (plus `tag.creation-delay`) is tagged with the name of that period. Names are times, so the
+tags there are show where to go on. `due` decides, purely; times are local wall clock in milliseconds.
 """
 
 from __future__ import annotations

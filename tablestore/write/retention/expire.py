@@ -45,11 +45,10 @@ def expire(
     progress: ProgressCallback | None = None,
     explain_compactions: Explain = compaction_history.as_recorded,
 ) -> Expiry:
-    """Remove what the policy lets go; with `dry_run` only tell, with `explain` also whose reads end.
+    """Remove what the policy lets go; with `dry_run` only report it, with `explain` also whose reads end.
 
-    `ignoring`: consumers that protect nothing, as if they were forgotten. `progress` is
-    called as files go.
-    `explain_compactions` completes the records of compactions before the history keeps them.
+    `ignoring`: consumers that protect nothing, as if they were forgotten. `progress` is called
+    as files go. `explain_compactions` completes the records of compactions before the history keeps them.
     """
     how: Any = {"dry_run": dry_run, "explain": explain, "ignoring": ignoring, "progress": progress}
     how["explain_compactions"] = explain_compactions
@@ -118,7 +117,7 @@ def expire_changelogs(
     them stays, as in Paimon.
 
     `after` is the expiry of snapshots just before: a dry run takes those for changelogs as if they were kept.
-    The copies that were made for the ones that go at once are not told as files.
+    The copies that were made for the ones that go at once are not reported as files.
     `ignoring`: consumers that protect nothing.
     """
     coming = after.snapshots if dry_run and after is not None else ()
@@ -139,7 +138,7 @@ def expire_changelogs(
         return Expiry(protected_by=kept, dry_run=dry_run)
     first = after.left[0] if coming and after is not None and after.left else store.snapshots.earliest_id()
     gone = _unneeded_changelogs(store, gone_ids, ids[len(gone_ids) :], first)
-    if after is not None:  # what went with the snapshots is told there
+    if after is not None:  # what went with the snapshots is reported there
         gone = gone.without(Files(dict.fromkeys(after.files, 0), dict.fromkeys(after.files, 0)))
     gone = gone.present(store)
     lasted = set(gone_ids) - set(after.snapshots if after is not None else ())

@@ -1,9 +1,9 @@
 """Partition expiry: partitions past `partition.expiration-time` leave the table, no data file is read
 (FORMAT.md 19.4).
 
-The age of a partition is told by its values (`values-time`: the text of the first column, or what
+The age of a partition comes from its values (`values-time`: the text of the first column, or what
 `partition.timestamp-pattern` makes of all, read by `partition.timestamp-formatter`) or by its newest file
-(`update-time`). A partition whose values tell no time stays, with a warning. The oldest by name go first, at
+(`update-time`). A partition whose values are no time stays, with a warning. The oldest by name go first, at
 most `partition.expiration-max-num` at once, `partition.expiration-batch-size` in one OVERWRITE snapshot.
 """
 
@@ -34,7 +34,7 @@ _SOME_TIME = "2000-01-01"
 @dataclass(frozen=True, slots=True)
 class PartitionExpiry:
     """Which partitions expire (or, with `dry_run`, would), by name; files and bytes that leave the table with
-    them; the snapshots that took them out. `untold`: partitions whose values tell no time."""
+    them; the snapshots that took them out. `untold`: partitions whose values are no time."""
 
     partitions: tuple[str, ...] = ()
     files: int = 0
@@ -100,7 +100,7 @@ def is_due(store: Store, made: Collection[int]) -> bool:
 
 
 def expire_partitions(store: Store, policy: PartitionPolicy, *, dry_run: bool = False) -> PartitionExpiry:
-    """Take the partitions that are due out of the table; with `dry_run` only tell."""
+    """Take the partitions that are due out of the table; with `dry_run` only report them."""
     snapshot = store.snapshots.latest()
     if snapshot is None or not store.schema.partition_keys:
         return PartitionExpiry(dry_run=dry_run)
@@ -163,7 +163,7 @@ def _times(store: Store, snapshot: Snapshot, policy: PartitionPolicy) -> Iterato
 
 
 def _time_in_values(store: Store, partition: bytes, policy: PartitionPolicy) -> int | None:
-    """The time that the values of a partition tell; None if they tell none."""
+    """The time that the values of a partition mean; None if they are no time."""
     texts = _texts(store, partition)
     if policy.pattern is None:
         text = texts[0]

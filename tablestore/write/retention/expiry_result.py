@@ -110,9 +110,9 @@ def _bound(b: Bound) -> str:
 
 def counted(files: Mapping[str, int], *, changelog: Iterable[str] = ()) -> tuple[tuple[str, int, int], ...]:
     """(kind, files, bytes) of paths with their sizes; `changelog` are the paths that hold changes."""
-    told, numbers, sizes = set(changelog), Counter[str](), Counter[str]()
+    changes, numbers, sizes = set(changelog), Counter[str](), Counter[str]()
     for path, size in files.items():
-        kind = "changelog" if path in told else _kind(path)
+        kind = "changelog" if path in changes else _kind(path)
         numbers[kind] += 1
         sizes[kind] += size
     return tuple((kind, numbers[kind], sizes[kind]) for kind in KINDS if numbers[kind])

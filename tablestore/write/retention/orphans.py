@@ -34,7 +34,7 @@ _NUMBERED = re.compile(r"(snapshot|changelog|schema)-\d+|tag-.+|consumer-.+|EARL
 
 @dataclass(frozen=True, slots=True)
 class Orphans:
-    """Files nothing names, oldest enough: (path, bytes). `removed` tells whether they are gone."""
+    """Files nothing names, oldest enough: (path, bytes). `removed`: whether they are gone."""
 
     files: tuple[tuple[str, int], ...] = ()
     removed: bool = False

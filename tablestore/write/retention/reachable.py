@@ -78,7 +78,7 @@ class Files:
         return Files(data, {p: n for p, n in found.metadata.items() if store.io.exists(p)}, self.changelog)
 
     def measured(self, store: Store) -> Files:
-        """The same, with the sizes that metadata do not tell asked of the store; what is gone counts 0.
+        """The same, with the sizes that metadata lack asked of the store; what is gone counts 0.
 
         Raises Corrupt for a file behind a link, before any is removed.
         """

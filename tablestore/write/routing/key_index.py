@@ -1,7 +1,7 @@
 """KeyIndex: where each primary key of a table lies, for upserts that may move a row to another partition.
 
 Keys are kept in segments of a million: their hashes (sorted), places and buckets in memory, 18 bytes a key;
-the keys themselves in mapped scratch files, looked at only to tell equal hashes apart. So 50 million keys
+the keys themselves in mapped scratch files, read only where hashes are equal. So 50 million keys
 hold 0.9 GB, and `MAX_KEYS` is where a writer refuses. Whole batches are looked up by binary search in each
 segment. Belongs to one writer.
 """
@@ -97,7 +97,7 @@ class KeyIndex:
     def _find_in(
         self, segment: Segment, keys: pa.RecordBatch, hashes: np.ndarray, asked: np.ndarray
     ) -> np.ndarray:
-        """Rows of the asked keys in one segment; keys of equal hash are told apart one after another."""
+        """Rows of the asked keys in one segment; keys of equal hash are compared one after another."""
         result = np.full(len(asked), NOWHERE, dtype=np.int32)
         low = np.searchsorted(segment.hashes, hashes[asked], side="left")
         high = np.searchsorted(segment.hashes, hashes[asked], side="right")

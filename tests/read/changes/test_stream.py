@@ -261,7 +261,9 @@ def test_a_stream_notices_a_rollback_though_the_ids_are_used_again(tmp_path: Pat
         reader = stream(table.store, start=json.loads(fourth.cursor), follow=False)
     for i in range(3):
         put(table, (10 + i, "a", "+I"))
-    with pytest.raises(NotFound, match="snapshot 4, which this stream had told, was rolled back and its id"):
+    with pytest.raises(
+        NotFound, match="snapshot 4, which this stream had delivered, was rolled back and its id"
+    ):
         next(reader)
     assert [c.snapshot for c in stream(table.store, start=second.cursor, follow=False)] == [3, 4, 5]
     assert parse_cursor(fourth.cursor) == 5
@@ -276,7 +278,7 @@ def test_a_stream_under_way_notices_a_rollback(tmp_path: Path) -> None:
     table.rollback(snapshot=1)
     for i in range(4):
         put(table, (10 + i, "a", "+I"))
-    with pytest.raises(NotFound, match="snapshot 3, which this stream had told"):
+    with pytest.raises(NotFound, match="snapshot 3, which this stream had delivered"):
         next(reader)
 
 
