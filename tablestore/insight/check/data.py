@@ -73,16 +73,16 @@ class DataCheck:
             for f in schema.fields
             if f.type.is_scalar and (e.file.write_cols is None or f.name in e.file.write_cols)
         ]
-        seen = _Seen(e, schema, columns, self._keyed)
+        scanned = _ScannedFile(e, schema, columns, self._keyed)
         names = [f.name for f in columns]
         changelog = e.file.file_name.startswith(self._store.options.changelog_file_prefix)
         path = self._path(e)
         self._checksums(path)
         strict = not changelog and e.bucket != POSTPONE_BUCKET
         for batch in stored(self._store, path, e.file, names, system=self._keyed):
-            for invariant, text in (*seen.look(batch, strict=strict), *self._places(e, schema, batch)):
+            for invariant, text in (*scanned.look(batch, strict=strict), *self._places(e, schema, batch)):
                 self._found.violate(invariant, path, text)
-        for invariant, text in seen.totals():
+        for invariant, text in scanned.totals():
             if invariant == "deletes":
                 self._deletes(e, path, text, changelog)
             else:
@@ -181,8 +181,8 @@ class DataCheck:
         owner = rows.column("file").to_numpy()
         low = np.array([f.min_sequence for f in order])[owner]
         high = np.array([f.max_sequence for f in order])[owner]
-        apart = (high[:-1] < low[1:]) | (high[1:] < low[:-1])
-        older = same & apart & (numbers[1:] >= numbers[:-1])
+        disjoint = (high[:-1] < low[1:]) | (high[1:] < low[:-1])
+        older = same & disjoint & (numbers[1:] >= numbers[:-1])
         if older.any():
             where = self._store.bucket_dir(partition, bucket)
             self._found.violate(
@@ -221,7 +221,7 @@ def _comparable(array: pa.Array) -> pa.Array:
 
 def ascending(columns: Sequence[pa.Array]) -> bool:
     """Whether rows strictly increase, column by column in the key order."""
-    if not columns:  # the file's schema has no key, which is told of the schema
+    if not columns:  # the file's schema has no key, which is reported of the schema
         return True
     rows = len(columns[0])
     less = pa.array(np.zeros(max(rows - 1, 0), dtype=bool))
@@ -232,7 +232,7 @@ def ascending(columns: Sequence[pa.Array]) -> bool:
 
 
 @dataclass
-class _Seen:
+class _ScannedFile:
     """What one file turned out to hold."""
 
     entry: ManifestEntry
@@ -308,8 +308,8 @@ class _Seen:
                 ("deletes", f"holds {self.deletes} -U and -D rows, its manifest says {f.delete_count}")
             )
         if self.keyed and self.first is not None and self.last is not None:
-            for what, row, told in (("least", self.first, f.min_key), ("greatest", self.last, f.max_key)):
-                if self._key(row) != self._told(told):
+            for what, row, recorded in (("least", self.first, f.min_key), ("greatest", self.last, f.max_key)):
+                if self._key(row) != self._recorded_key(recorded):
                     wrong.append(("I4", f"its {what} key is not the one its manifest says"))
         return wrong
 
@@ -318,7 +318,7 @@ class _Seen:
         values = [binary_row.raw_values(row.column(f.name), f.type)[0] for f in fields]
         return binary_row.sort_key(values, [f.type for f in fields])
 
-    def _told(self, key: bytes) -> tuple[Any, ...]:
+    def _recorded_key(self, key: bytes) -> tuple[Any, ...]:
         types = [f.type for f in self.schema.key_fields]
         return binary_row.sort_key(binary_row.decode(key, types), types)
 

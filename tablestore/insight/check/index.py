@@ -65,7 +65,7 @@ class IndexCheck:
         rows: dict[Place, dict[str, int]] = {}
         for e in live:
             rows.setdefault((e.partition, e.bucket), {})[e.file.file_name] = e.file.row_count
-        seen: set[tuple[bytes, int, str]] = set()
+        named: set[tuple[bytes, int, str]] = set()
         for e in entries:
             if e.file.index_type != DELETION_VECTORS:
                 continue
@@ -77,9 +77,9 @@ class IndexCheck:
                 ranges = len(e.file.dv_ranges or ())
                 self._found.violate("I8", path, f"holds {ranges} vectors, {where} says {e.file.row_count}")
             for r in e.file.dv_ranges or ():
-                if (e.partition, e.bucket, r.data_file) in seen:
+                if (e.partition, e.bucket, r.data_file) in named:
                     self._found.violate("I6", path, f"{r.data_file} has two deletion vectors in {where}")
-                seen.add((e.partition, e.bucket, r.data_file))
+                named.add((e.partition, e.bucket, r.data_file))
                 if r.data_file not in there:
                     text = f"a deletion vector of {r.data_file}, which is not live in its bucket at {where}"
                     self._found.violate("I6", path, text)
@@ -122,26 +122,26 @@ class IndexCheck:
     def hashes(self, snapshot: Snapshot, live: Iterable[ManifestEntry]) -> None:
         """I10: on tables of dynamic buckets every key is in the bucket that has its hash."""
         entries = [e for e in self._store.manifests.index_entries(snapshot) if e.file.index_type == HASH]
-        held: dict[Place, np.ndarray] = {}
+        hashed: dict[Place, np.ndarray] = {}
         for e in entries:
             path = self._store.index_path(e.partition, e.bucket, e.file)
             try:
                 found = hash_index.decode(self._store.io.read(path), path)
             except (TablestoreError, OSError):
-                continue  # told when the file was looked at
+                continue  # reported when the file was looked at
             if len(found) != e.file.row_count:
                 self._found.violate("I8", path, f"holds {len(found)} hashes, {e.file.row_count} are promised")
-            held[e.partition, e.bucket] = found
-        self._once(held)
+            hashed[e.partition, e.bucket] = found
+        self._once(hashed)
         places: dict[Place, list[ManifestEntry]] = {}
         for e in live:
             places.setdefault((e.partition, e.bucket), []).append(e)
         for place, files in places.items():
-            self._keys(place, files, held.get(place))
+            self._keys(place, files, hashed.get(place))
 
-    def _once(self, held: dict[Place, np.ndarray]) -> None:
+    def _once(self, hashed: dict[Place, np.ndarray]) -> None:
         by_partition: dict[bytes, list[np.ndarray]] = {}
-        for (partition, _), found in held.items():
+        for (partition, _), found in hashed.items():
             by_partition.setdefault(partition, []).append(np.unique(found))
         for partition, parts in by_partition.items():
             together = np.concatenate(parts)
@@ -150,9 +150,9 @@ class IndexCheck:
                 text = f"{twice} hashes are in the indexes of two buckets"
                 self._found.violate("I10", self._store.partition_text(partition) or "table", text)
 
-    def _keys(self, place: Place, files: Sequence[ManifestEntry], held: np.ndarray | None) -> None:
+    def _keys(self, place: Place, files: Sequence[ManifestEntry], hashed: np.ndarray | None) -> None:
         where = self._store.bucket_dir(*place)
-        if held is None:
+        if hashed is None:
             self._found.violate("I10", where, "holds rows, and no index has their hashes")
             return
         types = [f.type for f in self._store.schema.key_fields]
@@ -163,8 +163,10 @@ class IndexCheck:
             path = self._store.file_path(e.partition, e.bucket, e.file)
             try:
                 for batch in stored(self._store, path, e.file, names, system=False):
-                    missing += int(np.count_nonzero(~np.isin(hashing.hash_rows(batch.columns, types), held)))
+                    missing += int(
+                        np.count_nonzero(~np.isin(hashing.hash_rows(batch.columns, types), hashed))
+                    )
             except (Corrupt, OSError):
-                return  # told when the file was looked at
+                return  # reported when the file was looked at
         if missing:
             self._found.violate("I10", where, f"the hashes of {missing} rows are not in its index")

@@ -28,7 +28,7 @@ def retractions(facts: Facts) -> Outcome:
     """`changelog-producer` = input whose changes replace keys without a −U: consumers count rows twice."""
     if facts.options.changelog_producer is not ChangelogProducer.INPUT:
         return Outcome(f"changelog-producer is {facts.options.changelog_producer.value}")
-    told_rows = sum(int(c.numbers("row_count").sum()) for c in facts.changelogs)
+    changes = sum(int(c.numbers("row_count").sum()) for c in facts.changelogs)
     retracts = sum(int(c.numbers("delete_count").sum()) for c in facts.changelogs)
     replaced = sum(_folded(d, c) for d, c in zip(facts.deltas, facts.changelogs, strict=True))
     fresh: set[str] = set()  # files of these commits: what they replaced, these commits replaced
@@ -38,12 +38,12 @@ def retractions(facts: Facts) -> Outcome:
         else:
             fresh |= set(_names(delta, delta.numbers("kind") == ADD))
     twice = _keys_met_twice(facts.live, facts.group, fresh) if len(facts.live) else 0
-    told = f"{retracts:,} −U and −D in {told_rows:,} changes of {count(len(facts.commits), 'snapshot')}"
-    told += f"; at least {max(replaced, twice):,} rows were replaced"
-    if not told_rows or max(replaced, twice) == 0 or 2 * retracts >= replaced + twice:
-        return Outcome(told)
+    line = f"{retracts:,} −U and −D in {changes:,} changes of {count(len(facts.commits), 'snapshot')}"
+    line += f"; at least {max(replaced, twice):,} rows were replaced"
+    if not changes or max(replaced, twice) == 0 or 2 * retracts >= replaced + twice:
+        return Outcome(line)
     evidence = {
-        "changes": told_rows,
+        "changes": changes,
         "retractions": retracts,
         "rows_replaced": replaced,
         "keys_met_twice": twice,
@@ -52,7 +52,7 @@ def retractions(facts: Facts) -> Outcome:
     what = "keys were written again without a −U of their old row: who adds up the changes counts them twice"
     call = set_call(**{"changelog-producer": "lookup"})
     found = Finding("no retractions", "risk", "changelog", what, call, evidence, asks=_LOOKED_UP)
-    return Outcome(told, (found,))
+    return Outcome(line, (found,))
 
 
 def _folded(delta: Entries, changelog: Entries) -> int:
@@ -106,10 +106,10 @@ def merged_streams(facts: Facts) -> Outcome:
     if options.merge_engine not in _COMPUTING:
         return Outcome(f"merge-engine {options.merge_engine.value} passes rows on")
     producer, readers = options.changelog_producer, sorted(facts.consumers)
-    told = f"changelog-producer {producer.value}, {count(len(readers), 'consumer')}"
+    line = f"changelog-producer {producer.value}, {count(len(readers), 'consumer')}"
     wrong = producer is ChangelogProducer.INPUT or (producer is ChangelogProducer.NONE and readers)
     if not wrong:
-        return Outcome(told)
+        return Outcome(line)
     evidence = {
         "merge_engine": options.merge_engine.value,
         "changelog_producer": producer.value,
@@ -123,7 +123,7 @@ def merged_streams(facts: Facts) -> Outcome:
     severity: Severity = "risk" if readers else "note"
     call = set_call(**{"changelog-producer": "lookup"})
     found = Finding("unmerged changes", severity, "changelog", what, call, evidence, asks=_LOOKED_UP)
-    return Outcome(told, (found,))
+    return Outcome(line, (found,))
 
 
 def dropped_deletes(facts: Facts) -> Outcome:
@@ -132,26 +132,26 @@ def dropped_deletes(facts: Facts) -> Outcome:
     if not facts.keyed:
         return Outcome("append table: rows are marked as deleted")
     deletes = int(facts.places.deletes.sum())
-    told = f"merge-engine {options.merge_engine.value}, {count(deletes, 'delete')} in files"
+    line = f"merge-engine {options.merge_engine.value}, {count(deletes, 'delete')} in files"
     ignoring = [k for k, v in facts.schema.options.items() if v.lower() == "true" and _drops(k)]
     if ignoring:
         evidence = {"options": ", ".join(ignoring), "deletes_in_files": deletes}
         what = "options drop deletes without a word: what is deleted at the source stays"
         call = (Call("reset_options", tuple(ignoring)),)
         asks = "from then on deletes take rows away; those that were dropped do not come back"
-        return Outcome(told, (Finding("dropped deletes", "note", "table", what, call, evidence, asks=asks),))
+        return Outcome(line, (Finding("dropped deletes", "note", "table", what, call, evidence, asks=asks),))
     partial = options.merge_engine is MergeEngine.PARTIAL_UPDATE
     grouped = any(k.startswith("fields.") and k.endswith(".sequence-group") for k in facts.schema.options)
     takes = options.partial_update_removes or bool(options.partial_update_removing_groups) or grouped
     refused = (partial and not takes) or options.merge_engine is MergeEngine.FIRST_ROW
     if not refused or not deletes:
-        return Outcome(told)
+        return Outcome(line)
     evidence = {"deletes_in_files": deletes, "merge_engine": options.merge_engine.value}
     what = "files hold deletes that the merge engine refuses: reads of those keys fail"
     call = set_call(**{"ignore-delete": "true"})
     asks = "deletes are then passed over without a word: rows that they should take away stay"
     found = Finding("refused deletes", "risk", "table", what, call, evidence, asks=asks)
-    return Outcome(told, (found,))
+    return Outcome(line, (found,))
 
 
 def _drops(option: str) -> bool:
@@ -167,11 +167,11 @@ def several_writers(facts: Facts) -> Outcome:
         return Outcome("append table: rows do not replace each other")
     users = [s.commit_user for s in facts.commits if s.commit_kind != COMPACT]
     turns = _turns(users)
-    told = f"{count(len(set(users)), 'commit user')}, {count(turns, 'turn')} back to an earlier one"
+    line = f"{count(len(set(users)), 'commit user')}, {count(turns, 'turn')} back to an earlier one"
     options = facts.options
     if options.sequence_fields or options.merge_engine is MergeEngine.AGGREGATION or turns < 2:
         said = f"; sequence.field is {options.sequence_field}" if options.sequence_fields else ""
-        return Outcome(told + said)
+        return Outcome(line + said)
     column = _time_column(facts)
     evidence = {
         "users": len(set(users)),
@@ -187,16 +187,16 @@ def several_writers(facts: Facts) -> Outcome:
         "" if column is None else f"does {column} rise with each change of a key? The largest one wins then"
     )
     found = Finding("several writers", "risk", "table", what, call, evidence, column is not None, asks)
-    return Outcome(told, (found,))
+    return Outcome(line, (found,))
 
 
 def _turns(users: Sequence[str]) -> int:
     """How often a user commits again after another one did."""
-    seen: set[str] = set()
+    before: set[str] = set()
     turns, last = 0, None
     for user in users:
-        turns += user != last and user in seen
-        seen.add(user)
+        turns += user != last and user in before
+        before.add(user)
         last = user
     return turns
 
@@ -228,13 +228,13 @@ def narrow_key(facts: Facts) -> Outcome:
     missing = [k for k in facts.schema.partition_keys if k not in facts.schema.primary_keys]
     if not facts.keyed or not missing or facts.options.bucket <= 0:
         return Outcome("rows of a key are in one partition" if facts.keyed else "no primary key")
-    told = f"the primary key lacks {', '.join(missing)}"
+    line = f"the primary key lacks {', '.join(missing)}"
     partitions = len(set(facts.places.partition))
     evidence = {"missing": ", ".join(missing), "partitions": partitions}
     what = (
-        f"{told}: with fixed buckets a key is unique in each partition only, and may be there several times"
+        f"{line}: with fixed buckets a key is unique in each partition only, and may be there several times"
     )
     key = [*facts.schema.primary_keys, *missing]
     call = (look(f"ts.advise_buckets(table, primary_key={key})"),)
     found = Finding("narrow key", "risk", "table", what, call, evidence, False)
-    return Outcome(told, (found,))
+    return Outcome(line, (found,))

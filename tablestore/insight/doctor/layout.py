@@ -33,7 +33,7 @@ def sorted_runs(facts: Facts) -> Outcome:
     if facts.rules.leveled:  # a level may be over its target with level 0 empty
         many = np.flatnonzero(places.runs > 1)
     many = many[np.argsort(-places.runs[many], kind="stable")].tolist()
-    told = f"{most} in the fullest of {count(len(places), 'bucket')}, trigger {trigger}, stop trigger {stop}"
+    line = f"{most} in the fullest of {count(len(places), 'bucket')}, trigger {trigger}, stop trigger {stop}"
     looked = {p: facts.decision(p) for p in many[: facts.limits.decisions]}
     due = [p for p, decision in looked.items() if decision.unit is not None]
     idle = [p for p in looked if p not in due and places.runs[p] > facts.limits.runs]
@@ -45,8 +45,8 @@ def sorted_runs(facts: Facts) -> Outcome:
     if not found and len(places):  # why no compaction runs is a question, too
         first = int(places.runs.argmax())
         decision = looked[first] if first in looked else facts.decision(first)
-        told += f"; {facts.name(first)}: {decision.text}"
-    return Outcome(told, tuple(found))
+        line += f"; {facts.name(first)}: {decision.text}"
+    return Outcome(line, tuple(found))
 
 
 def _due(facts: Facts, due: list[int], worst: Decision) -> Finding:
@@ -65,8 +65,8 @@ def _due(facts: Facts, due: list[int], worst: Decision) -> Finding:
     }
     what = f"{count(runs, 'sorted run')} to merge in every read; {_why(facts)}"
     severity: Severity = "slow" if left or facts.options.write_only else "risk"
-    way = "full" if trigger > facts.limits.runs else "until_quiet"
-    call = compact_call(facts, due, **{way: True})
+    mode = "full" if trigger > facts.limits.runs else "until_quiet"
+    call = compact_call(facts, due, **{mode: True})
     return Finding("sorted runs", severity, where(facts, due), what, call, evidence)
 
 
@@ -108,12 +108,12 @@ def small_files(facts: Facts) -> Outcome:
     held = added(facts.group[small], facts.sizes[small], len(facts.places))
     saved = number - -(-held // target)
     ill = np.flatnonzero(saved >= facts.limits.small_files)
-    told = f"{int(small.sum()):,} of {count(len(live), 'file')} below {size(below)}"
-    told += f", {int(saved.max(initial=0)):,} of one bucket could be saved" if len(live) else ""
+    line = f"{int(small.sum()):,} of {count(len(live), 'file')} below {size(below)}"
+    line += f", {int(saved.max(initial=0)):,} of one bucket could be saved" if len(live) else ""
     if not facts.keyed and len(live):
-        told += f"; {facts.name(int(number.argmax()))}: {_append_reason(facts, int(number.argmax()))}"
+        line += f"; {facts.name(int(number.argmax()))}: {_append_reason(facts, int(number.argmax()))}"
     if not len(ill):
-        return Outcome(told)
+        return Outcome(line)
     ill = ill[np.argsort(-saved[ill], kind="stable")].tolist()
     evidence = {
         "small_files": int(number[ill].sum()),
@@ -129,7 +129,7 @@ def small_files(facts: Facts) -> Outcome:
     mends = not alone or options.bucket > 0
     asks = _REWRITTEN if alone else ""
     found = Finding("small files", "slow", where(facts, ill), what, call, evidence, mends, asks)
-    return Outcome(told, (found,))
+    return Outcome(line, (found,))
 
 
 def _append_reason(facts: Facts, place: int) -> str:
@@ -152,11 +152,11 @@ def key_overlap(facts: Facts) -> Outcome:
         return Outcome("no files")
     merged, newer = _merged(facts)
     total, all_merged = int(facts.sizes.sum()), int(merged.sum())
-    told = f"{size(all_merged)} of {size(total)} are merged in a scan"
+    line = f"{size(all_merged)} of {size(total)} are merged in a scan"
     ill = (merged >= facts.limits.merged_bytes) & (newer <= facts.limits.newer_share * merged)
     chosen = np.flatnonzero(ill)
     if not len(chosen):
-        return Outcome(told)
+        return Outcome(line)
     chosen = chosen[np.argsort(-merged[chosen], kind="stable")].tolist()
     evidence = {
         "merged_bytes": int(merged[chosen].sum()),
@@ -167,7 +167,7 @@ def key_overlap(facts: Facts) -> Outcome:
     }
     what = "a few newer rows lie over keys of large files, which are merged instead of read as they are"
     call = compact_call(facts, chosen, full=True)
-    return Outcome(told, (Finding("key overlap", "slow", where(facts, chosen), what, call, evidence),))
+    return Outcome(line, (Finding("key overlap", "slow", where(facts, chosen), what, call, evidence),))
 
 
 def _merged(facts: Facts) -> tuple[np.ndarray, np.ndarray]:
@@ -175,12 +175,12 @@ def _merged(facts: Facts) -> tuple[np.ndarray, np.ndarray]:
     live, group = facts.live, facts.group
     order, starts = sections.sections(live, group, facts.store.key_types, facts.store.key_order)
     sizes, lengths = facts.sizes[order], np.diff(np.r_[starts, len(order)])
-    several = np.repeat(lengths > 1, lengths)
-    merged = added(group[order][several], sizes[several], len(facts.places))
+    overlapping = np.repeat(lengths > 1, lengths)
+    merged = added(group[order][overlapping], sizes[overlapping], len(facts.places))
     levels = live.numbers("level")[order]
     top = np.zeros(len(facts.places), dtype=np.int64)
     np.maximum.at(top, group[order], levels)
-    upper = several & (levels < top[group[order]])
+    upper = overlapping & (levels < top[group[order]])
     return merged, added(group[order][upper], sizes[upper], len(facts.places))
 
 
@@ -190,9 +190,9 @@ def bucket_size(facts: Facts) -> Outcome:
     if options.bucket <= 0 or not len(places):
         return Outcome("no fixed number of buckets" if len(places) else "no files")
     largest, total = int(places.size.max()), int(places.size.sum())
-    told = f"{size(largest)} the largest, {size(total // len(places))} the mean of {len(places):,}"
+    line = f"{size(largest)} the largest, {size(total // len(places))} the mean of {len(places):,}"
     if largest > limits.bucket_bytes:
-        return Outcome(told, (_too_large(facts),))
+        return Outcome(line, (_too_large(facts),))
     partitions = {}
     for i, p in enumerate(places.partition):
         partitions.setdefault(p, []).append(i)
@@ -201,7 +201,7 @@ def bucket_size(facts: Facts) -> Outcome:
         options.bucket >= limits.many_buckets and max(sizes) < options.bucket * limits.bucket_least_bytes
     )
     if not needless or len(places) < limits.many_buckets:
-        return Outcome(told)
+        return Outcome(line)
     wanted = max(1, -(-max(sizes) // (limits.bucket_bytes // 2)))
     evidence = {
         "buckets": options.bucket,
@@ -213,7 +213,7 @@ def bucket_size(facts: Facts) -> Outcome:
     what = f"{options.bucket} buckets of {size(total // len(places))} each: many small files, unless it grows"
     call = (Call("rescale", (wanted,)),)
     found = Finding("bucket size", "note", "table", what, call, evidence, asks=_REWRITTEN)
-    return Outcome(told, (found,))
+    return Outcome(line, (found,))
 
 
 def _too_large(facts: Facts) -> Finding:
@@ -244,10 +244,10 @@ def bucket_skew(facts: Facts) -> Outcome:
     sums = added(codes, places.size, int(codes.max()) + 1)
     means = sums[codes] / np.maximum(places.total, 1)
     ratio = places.size / np.maximum(means, 1)
-    told = f"the largest bucket holds {float(ratio.max()):.2f} times the mean of its partition"
+    line = f"the largest bucket holds {float(ratio.max()):.2f} times the mean of its partition"
     ill = np.flatnonzero((ratio > limits.skew) & (places.size > limits.skew_bytes))
     if not len(ill):
-        return Outcome(told)
+        return Outcome(line)
     ill = ill[np.argsort(-ratio[ill], kind="stable")].tolist()
     key = ", ".join(facts.schema.bucket_keys)
     evidence = {
@@ -259,7 +259,7 @@ def bucket_skew(facts: Facts) -> Outcome:
     }
     what = f"rows crowd in one bucket: few values of the bucket key ({key}), or values that hash alike"
     call = (look(f"ts.advise_buckets(table, bucket_key={list(facts.schema.bucket_keys)})"),)
-    return Outcome(told, (Finding("bucket skew", "slow", where(facts, ill), what, call, evidence, False),))
+    return Outcome(line, (Finding("bucket skew", "slow", where(facts, ill), what, call, evidence, False),))
 
 
 def partition_skew(facts: Facts) -> Outcome:
@@ -270,12 +270,12 @@ def partition_skew(facts: Facts) -> Outcome:
     distinct, codes = np.unique(np.array(places.partition, dtype=object), return_inverse=True)
     sums = added(codes, places.size, len(distinct))
     median, largest = float(np.median(sums)), int(sums.max())
-    told = f"{size(int(median))} the one in the middle of {len(distinct):,}, {size(largest)} the largest"
+    line = f"{size(int(median))} the one in the middle of {len(distinct):,}, {size(largest)} the largest"
     buckets = max(options.bucket, 1)
     ill = len(distinct) > 3 and largest > limits.skew * max(median, 1) and largest > limits.skew_bytes
     over = largest // buckets > limits.bucket_bytes and median // buckets < limits.bucket_least_bytes
     if not ill or not over or options.bucket == POSTPONE_BUCKET:
-        return Outcome(told)
+        return Outcome(line)
     evidence = {
         "partitions": len(distinct),
         "largest_bytes": largest,
@@ -285,16 +285,16 @@ def partition_skew(facts: Facts) -> Outcome:
     name = facts.store.partition_text(distinct[int(sums.argmax())])
     what = "one number of buckets is too few for this partition and too many for the others"
     call = (look("ts.advise_buckets(table)"),)
-    return Outcome(told, (Finding("partition skew", "slow", name, what, call, evidence, False),))
+    return Outcome(line, (Finding("partition skew", "slow", name, what, call, evidence, False),))
 
 
 def write_stalls(facts: Facts) -> Outcome:
     """Writers that waited for compaction, at fewer runs than the stop trigger allows now."""
     stalled = [r for r in facts.records if r.stalled]
-    told = f"{count(len(stalled), 'wait')} for compaction in {count(len(facts.commits), 'commit')}"
+    line = f"{count(len(stalled), 'wait')} for compaction in {count(len(facts.commits), 'commit')}"
     again = [r for r in stalled if stalls.backlog(r) > facts.rules.stop_trigger]
     if len(again) < facts.limits.stalls:
-        return Outcome(told)
+        return Outcome(line)
     worst = stalls.of(again)[0]
     most = max(map(stalls.backlog, again))
     evidence = {
@@ -309,7 +309,7 @@ def write_stalls(facts: Facts) -> Outcome:
     call = set_call(**{"num-sorted-run.stop-trigger": most + 1})
     where_ = "/".join(t for t in (worst.partition, f"bucket-{worst.bucket}") if t)
     asks = f"reads then merge up to {most + 1} runs a bucket before writers wait"
-    return Outcome(told, (Finding("write stalls", "slow", where_, what, call, evidence, asks=asks),))
+    return Outcome(line, (Finding("write stalls", "slow", where_, what, call, evidence, asks=asks),))
 
 
 def stop_trigger(facts: Facts) -> Outcome:
@@ -317,10 +317,10 @@ def stop_trigger(facts: Facts) -> Outcome:
     if not facts.keyed:
         return Outcome("append table: writers do not wait for merges")
     trigger, stop = facts.trigger, facts.rules.stop_trigger
-    told = f"compaction from {trigger} runs on, writers wait above {stop}"
+    line = f"compaction from {trigger} runs on, writers wait above {stop}"
     if stop >= trigger:
-        return Outcome(told)
+        return Outcome(line)
     what = "writers wait for compactions that no rule asks for yet"
     evidence = {"trigger": trigger, "stop_trigger": stop}
     call = set_call(**{"num-sorted-run.stop-trigger": trigger + 3})
-    return Outcome(told, (Finding("stop trigger", "slow", "table", what, call, evidence),))
+    return Outcome(line, (Finding("stop trigger", "slow", "table", what, call, evidence),))

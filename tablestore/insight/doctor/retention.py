@@ -23,11 +23,11 @@ def snapshots(facts: Facts) -> Outcome:
     held = positions.holder(facts.store.snapshots, facts.snapshot)
     end = min([allowed, *(b.first for b in facts.holds), *([] if held is None else [held])])
     over = [i for i in ids if i < end]
-    told = f"{count(len(ids), 'snapshot')}, {len(over):,} of them beyond the options"
+    line = f"{count(len(ids), 'snapshot')}, {len(over):,} of them beyond the options"
     if held is not None and allowed - held >= facts.limits.held_snapshots:
-        return Outcome(told, (_held_by_positions(facts, held, allowed),))
+        return Outcome(line, (_held_by_positions(facts, held, allowed),))
     if len(over) < facts.limits.held_snapshots:
-        return Outcome(told)
+        return Outcome(line)
     evidence = {
         "snapshots": len(ids),
         "beyond_options": len(over),
@@ -38,7 +38,7 @@ def snapshots(facts: Facts) -> Outcome:
     why = "write-only writers do not expire them" if o.write_only else "the writers since did not expire them"
     what = f"snapshots {over[0]} to {over[-1]} are kept longer than the options say; {why}"
     return Outcome(
-        told, (Finding("old snapshots", "waste", "table", what, (_expiry_call(facts),), evidence),)
+        line, (Finding("old snapshots", "waste", "table", what, (_expiry_call(facts),), evidence),)
     )
 
 
@@ -104,7 +104,7 @@ def consumers(facts: Facts) -> Outcome:
     moved = stored.names(facts.store)
     age = facts.options.consumer_expiration_ms
     limit = facts.limits.consumer_ms if age is None else min(age, facts.limits.consumer_ms)
-    told = f"{count(len(places), 'consumer')}, the farthest behind waits for snapshot {min(places.values())}"
+    line = f"{count(len(places), 'consumer')}, the farthest behind waits for snapshot {min(places.values())}"
     found = []
     for name, after in sorted((b.name, b.first) for b in facts.holds):
         held = sum(after <= i < end for i in facts.snapshot_ids)
@@ -121,7 +121,7 @@ def consumers(facts: Facts) -> Outcome:
         call = (Call("consumers.delete", (name,)),)
         asks = f"the stream {name} loses its place: if it ever comes back, it starts anew"
         found.append(Finding("stale consumer", "waste", f"consumer {name}", what, call, evidence, asks=asks))
-    return Outcome(told, tuple(found))
+    return Outcome(line, tuple(found))
 
 
 def tags(facts: Facts) -> Outcome:
@@ -141,9 +141,9 @@ def tags(facts: Facts) -> Outcome:
         call = (Call("tags.delete", (tag.name,)),)
         asks = f"the state of snapshot {tag.snapshot.id} can no longer be read under this name"
         found.append(Finding("tag", "waste", f"tag {tag.name}", what, call, evidence, asks=asks))
-    told = f"{count(len(facts.tags), 'tag')}; one keeps {size(most)} that no snapshot needs"
-    told += f", of the {len(looked)} oldest" if len(looked) < len(facts.tags) else ""
-    return Outcome(told, tuple(found))
+    line = f"{count(len(facts.tags), 'tag')}; one keeps {size(most)} that no snapshot needs"
+    line += f", of the {len(looked)} oldest" if len(looked) < len(facts.tags) else ""
+    return Outcome(line, tuple(found))
 
 
 def _kept_names(facts: Facts) -> np.ndarray:
@@ -168,7 +168,7 @@ def manifests(facts: Facts) -> Outcome:
     entries = sum(m.num_added + m.num_deleted for m in found)
     dead = entries - live
     held = sum(m.file_size for m in found)
-    told = (
+    line = (
         f"{count(len(found), 'manifest')} of {size(held)}, {entries:,} entries for {count(live, 'live file')}"
     )
     many = (
@@ -176,7 +176,7 @@ def manifests(facts: Facts) -> Outcome:
     )
     stale = dead > facts.limits.dead_entries and dead > live
     if not (many or stale):
-        return Outcome(told)
+        return Outcome(line)
     evidence = {
         "manifests": len(found),
         "bytes": held,
@@ -186,7 +186,7 @@ def manifests(facts: Facts) -> Outcome:
     }
     what = "many small manifests, opened by each plan" if many else "most entries are of files that are gone"
     call = (Call("compact_manifests"),)
-    return Outcome(told, (Finding("manifests", "slow", "manifest", what, call, evidence),))
+    return Outcome(line, (Finding("manifests", "slow", "manifest", what, call, evidence),))
 
 
 def left_overs(facts: Facts, *, listing: bool) -> Outcome:
@@ -204,13 +204,13 @@ def left_overs(facts: Facts, *, listing: bool) -> Outcome:
         for status in facts.store.io.list(folder):
             if not status.is_dir and status.name not in known and status.modified_ms < before:
                 number, held = number + 1, held + status.size
-    told = f"{count(number, 'file')} in {count(len(facts.places), 'bucket')}"
+    line = f"{count(number, 'file')} in {count(len(facts.places), 'bucket')}"
     if not number:
-        return Outcome(told)
+        return Outcome(line)
     evidence = {"files": number, "bytes": held}
     what = "files older than a day that no snapshot or tag names: a writer was killed"
     call = (Call("remove_orphans", named={"dry_run": False}),)
-    return Outcome(told, (Finding("left-overs", "waste", "table", what, call, evidence),))
+    return Outcome(line, (Finding("left-overs", "waste", "table", what, call, evidence),))
 
 
 def _named(facts: Facts) -> set[str]:

@@ -27,13 +27,13 @@ def tombstones(facts: Facts) -> Outcome:
         return Outcome("none in an append table" if not facts.keyed else "no files")
     deletes, rows = int(places.deletes.sum()), int(places.rows.sum())
     unknown = facts.live.table.column("delete_count").null_count
-    told = f"{deletes:,} of {rows:,} rows are deletes"
-    told += f"; {count(unknown, 'file')} do not say" if unknown else ""
+    line = f"{deletes:,} of {rows:,} rows are deletes"
+    line += f"; {count(unknown, 'file')} do not say" if unknown else ""
     ill = np.flatnonzero(
         (places.deletes >= limits.deleted_rows) & (places.deletes > limits.deleted_share * places.rows)
     )
     if not len(ill):
-        return Outcome(told)
+        return Outcome(line)
     ill = ill[np.argsort(-places.deletes[ill], kind="stable")].tolist()
     share = float(places.deletes[ill].sum() / places.rows[ill].sum())
     evidence = {
@@ -44,7 +44,7 @@ def tombstones(facts: Facts) -> Outcome:
     }
     what = f"{share:.0%} of the rows are deletes, read and merged each time; only the top level drops them"
     call = compact_call(facts, ill, full=True)
-    return Outcome(told, (Finding("tombstones", "slow", where(facts, ill), what, call, evidence),))
+    return Outcome(line, (Finding("tombstones", "slow", where(facts, ill), what, call, evidence),))
 
 
 def deletion_vectors(facts: Facts) -> Outcome:
@@ -67,10 +67,10 @@ def deletion_vectors(facts: Facts) -> Outcome:
     for partition, bucket, rows in marked:
         if (partition, bucket) in number:
             gone[number[partition, bucket]] += rows
-    told = f"{int(gone.sum()):,} of {int(facts.places.rows.sum()):,} rows in {count(len(marked), 'file')}"
+    line = f"{int(gone.sum()):,} of {int(facts.places.rows.sum()):,} rows in {count(len(marked), 'file')}"
     ill = np.flatnonzero((gone >= limits.deleted_rows) & (gone > limits.deleted_share * facts.places.rows))
     if not len(ill):
-        return Outcome(told)
+        return Outcome(line)
     ill = ill[np.argsort(-gone[ill], kind="stable")].tolist()
     share = float(gone[ill].sum() / facts.places.rows[ill].sum())
     evidence = {
@@ -81,7 +81,7 @@ def deletion_vectors(facts: Facts) -> Outcome:
     }
     what = f"{share:.0%} of the rows are marked as deleted, and read all the same"
     call = compact_call(facts, ill, full=True)
-    return Outcome(told, (Finding("deletion vectors", "slow", where(facts, ill), what, call, evidence),))
+    return Outcome(line, (Finding("deletion vectors", "slow", where(facts, ill), what, call, evidence),))
 
 
 def waiting_rows(facts: Facts) -> Outcome:
@@ -89,11 +89,11 @@ def waiting_rows(facts: Facts) -> Outcome:
     waiting = facts.waiting
     if not len(waiting):
         return Outcome("none wait" if facts.options.bucket == -2 else "no postponed buckets")
-    rows, held = int(waiting.numbers("row_count").sum()), int(waiting.numbers("file_size").sum())
+    rows, total = int(waiting.numbers("row_count").sum()), int(waiting.numbers("file_size").sum())
     made = pc.min(waiting.table.column("creation_time_ms")).as_py()
     age = 0 if made is None else max(0, facts.store.env.local_now_ms() - made)
     severity: Severity = "risk" if age > facts.limits.waiting_ms else "note"
-    evidence = {"rows": rows, "files": len(waiting), "bytes": held, "oldest": quantities.duration(age)}
+    evidence = {"rows": rows, "files": len(waiting), "bytes": total, "oldest": quantities.duration(age)}
     what = f"{count(rows, 'row')} in postponed buckets, which no reader sees before a compaction"
     found = Finding("waiting rows", severity, "bucket-postpone", what, (Call("compact"),), evidence)
     return Outcome(f"{rows:,} wait", (found,))
@@ -105,11 +105,11 @@ def unseen_level0(facts: Facts) -> Outcome:
     if not (facts.keyed and options.needs_lookup):
         return Outcome("readers need no lookups")
     files = int(places.level0.sum())
-    told = f"{count(files, 'file')} of level 0 wait for their lookup"
+    line = f"{count(files, 'file')} of level 0 wait for their lookup"
     allowed = options.lookup_max_interval if options.lookup_compact.value == "gentle" else 0
     ill = np.flatnonzero(places.level0 > allowed)
     if not len(ill):
-        return Outcome(told)
+        return Outcome(line)
     ill = ill[np.argsort(-places.level0[ill], kind="stable")].tolist()
     at0 = facts.live.numbers("level") == 0
     rows = int(facts.live.numbers("row_count")[at0 & np.isin(facts.group, ill)].sum())
@@ -128,7 +128,7 @@ def unseen_level0(facts: Facts) -> Outcome:
     rounds = {"until_quiet": True} if facts.rules.leveled else {}  # a fuller level goes before level 0
     call = compact_call(facts, ill, **rounds)
     found = Finding("unseen level 0", severity, where(facts, ill), what, call, evidence)
-    return Outcome(told, (found,))
+    return Outcome(line, (found,))
 
 
 def expired_rows(facts: Facts) -> Outcome:
@@ -140,15 +140,15 @@ def expired_rows(facts: Facts) -> Outcome:
         return Outcome("no files")
     now = facts.store.env.now_ms() // 1000
     ill = np.array([expire.expired(e.file, facts.store.schema_of, now) for e in facts.live])
-    told = f"{int(ill.sum()):,} of {count(len(ill), 'file')} hold a row past its time"
+    line = f"{int(ill.sum()):,} of {count(len(ill), 'file')} hold a row past its time"
     share = float(facts.sizes[ill].sum() / max(int(facts.sizes.sum()), 1))
     if not ill.any() or share <= facts.limits.deleted_share:
-        return Outcome(told)
+        return Outcome(line)
     places = np.unique(facts.group[ill]).tolist()
     evidence = {"files": int(ill.sum()), "bytes": int(facts.sizes[ill].sum()), "share": share}
     what = "rows past their time are still read; only compaction drops them"
     call = compact_call(facts, places, full=True)
-    return Outcome(told, (Finding("expired rows", "waste", where(facts, places), what, call, evidence),))
+    return Outcome(line, (Finding("expired rows", "waste", where(facts, places), what, call, evidence),))
 
 
 def statistics(facts: Facts) -> Outcome:
@@ -160,9 +160,9 @@ def statistics(facts: Facts) -> Outcome:
     stored = pc.list_value_length(live.column("value_stats_cols"))
     without = pc.or_(pc.equal(pc.fill_null(nulls, 0), 0), pc.equal(pc.fill_null(stored, -1), 0))
     missing = without.to_numpy(zero_copy_only=False)
-    told = f"{int((~missing).sum()):,} of {count(len(missing), 'file')} have them"
+    line = f"{int((~missing).sum()):,} of {count(len(missing), 'file')} have them"
     if int(missing.sum()) * 2 <= len(missing):
-        return Outcome(told)
+        return Outcome(line)
     evidence = {
         "files": int(missing.sum()),
         "of_files": len(missing),
@@ -173,7 +173,7 @@ def statistics(facts: Facts) -> Outcome:
     off = facts.options.stats_mode in ("none", "counts")
     calls = (*(_WITH_STATISTICS if off else ()), _anew(facts))
     found = Finding("statistics", "note", "table", what, calls, evidence, facts.keyed)
-    return Outcome(told, (found,))
+    return Outcome(line, (found,))
 
 
 def mixed_formats(facts: Facts) -> Outcome:
@@ -189,13 +189,13 @@ def mixed_formats(facts: Facts) -> Outcome:
         wanted[levels == level] = name
     other = formats != wanted
     distinct, counts = np.unique(formats, return_counts=True)
-    told = ", ".join(f"{n:,} {name}" for name, n in zip(distinct, counts, strict=True))
+    line = ", ".join(f"{n:,} {name}" for name, n in zip(distinct, counts, strict=True))
     if not other.any():
-        return Outcome(told)
+        return Outcome(line)
     evidence = {"other_files": int(other.sum()), "of_files": len(other), "wanted": options.file_format}
-    what = f"{count(int(other.sum()), 'file')} of a format that the options no longer ask for ({told})"
+    what = f"{count(int(other.sum()), 'file')} of a format that the options no longer ask for ({line})"
     found = Finding("mixed formats", "note", "table", what, (_anew(facts),), evidence, facts.keyed)
-    return Outcome(told, (found,))
+    return Outcome(line, (found,))
 
 
 def _anew(facts: Facts) -> Call:

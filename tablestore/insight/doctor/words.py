@@ -23,10 +23,10 @@ def where(facts: Facts, places: Sequence[int]) -> str:
     return facts.name(places[0]) + (f" and {count(more, 'more bucket')}" if more else "")
 
 
-def compact_call(facts: Facts, places: Sequence[int], **way: bool) -> tuple[Call, ...]:
+def compact_call(facts: Facts, places: Sequence[int], **mode: bool) -> tuple[Call, ...]:
     """`table.compact(full=True, partition='dt=1', bucket=3)`: no wider than the places, if they are few.
-    `way` is full=True, until_quiet=True or nothing."""
-    named: dict[str, Any] = dict(way)
+    `mode` is full=True, until_quiet=True or nothing."""
+    named: dict[str, Any] = dict(mode)
     partitions = {facts.places.partition[p] for p in places}
     if len(partitions) == 1 and facts.schema.partition_keys:
         named["partition"] = facts.store.partition_text(partitions.pop())

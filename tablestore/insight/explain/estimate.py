@@ -64,13 +64,13 @@ class SizeModel:
     ) -> SizeModel:
         """The model that fits merges that were seen, deletes kept or dropped; `files` are further ones of
         the table, for the bytes of a row."""
-        seen = [(tuple(read), tuple(written)) for read, written in merges]
+        pairs = [(tuple(read), tuple(written)) for read, written in merges]
         known = {f.file_name: f for f in files}
-        known |= {f.file_name: f for read, written in seen for f in (*read, *written)}
+        known |= {f.file_name: f for read, written in pairs for f in (*read, *written)}
         line = _line([f for f in known.values() if f.row_count])
         ends = _ends(known.values())
         bare = cls(*line, ends=ends)
-        overlapping = [m for m in seen if len(m[0]) > 1 and _bound(m[0])[0] < _bound(m[0])[1]]
+        overlapping = [m for m in pairs if len(m[0]) > 1 and _bound(m[0])[0] < _bound(m[0])[1]]
         return bare if not overlapping else cls(*line, _keys(overlapping, types, bare), ends)
 
     def bytes_of(self, rows: float, files: int = 1) -> float:

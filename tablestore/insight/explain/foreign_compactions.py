@@ -40,7 +40,7 @@ def explained(
         if lacks_trials(record) and record.bucket >= 0 and files:
             levels = Levels.of(files, options.num_levels, store.key_order)
             decision = pick(levels, CompactionOptions.of(options), PickContext.at(local_ms, levels))
-            known = _told if record.rule is None else _completed
+            known = _with_verdict if record.rule is None else _completed
             record = known(record, levels, decision, options)
         found.append(record)
     return tuple(found)
@@ -69,12 +69,12 @@ def _before(store: Store, snapshot: Snapshot) -> dict[tuple[str, int], list[Data
     return files
 
 
-def _told(
+def _with_verdict(
     record: CompactionRecord, levels: Levels, decision: Decision, options: TableOptions
 ) -> CompactionRecord:
     """The record with the layout before, the verdict of our rules and their trials."""
     there = Shape(levels.oldest_level, inputs_of(levels.files))
-    held = shape_text(there).rsplit(" → ", 1)[0]
+    layout = shape_text(there).rsplit(" → ", 1)[0]
     size = shape_text(there).rsplit(", ", 1)[1]
     unit = decision.unit
     if unit is None:
@@ -83,7 +83,7 @@ def _told(
         same = unit.shape.output_level == record.output_level and _moved_alike(unit.shape, record)
         what = "done the same" if same else f"taken {unit.text}"
         said = f"{what}, because {decision.reason.rule}: {decision.reason.text}"
-    text = f"before it: {held}, {size}; {options.strategy.value} compaction here would have {said}"
+    text = f"before it: {layout}, {size}; {options.strategy.value} compaction here would have {said}"
     return replace(record, text=text, trials=recording.kept_trials(decision.reason, carried_out=False))
 
 

@@ -39,13 +39,13 @@ def outlook(whole: Forecast, picks: Sequence[Pick], files: pa.Table, now: pa.Tab
     at = now.slice(now.num_rows - 1).to_pylist()[0]
     ingested, compacted = (pc.sum(now[name]).as_py() or 0 for name in ("bytes_ingested", "bytes_compacted"))
     written = ingested + compacted + whole.output.bytes if ingested else None
-    held, live = at["compacted_bytes"], (at["live_bytes"] or 0) - whole.bytes_read + whole.output.bytes
+    copy, live = at["compacted_bytes"], (at["live_bytes"] or 0) - whole.bytes_read + whole.output.bytes
     left = sum(_runs_after(pick, files) for pick in picks)
-    held = live if left == len(busy) == len(picks) else min(held, live) if held else held
+    copy = live if left == len(busy) == len(picks) else min(copy, live) if copy else copy
     return Outlook(
         written / ingested if written is not None else None,
         left,
-        live / held if held else None,
+        live / copy if copy else None,
         whole.output.exact and not whole.output.bytes,
     )
 

@@ -149,8 +149,8 @@ def _key_reason(store: Store, filters: Filters, verdicts: Sequence[FileVerdict])
 
 def _stats_reason(store: Store, filters: Filters, verdicts: Sequence[FileVerdict]) -> str:
     parts = [p for p in predicate.conjuncts(filters.rows) if p not in predicate.conjuncts(filters.key)]
-    held = sum(v.kept and bool(v.note) for v in verdicts)
-    kept = f"; {_count(held, 'file')} kept for what overlaps" if held else ""
+    kept_for_others = sum(v.kept and bool(v.note) for v in verdicts)
+    kept = f"; {_count(kept_for_others, 'file')} kept for what overlaps" if kept_for_others else ""
     if not parts or filters.rows == TRUE:
         return "no condition on other columns" + kept
     return f"{predicate.all_of(*parts)!r}{kept}"

@@ -85,8 +85,8 @@ class Amplifications:
         """As `amplification`."""
         snapshots, kept = self._store.snapshots, self._store.io.list(self._store.paths.history_dir)
         there = (snapshots.ids(), snapshots.latest(), kept)
-        held, table = self._made.pop((per, partition, bucket), (None, None))
-        if table is None or held != there:
+        made_for, table = self._made.pop((per, partition, bucket), (None, None))
+        if table is None or made_for != there:
             table = amplification(self._store, per, partition=partition, bucket=bucket)
         self._made[per, partition, bucket] = (there, table)
         while len(self._made) > _MOST_VIEWS:
@@ -125,13 +125,13 @@ class _Book:
             self._enter(done.snapshot, _expired_flows(done))
             self._snapshot_row(done.snapshot, done.kind, done.time_ms, None)
         measured_from = self._look_ahead(snapshots) if self._per == "snapshot" else snapshots[-1].id
-        told = groupby(events(store, first=snapshots[0].id, last=snapshots[-1].id), lambda e: e.snapshot)
-        at, some = next(told, (None, ()))
+        grouped = groupby(events(store, first=snapshots[0].id, last=snapshots[-1].id), lambda e: e.snapshot)
+        at, some = next(grouped, (None, ()))
         for snapshot in snapshots:
             touched: set[Place] = set()
             if at == snapshot.id:
                 touched = self._live(snapshot, some)
-                at, some = next(told, (None, ()))
+                at, some = next(grouped, (None, ()))
             touched |= self._marked(snapshot)
             if snapshot.id >= measured_from:
                 if self._per != "snapshot":

@@ -115,18 +115,18 @@ def _table(store: Store, disk: pa.Table, found: Claims) -> pa.Table:
     sure = pc.or_(pc.is_valid(rows["size"]), pc.coalesce(rows["sure"], False))
     rows = rows.filter(sure).sort_by("path").combine_chunks()
     releases = Releases(store)
-    told = [releases.of(n) for n in needs]
+    outcomes = [releases.of(n) for n in needs]
     codes = rows["needs"].fill_null(-1).to_numpy().astype(np.int64)
     kinds = rows["kind"].fill_null(KINDS.index("unknown")).to_numpy().copy()
     there = _mask(pc.is_valid(rows["size"]))
     outside = ~there & ~_mask(pc.starts_with(rows["path"], f"{store.paths.root}/"))
     for kind, release, chosen in _unnamed(store, rows, (codes < 0) & there):
         kinds[chosen] = kinds[chosen] if kind is None else KINDS.index(kind)
-        codes[chosen] = len(told)
-        told.append(release)
-    codes[~there & ~outside] = len(told)
-    told.append(Release(MISSING, "it is named and not there: see check()"))
-    return _shown(store, found, rows, kinds, told, needs, codes, outside)
+        codes[chosen] = len(outcomes)
+        outcomes.append(release)
+    codes[~there & ~outside] = len(outcomes)
+    outcomes.append(Release(MISSING, "it is named and not there: see check()"))
+    return _shown(store, found, rows, kinds, outcomes, needs, codes, outside)
 
 
 def _mask(values: pa.ChunkedArray) -> np.ndarray:
@@ -228,13 +228,13 @@ def _shown(
     found: Claims,
     rows: pa.Table,
     kinds: np.ndarray,
-    told: Sequence[Release],
+    outcomes: Sequence[Release],
     needs: Sequence[Needs],
     codes: np.ndarray,
     outside: np.ndarray,
 ) -> pa.Table:
     """The rows as STORAGE; what is the same for a combination is made once and taken."""
-    known = [*needs, *[Needs(None, None, None, ())] * (len(told) - len(needs))]
+    known = [*needs, *[Needs(None, None, None, ())] * (len(outcomes) - len(needs))]
     which, places = pa.array(codes), found.places
 
     def taken(values: Iterable[object], kind: pa.DataType) -> pa.Array:
@@ -244,26 +244,26 @@ def _shown(
     paths = pc.if_else(
         pa.array(outside), rows["path"], pc.replace_substring(rows["path"], root, "", max_replacements=1)
     )
-    free = taken([r.state == FREE for r in told], pa.bool_())
+    free = taken([r.state == FREE for r in outcomes], pa.bool_())
     at = rows["place"].combine_chunks()
     modified = pc.add(rows["modified"], local_ms(0))
-    after = taken([None if r.after_ms is None else local_ms(r.after_ms) for r in told], pa.int64())
+    after = taken([None if r.after_ms is None else local_ms(r.after_ms) for r in outcomes], pa.int64())
     columns = {
         "path": paths,
         "kind": pa.array(KINDS).take(pa.array(kinds)),
         "bytes": pc.coalesce(rows["size"], pc.if_else(pa.array(outside), rows["bytes"], 0)),
-        "state": taken([r.state for r in told], pa.string()),
+        "state": taken([r.state for r in outcomes], pa.string()),
         "partition": pa.array([p for p, _ in places], pa.string()).take(at),
         "bucket": pa.array([b for _, b in places], pa.int32()).take(at),
         "written_by": pc.coalesce(rows["written_by"], rows["elsewhere"]),
         "tags": taken([n.names(TAG) for n in known], _TEXTS),
         "branches": taken([n.names(BRANCH) for n in known], _TEXTS),
         "consumers": taken(
-            [[*r.consumers, *n.names(CONSUMER)] for r, n in zip(told, known, strict=True)], _TEXTS
+            [[*r.consumers, *n.names(CONSUMER)] for r, n in zip(outcomes, known, strict=True)], _TEXTS
         ),
-        "freed": taken([r.text for r in told], pa.string()),
+        "freed": taken([r.text for r in outcomes], pa.string()),
         "freed_after": pc.if_else(free, pc.add(modified, _DAY_MS), after),
-        "freed_after_snapshot": taken([r.after_snapshot for r in told], pa.int64()),
+        "freed_after_snapshot": taken([r.after_snapshot for r in outcomes], pa.int64()),
         "modified": modified,
         "outside": pa.array(outside),
     }

@@ -54,16 +54,16 @@ def _rows(store: Store, target: ScanTarget, where: Predicate | None) -> Iterator
 def binlog(store: Store, target: ScanTarget, where: Predicate | None = None) -> Iterator[pa.RecordBatch]:
     """As `audit_log`, each column in lists; of changes, a −U and the +U that follows it are one row."""
     schema, pairs = binlog_schema(store), isinstance(target, ChangeRange)
-    held: pa.RecordBatch | None = None  # a −U at the end of a batch waits for its +U
+    pending: pa.RecordBatch | None = None  # a −U at the end of a batch waits for its +U
     for batch in audit_log(store, target, where):
-        rows = batch if held is None else joined([held, batch])
-        held = None
+        rows = batch if pending is None else joined([pending, batch])
+        pending = None
         if pairs and rows.num_rows and rows.column(0)[-1].as_py() == _BEFORE:
-            rows, held = rows.slice(0, rows.num_rows - 1), rows.slice(rows.num_rows - 1)
+            rows, pending = rows.slice(0, rows.num_rows - 1), rows.slice(rows.num_rows - 1)
         if rows.num_rows:
             yield _in_lists(rows, schema, pairs=pairs)
-    if held is not None:
-        yield _in_lists(held, schema, pairs=False)
+    if pending is not None:
+        yield _in_lists(pending, schema, pairs=False)
 
 
 def _in_lists(rows: pa.RecordBatch, schema: pa.Schema, *, pairs: bool) -> pa.RecordBatch:

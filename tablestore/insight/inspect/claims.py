@@ -67,11 +67,11 @@ def _branch(book: ClaimBook, store: Store, whole: Holder | None) -> None:
     for name in consumers.names(store):
         holder = whole or Holder(CONSUMER, name)
         book.add([join(paths.consumer_dir, f"consumer-{name}")], "consumer", holder)
-    held = whole or Holder(TABLE)
+    own_files = whole or Holder(TABLE)
     schemas = SchemaStore(store.io, paths).ids()
-    book.add([paths.schema(i) for i in schemas], "schema", held)
+    book.add([paths.schema(i) for i in schemas], "schema", own_files)
     hints = [join(d, n) for d in (paths.snapshot_dir, paths.changelog_dir) for n in ("EARLIEST", "LATEST")]
-    book.add(hints, "hint", held, sure=False)
+    book.add(hints, "hint", own_files, sure=False)
 
 
 def _runs(snapshots: Sequence[Snapshot]) -> Iterator[list[Snapshot]]:

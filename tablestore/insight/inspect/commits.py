@@ -49,8 +49,8 @@ class CommitSums:
 
     def _row(self, s: Snapshot) -> tuple[Any, ...]:
         properties = json.dumps(dict(s.properties or {}), ensure_ascii=False, sort_keys=True)
-        told = (s.changelog_record_count, s.watermark, s.commit_user, s.commit_identifier, properties)
-        return s.id, s.commit_kind, local_ms(s.time_millis), *self._known[s.delta_manifest_list], *told
+        rest = (s.changelog_record_count, s.watermark, s.commit_user, s.commit_identifier, properties)
+        return s.id, s.commit_kind, local_ms(s.time_millis), *self._known[s.delta_manifest_list], *rest
 
 
 def _sums(entries: Entries) -> tuple[int, ...]:

@@ -140,13 +140,13 @@ class Releases:
             waits.append(f"not before {moment(old_at)}{early}")
         if newest < enough:
             waits.append(f"once snapshot {enough} is there")
-        held = [b for b in bounds if b.first <= snapshot_id]
-        waits += [f"once {b.text} moved on" for b in held]  # of a stream: with its next commit
+        holding = [b for b in bounds if b.first <= snapshot_id]
+        waits += [f"once {b.text} moved on" for b in holding]  # of a stream: with its next commit
         call = "with expire_snapshots()" if self._write_only else "with a commit"
         if waits:
             call = f"{', '.join(waits)}, {call}"
-        names = tuple(b.name for b in held if b.name)
-        return _Wait(f"{what} expires: {call}", None if held else old_at, enough, names)
+        names = tuple(b.name for b in holding if b.name)
+        return _Wait(f"{what} expires: {call}", None if holding else old_at, enough, names)
 
     def _tag(self, name: str) -> _Wait:
         ends = self._tags[name].ends_ms if name in self._tags else None

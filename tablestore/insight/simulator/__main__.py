@@ -11,7 +11,7 @@ from tablestore.core.errors import TablestoreError
 from tablestore.core.options.table_options import memory_size
 from tablestore.insight.simulator.simulation import simulate
 from tablestore.insight.simulator.simulator import Schedule
-from tablestore.insight.simulator.text import Bar, amplification_table, told
+from tablestore.insight.simulator.text import Bar, amplification_table, step_lines
 from tablestore.insight.simulator.workload import KINDS, Workload
 
 
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     bar.end()
     if asked.steps or asked.explain:
-        for line in told(run.steps(), explain=asked.explain):
+        for line in step_lines(run.steps(), explain=asked.explain):
             print(line)
     print(*amplification_table(run), "", run, sep="\n")
     return 0

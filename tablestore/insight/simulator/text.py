@@ -35,7 +35,7 @@ def levels_lines(levels: Levels) -> Iterator[str]:
         yield f"  L{level}  {quantities.size(size)} in {many}, {rows:,} rows{gone}, keys {low!s}–{high!s}"
 
 
-def told(steps: Iterable[Step], *, explain: bool = False) -> Iterator[str]:
+def step_lines(steps: Iterable[Step], *, explain: bool = False) -> Iterator[str]:
     """Each step and the levels after it; with `explain` every rule of each compaction."""
     for step in steps:
         bucket = f" in bucket {step.bucket}" if step.bucket else ""

@@ -144,8 +144,8 @@ def _bucket(
     if not entries:
         return None
     pruner = Pruner(store.schema, store.options, filters, store.partition_values, store.schema_of)
-    several = Entries.of(entries)
-    keep = pruner.keep(several)
+    as_columns = Entries.of(entries)
+    keep = pruner.keep(as_columns)
     chosen = {(e.partition, e.bucket) for e, kept in zip(entries, keep, strict=True) if kept}
     found = [
         (place, some)
