@@ -71,7 +71,7 @@ class SystemScan(LazyRead):
         """Batches as they are made."""
         names, left = self.schema.names, self.limit
         bound = None if self.where is None else bind(self.where, self.source.schema)
-        for batch in self.source.batches(self.store, self._pushed()):  # type: ignore[arg-type]
+        for batch in self.source.batches(self.store, self._pushed()):  # type: ignore[arg-type]  # None: of the lake
             rows = batch if bound is None else batch.filter(predicate.mask(bound, batch))
             if left is not None:
                 rows = rows.slice(0, left)
