@@ -91,14 +91,6 @@ class Inspect:
         ids = snapshots.ids()[-newest:] if newest > 0 else []
         return metadata.snapshots(snapshots.get(i) for i in ids)
 
-    def latest_snapshot_id(self) -> int | None:
-        """Id of the newest snapshot, None for a table without any; no snapshot is read."""
-        return self._store.snapshots.latest_id()
-
-    def num_levels(self) -> int:
-        """Levels of a fresh tree: `num-levels`, else the compaction trigger plus one."""
-        return self._store.options.num_levels
-
     def schemas(self) -> pa.Table:
         """Every schema; fields, keys and options as JSON."""
         return metadata.schemas(self._store)
@@ -108,6 +100,14 @@ class Inspect:
         return made(metadata.OPTIONS, sorted(hidden(self._store.schema.options).items()))
 
     @_naming_rows
+    def latest_snapshot_id(self) -> int | None:
+        """Id of the newest snapshot, None for a table without any; no snapshot is read."""
+        return self._store.snapshots.latest_id()
+
+    def num_levels(self) -> int:
+        """Levels of a fresh tree: `num-levels`, else the compaction trigger plus one."""
+        return self._store.options.num_levels
+
     def manifests(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
         """Manifests of a snapshot's state (None: the newest), oldest first, then those of its changelog."""
         found, manifests = self._snapshot(snapshot), self._store.manifests
