@@ -99,7 +99,6 @@ class Inspect:
         """The options the table was given."""
         return made(metadata.OPTIONS, sorted(hidden(self._store.schema.options).items()))
 
-    @_naming_rows
     def latest_snapshot_id(self) -> int | None:
         """Id of the newest snapshot, None for a table without any; no snapshot is read."""
         return self._store.snapshots.latest_id()
@@ -108,6 +107,7 @@ class Inspect:
         """Levels of a fresh tree: `num-levels`, else the compaction trigger plus one."""
         return self._store.options.num_levels
 
+    @_naming_rows
     def manifests(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
         """Manifests of a snapshot's state (None: the newest), oldest first, then those of its changelog."""
         found, manifests = self._snapshot(snapshot), self._store.manifests
