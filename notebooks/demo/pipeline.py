@@ -43,7 +43,7 @@ class Watch(Protocol):
         """A batch is about to be read."""
         ...
 
-    def committed(self, batch: ingest.BatchDone) -> None:
+    def committed(self, batch: ingest.FinishedBatch) -> None:
         """A batch is in a snapshot."""
         ...
 
@@ -237,7 +237,7 @@ class _Progress:
         if self._watch is not None:
             self._watch.started(batch)
 
-    def batch_done(self, batch: ingest.BatchDone) -> None:
+    def batch_done(self, batch: ingest.FinishedBatch) -> None:
         with self._lock:
             self._reading = None
             if batch.phase == "full":
@@ -249,7 +249,7 @@ class _Progress:
         if self._watch is not None:
             self._watch.committed(batch)
 
-    def summary_done(self, done: summary.SummaryDone) -> None:
+    def summary_done(self, done: summary.FinishedSummary) -> None:
         with self._lock:
             self._summary_at = done.source_snapshot
         self._run.journal.add("summary", reached=done.source_snapshot, started=done.started, ended=done.ended)

@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import tablestore as ts
-from tablestore.cdc.sink import Computed, Load
+from tablestore.cdc.sink import ComputedColumn, Load
 from tablestore.spark.summary import Summary
 
 DATABASE = "tpch"
 LINEITEM, SUMMARY = f"{DATABASE}.dwd_lineitem", f"{DATABASE}.ads_pricing_summary"
 LINEITEM_USER, SUMMARY_USER = "lineitem-ingest", "pricing-summary"
 KEY = ("l_orderkey", "l_linenumber", "l_year", "l_month")
-COMPUTED = (Computed("l_year", "year", "l_shipdate"), Computed("l_month", "month", "l_shipdate"))
+COMPUTED = (ComputedColumn("l_year", "year", "l_shipdate"), ComputedColumn("l_month", "month", "l_shipdate"))
 LINEITEM_OPTIONS = {
     "bucket": 2,
     "changelog-producer": "input",

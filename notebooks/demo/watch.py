@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from notebooks.demo.pipeline import Run, patiently, run_queries
 from tablestore.cdc.source import Chunk
-from tablestore.spark import BatchDone, BatchStarted
+from tablestore.spark import BatchStarted, FinishedBatch
 from widgets import IngestProgress
 
 
@@ -91,7 +91,7 @@ class IngestWatch:
                     self._progress.update(chunk=(piece.number, "read" if at in read else "reading"))
             self._progress.update(rows=self._rows + sum(read.values()))
 
-    def committed(self, done: BatchDone) -> None:
+    def committed(self, done: FinishedBatch) -> None:
         """The batch is in a snapshot."""
         with self._lock:
             batch, self._batch = self._batch, None

@@ -33,7 +33,7 @@ from tablestore.catalog.catalog import (
 )
 from tablestore.catalog.filesystem import refuse_own_path
 from tablestore.catalog.options import CatalogOptions
-from tablestore.catalog.sql import Session, SqlServer, Taken
+from tablestore.catalog.sql import DuplicateKey, Session, SqlServer
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import AlreadyExists, InvalidOption, NotFound, Unavailable
 from tablestore.format.schema import TableSchema
@@ -80,7 +80,7 @@ class JdbcCatalog:
             for statement in wanted:
                 try:
                     session.run(statement)
-                except (Taken, Unavailable):  # PostgreSQL: another one made it at this moment
+                except (DuplicateKey, Unavailable):  # PostgreSQL: another one made it at this moment
                     session.run(statement)
         return self
 
@@ -110,7 +110,7 @@ class JdbcCatalog:
             with self.server.session() as session:
                 session.run(insert, self._key, name, "exists", "true")
                 session.run(insert, self._key, name, "location", location)
-        except Taken:
+        except DuplicateKey:
             raise AlreadyExists(f"database {name!r} exists") from None
 
     def drop_database(self, name: str) -> None:
@@ -159,7 +159,7 @@ class JdbcCatalog:
         """Add the row of a table whose files were just made; on failure they go, if surely no row is."""
         try:
             self._register(database, table, schema)
-        except Taken:  # someone repaired what is being made here
+        except DuplicateKey:  # someone repaired what is being made here
             log.info("%s.%s was registered meanwhile", database, table)
         except BaseException:
             if not self.holds(database, table):
@@ -197,7 +197,7 @@ class JdbcCatalog:
 
     def repair_table(self, database: str, table: str) -> None:
         schema = schemas_at(self.io, self.location(database, table)).latest()
-        with self.hold(database, table), contextlib.suppress(Taken):
+        with self.hold(database, table), contextlib.suppress(DuplicateKey):
             self._register(database, table, schema)
 
     def _row(self, session: Session, database: str, table: str) -> bool:
@@ -215,7 +215,7 @@ class JdbcCatalog:
                 update = f"UPDATE paimon_{rows} SET database_name = ?, table_name = ? WHERE {_OF_TABLE}"
                 try:
                     session.run(update, *new, self._key, *old)
-                except Taken:
+                except DuplicateKey:
                     raise AlreadyExists(f"table {'.'.join(new)} exists") from None
 
     def schema_added(self, database: str, table: str, schema: TableSchema, old: TableSchema | None) -> None:
@@ -229,7 +229,7 @@ class JdbcCatalog:
                 session.run(delete, self._key, database, table)
                 for key, value in table_properties(schema).items():
                     session.run(insert, self._key, database, table, key, value[:_VALUE_LENGTH])
-        except (Taken, Unavailable) as e:
+        except (DuplicateKey, Unavailable) as e:
             log.warning("properties of %s.%s were not copied to the catalog: %s", database, table, e)
 
     # locks
@@ -263,7 +263,7 @@ class JdbcCatalog:
             )
             try:
                 return session.run(insert, lock_id, seconds) == 1
-            except Taken:
+            except DuplicateKey:
                 return False
 
     def _release(self, lock_id: str, taken_at: list[tuple[object, ...]]) -> None:

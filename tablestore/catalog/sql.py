@@ -1,8 +1,8 @@
 """SQL servers behind the jdbc catalog: SQLite files and PostgreSQL, seen as one small session.
 
 Statements are written with `?`; values are always parameters. A SQLite session is one short connection, a
-PostgreSQL one is kept by its thread. Taken keys raise `Taken`, trouble raises `Unavailable` without any
-password in it. Safe to share and picklable (the password travels packed).
+PostgreSQL one is kept by its thread. Keys that are there raise `DuplicateKey`, trouble raises `Unavailable`
+without any password in it. Safe to share and picklable (the password travels packed).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BUSY_SECONDS = 30.0
 _kept = threading.local()  # connections of this thread: {url: connection}
 
 
-class Taken(TablestoreError):
+class DuplicateKey(TablestoreError):
     """A row with this key is there."""
 
 
@@ -36,7 +36,7 @@ class Session(Protocol):
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]: ...
 
     def run(self, statement: str, *values: Any) -> int:
-        """How many rows changed; raises Taken."""
+        """How many rows changed; raises DuplicateKey."""
 
 
 class SqlServer(Protocol):
@@ -156,7 +156,7 @@ class _Cursor:
         try:
             return self._connection.execute(statement.replace("?", self._mark), tuple(values))
         except self._taken as e:
-            raise Taken(f"{self._name}: {e}") from e
+            raise DuplicateKey(f"{self._name}: {e}") from e
         except self._trouble as e:
             raise Unavailable(f"{self._name}: {e}") from e
 

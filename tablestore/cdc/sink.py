@@ -34,7 +34,7 @@ _FUNCTIONS: dict[str, Callable[[pa.Array], pa.Array]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
+class ComputedColumn:
     """A column of the table that the source does not have: `function` of the source's `column`."""
 
     name: str
@@ -56,7 +56,7 @@ class Load:
     source_table: str
     table: str
     user: str
-    computed: tuple[Computed, ...] = ()
+    computed: tuple[ComputedColumn, ...] = ()
     buffer_bytes: int | None = None  # of one worker, in place of the table's `write-buffer-size`
     roots: tuple[str, ...] = ()  # outside the table, as in `open`
 
@@ -121,7 +121,7 @@ def _hashed(
     return hashing.bucket_of([rows.column(c) for c in columns], types, modulus, function)
 
 
-def source_schema(table: pa.Schema, computed: tuple[Computed, ...]) -> pa.Schema:
+def source_schema(table: pa.Schema, computed: tuple[ComputedColumn, ...]) -> pa.Schema:
     """The columns that must come from the source for a table with these columns."""
     made = {c.name for c in computed}
     unknown = made - set(table.names)
@@ -130,7 +130,9 @@ def source_schema(table: pa.Schema, computed: tuple[Computed, ...]) -> pa.Schema
     return pa.schema([f for f in table if f.name not in made])
 
 
-def with_computed(rows: pa.RecordBatch, computed: tuple[Computed, ...], table: pa.Schema) -> pa.RecordBatch:
+def with_computed(
+    rows: pa.RecordBatch, computed: tuple[ComputedColumn, ...], table: pa.Schema
+) -> pa.RecordBatch:
     """`rows` with the computed columns, all in the order of the table."""
     made = {
         c.name: _FUNCTIONS[c.function](rows.column(c.column)).cast(table.field(c.name).type) for c in computed

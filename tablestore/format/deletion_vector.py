@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import Corrupt, InvalidRequest
 from tablestore.format import roaring
-from tablestore.format.manifests.index_manifest import DELETION_VECTORS, DvRange, IndexFileMeta
+from tablestore.format.manifests.index_manifest import DELETION_VECTORS, IndexFileMeta, VectorRange
 from tablestore.io.fileio import FileIO
 
 VERSION = 1
@@ -162,19 +162,19 @@ def _read(
 
 def container(
     vectors: Iterable[tuple[str, DeletionVector]], *, bitmap64: bool
-) -> tuple[bytes, list[DvRange]]:
+) -> tuple[bytes, list[VectorRange]]:
     """(bytes, ranges) of a container that holds these vectors by data file name."""
     parts, ranges, at = [bytes([VERSION])], [], 1
     for name, vector in vectors:
         data = encode(vector, bitmap64=bitmap64)
         length = len(data) if bitmap64 else len(data) - 8
-        ranges.append(DvRange(name, at, length, vector.cardinality))
+        ranges.append(VectorRange(name, at, length, vector.cardinality))
         parts.append(data)
         at += len(data)
     return b"".join(parts), ranges
 
 
-def index_file(name: str, size: int, ranges: Iterable[DvRange]) -> IndexFileMeta:
+def index_file(name: str, size: int, ranges: Iterable[VectorRange]) -> IndexFileMeta:
     """The index entry of a container."""
     kept = tuple(ranges)
     return IndexFileMeta(DELETION_VECTORS, name, size, len(kept), kept)

@@ -72,7 +72,7 @@ class Flushed:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class SnapshotRecord:
     """What one snapshot did. `counts` are None where its manifests were gone already; `flushed` is empty for
     a COMPACT snapshot, None where it was not written down."""
 
@@ -146,10 +146,10 @@ def _explained(store: Store, snapshot: Snapshot, explain: Explain) -> tuple[Comp
     return tuple(explain(store, snapshot, found)) if any(map(lacks_trials, found)) else found
 
 
-def expired(store: Store) -> list[Done]:
+def expired(store: Store) -> list[SnapshotRecord]:
     """What the snapshots did that have expired, the oldest first. Raises Corrupt for a damaged file."""
     earliest = store.snapshots.earliest_id()
-    newest: dict[int, Done] = {}
+    newest: dict[int, SnapshotRecord] = {}
     for name, _ in _files(store):
         path = join(store.paths.history_dir, name)
         for line in _lines(store, path):
@@ -241,7 +241,7 @@ def _join(store: Store) -> None:
     log.info("joined %d history files of %s", len(chosen), store.paths.root)
 
 
-def _look(store: Store, snapshot: Snapshot, explain: Explain) -> Done:
+def _look(store: Store, snapshot: Snapshot, explain: Explain) -> SnapshotRecord:
     """What a snapshot did, from its property and its manifests, as far as they can be read."""
     compactions: tuple[CompactionRecord, ...] = ()
     counts: Counts | None = None
@@ -252,7 +252,9 @@ def _look(store: Store, snapshot: Snapshot, explain: Explain) -> Done:
     except (Corrupt, NotFound) as e:  # damaged, or another process expires it, too
         log.warning("kept in part only: snapshot %d of %s: %s", snapshot.id, store.paths.root, e)
     kind = snapshot.commit_kind
-    return Done(snapshot.id, snapshot.time_millis, kind, counts, compactions, snapshot.uuid, flushed)
+    return SnapshotRecord(
+        snapshot.id, snapshot.time_millis, kind, counts, compactions, snapshot.uuid, flushed
+    )
 
 
 def _flushed(store: Store, snapshot: Snapshot) -> tuple[Flushed, ...]:
@@ -307,7 +309,7 @@ def _foreign(store: Store, snapshot: Snapshot) -> tuple[CompactionRecord, ...]:
     )
 
 
-def _line(done: Done) -> str:
+def _line(done: SnapshotRecord) -> str:
     body: dict[str, Any] = {"id": done.snapshot, "time": done.time_ms, "kind": done.kind}
     if done.uuid is not None:
         body["uuid"] = done.uuid
@@ -321,13 +323,13 @@ def _line(done: Done) -> str:
     return json.dumps(body, separators=(",", ":"), ensure_ascii=True)
 
 
-def _done_of(line: str, path: str) -> Done:
+def _done_of(line: str, path: str) -> SnapshotRecord:
     try:
         body = json.loads(line)
         numbers = body.get("n")
         counts = None if numbers is None else Counts(*map(int, numbers))
         kept = body.get("c")
-        return Done(
+        return SnapshotRecord(
             int(body["id"]),
             int(body["time"]),
             str(body["kind"]),

@@ -9,18 +9,18 @@ required("pyspark", by="tablestore.spark")
 
 from tablestore.spark.compaction import Compacted, compact
 from tablestore.spark.frames import arrow_schema, to_spark, write_df
-from tablestore.spark.ingest import BatchDone, BatchStarted, Ingest
+from tablestore.spark.ingest import BatchStarted, FinishedBatch, Ingest
 from tablestore.spark.ingest import start as start_ingest
 from tablestore.spark.sessions import register, session
-from tablestore.spark.summary import Summary, SummaryDone, maintain
+from tablestore.spark.summary import FinishedSummary, Summary, maintain
 
 __all__ = [
-    "BatchDone",
     "BatchStarted",
     "Compacted",
+    "FinishedBatch",
+    "FinishedSummary",
     "Ingest",
     "Summary",
-    "SummaryDone",
     "arrow_schema",
     "compact",
     "maintain",

@@ -21,9 +21,9 @@ from tablestore.format.predicates.predicate import (
     Always,
     And,
     Compare,
+    Compound,
     In,
     IsNull,
-    Junction,
     Leaf,
     Like,
     Predicate,
@@ -82,7 +82,7 @@ def spark_condition(p: Predicate) -> Column:
     """A bound predicate as a condition of Spark's."""
     if isinstance(p, Always):
         return F.lit(p.value)
-    if isinstance(p, Junction):
+    if isinstance(p, Compound):
         return reduce(and_ if isinstance(p, And) else or_, map(spark_condition, p.terms))
     if not isinstance(p, Leaf):
         raise Unsupported(f"{p!r} as a condition in Spark")

@@ -74,7 +74,7 @@ class Ingest:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchDone:
+class FinishedBatch:
     """One committed batch. `phase` is full or increment, `rows` counts row images; `started` (first task)
     and `ended` are epoch seconds.
     """
@@ -103,7 +103,7 @@ class BatchStarted:
     read: Callable[[], Mapping[int, int]]
 
 
-Listener = Callable[[BatchDone], None]
+Listener = Callable[[FinishedBatch], None]
 Read = tuple[int, dict[int, int]]
 
 
@@ -193,7 +193,9 @@ class _Batches:
         )
         if self._on_batch is not None:
             reached = Position.of(position)
-            self._on_batch(BatchDone(number, phase, rows, started, time.time(), committed.snapshot, reached))
+            self._on_batch(
+                FinishedBatch(number, phase, rows, started, time.time(), committed.snapshot, reached)
+            )
         self._compact(table, number)
 
     def _compact(self, table: Table, number: int) -> None:

@@ -89,7 +89,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryDone:
+class FinishedSummary:
     """One committed batch: the source snapshot it reaches, groups written, and when it ended (epoch
     seconds).
     """
@@ -102,7 +102,7 @@ class SummaryDone:
     snapshot: int | None
 
 
-Listener = Callable[[SummaryDone], None]
+Listener = Callable[[FinishedSummary], None]
 
 
 def maintain(
@@ -171,7 +171,7 @@ class _Batches:
         if self._on_batch is not None:
             started = min(row.started for row in done)
             self._on_batch(
-                SummaryDone(number, int(position), groups, started, time.time(), committed.snapshot)
+                FinishedSummary(number, int(position), groups, started, time.time(), committed.snapshot)
             )
 
     def _messages(self, target: Table, parts: Sequence[pa.Table]) -> tuple[list[bytes], int]:

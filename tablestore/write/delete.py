@@ -21,7 +21,12 @@ from tablestore.core.errors import InvalidRequest, TablestoreError
 from tablestore.format import checksums, deletion_vector
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.deletion_vector import DeletionFile, DeletionVector
-from tablestore.format.manifests.index_manifest import DELETION_VECTORS, DvRange, IndexEntry, IndexFileMeta
+from tablestore.format.manifests.index_manifest import (
+    DELETION_VECTORS,
+    IndexEntry,
+    IndexFileMeta,
+    VectorRange,
+)
 from tablestore.meta.store import Store
 
 log = logging.getLogger(__name__)
@@ -141,5 +146,5 @@ class DeletionMarks:
                     log.warning("could not delete %s: %s", file.file_name, e)
 
 
-def _file_of(path: str, r: DvRange) -> DeletionFile:
+def _file_of(path: str, r: VectorRange) -> DeletionFile:
     return DeletionFile(path, r.offset, r.length, r.cardinality)

@@ -9,7 +9,7 @@ from pyspark.errors import StreamingQueryException
 
 from notebooks.demo import pipeline, watch
 from tablestore.cdc.source import Chunk, ChunkMark, LogRange, Position
-from tablestore.spark import BatchDone, BatchStarted
+from tablestore.spark import BatchStarted, FinishedBatch
 from widgets import IngestProgress
 
 FILE = "00001.jsonl"
@@ -56,7 +56,7 @@ def test_chunks_the_log_and_commits_are_told_as_they_are():
     look.look()
     assert progress.progress.chunks == {0: "read", 1: "reading"}
     assert (progress.progress.rows, progress.progress.committed) == (10, 0)
-    look.committed(BatchDone(0, "full", 20, 0.0, 1.0, 1, Position(2)))
+    look.committed(FinishedBatch(0, "full", 20, 0.0, 1.0, 1, Position(2)))
     assert progress.progress.counts["committed"] == 2
     assert (progress.progress.committed, progress.progress.commit, progress.progress.lag_bytes) == (
         20,
@@ -67,7 +67,7 @@ def test_chunks_the_log_and_commits_are_told_as_they_are():
     end = Position(2, FILE, 60)
     look.started(BatchStarted(1, Position(2), end, (LogRange(FILE, 0, 60),), dict))
     assert not progress.progress.marks[-1].committed
-    look.committed(BatchDone(1, "increment", 7, 0.0, 1.0, 2, end))
+    look.committed(FinishedBatch(1, "increment", 7, 0.0, 1.0, 2, end))
     last = progress.progress.marks[-1]
     assert (last.name, last.low, last.high, last.note, last.committed) == (
         "batch 1",

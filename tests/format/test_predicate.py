@@ -361,7 +361,7 @@ def truth(p: Predicate, row: dict[str, Any]) -> bool | None:
     """SQL's answer, NaN being the greatest number."""
     if isinstance(p, Always):
         return p.value
-    if isinstance(p, pr.Junction):
+    if isinstance(p, pr.Compound):
         parts = [truth(x, row) for x in p.terms]
         decisive = isinstance(p, pr.Or)
         return decisive if decisive in parts else None if None in parts else not decisive

@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from tablestore.format.manifests import index_manifest, manifest
-from tablestore.format.manifests.index_manifest import DvRange, IndexFileMeta
+from tablestore.format.manifests.index_manifest import IndexFileMeta, VectorRange
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta, SimpleStats
 
 HUGE_VARINTS = (
@@ -177,7 +177,7 @@ def hostile_index(rng: random.Random, data: bytes) -> tuple[str, bytes]:
     ranges = e.file.dv_ranges
     if ranges and rng.random() < 0.5:
         j = rng.randrange(len(ranges))
-        name = rng.choice([f.name for f in fields(DvRange)])
+        name = rng.choice([f.name for f in fields(VectorRange)])
         value = _int32(_value(rng, name, getattr(ranges[j], name)))
         made = (*ranges[:j], replace(ranges[j], **{name: value}), *ranges[j + 1 :])
         entries[i] = replace(e, file=replace(e.file, dv_ranges=made))

@@ -129,7 +129,7 @@ def test_names_that_leave_their_directory_are_refused_by_every_list_of_files(nam
         with pytest.raises(Corrupt, match="manifest-1: entry 0: the file name"):
             manifest.decode_entries(data, "manifest-1")
     for file_name, data_file in ((name, "data"), ("index-0", name)):
-        ranges = (index_manifest.DvRange(data_file, 1, 22, 1),)
+        ranges = (index_manifest.VectorRange(data_file, 1, 22, 1),)
         meta = index_manifest.IndexFileMeta("DELETION_VECTORS", file_name, 1, 1, ranges)
         data = index_manifest.encode([index_manifest.IndexEntry(0, bytes(12), 0, meta)], "none")
         with pytest.raises(Corrupt, match="index-1: entry 0: the file name"):

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 import tablestore as ts
 from notebooks.demo.pipeline import patiently
-from tablestore.spark import BatchDone, session, start_ingest
+from tablestore.spark import FinishedBatch, session, start_ingest
 from tests.spark.items import ingest_of, item_table
 
 
@@ -37,7 +37,7 @@ def run(spark: SparkSession, source: str, warehouse: str, checkpoint: str, hold:
         Path(source), table, Path(checkpoint), chunks_per_batch=1, log_bytes_per_batch=1, compact_every=3
     )
 
-    def told(batch: BatchDone) -> None:
+    def told(batch: FinishedBatch) -> None:
         print("snapshot", batch.snapshot, flush=True)
         if batch.number >= hold:
             print("held", flush=True)

@@ -10,18 +10,18 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tablestore as ts
-from tablestore.cdc.sink import Computed
+from tablestore.cdc.sink import ComputedColumn
 from tablestore.cdc.source import Position
 from tablestore.core.errors import InvalidRequest, NotFound, SchemaMismatch
-from tablestore.spark import BatchDone, Ingest, compact, start_ingest
+from tablestore.spark import FinishedBatch, Ingest, compact, start_ingest
 from tests.cdc.changes import inserts, row
 from tests.spark.items import USER, content, ingest_of, item_table, shop
 
 pytestmark = pytest.mark.spark
 
 
-def run(spark: SparkSession, ingest: Ingest) -> list[BatchDone]:
-    done: list[BatchDone] = []
+def run(spark: SparkSession, ingest: Ingest) -> list[FinishedBatch]:
+    done: list[FinishedBatch] = []
     start_ingest(spark, ingest, on_batch=done.append).awaitTermination()
     return done
 
@@ -31,7 +31,7 @@ def test_a_full_load_and_its_increments_end_at_the_sources_state(spark, lake, tm
     table = item_table(lake)
     done, begun, read = [], [], []
 
-    def finished(batch: BatchDone) -> None:
+    def finished(batch: FinishedBatch) -> None:
         done.append(batch)
         read.append(dict(begun[-1].read()))
 
@@ -148,7 +148,7 @@ def test_what_cannot_start_says_why(spark, lake: ts.Lake, tmp_path: Path):
     with pytest.raises(NotFound, match="no complete change directory"):
         start_ingest(spark, ingest_of(tmp_path / "nowhere", table, tmp_path / "ck"))
     with pytest.raises(InvalidRequest, match="weekday"):
-        Computed("year", "weekday", "day")
+        ComputedColumn("year", "weekday", "day")
     plain = lake.create_table("shop.plain", schema={"id": "BIGINT"}, primary_key=["id"])
     with pytest.raises(SchemaMismatch, match="year"):
         start_ingest(spark, ingest_of(source, plain, tmp_path / "ck"))

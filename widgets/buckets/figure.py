@@ -4,7 +4,7 @@ All bars begin at zero; the sizes of the numbers tried end at four times the tar
 chevrons beside its number. Pure: `AdviceModel` → SVG. Called by `widget`.
 """
 
-from widgets.buckets.model import AdviceModel, Tried
+from widgets.buckets.model import AdviceModel, Suggestion
 from widgets.kit import format as fmt
 from widgets.kit import svg
 from widgets.kit.svg import Figure, code, fit, group, line, num, path, rect, text, text_width, wrap
@@ -70,7 +70,14 @@ def _ends(x: float) -> tuple[float, ...]:
 
 
 def _row(
-    t: Tried, model: AdviceModel, at: int, *, lane: float, full: float, ends: tuple[float, ...], width: float
+    t: Suggestion,
+    model: AdviceModel,
+    at: int,
+    *,
+    lane: float,
+    full: float,
+    ends: tuple[float, ...],
+    width: float,
 ) -> str:
     y, x = 24 + ROW * at, MARGIN + NUMBER
     shown, over = t.buckets == model.shown, t.largest > model.target

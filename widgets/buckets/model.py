@@ -34,7 +34,7 @@ class Advice(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class Suggestion:
     """One number of buckets; bytes of a bucket of the largest partition."""
 
     buckets: int
@@ -59,7 +59,7 @@ class AdviceModel:
     shown: int
     reason: str
     sums: tuple[str, ...]
-    tried: tuple[Tried, ...]
+    tried: tuple[Suggestion, ...]
     target: int
     partition: str
     key: str
@@ -69,7 +69,7 @@ class AdviceModel:
     call: str
 
     @property
-    def chosen(self) -> Tried:
+    def chosen(self) -> Suggestion:
         """The number whose buckets are shown."""
         return next(t for t in self.tried if t.buckets == self.shown)
 
@@ -78,7 +78,7 @@ def advice_model(advice: Advice, *, shown: int) -> AdviceModel:
     """The advice, with the buckets of one of its alternatives."""
     spread, q = advice.spread(shown), advice.question
     tried = tuple(
-        Tried(a.buckets, a.largest_bytes, a.mean_bytes, a.skew, a.empty, a.verdict)
+        Suggestion(a.buckets, a.largest_bytes, a.mean_bytes, a.skew, a.empty, a.verdict)
         for a in advice.alternatives
     )
     return AdviceModel(

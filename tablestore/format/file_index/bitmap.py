@@ -20,7 +20,7 @@ import numpy as np
 from tablestore.core.options.values import memory_size
 from tablestore.format import roaring
 from tablestore.format.file_index import values
-from tablestore.format.file_index.values import Cells, Gathered
+from tablestore.format.file_index.values import CellBuffer, Cells
 from tablestore.format.types.arrow_types import DataType
 
 KIND = "bitmap"
@@ -37,7 +37,7 @@ class Writer:
     """Gathers the cells of a file."""
 
     def __init__(self, t: DataType, options: Mapping[str, str]) -> None:
-        self._type, self._cells = t, Gathered(t)
+        self._type, self._cells = t, CellBuffer(t)
         self._block_bytes = memory_size(options.get("index-block-size", _BLOCK_BYTES))
         self._version = int(options.get("version", "2"))
         if self._version not in (1, 2):

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tablestore.format import roaring
-from tablestore.format.file_index.values import Cells, Gathered
+from tablestore.format.file_index.values import CellBuffer, Cells
 from tablestore.format.types.arrow_types import DataType
 
 KIND = "bsi"
@@ -32,7 +32,7 @@ class Writer:
     """Gathers the cells of a file."""
 
     def __init__(self, t: DataType, options: Mapping[str, str]) -> None:
-        self._cells = Gathered(t)
+        self._cells = CellBuffer(t)
 
     def add(self, found: Cells) -> None:
         """Take the next rows."""

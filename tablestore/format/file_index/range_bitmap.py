@@ -26,7 +26,7 @@ import numpy as np
 from tablestore.core.options.values import memory_size
 from tablestore.format import roaring
 from tablestore.format.file_index import values
-from tablestore.format.file_index.values import Cells, Gathered
+from tablestore.format.file_index.values import CellBuffer, Cells
 from tablestore.format.types.arrow_types import DataType
 
 KIND = "range-bitmap"
@@ -45,7 +45,7 @@ class Writer:
     """Gathers the cells of a file."""
 
     def __init__(self, t: DataType, options: Mapping[str, str]) -> None:
-        self._type, self._cells = t, Gathered(t)
+        self._type, self._cells = t, CellBuffer(t)
         usual = "0b" if t.root in _UNCHUNKED else "16kb"
         self._chunk_bytes = memory_size(options.get("chunk-size", usual))
 

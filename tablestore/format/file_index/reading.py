@@ -17,7 +17,7 @@ import numpy as np
 
 from tablestore.core.errors import Corrupt, brief
 from tablestore.format.file_index import bitmap, bloom, bsi, container, range_bitmap, values
-from tablestore.format.predicates.predicate import Always, And, Compare, In, IsNull, Junction, Leaf, Predicate
+from tablestore.format.predicates.predicate import Always, And, Compare, Compound, In, IsNull, Leaf, Predicate
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataType
 
@@ -53,7 +53,7 @@ def _select(
         for kind, data in indexes.get(p.column, {}).items():
             found = _both(found, _leaf(kind, data, p, field.type.as_nullable(), rows))
         return found
-    assert isinstance(p, Junction)
+    assert isinstance(p, Compound)
     parts = [_select(indexes, term, schema, rows) for term in p.terms]
     return reduce(_both if isinstance(p, And) else _either, parts)
 

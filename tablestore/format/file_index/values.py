@@ -163,7 +163,7 @@ class Distinct:
         return order, bounds
 
 
-class Gathered:
+class CellBuffer:
     """Cells of all batches of a file: 8 bytes a row, or 4 and each different text of a batch."""
 
     def __init__(self, t: DataType) -> None:

@@ -23,7 +23,7 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class DvRange:
+class VectorRange:
     """Where one data file's deletion vector lies in its container; `cardinality` rows are deleted."""
 
     data_file: str
@@ -40,7 +40,7 @@ class IndexFileMeta:
     file_name: str
     file_size: int
     row_count: int
-    dv_ranges: tuple[DvRange, ...] | None = None
+    dv_ranges: tuple[VectorRange, ...] | None = None
     external_path: str | None = None
     global_index: Mapping[str, Any] | None = field(default=None, compare=False)
 
@@ -140,7 +140,7 @@ def file_of(r: Mapping[str, Any]) -> IndexFileMeta:
     """The IndexFileMeta of an Avro record of any release."""
     ranges = r.get("_DELETIONS_VECTORS_RANGES")
     if ranges is not None:
-        ranges = tuple(DvRange(v["f0"], v["f1"], v["f2"], v.get("_CARDINALITY")) for v in ranges if v)
+        ranges = tuple(VectorRange(v["f0"], v["f1"], v["f2"], v.get("_CARDINALITY")) for v in ranges if v)
     return IndexFileMeta(
         index_type=r["_INDEX_TYPE"],
         file_name=r["_FILE_NAME"],

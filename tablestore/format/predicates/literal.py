@@ -40,7 +40,7 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class NearestValue:
     """`value`: the raw value, or the one below if not `exact`, or None out of range (`above` or below)."""
 
     value: Any
@@ -83,15 +83,15 @@ def text(value: Any, t: DataType | None) -> str:
     return "'" + str(value).replace("'", "''") + "'"
 
 
-def raw(value: Any, t: DataType) -> Found:
+def raw(value: Any, t: DataType) -> NearestValue:
     """The raw value of a literal in a column of type `t`; raises ValueError saying why there is none."""
     root = t.root
     if root == "BOOLEAN":
-        return Found(_expect(value, bool, "true or false"))
+        return NearestValue(_expect(value, bool, "true or false"))
     if t.is_string:
-        return Found(_expect(value, str, "a string"))
+        return NearestValue(_expect(value, str, "a string"))
     if t.is_binary:
-        return Found(_expect(value, bytes, "bytes"))
+        return NearestValue(_expect(value, bytes, "bytes"))
     if root in ("FLOAT", "DOUBLE"):
         return _float(value, single=root == "FLOAT")
     if root == "DECIMAL":
@@ -113,13 +113,13 @@ def raw(value: Any, t: DataType) -> Found:
     return _on_grid(exact, limit - 1, -limit)
 
 
-def _on_grid(number: Fraction | float, high: int, low: int) -> Found:
+def _on_grid(number: Fraction | float, high: int, low: int) -> NearestValue:
     if isinstance(number, float):  # infinite
-        return Found(None, exact=False, above=number > 0)
+        return NearestValue(None, exact=False, above=number > 0)
     below = math.floor(number)
     if not low <= below <= high:
-        return Found(None, exact=False, above=below > high)
-    return Found(below, exact=below == number)
+        return NearestValue(None, exact=False, above=below > high)
+    return NearestValue(below, exact=below == number)
 
 
 def _expect(value: Any, kind: type, what: str) -> Any:
@@ -144,7 +144,7 @@ def _number(value: Any, *, texts: bool = False) -> Fraction | float:
     return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
 
 
-def _float(value: Any, *, single: bool) -> Found:
+def _float(value: Any, *, single: bool) -> NearestValue:
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         raise ValueError(f"it cannot be compared with {text(value, None)}; give a number")
     kind = np.float32 if single else np.float64
@@ -154,8 +154,8 @@ def _float(value: Any, *, single: bool) -> Found:
     except OverflowError:
         number = math.inf if value > 0 else -math.inf
     if math.isinf(number) and value not in (math.inf, -math.inf):  # beyond the type's range
-        return Found(float(np.finfo(kind).max) if number > 0 else number, exact=False)
-    return Found(math.nan if math.isnan(number) else number)
+        return NearestValue(float(np.finfo(kind).max) if number > 0 else number, exact=False)
+    return NearestValue(math.nan if math.isnan(number) else number)
 
 
 def _nanos(value: Any, *, zoned: bool = False) -> int:

@@ -189,7 +189,7 @@ class Like(Comparison):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Junction(Predicate):
+class Compound(Predicate):
     """Several terms joined by AND or OR; made by `all_of` and `any_of`, so at least two."""
 
     terms: tuple[Predicate, ...]
@@ -200,11 +200,11 @@ class Junction(Predicate):
         return frozenset().union(*(t.columns for t in self.terms))
 
     def __repr__(self) -> str:
-        inner = (f"({t!r})" if isinstance(t, Junction) else repr(t) for t in self.terms)
+        inner = (f"({t!r})" if isinstance(t, Compound) else repr(t) for t in self.terms)
         return f" {self.word} ".join(inner)
 
 
-class And(Junction):
+class And(Compound):
     """All terms are true."""
 
     __slots__ = ()
@@ -214,7 +214,7 @@ class And(Junction):
         return any_of(*(t.negated() for t in self.terms))
 
 
-class Or(Junction):
+class Or(Compound):
     """At least one term is true."""
 
     __slots__ = ()
@@ -359,7 +359,7 @@ def conjuncts(p: Predicate) -> tuple[Predicate, ...]:
 
 def transform(p: Predicate, leaf: Callable[[Leaf], Predicate]) -> Predicate:
     """The same tree with each leaf replaced; constants that arise are folded away."""
-    if isinstance(p, Junction):
+    if isinstance(p, Compound):
         join = all_of if isinstance(p, And) else any_of
         return join(*(transform(t, leaf) for t in p.terms))
     return leaf(p) if isinstance(p, Leaf) else p
@@ -428,7 +428,7 @@ def _evaluate(p: Predicate, column: Callable[[str], Any], constant: Callable[[bo
     """The same calls on arrays or on field expressions; null where unknown."""
     if isinstance(p, Always):
         return constant(p.value)
-    if isinstance(p, Junction):
+    if isinstance(p, Compound):
         join = pc.and_kleene if isinstance(p, And) else pc.or_kleene
         result = _evaluate(p.terms[0], column, constant)
         for term in p.terms[1:]:

@@ -16,7 +16,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.insight.doctor import changes, layout, retention, rows
 from tablestore.insight.doctor.calls import Call, look
 from tablestore.insight.doctor.facts import Facts, Limits
-from tablestore.insight.doctor.finding import SEVERITIES, Diagnosis, Finding, Outcome, Tried
+from tablestore.insight.doctor.finding import SEVERITIES, Diagnosis, Finding, Outcome, RuleResult
 from tablestore.meta.store import Store
 from tablestore.read.scan import time_travel
 
@@ -28,7 +28,7 @@ __all__ = [
     "Finding",
     "Limits",
     "Outcome",
-    "Tried",
+    "RuleResult",
     "diagnose",
     "limits_of",
 ]
@@ -83,16 +83,16 @@ def diagnose(
     name, limits = store.paths.root, limits or Limits()
     if snapshot is None:
         return Diagnosis(
-            name, None, (), (Tried("snapshots", "none yet: nothing to look at"),), limits, listing
+            name, None, (), (RuleResult("snapshots", "none yet: nothing to look at"),), limits, listing
         )
     facts = Facts(store, snapshot, limits)
     rules = (*RULES, ("left-overs", partial(retention.left_overs, listing=listing)))
-    findings, tried = list[Finding](), list[Tried]()
+    findings, tried = list[Finding](), list[RuleResult]()
     for rule, examine in rules:
         with time_travel.expiring(store, snapshot.id):
             outcome = _looked(examine, facts)
             findings += outcome.findings
-            tried.append(Tried(rule, outcome.text, len(outcome.findings)))
+            tried.append(RuleResult(rule, outcome.text, len(outcome.findings)))
     once = {(f.kind, f.where, f.what): f for f in findings}  # damage may be met by several rules
     found = sorted(once.values(), key=lambda f: SEVERITIES.index(f.severity))
     return Diagnosis(name, snapshot.id, tuple(found), tuple(tried), limits, listing)

@@ -87,7 +87,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class RuleResult:
     """One rule that was tried: what it looked at, in numbers, and how many findings it gave."""
 
     rule: str
@@ -103,7 +103,7 @@ class Diagnosis:
     table: str
     snapshot: int | None
     findings: tuple[Finding, ...]
-    tried: tuple[Tried, ...]
+    tried: tuple[RuleResult, ...]
     limits: Limits = Limits()
     listing: bool = False
 

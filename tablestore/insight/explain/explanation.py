@@ -10,7 +10,7 @@ import pyarrow as pa
 from tablestore.core import quantities
 from tablestore.insight.explain import scan_decisions as decisions
 from tablestore.insight.explain.row_groups import row_group_plan
-from tablestore.insight.explain.scan_decisions import Asked
+from tablestore.insight.explain.scan_decisions import RequestedKeys
 from tablestore.read.scan.plan import Plan
 
 _SHOWN = 20
@@ -78,7 +78,7 @@ class Explanation:
         )
         return pa.concat_tables(found)
 
-    def asked_keys(self, partition: str, bucket: int) -> Asked | None:
+    def asked_keys(self, partition: str, bucket: int) -> RequestedKeys | None:
         """Where the keys asked for lie on the key axis of a bucket, as `inspect.levels` has it; None where
         no part of it is asked for. `partition` is a text such as "l_year=1995"."""
         store = self.plan.store

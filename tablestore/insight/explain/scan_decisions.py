@@ -52,7 +52,7 @@ STEPS = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedKeys:
     """The keys of a bucket that a filter asks for: the part of its key axis, and the condition in words."""
 
     low: float
@@ -167,7 +167,9 @@ def _index_reason(store: Store, filters: Filters, verdicts: Sequence[FileVerdict
     return "the files have no index"
 
 
-def asked_keys(store: Store, where: Predicate | None, entries: Sequence[ManifestEntry]) -> Asked | None:
+def asked_keys(
+    store: Store, where: Predicate | None, entries: Sequence[ManifestEntry]
+) -> RequestedKeys | None:
     """Where the filter's keys lie on the axis of a bucket's files, as `inspect.levels` has it; None where no
     part of it is asked for."""
     ends = [k for e in entries for k in (e.file.min_key, e.file.max_key)]
@@ -189,7 +191,7 @@ def asked_keys(store: Store, where: Predicate | None, entries: Sequence[Manifest
     if not parts:
         return None
     low, high = min(low, 1.0), max(high, 0.0)
-    return Asked(min(low, high), max(low, high), _short(parts))
+    return RequestedKeys(min(low, high), max(low, high), _short(parts))
 
 
 def _short(parts: Sequence[Predicate]) -> str:

@@ -42,7 +42,7 @@ from tablestore.insight.explain.estimate import SizeModel
 from tablestore.insight.explain.ledger import Account, Ledger, Space
 from tablestore.insight.explain.table_history import changed_places, events
 from tablestore.meta import compaction_history
-from tablestore.meta.compaction_history import Done
+from tablestore.meta.compaction_history import SnapshotRecord
 from tablestore.meta.store import Store
 from tablestore.read.scan.time_travel import local_ms
 
@@ -289,9 +289,9 @@ def _last_run(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
     return list(snapshots[gaps[-1] if gaps else 0 :])
 
 
-def _before(kept: Sequence[Done], first: int) -> list[Done]:
+def _before(kept: Sequence[SnapshotRecord], first: int) -> list[SnapshotRecord]:
     """What is known of the snapshots up to `first`, without a gap, the oldest first."""
-    found: list[Done] = []
+    found: list[SnapshotRecord] = []
     for done in reversed(kept):
         if done.snapshot != first - 1 - len(found) or done.flushed is None:
             break
@@ -316,7 +316,7 @@ def _compactions(records: Iterable[CompactionRecord]) -> Iterator[tuple[Place, i
         yield (r.partition, r.bucket), r.output_level, flow
 
 
-def _expired_flows(done: Done) -> Iterator[tuple[Place, int, Flow]]:
+def _expired_flows(done: SnapshotRecord) -> Iterator[tuple[Place, int, Flow]]:
     if done.kind == COMPACT:
         yield from _compactions(done.compactions)
         return

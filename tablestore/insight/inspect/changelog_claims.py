@@ -12,14 +12,14 @@ from tablestore.core.errors import Corrupt
 from tablestore.core.options.table_options import ChangelogProducer
 from tablestore.format.manifests.manifest import ADD, APPEND_SOURCE
 from tablestore.format.snapshot import COMPACT, Snapshot
-from tablestore.insight.inspect.claim_book import CHANGELOG, COMING, LEFT, ClaimBook, Holder
+from tablestore.insight.inspect.claim_book import CHANGELOG, COMING, LEFT, ClaimIndex, Holder
 from tablestore.insight.inspect.claim_rows import COLUMNS, Lists, entries_of, files_beside, lists_of, paths_of
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 
 
 def claim_changelogs(
-    book: ClaimBook, store: Store, run: Sequence[Snapshot], holder: Holder, *, sure: bool = True
+    book: ClaimIndex, store: Store, run: Sequence[Snapshot], holder: Holder, *, sure: bool = True
 ) -> None:
     """Changelog files of snapshots with their lists and manifests; unless `sure`, those of one that may be
     gone."""
@@ -52,7 +52,7 @@ def claim_changelogs(
         add(paths, "changelog", ids_of_rows, bytes=rows.column("file_size"), place=places)
 
 
-def claim_lasting(book: ClaimBook, store: Store, s: Snapshot, holder: Holder) -> None:
+def claim_lasting(book: ClaimIndex, store: Store, s: Snapshot, holder: Holder) -> None:
     """What a long-lived changelog is read from: changelog files, else what its delta added."""
     if s.changelog_manifest_list is not None:
         claim_changelogs(book, store, [s], holder, sure=False)
@@ -65,7 +65,7 @@ def claim_lasting(book: ClaimBook, store: Store, s: Snapshot, holder: Holder) ->
                 raise
 
 
-def _claim_delta(book: ClaimBook, store: Store, s: Snapshot, lists: Lists, holder: Holder) -> None:
+def _claim_delta(book: ClaimIndex, store: Store, s: Snapshot, lists: Lists, holder: Holder) -> None:
     span = {"first": s.id, "last": s.id, "sure": False}
     left = Holder(LEFT) if holder.kind == CHANGELOG else holder
     base, delta = ([store.paths.manifest(m.file_name) for m in some] for some in lists)
@@ -90,7 +90,7 @@ def _by_writers(entries: Entries) -> np.ndarray:
 
 
 def _claim_files(
-    book: ClaimBook, store: Store, rows: pa.Table, holder: Holder, span: dict[str, object]
+    book: ClaimIndex, store: Store, rows: pa.Table, holder: Holder, span: dict[str, object]
 ) -> None:
     """Data files of entries and what lies beside them."""
     if len(rows):
@@ -106,7 +106,7 @@ def has_changelog_files(store: Store) -> bool:
 
 
 def claim_left(
-    book: ClaimBook, store: Store, entries: Entries, holder: Holder, span: dict[str, object]
+    book: ClaimIndex, store: Store, entries: Entries, holder: Holder, span: dict[str, object]
 ) -> None:
     """Files that the delta deleted: where an older changelog kept them, this one's expiry frees them."""
     rows = entries.filter(entries.numbers("kind") != ADD).table.select(COLUMNS).combine_chunks()

@@ -66,7 +66,7 @@ class Claims:
 
 
 @dataclass
-class ClaimBook:
+class ClaimIndex:
     """Claims as they are collected. Grows; one thread."""
 
     store: Store

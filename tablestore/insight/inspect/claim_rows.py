@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from tablestore.format.manifests.manifest import ManifestFileMeta
 from tablestore.format.snapshot import Snapshot
-from tablestore.insight.inspect.claim_book import ClaimBook
+from tablestore.insight.inspect.claim_book import ClaimIndex
 from tablestore.meta.entries import EMPTY
 from tablestore.meta.store import Store
 
@@ -45,7 +45,7 @@ def entries_of(store: Store, ids: Sequence[int], lists: Sequence[Manifests]) -> 
     return pa.concat_tables(tables).combine_chunks(), np.repeat(owners, counts)
 
 
-def paths_of(book: ClaimBook, store: Store, rows: pa.Table) -> tuple[np.ndarray, pa.Array]:
+def paths_of(book: ClaimIndex, store: Store, rows: pa.Table) -> tuple[np.ndarray, pa.Array]:
     """Place and whole path of each entry."""
     encoded = rows.column("partition").combine_chunks().dictionary_encode()
     partitions, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64)

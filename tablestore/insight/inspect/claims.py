@@ -21,7 +21,7 @@ from tablestore.insight.inspect.claim_book import (
     SNAPSHOTS,
     TABLE,
     TAG,
-    ClaimBook,
+    ClaimIndex,
     Claims,
     Holder,
 )
@@ -34,14 +34,14 @@ from tablestore.meta.store import Store
 
 def claims(store: Store) -> Claims:
     """What all holders of the table name, from this branch's point of view."""
-    book = ClaimBook(store)
+    book = ClaimIndex(store)
     _branch(book, store, None)
     for other in refs.other_branches(store):
         _branch(book, other, Holder(BRANCH, other.paths.branch))
     return book.closed()
 
 
-def _branch(book: ClaimBook, store: Store, whole: Holder | None) -> None:
+def _branch(book: ClaimIndex, store: Store, whole: Holder | None) -> None:
     """All that one branch names, and its own files; `whole` holds all of it, None: each holder its own."""
     paths = store.paths
     snapshots, own = store.snapshots.all(), whole or Holder(SNAPSHOTS)

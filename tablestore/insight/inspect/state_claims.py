@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.inspect.changelog_claims import claim_changelogs
-from tablestore.insight.inspect.claim_book import ClaimBook, Holder
+from tablestore.insight.inspect.claim_book import ClaimIndex, Holder
 from tablestore.insight.inspect.claim_rows import (
     COLUMNS,
     Manifests,
@@ -24,7 +24,7 @@ from tablestore.meta.store import Store
 
 
 def claim_state(
-    book: ClaimBook, store: Store, run: Sequence[Snapshot], holder: Holder, *, sure: bool = True
+    book: ClaimIndex, store: Store, run: Sequence[Snapshot], holder: Holder, *, sure: bool = True
 ) -> None:
     """All that the snapshots of a run read; `sure`: whether their changelog files must be there, else the run
     is of one snapshot."""
@@ -37,7 +37,7 @@ def claim_state(
 
 
 def _claim_data(
-    book: ClaimBook, store: Store, run: Sequence[Snapshot], deltas: Sequence[Manifests], holder: Holder
+    book: ClaimIndex, store: Store, run: Sequence[Snapshot], deltas: Sequence[Manifests], holder: Holder
 ) -> None:
     """Data files and the files beside them, each over the span of snapshots that read it."""
     first = run[0].id
@@ -70,7 +70,7 @@ def _claim_data(
         _claim_spans(book, found.set_column(7, "bytes", nothing), run[-1].id, "file index", holder)
 
 
-def _claim_spans(book: ClaimBook, found: pa.Table, newest: int, kind: str, holder: Holder) -> None:
+def _claim_spans(book: ClaimIndex, found: pa.Table, newest: int, kind: str, holder: Holder) -> None:
     """One claim a path: from the snapshot that added it to the one before its deletion, else to `newest`."""
     sums = [(c, "sum") for c in ("live", "there", "wrote", "gone")]
     each = found.group_by(["path", "id"]).aggregate([*sums, ("place", "min"), ("bytes", "max")])
@@ -108,7 +108,7 @@ def _claim_spans(book: ClaimBook, found: pa.Table, newest: int, kind: str, holde
 
 
 def _claim_metadata(
-    book: ClaimBook, store: Store, run: Sequence[Snapshot], deltas: Sequence[Manifests], holder: Holder
+    book: ClaimIndex, store: Store, run: Sequence[Snapshot], deltas: Sequence[Manifests], holder: Holder
 ) -> None:
     """Manifest lists and manifests. A manifest of a delta was written with it; one that a base list names
     first, with that list (a merge), unless that is the first list of the run."""
@@ -132,7 +132,7 @@ def _claim_metadata(
     book.add(named, "manifest", holder, first=first, last=last, written=written, bytes=size)
 
 
-def _claim_indexes(book: ClaimBook, store: Store, run: Sequence[Snapshot], holder: Holder) -> None:
+def _claim_indexes(book: ClaimIndex, store: Store, run: Sequence[Snapshot], holder: Holder) -> None:
     """Index manifests, index files and statistics."""
     spans: dict[tuple[str, str], list[int | None]] = {}
 

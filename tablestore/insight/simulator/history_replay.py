@@ -1,8 +1,8 @@
 """Replays: a table's own history carried out again, under its options or under others.
 
 First every commit is carried out under the table's options in each mode in which it may have compacted, until
-one leaves the files that the table had: that finds out who compacted when (`Occasion.mode`), and what each
-merge gave (`Known`). Then any options can be asked: flushes, commits and jobs come as they came; real files
+one leaves the files that the table had: that finds out who compacted when (`BucketCommit.mode`), and what
+each merge gave (`Known`). Then any options can be asked: flushes, commits and jobs come as they came; real files
 come out of merges that the table made, estimates of all others. Commits that no mode explains are listed.
 Memory: the metadata of the history's files. Nothing is read; `insight.explain.table_history` gives the
 events.
@@ -21,11 +21,11 @@ from tablestore.format.schema import TableSchema
 from tablestore.insight.explain.bucket_history import BucketEvent
 from tablestore.insight.explain.estimate import SizeModel
 from tablestore.insight.explain.ledger import Ledger, compactions_of
-from tablestore.insight.simulator.occasions import CompactionMode, Occasion, Place, occasions
+from tablestore.insight.simulator.occasions import BucketCommit, CompactionMode, Place, occasions
 from tablestore.insight.simulator.replay_bucket import (
     BETWEEN,
     ESTIMATED,
-    Done,
+    ExecutedDecision,
     Files,
     Known,
     Merge,
@@ -111,7 +111,7 @@ class History:
         wanted = options or self.options
         rows: list[ReplayRow] = []
         levels: dict[Place, Levels] = {}
-        done: list[tuple[int, Place, Done]] = []
+        done: list[tuple[int, Place, ExecutedDecision]] = []
         steps: dict[Place, Steps] = {}
         for place, found in self.places.items():
             bucket, steps[place] = self._bucket(place, wanted, estimates=estimates), Steps()
@@ -134,7 +134,7 @@ class History:
         known, tree = sum(merges), (steps, self.types, self.model)
         return Replay(wanted, tuple(rows), levels, tuple(done), known, len(merges) - known, *tree)
 
-    def in_force(self, occasion: Occasion) -> CompactionOptions:
+    def in_force(self, occasion: BucketCommit) -> CompactionOptions:
         """The table's options at the time of a commit."""
         return self._earlier.get(occasion.schema_id, self.options)
 
@@ -144,7 +144,7 @@ class History:
         known = fresh if estimates else replace(learned, contents=dict(learned.contents))
         return ReplayBucket(options, self.types, self.model, known, estimates=estimates, marked=self._marked)
 
-    def _understand(self, place: Place, found: Sequence[Occasion]) -> None:
+    def _understand(self, place: Place, found: Sequence[BucketCommit]) -> None:
         """Find how each commit to a bucket compacted, and learn what its merges gave."""
         known = self._known[place] = Known(target_bytes=self.options.target_bytes)
         bucket = ReplayBucket(
@@ -164,7 +164,7 @@ class History:
         self.real[place] = real
 
     def _mode(
-        self, bucket: ReplayBucket, known: Known, occasion: Occasion, start: Levels, goal: Levels
+        self, bucket: ReplayBucket, known: Known, occasion: BucketCommit, start: Levels, goal: Levels
     ) -> CompactionMode | None:
         """The first mode that leads from `start` to `goal`, learned from; None where two would."""
         for mode in _modes(occasion):
@@ -183,7 +183,7 @@ class History:
         return CompactionMode.AS_RECORDED
 
 
-def _modes(occasion: Occasion) -> tuple[CompactionMode, ...]:
+def _modes(occasion: BucketCommit) -> tuple[CompactionMode, ...]:
     """Ways in which a commit may have compacted, the likeliest first."""
     done = occasion.compaction
     if done is None:
@@ -197,12 +197,12 @@ def _modes(occasion: Occasion) -> tuple[CompactionMode, ...]:
     return CompactionMode.ONCE, CompactionMode.FULLY, CompactionMode.SETTLE
 
 
-def _tries(occasion: Occasion) -> int:
+def _tries(occasion: BucketCommit) -> int:
     done = occasion.compaction
     return 1 + len(done.records) if done is not None else 1
 
 
-def _carry_out(bucket: ReplayBucket, occasion: Occasion, *, unchanged: bool) -> None:
+def _carry_out(bucket: ReplayBucket, occasion: BucketCommit, *, unchanged: bool) -> None:
     """One commit: what is overwritten goes, flushes come, and compactions as its mode is."""
     bucket.now_ms = occasion.now_ms
     bucket.restart()
@@ -231,7 +231,7 @@ def _carry_out(bucket: ReplayBucket, occasion: Occasion, *, unchanged: bool) -> 
     bucket.account.changelog += occasion.changelog_bytes
 
 
-def _carried_over(bucket: ReplayBucket, occasion: Occasion) -> bool:
+def _carried_over(bucket: ReplayBucket, occasion: BucketCommit) -> bool:
     """Carry over what a compaction did, if its files are there."""
     event = occasion.compaction
     if event is None:
@@ -245,13 +245,13 @@ def _carried_over(bucket: ReplayBucket, occasion: Occasion) -> bool:
     return True
 
 
-def _overwritten(levels: Levels, occasion: Occasion) -> Files:
+def _overwritten(levels: Levels, occasion: BucketCommit) -> Files:
     """The files that an overwrite takes away: those it names, and what became of them."""
     names = {f.file_name for f in occasion.overwritten}
     return tuple(f for f in levels.files if occasion.everything or f.file_name in names)
 
 
-def _after(real: Levels, occasion: Occasion) -> Levels:
+def _after(real: Levels, occasion: BucketCommit) -> Levels:
     """The table's own files after a commit."""
     new = tuple(f for files in occasion.flushes for f in files)
     levels = real.apply(occasion.overwritten, (*occasion.base, *new))
@@ -259,7 +259,7 @@ def _after(real: Levels, occasion: Occasion) -> Levels:
     return levels if event is None else levels.apply(event.before, event.after)
 
 
-def _settle_doubts(found: Sequence[Occasion], default: CompactionMode) -> None:
+def _settle_doubts(found: Sequence[BucketCommit], default: CompactionMode) -> None:
     """A commit that had nothing to compact is like the commits before it, else like those after."""
     habit = next((h for h in map(_habit, found) if h is not None), default)
     for occasion in found:
@@ -270,7 +270,7 @@ def _settle_doubts(found: Sequence[Occasion], default: CompactionMode) -> None:
             habit = _habit(occasion) or habit
 
 
-def _habit(occasion: Occasion) -> CompactionMode | None:
+def _habit(occasion: BucketCommit) -> CompactionMode | None:
     """What a commit tells of those beside it, None if nothing. A full compaction is no habit: it comes every
     few commits, and those between settle."""
     if not occasion.flushes or occasion.mode is CompactionMode.AS_RECORDED:
@@ -278,7 +278,7 @@ def _habit(occasion: Occasion) -> CompactionMode | None:
     return CompactionMode.SETTLE if occasion.mode is CompactionMode.FULLY else occasion.mode
 
 
-def _agree(bucket: ReplayBucket, start: Levels, occasion: Occasion, goal: Levels) -> bool:
+def _agree(bucket: ReplayBucket, start: Levels, occasion: BucketCommit, goal: Levels) -> bool:
     """Whether the replay took the same files, moved the same and wrote to the levels the table wrote to.
 
     A file may have been moved here and rewritten there; what a merge made may have been nothing there.
@@ -296,7 +296,7 @@ def _agree(bucket: ReplayBucket, start: Levels, occasion: Occasion, goal: Levels
     return {f for f in found if f[1] in old_names & wanted_names} == kept and new <= made
 
 
-def _as_recorded(bucket: ReplayBucket, occasion: Occasion) -> bool:
+def _as_recorded(bucket: ReplayBucket, occasion: BucketCommit) -> bool:
     """Whether the replay compacted by the rules that the records name, one after the other; without records
     nothing speaks against it."""
     records = occasion.compaction.records if occasion.compaction is not None else ()
@@ -304,7 +304,7 @@ def _as_recorded(bucket: ReplayBucket, occasion: Occasion) -> bool:
     return not records or found == [(r.rule, r.output_level) for r in records]
 
 
-def _learn(known: Known, bucket: ReplayBucket, occasion: Occasion, goal: Levels) -> None:
+def _learn(known: Known, bucket: ReplayBucket, occasion: BucketCommit, goal: Levels) -> None:
     """Remember the real outputs of merges that the replay made as the table did."""
     if occasion.compaction is None:
         return
@@ -328,7 +328,7 @@ def _learn(known: Known, bucket: ReplayBucket, occasion: Occasion, goal: Levels)
             )
 
 
-def _learn_between(known: Known, bucket: ReplayBucket, occasion: Occasion) -> bool:
+def _learn_between(known: Known, bucket: ReplayBucket, occasion: BucketCommit) -> bool:
     """Take the sizes of files between two compactions of one commit from their records; True if that told
     something new."""
     event = occasion.compaction
@@ -359,7 +359,9 @@ def _learn_between(known: Known, bucket: ReplayBucket, occasion: Occasion) -> bo
     return False
 
 
-def _learn_lifted(known: Known, bucket: ReplayBucket, record: CompactionRecord, done: Done) -> bool:
+def _learn_lifted(
+    known: Known, bucket: ReplayBucket, record: CompactionRecord, done: ExecutedDecision
+) -> bool:
     """Take the sizes of files that the plan only moved and the engine rewrote from their record; False if it
     moved them, too."""
     unit, level = done.decision.unit, record.output_level

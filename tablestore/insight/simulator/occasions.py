@@ -31,7 +31,7 @@ class CompactionMode(Enum):
 
 
 @dataclass(slots=True)
-class Occasion:
+class BucketCommit:
     """One commit to one bucket: flushes in order, files taken away by an overwrite, and what a compaction did
     (None: nothing). `mode` is set when it is known."""
 
@@ -62,9 +62,9 @@ class Occasion:
         return self.compaction.snapshot if self.compaction is not None else self.snapshot
 
 
-def occasions(events: Iterable[BucketEvent]) -> dict[Place, list[Occasion]]:
+def occasions(events: Iterable[BucketEvent]) -> dict[Place, list[BucketCommit]]:
     """The events of each bucket by commit, in order; rows that wait in postponed buckets are left out."""
-    found: dict[Place, list[Occasion]] = defaultdict(list)
+    found: dict[Place, list[BucketCommit]] = defaultdict(list)
     for event in events:
         if event.bucket < 0:
             continue
@@ -92,8 +92,8 @@ def _occasion(
     overwritten: tuple[DataFileMeta, ...] = (),
     base: tuple[DataFileMeta, ...] = (),
     compaction: BucketEvent | None = None,
-) -> Occasion:
-    return Occasion(
+) -> BucketCommit:
+    return BucketCommit(
         event.snapshot,
         now,
         flushes(flushed),
@@ -107,7 +107,7 @@ def _occasion(
     )
 
 
-def _same_commit(last: Occasion, event: BucketEvent) -> bool:
+def _same_commit(last: BucketCommit, event: BucketEvent) -> bool:
     """Whether a COMPACT event is the second half of a writer's commit."""
     same = (last.user, last.identifier) == (event.user, event.identifier)
     return same and bool(last.flushes) and last.compaction is None

@@ -43,7 +43,7 @@ class Merge:
 
 
 @dataclass(slots=True)
-class Done:
+class ExecutedDecision:
     """One decision that was carried out."""
 
     decision: Decision
@@ -112,7 +112,7 @@ class ReplayBucket:
         self._prefix = prefix
         self.types, self.model, self.known = tuple(types), model, known
         self.account, self.now_ms = Account(), 0
-        self.done: list[Done] = []
+        self.done: list[ExecutedDecision] = []
         self.options, self._marked, self._estimates, self._number = options, marked, estimates, 0
         self._key: Callable[[bytes], Any] = interval.key_order(types)
         self.loop = self._loop(Levels.of((), options.num_levels, self._key))
@@ -192,7 +192,7 @@ class ReplayBucket:
             return None
         read = sum(f.file_size for m in merges for f in m.inputs)
         written = sum(f.file_size for m in merges for f in m.outputs)
-        self.done.append(Done(decision, read, written, moved, merges, runs=levels.run_count))
+        self.done.append(ExecutedDecision(decision, read, written, moved, merges, runs=levels.run_count))
         self.account.compaction(unit.output_level, read=read, written=written, moved=moved)
         self.replace(before, tuple(after))
         return self.loop.levels
@@ -264,7 +264,7 @@ class ReplayBucket:
         return tuple(found)
 
 
-def fits(done: Done, record: CompactionRecord) -> bool:
+def fits(done: ExecutedDecision, record: CompactionRecord) -> bool:
     """Whether a record is of that compaction: the same rule and bytes of the same levels."""
     unit = done.decision.unit
     assert unit is not None

@@ -21,7 +21,7 @@ from tablestore.insight.explain.estimate import UNKNOWN, SizeModel, merged
 from tablestore.insight.explain.ledger import Account, Space
 from tablestore.insight.inspect.levels_table import levels_table
 from tablestore.insight.simulator.occasions import Place
-from tablestore.insight.simulator.replay_bucket import Done
+from tablestore.insight.simulator.replay_bucket import ExecutedDecision
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.levels.sorted_run import Levels
 
@@ -138,7 +138,7 @@ class Replay:
     options: CompactionOptions
     rows: tuple[ReplayRow, ...]
     levels: dict[Place, Levels]
-    done: tuple[tuple[int, Place, Done], ...]
+    done: tuple[tuple[int, Place, ExecutedDecision], ...]
     known: int
     estimated: int
     steps: dict[Place, Steps] = field(default_factory=dict)

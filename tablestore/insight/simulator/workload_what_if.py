@@ -19,7 +19,7 @@ from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.insight.simulator.history_replay import ProgressCallback
 from tablestore.insight.simulator.history_what_if import phase, require_change
 from tablestore.insight.simulator.occasions import Place
-from tablestore.insight.simulator.replay_bucket import Done
+from tablestore.insight.simulator.replay_bucket import ExecutedDecision
 from tablestore.insight.simulator.replay_result import Replay, ReplayRow, Steps
 from tablestore.insight.simulator.sim_bucket import KEY, SimBucket
 from tablestore.insight.simulator.simulation import Run
@@ -169,7 +169,7 @@ def _carried_out(setting: _Setting, options: CompactionOptions, progress: Progre
     every = -(-setting.flushes // _COPIES)
     sides = [_Side(("", i), bucket, simulator.weight) for i, bucket in enumerate(simulator.buckets)]
     rows: list[ReplayRow] = []
-    done: list[tuple[int, Place, Done]] = []
+    done: list[tuple[int, Place, ExecutedDecision]] = []
     for number in range(1, setting.flushes + 1):
         if progress is not None:
             progress(number - 1, setting.flushes)
@@ -177,7 +177,7 @@ def _carried_out(setting: _Setting, options: CompactionOptions, progress: Progre
             if step.kind is COMPACTION and step.decision is not None:
                 side, moved = sides[step.bucket], (step.bytes_read, step.bytes_written, step.bytes_moved)
                 side.stalls += step.stalled
-                done.append((number, side.place, Done(step.decision, *moved, [], step.stalled)))
+                done.append((number, side.place, ExecutedDecision(step.decision, *moved, [], step.stalled)))
         measured = number % every == 0 or number == setting.flushes
         rows += [side.row(number, measured) for side in sides]
     ends = {side.place: side.levels for side in sides}

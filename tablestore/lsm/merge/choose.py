@@ -100,7 +100,7 @@ class FirstNonNullValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Extreme:
+class MinMax:
     """The greatest or smallest value in the key order of the format (NaN greatest, bytes unsigned); of
     BOOLEAN: or, and."""
 

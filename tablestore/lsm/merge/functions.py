@@ -18,7 +18,7 @@ import pyarrow as pa
 from tablestore.core.errors import InvalidOption
 from tablestore.format.types.arrow_types import MAX_LENGTH, DataField, DataType
 from tablestore.lsm.merge import sketches
-from tablestore.lsm.merge.choose import Extreme, FirstNonNullValue, FirstValue, LastNonNullValue, LastValue
+from tablestore.lsm.merge.choose import FirstNonNullValue, FirstValue, LastNonNullValue, LastValue, MinMax
 from tablestore.lsm.merge.lists import Collect, MergeMap, MergeMapWithKeyTime
 from tablestore.lsm.merge.numbers import Product, Sum
 from tablestore.lsm.merge.tables import NestedPartialUpdate, NestedUpdate
@@ -40,13 +40,13 @@ _RETRACTABLE = (
 
 
 @runtime_checkable
-class Chooser(Protocol):
+class ChoosingAggregator(Protocol):
     """An aggregator whose answer is one of the rows."""
 
     def choose(self, column: pa.Array, t: DataType, walk: Walk) -> np.ndarray: ...
 
 
-class Folder(Protocol):
+class FoldingAggregator(Protocol):
     """An aggregator that makes new values."""
 
     def fold(self, name: str, column: pa.Array, t: DataType, walk: Walk, failures: Failures) -> pa.Array: ...
@@ -58,7 +58,7 @@ class Aggregator:
 
     field: DataField
     name: str
-    body: Chooser | Folder
+    body: ChoosingAggregator | FoldingAggregator
     ignores_retracts: bool = False
 
     @property
@@ -69,7 +69,7 @@ class Aggregator:
     @property
     def may_refuse(self) -> bool:
         """Whether there may be rows that cannot be merged; who only chooses one, of any kind, takes all."""
-        return not (self.takes_retracts and isinstance(self.body, Chooser))
+        return not (self.takes_retracts and isinstance(self.body, ChoosingAggregator))
 
     @property
     def remedy(self) -> str:
@@ -145,28 +145,30 @@ def _require(field: DataField, name: str, fits: bool, wanted: str) -> None:
         )
 
 
-def _of_any(body: Chooser) -> Callable[[DataField, FieldOptions], Chooser]:
+def _of_any(body: ChoosingAggregator) -> Callable[[DataField, FieldOptions], ChoosingAggregator]:
     return lambda field, options: body
 
 
-def _numeric(name: str, body: Folder) -> Callable[[DataField, FieldOptions], Folder]:
-    def make(field: DataField, options: FieldOptions) -> Folder:
+def _numeric(name: str, body: FoldingAggregator) -> Callable[[DataField, FieldOptions], FoldingAggregator]:
+    def make(field: DataField, options: FieldOptions) -> FoldingAggregator:
         _require(field, name, field.type.root in _NUMERIC, "numbers")
         return body
 
     return make
 
 
-def _extreme(name: str, *, greatest: bool, boolean: bool) -> Callable[[DataField, FieldOptions], Chooser]:
-    def make(field: DataField, options: FieldOptions) -> Chooser:
+def _extreme(
+    name: str, *, greatest: bool, boolean: bool
+) -> Callable[[DataField, FieldOptions], ChoosingAggregator]:
+    def make(field: DataField, options: FieldOptions) -> ChoosingAggregator:
         fits = field.type.root == "BOOLEAN" if boolean else field.type.is_scalar
         _require(field, name, fits, "BOOLEAN" if boolean else "types that can be compared")
-        return Extreme(greatest)
+        return MinMax(greatest)
 
     return make
 
 
-def _listagg(field: DataField, options: FieldOptions) -> Folder:
+def _listagg(field: DataField, options: FieldOptions) -> FoldingAggregator:
     t = field.type
     _require(field, "listagg", t.root == "VARCHAR" and t.precision == MAX_LENGTH, "STRING")
     delimiter, distinct = options.text("list-agg-delimiter"), options.flag("distinct")
@@ -178,17 +180,17 @@ def _listagg(field: DataField, options: FieldOptions) -> Folder:
     return ListAgg("," if delimiter is None else delimiter, distinct)
 
 
-def _collect(field: DataField, options: FieldOptions) -> Folder:
+def _collect(field: DataField, options: FieldOptions) -> FoldingAggregator:
     _require(field, "collect", field.type.root == "ARRAY", "ARRAY")
     return Collect(options.flag("distinct"))
 
 
-def _merge_map(field: DataField, options: FieldOptions) -> Folder:
+def _merge_map(field: DataField, options: FieldOptions) -> FoldingAggregator:
     _require(field, "merge_map", field.type.root == "MAP", "MAP")
     return MergeMap()
 
 
-def _merge_map_with_keytime(field: DataField, options: FieldOptions) -> Folder:
+def _merge_map_with_keytime(field: DataField, options: FieldOptions) -> FoldingAggregator:
     t = field.type
     fits = t.root == "MAP" and t.children[1].type.root == "ROW" and len(t.children[1].type.children) > 1
     _require(field, "merge_map_with_keytime", fits, "MAP of ROW with two fields or more")
@@ -224,7 +226,7 @@ def _is_table(field: DataField) -> bool:
     return field.type.root == "ARRAY" and field.type.element.root == "ROW"
 
 
-def _nested_update(field: DataField, options: FieldOptions) -> Folder:
+def _nested_update(field: DataField, options: FieldOptions) -> FoldingAggregator:
     _require(field, "nested_update", _is_table(field), "ARRAY of ROW")
     key = _nested_fields(field, options, "nested-key")
     sequence = _nested_fields(field, options, "nested-sequence-field")
@@ -237,7 +239,7 @@ def _nested_update(field: DataField, options: FieldOptions) -> Folder:
     return NestedUpdate(key, sequence, options.count("count-limit"), _null_keys(options))
 
 
-def _nested_partial_update(field: DataField, options: FieldOptions) -> Folder:
+def _nested_partial_update(field: DataField, options: FieldOptions) -> FoldingAggregator:
     _require(field, "nested_partial_update", _is_table(field), "ARRAY of ROW")
     key = _nested_fields(field, options, "nested-key")
     if not key:
@@ -247,8 +249,8 @@ def _nested_partial_update(field: DataField, options: FieldOptions) -> Folder:
 
 def _bytes(
     name: str, union: sketches.Union, *, library: bool = True
-) -> Callable[[DataField, FieldOptions], Folder]:
-    def make(field: DataField, options: FieldOptions) -> Folder:
+) -> Callable[[DataField, FieldOptions], FoldingAggregator]:
+    def make(field: DataField, options: FieldOptions) -> FoldingAggregator:
         _require(field, name, field.type.root == "VARBINARY", "VARBINARY")
         if library:
             sketches.require_library(name)
@@ -257,7 +259,7 @@ def _bytes(
     return make
 
 
-_MAKERS: dict[str, Callable[[DataField, FieldOptions], Chooser | Folder]] = {
+_MAKERS: dict[str, Callable[[DataField, FieldOptions], ChoosingAggregator | FoldingAggregator]] = {
     "sum": _numeric("sum", Sum()),
     "product": _numeric("product", Product()),
     "max": _extreme("max", greatest=True, boolean=False),

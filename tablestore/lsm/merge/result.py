@@ -16,7 +16,7 @@ from tablestore.core.errors import CannotMerge
 from tablestore.format.parquet.schema import KIND, SEQUENCE
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataField
-from tablestore.lsm.merge.functions import Aggregator, Chooser
+from tablestore.lsm.merge.functions import Aggregator, ChoosingAggregator
 from tablestore.lsm.merge.groups import Groups, take
 from tablestore.lsm.merge.walk import Failures, Walk
 
@@ -68,7 +68,7 @@ class Outcome:
         numbers = rows.column(SEQUENCE).to_numpy(zero_copy_only=False)[last]
         return cls(rows, merged, kinds, numbers, Failures(), {}, {})
 
-    def choose(self, column: DataField, body: Chooser, walk: Walk) -> None:
+    def choose(self, column: DataField, body: ChoosingAggregator, walk: Walk) -> None:
         """Let a chooser say which row's value a column ends with."""
         self.walks[column.name] = walk
         self.chosen[column.name] = body.choose(self.rows.column(column.name), column.type, walk)
@@ -78,7 +78,7 @@ class Outcome:
         name, t = function.field.name, function.field.type
         if function.ignores_retracts:
             walk = walk.without_retracts()
-        if isinstance(function.body, Chooser):
+        if isinstance(function.body, ChoosingAggregator):
             self.choose(function.field, function.body, walk)
             return
         self.walks[name] = walk

@@ -23,7 +23,7 @@ from tablestore.read.changes.changed_keys import NotByKey, changed_files, change
 from tablestore.read.changes.incremental import DELTA, snapshot_changes
 from tablestore.read.points.point_read import PointReader
 from tablestore.table.lookup_join.index import RowIndex, codes, comparable, equal
-from tablestore.table.lookup_join.rows import HeldRows, RowBounds
+from tablestore.table.lookup_join.rows import CachedRows, RowBounds
 from tablestore.table.lookup_join.source import LookupSource, Refreshed, require_went_on
 from tablestore.table.scan import snapshot_scan
 
@@ -36,7 +36,7 @@ class FullCache:
 
     source: LookupSource
     snapshot: Snapshot | None
-    rows: HeldRows
+    rows: CachedRows
     by_on: RowIndex
     by_key: RowIndex | None  # None: the join is by key, or the table has none
     gone: np.ndarray  # by place: rows that are replaced or deleted
@@ -46,10 +46,10 @@ class FullCache:
         """What a scan of the snapshot gives."""
         scan = snapshot_scan(source.store, snapshot, source.held, source.where)
         batches = scan.to_batches() if snapshot is not None else ()
-        return cls._of(source, snapshot, HeldRows.of(scan.schema, batches, bounds))
+        return cls._of(source, snapshot, CachedRows.of(scan.schema, batches, bounds))
 
     @classmethod
-    def _of(cls, source: LookupSource, snapshot: Snapshot | None, rows: HeldRows) -> FullCache:
+    def _of(cls, source: LookupSource, snapshot: Snapshot | None, rows: CachedRows) -> FullCache:
         gone = np.zeros(rows.count, dtype=bool)
         by_on = _index(rows, source.on)
         by_key = _index(rows, source.identity) if source.identity and source.identity != source.on else None
@@ -99,7 +99,7 @@ class FullCache:
         rows = self.rows.plus(more)
         gone = np.concatenate([gone, np.zeros(rows.count - start, dtype=bool)])
         if int(gone.sum()) * 2 > rows.count:
-            kept = HeldRows.of(rows.schema, rows.batches(~gone), bounds)
+            kept = CachedRows.of(rows.schema, rows.batches(~gone), bounds)
             return FullCache._of(self.source, newest, kept), changed
         by_on = self.by_on.changed(gone, _index(rows, self.source.on, start))
         by_key = self.by_key
@@ -133,7 +133,7 @@ class FullCache:
 
 
 def found_in(
-    rows: HeldRows, index: RowIndex, names: Sequence[str], wanted: Sequence[pa.Array]
+    rows: CachedRows, index: RowIndex, names: Sequence[str], wanted: Sequence[pa.Array]
 ) -> tuple[np.ndarray, np.ndarray]:
     """(rows of `wanted`, places) of all pairs that are equal in these columns."""
     asking, numbers = codes(wanted)
@@ -146,7 +146,7 @@ def found_in(
     return asked[same], places[same]
 
 
-def _same_keys(rows: HeldRows, index: RowIndex, names: Sequence[str], keys: pa.RecordBatch) -> np.ndarray:
+def _same_keys(rows: CachedRows, index: RowIndex, names: Sequence[str], keys: pa.RecordBatch) -> np.ndarray:
     """Places of the rows that have one of these keys: 0.0 and −0.0 are equal and two keys."""
     asked, places = found_in(rows, index, names, [comparable(keys.column(n)) for n in names])
     floats = [n for n in names if pa.types.is_floating(keys.schema.field(n).type)]
@@ -158,7 +158,7 @@ def _same_keys(rows: HeldRows, index: RowIndex, names: Sequence[str], keys: pa.R
     return places[same]
 
 
-def _index(rows: HeldRows, names: Sequence[str], start: int = 0) -> RowIndex:
+def _index(rows: CachedRows, names: Sequence[str], start: int = 0) -> RowIndex:
     """The index of the rows from a place on, which is where a batch starts or lies within the last one."""
     columns = rows.gather(np.arange(start, rows.count), names)
     return RowIndex.of([comparable(c) for c in columns], start=start)

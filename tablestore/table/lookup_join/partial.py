@@ -23,7 +23,7 @@ from tablestore.read.changes.changed_keys import NotByKey, changed_files, change
 from tablestore.table.lookup import Lookups
 from tablestore.table.lookup_join.full import found_in
 from tablestore.table.lookup_join.index import RowIndex, comparable
-from tablestore.table.lookup_join.rows import HeldRows
+from tablestore.table.lookup_join.rows import CachedRows
 from tablestore.table.lookup_join.source import LookupSource, Refreshed, require_went_on
 from tablestore.table.scan import snapshot_scan
 
@@ -52,11 +52,11 @@ class PartialCache:
 
     source: LookupSource
     snapshot: Snapshot | None
-    keys: HeldRows
+    keys: CachedRows
     by_key: RowIndex
     read_ms: np.ndarray
     asked_ms: np.ndarray
-    rows: HeldRows
+    rows: CachedRows
     by_on: RowIndex
 
     @classmethod
@@ -64,7 +64,7 @@ class PartialCache:
         """One that knows no key yet."""
         schema = snapshot_scan(source.store, None, source.held).schema
         nothing = np.zeros(0, dtype=np.int64)
-        keys, rows = HeldRows(_keys_of(source, schema)), HeldRows(schema)
+        keys, rows = CachedRows(_keys_of(source, schema)), CachedRows(schema)
         indexes = _index(keys, source.on), _index(rows, source.on)
         return cls(source, snapshot, keys, indexes[0], nothing, nothing, rows, indexes[1])
 
@@ -187,7 +187,7 @@ def _keys_of(source: LookupSource, schema: pa.Schema) -> pa.Schema:
     return pa.schema([schema.field(n) for n in source.on])
 
 
-def _index(rows: HeldRows, names: Sequence[str]) -> RowIndex:
+def _index(rows: CachedRows, names: Sequence[str]) -> RowIndex:
     return RowIndex.of([comparable(c) for c in rows.gather(np.arange(rows.count), names)])
 
 

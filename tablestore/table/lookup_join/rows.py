@@ -30,7 +30,7 @@ class RowBounds:
 
 
 @dataclass(frozen=True)
-class HeldRows:
+class CachedRows:
     """Batches of one schema, one after another; `files` holds those that are on disk."""
 
     schema: pa.Schema
@@ -39,7 +39,7 @@ class HeldRows:
     spilled: int = 0  # how many of the first chunks are on disk
 
     @classmethod
-    def of(cls, schema: pa.Schema, batches: Iterable[pa.RecordBatch], bounds: RowBounds) -> HeldRows:
+    def of(cls, schema: pa.Schema, batches: Iterable[pa.RecordBatch], bounds: RowBounds) -> CachedRows:
         """These rows; raises InvalidRequest if they are more than the disk may hold."""
         held: list[pa.RecordBatch] = []
         files: Scratch | None = None
@@ -81,10 +81,10 @@ class HeldRows:
         """Bytes on the local disk."""
         return sum(c.nbytes for c in self.chunks[: self.spilled])
 
-    def plus(self, more: Sequence[pa.RecordBatch]) -> HeldRows:
+    def plus(self, more: Sequence[pa.RecordBatch]) -> CachedRows:
         """With more rows behind, which stay in memory."""
         last = [*self.chunks[self.spilled :], *(b for b in more if b.num_rows)]
-        return HeldRows(
+        return CachedRows(
             self.schema, (*self.chunks[: self.spilled], *_together(last)), self.files, self.spilled
         )
 

@@ -46,7 +46,7 @@ class Moves:
     old_bucket: np.ndarray
 
 
-class BucketRooms:
+class BucketFill:
     """Keys in each bucket of each partition."""
 
     def __init__(self, rows: int) -> None:
@@ -98,7 +98,7 @@ class CrossPartitionRouting:
         self._keys = store.schema.columns(store.schema.primary_keys)
         self._scratch = Scratch()
         self._index = KeyIndex(self._keys, self._scratch)
-        self._rooms = BucketRooms(store.options.dynamic_bucket_rows)
+        self._rooms = BucketFill(store.options.dynamic_bucket_rows)
         self._ids: dict[bytes, int] = {}
         self._values: list[pa.RecordBatch] = []  # one row of partition columns for each id
         self._located: LocatedKeys | None = located
@@ -212,7 +212,7 @@ def moving(
     own: np.ndarray,
     known: np.ndarray,
     known_bucket: np.ndarray,
-    rooms: BucketRooms,
+    rooms: BucketFill,
 ) -> Decided:
     """deduplicate: a key goes where its newest row says, and is retracted where it was.
 
@@ -251,7 +251,7 @@ def staying(
     own: np.ndarray,
     known: np.ndarray,
     known_bucket: np.ndarray,
-    rooms: BucketRooms,
+    rooms: BucketFill,
 ) -> Decided:
     """partial-update, aggregation: a key stays in the place of its first row. Arguments as of `moving`."""
     place, bucket = known.copy(), known_bucket.copy()
@@ -271,7 +271,7 @@ def dropping(
     own: np.ndarray,
     known: np.ndarray,
     known_bucket: np.ndarray,
-    rooms: BucketRooms,
+    rooms: BucketFill,
 ) -> Decided:
     """first-row: rows of a key for another place than its first are dropped. Arguments as of `moving`."""
     moves, place, bucket = staying(order, starts, own, known, known_bucket, rooms)

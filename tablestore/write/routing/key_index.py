@@ -51,7 +51,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class KeyLocations:
     """For each key that was looked up: its segment and row there, NOWHERE if it is new."""
 
     segment: np.ndarray
@@ -78,10 +78,10 @@ class KeyIndex:
         """int32 hash of each key."""
         return hashing.hash_rows([keys.column(f.name) for f in self._fields], self._types)
 
-    def find(self, keys: pa.RecordBatch, hashes: np.ndarray) -> Found:
+    def find(self, keys: pa.RecordBatch, hashes: np.ndarray) -> KeyLocations:
         """Where distinct `keys` are."""
         n = len(hashes)
-        found = Found(*(np.full(n, NOWHERE, dtype=np.int32) for _ in range(4)))
+        found = KeyLocations(*(np.full(n, NOWHERE, dtype=np.int32) for _ in range(4)))
         for number, segment in enumerate(self._segments):
             open_ = np.flatnonzero(found.new)
             if not len(open_):
@@ -148,7 +148,9 @@ class KeyIndex:
         made = Segment.of(own, hashes, partitions.astype(np.int32), buckets.astype(np.int32))
         self._segments.append(made)
 
-    def move(self, found: Found, which: np.ndarray, partitions: np.ndarray, buckets: np.ndarray) -> None:
+    def move(
+        self, found: KeyLocations, which: np.ndarray, partitions: np.ndarray, buckets: np.ndarray
+    ) -> None:
         """Note new places of found keys; `which` are their numbers."""
         for number in np.unique(found.segment[which]).tolist():
             own = found.segment[which] == number

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from tablestore.format.manifests.index_manifest import (
     DELETION_VECTORS,
-    DvRange,
     IndexEntry,
     IndexFileMeta,
+    VectorRange,
 )
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
 from tablestore.io.paths import POSTPONE_BUCKET
@@ -35,7 +35,7 @@ def data_entry(verb: str, name: str, level: str, keys: str, *words: str) -> Mani
 
 def index_entry(verb: str, name: str, *words: str) -> IndexEntry:
     marks = text_cases.settings(list(words)).get("marks", "").split(",")
-    ranges = tuple(DvRange(data_file, 1, 22, 3) for data_file in marks if data_file)
+    ranges = tuple(VectorRange(data_file, 1, 22, 3) for data_file in marks if data_file)
     return IndexEntry(KINDS[verb], b"", 0, IndexFileMeta(DELETION_VECTORS, name, 9, len(ranges), ranges))
 
 

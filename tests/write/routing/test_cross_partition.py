@@ -14,7 +14,7 @@ from tablestore.core.errors import Unsupported
 from tablestore.format.types.arrow_types import DataField, parse_type
 from tablestore.io.scratch import Scratch
 from tablestore.write.routing import cross_partition, key_index
-from tablestore.write.routing.cross_partition import BucketRooms
+from tablestore.write.routing.cross_partition import BucketFill
 from tablestore.write.routing.key_index import NOWHERE, KeyIndex
 
 
@@ -40,7 +40,7 @@ def by_rows(engine: str, rows: list[tuple[int, int]], known: dict[int, int]) -> 
 def test_a_batch_does_what_its_rows_would_do_one_by_one(engine: str, seeds: tuple[int, ...]) -> None:
     for seed in seeds:
         rng = random.Random(seed)
-        rooms, known, places = BucketRooms(3), {}, {}
+        rooms, known, places = BucketFill(3), {}, {}
         for _ in range(8):
             rows = [(rng.randrange(12), rng.randrange(4)) for _ in range(rng.randrange(1, 25))]
             codes = np.array([k for k, _ in rows])
