@@ -2,10 +2,10 @@
 
 First every commit is carried out under the table's options in each mode in which it may have compacted, until
 one leaves the files that the table had: that finds out who compacted when (`BucketCommit.mode`), and what
-each merge gave (`Known`). Then any options can be asked: flushes, commits and jobs come as they came; real files
-come out of merges that the table made, estimates of all others. Commits that no mode explains are listed.
-Memory: the metadata of the history's files. Nothing is read; `insight.explain.table_history` gives the
-events.
+each merge gave (`Known`). Then any options can be asked: flushes, commits and jobs come as they came; real
+files come out of merges that the table made, estimates of all others. Commits that no mode explains are
+listed. Memory: the metadata of the history's files. Nothing is read; `insight.explain.table_history` gives
+the events.
 """
 
 from __future__ import annotations
