@@ -77,8 +77,8 @@ def _install(venv: Path, *, lock: Path, turn: int) -> None:
             kept.write(line)
             count += line.startswith(("Collecting", "Requirement already satisfied"))
             if line.lstrip().startswith(SHOWN):
-                _progress(line.split(" (from")[0].strip(), seen=min(count, total), total=total)
-    _progress("", seen=total, total=total)
+                _progress(line.split(" (from")[0].strip(), count=min(count, total), total=total)
+    _progress("", count=total, total=total)
     shutil.rmtree(scratch, ignore_errors=True)
     if pip.returncode != 0:
         tail = "\n".join("    " + line for line in log.read_text().splitlines()[-6:])
