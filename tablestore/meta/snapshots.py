@@ -16,7 +16,7 @@ from tablestore.io import outcomes
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, join
 from tablestore.io.syncing import Sync
-from tablestore.meta import soundness
+from tablestore.meta import newest_sound
 
 log = logging.getLogger(__name__)
 _FILE = re.compile(r"snapshot-(\d+)")
@@ -63,9 +63,9 @@ class SnapshotStore:
         except FileNotFoundError:
             raise self.absent(snapshot_id) from None
         except Corrupt as e:
-            raise soundness.advised(self._io, self._paths, e) from None
+            raise newest_sound.advised(self._io, self._paths, e) from None
         if found.id != snapshot_id:
-            raise soundness.advised(self._io, self._paths, Corrupt(path, f"holds id {found.id}"))
+            raise newest_sound.advised(self._io, self._paths, Corrupt(path, f"holds id {found.id}"))
         return found
 
     def absent(self, snapshot_id: int) -> NotFound:

@@ -52,12 +52,12 @@ from tablestore.write.commit.expired_basis import conflict_if_expired
 from tablestore.write.commit.live_files import LiveFiles
 from tablestore.write.commit.request import Basis
 from tablestore.write.conform import conform
-from tablestore.write.routing import bucketing
+from tablestore.write.routing import row_buckets
 from tablestore.write.routing.bucket_mode import BucketMode
-from tablestore.write.routing.bucketing import ARRIVAL, Slice
 from tablestore.write.routing.cross_partition import CrossPartitionRouting, LocatedKeys
 from tablestore.write.routing.dynamic_bucket import DynamicRouting
 from tablestore.write.routing.routing import Place, Routing, routing_of_rows
+from tablestore.write.routing.row_buckets import ARRIVAL, Slice
 from tablestore.write.support import require_parallel_writers, require_writable
 
 log = logging.getLogger(__name__)
@@ -198,7 +198,7 @@ class TableWrite:
         them again."""
         alone = self._sequence is None and not self._writers and batch.num_rows <= _MAX_SORTED_ROWS
         if alone and self._function is not None and self._mode is BucketMode.FIXED:
-            return bucketing.route(batch, self._store.schema, self._store.options, by_key=True)
+            return row_buckets.route(batch, self._store.schema, self._store.options, by_key=True)
         return self._routing.route(batch)
 
     def _append(self, partition: bytes, bucket: int, rows: pa.RecordBatch) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tablestore.core.options.table_options import duration_ms
-from tablestore.meta.retention import CONSUMER, POSITION, Bound, ExpirePolicy, extent
+from tablestore.meta.expiry_rules import CONSUMER, POSITION, Bound, ExpirePolicy, extent
 from tests import text_cases
 
 CASES = Path(__file__).parent / "cases" / "retention.txt"

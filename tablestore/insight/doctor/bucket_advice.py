@@ -18,7 +18,7 @@ from tablestore.core import quantities
 from tablestore.core.errors import InvalidRequest
 from tablestore.format import hashing
 from tablestore.format.schema import TableSchema
-from tablestore.write.routing import bucketing
+from tablestore.write.routing import row_buckets
 
 RESIDUES = 1536
 CANDIDATES = tuple(n for n in range(1, RESIDUES + 1) if RESIDUES % n == 0)
@@ -55,7 +55,7 @@ class KeyCounts:
             return
         keys = [batch.column(f.name) for f in self._fields]
         residues = hashing.bucket_of(keys, [f.type for f in self._fields], RESIDUES, self._function)
-        partitions, codes = bucketing.partitions_of(batch, self._schema)
+        partitions, codes = row_buckets.partitions_of(batch, self._schema)
         places = np.array([self._place(p) for p in partitions], dtype=np.int64)
         cells = places[codes] * RESIDUES + residues
         found = np.bincount(cells, minlength=self._counts.size)

@@ -22,9 +22,9 @@ from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.compaction import CompactionOptions, PickContext, pick
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.levels.sorted_run import Levels
-from tablestore.meta import consumers, refs, retention
+from tablestore.meta import consumers, expiry_rules, refs
 from tablestore.meta.entries import EMPTY, Entries
-from tablestore.meta.retention import Bound
+from tablestore.meta.expiry_rules import Bound
 from tablestore.meta.store import Store
 from tablestore.read.scan import sections
 
@@ -262,7 +262,7 @@ class Facts:
     @cached_property
     def holds(self) -> list[Bound]:
         """Consumers as far as they keep snapshots, not only changelogs, from expiring."""
-        return retention.consumer_bounds(self.store)
+        return expiry_rules.consumer_bounds(self.store)
 
     @cached_property
     def tags(self) -> list[refs.Tag]:

@@ -12,7 +12,7 @@ from tablestore.insight.doctor.calls import Call
 from tablestore.insight.doctor.facts import Facts, gone_bytes
 from tablestore.insight.doctor.finding import Finding, Outcome
 from tablestore.insight.doctor.words import count, size
-from tablestore.meta import changelogs, positions, refs, retention
+from tablestore.meta import changelogs, expiry_rules, positions, refs
 from tablestore.meta import consumers as stored
 
 
@@ -32,7 +32,7 @@ def snapshots(facts: Facts) -> Outcome:
         "snapshots": len(ids),
         "beyond_options": len(over),
         "held_bytes": _held_bytes(facts, over[0] + 1, end),
-        "time_retained": retention.duration(o.snapshot_time_retained_ms),
+        "time_retained": expiry_rules.duration(o.snapshot_time_retained_ms),
         "num_retained_min": o.snapshot_min_retained,
     }
     why = "write-only writers do not expire them" if o.write_only else "the writers since did not expire them"

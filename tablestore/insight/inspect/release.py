@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from tablestore.core.options.values import INFINITE
 from tablestore.insight.inspect.claim_book import BRANCH, CONSUMER, TABLE, TAG, Holder
-from tablestore.meta import changelogs, refs, retention
-from tablestore.meta.retention import Bound, ExpirePolicy, moment
+from tablestore.meta import changelogs, expiry_rules, refs
+from tablestore.meta.expiry_rules import Bound, ExpirePolicy, moment
 from tablestore.meta.store import Store
 
 LIVE, KEPT, FREE, FOREIGN, MISSING = "live", "kept", "free", "foreign", "missing"
@@ -69,8 +69,8 @@ class Releases:
         latest = snapshots[-1] if snapshots else None
         self._lasting_policy = ExpirePolicy.of_changelogs(store)
         self._lasting = {c.id: c.time_millis for c in changelogs.all_of(store)}
-        self._lasting_holds = retention.consumer_bounds(store, changelogs=True)
-        self._holds = [*retention.consumer_bounds(store), *retention.position_bounds(store, latest)]
+        self._lasting_holds = expiry_rules.consumer_bounds(store, changelogs=True)
+        self._holds = [*expiry_rules.consumer_bounds(store), *expiry_rules.position_bounds(store, latest)]
         self._write_only, self._now = store.options.write_only, store.env.now_ms()
         self._tags = {t.name: t for t in refs.all_tags(store)}
         self._tags_end = store.options.tag_expire_enabled
@@ -155,5 +155,5 @@ class Releases:
         return _Wait(f"tag {name} ends: with a commit", self._now + (ends - self._local_now))
 
     def _consumer(self, name: str) -> str:
-        later = "" if self._age is None else f", or has not moved for {retention.duration(self._age)}"
+        later = "" if self._age is None else f", or has not moved for {expiry_rules.duration(self._age)}"
         return f"when consumer {name} is deleted{later}"

@@ -17,12 +17,18 @@ import pyarrow as pa
 
 from tablestore.core.errors import InvalidOption
 from tablestore.format.types.arrow_types import MAX_LENGTH, DataField, DataType
-from tablestore.lsm.merge import sketches
-from tablestore.lsm.merge.choose import FirstNonNullValue, FirstValue, LastNonNullValue, LastValue, MinMax
-from tablestore.lsm.merge.lists import Collect, MergeMap, MergeMapWithKeyTime
-from tablestore.lsm.merge.numbers import Product, Sum
-from tablestore.lsm.merge.tables import NestedPartialUpdate, NestedUpdate
-from tablestore.lsm.merge.texts import ListAgg
+from tablestore.lsm.merge.aggregators import sketches
+from tablestore.lsm.merge.aggregators.choose import (
+    FirstNonNullValue,
+    FirstValue,
+    LastNonNullValue,
+    LastValue,
+    MinMax,
+)
+from tablestore.lsm.merge.aggregators.listagg import ListAgg
+from tablestore.lsm.merge.aggregators.lists import Collect, MergeMap, MergeMapWithKeyTime
+from tablestore.lsm.merge.aggregators.nested_update import NestedPartialUpdate, NestedUpdate
+from tablestore.lsm.merge.aggregators.numbers import Product, Sum
 from tablestore.lsm.merge.walk import Failures, Walk
 
 DEFAULT_FUNCTION = "fields.default-aggregate-function"

@@ -28,7 +28,7 @@ from tablestore.format.parquet.schema import SEQUENCE
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataField
 from tablestore.lsm.merge import keys
-from tablestore.lsm.merge.choose import LastNonNullValue, LastValue, present
+from tablestore.lsm.merge.aggregators.choose import LastNonNullValue, LastValue, present
 from tablestore.lsm.merge.functions import LAST_NON_NULL, Aggregator, aggregator, function_name
 from tablestore.lsm.merge.groups import Groups, SequenceOrder, kinds_of
 from tablestore.lsm.merge.result import MergedGroups, Outcome

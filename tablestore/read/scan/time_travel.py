@@ -15,7 +15,7 @@ from typing import Any
 from tablestore.core.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.snapshot import Snapshot
-from tablestore.meta import changelogs, refs, soundness
+from tablestore.meta import changelogs, newest_sound, refs
 from tablestore.meta.store import Store
 
 Moment = int | datetime | str
@@ -78,9 +78,9 @@ def expiring(store: Store, snapshot_id: int) -> Iterator[None]:
             yield
     except Corrupt as e:
         if store.io.exists(e.path) or changelogs.exists(store, snapshot_id):
-            raise soundness.advised(store.io, store.paths, e) from e
+            raise newest_sound.advised(store.io, store.paths, e) from e
         if any(kept.id == snapshot_id for kept in refs.tags(store).values()):
-            raise soundness.advised(store.io, store.paths, e) from e
+            raise newest_sound.advised(store.io, store.paths, e) from e
         raise NotFound(f"snapshot {snapshot_id} expired while it was read; plan the read again") from e
 
 

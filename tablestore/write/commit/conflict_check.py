@@ -1,9 +1,9 @@
 """The conflict check of a commit: is the basis of its changes still there, and do its files go together with
 those that are live?
 
-Reads the snapshots and manifests that the rules of `conflicts.py` need, no more than that: an APPEND without
-index files asks for nothing. Each question raises CommitConflict, which names the snapshot in the way. Called
-for each try of a commit, as `latest` moves on.
+Reads the snapshots and manifests that the rules of `conflict_rules.py` need, no more than that: an APPEND
+without index files asks for nothing. Each question raises CommitConflict, which names the snapshot in the
+way. Called for each try of a commit, as `latest` moves on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tablestore.format.manifests.index_manifest import DELETION_VECTORS
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
 from tablestore.format.snapshot import APPEND, OVERWRITE, Snapshot
 from tablestore.meta.store import Store
-from tablestore.write.commit import conflicts
+from tablestore.write.commit import conflict_rules
 from tablestore.write.commit.changes import Changes
 from tablestore.write.commit.request import Basis
 
@@ -31,15 +31,17 @@ def require_no_conflict(store: Store, kind: str, latest: Snapshot | None, change
         )
 
 
-def _bucket_counts(store: Store, kind: str, latest: Snapshot, changes: Changes) -> conflicts.Conflict | None:
+def _bucket_counts(
+    store: Store, kind: str, latest: Snapshot, changes: Changes
+) -> conflict_rules.Conflict | None:
     """A partition of another bucket count; looked for where the table was rescaled."""
     if kind == OVERWRITE or not changes.entries or not store.rescaled:
         return None
     live = store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
-    return conflicts.bucket_counts(live, changes.entries, store.partition_text)
+    return conflict_rules.bucket_counts(live, changes.entries, store.partition_text)
 
 
-def _conflict(store: Store, kind: str, latest: Snapshot, changes: Changes) -> conflicts.Conflict | None:
+def _conflict(store: Store, kind: str, latest: Snapshot, changes: Changes) -> conflict_rules.Conflict | None:
     """Data files first, then index files; of the live ones those of the buckets concerned."""
     vectors = any(e.file.index_type == DELETION_VECTORS for e in changes.index)
     live: list[ManifestEntry] = []
@@ -48,7 +50,7 @@ def _conflict(store: Store, kind: str, latest: Snapshot, changes: Changes) -> co
         buckets |= {(e.partition, e.bucket) for e in changes.index}
         entries = store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
         live = [e for e in entries if (e.partition, e.bucket) in buckets]
-        found = conflicts.files(live, changes.entries, store.key_order)
+        found = conflict_rules.files(live, changes.entries, store.key_order)
         if found is not None:
             return found
     added = {e.file.file_name for e in changes.entries if e.kind == ADD}
@@ -58,7 +60,7 @@ def _conflict(store: Store, kind: str, latest: Snapshot, changes: Changes) -> co
     names = {e.file.file_name for e in live} - gone | added
     bucketed = bool(store.schema.primary_keys) or store.options.bucket > 0
     index = store.manifests.index_entries(latest)
-    return conflicts.index_files(index, changes.index, names, gone=gone, bucketed=bucketed)
+    return conflict_rules.index_files(index, changes.index, names, gone=gone, bucketed=bucketed)
 
 
 def require_basis(store: Store, latest: Snapshot | None, basis: Basis, changes: Changes) -> None:

@@ -19,9 +19,9 @@ from typing import Any
 from tablestore.core.errors import Corrupt, NotFound, Unavailable
 from tablestore.format.manifests.manifest import APPEND_SOURCE
 from tablestore.format.snapshot import Snapshot
-from tablestore.meta import changelogs, compaction_history, consumers, refs, retention
+from tablestore.meta import changelogs, compaction_history, consumers, expiry_rules, refs
 from tablestore.meta.compaction_history import Explain
-from tablestore.meta.retention import ExpirePolicy, Extent, moment
+from tablestore.meta.expiry_rules import ExpirePolicy, Extent, moment
 from tablestore.meta.store import Store
 from tablestore.write.commit import synced
 from tablestore.write.progress import Progress, ProgressCallback
@@ -125,7 +125,7 @@ def expire_changelogs(
     if not ids or latest is None:
         return Expiry(dry_run=dry_run)
     end = min(latest - policy.keep_min + 1, ids[0] + policy.limit, ids[-1])
-    bounds = retention.consumer_bounds(store, changelogs=True, ignoring=ignoring)
+    bounds = expiry_rules.consumer_bounds(store, changelogs=True, ignoring=ignoring)
     kept = tuple(b.text for b in bounds if b.first < end)
     end = min([end, *(b.first for b in bounds)])
     start, now, gone_ids = latest - policy.keep_max + 1, store.env.now_ms(), []
@@ -178,9 +178,9 @@ def _extent(
     store: Store, policy: ExpirePolicy, earliest: int, latest: int, ignoring: Sequence[str]
 ) -> Extent:
     """What the policy lets go of what is there, consumers and stream positions considered."""
-    bounds = retention.consumer_bounds(store, ignoring=ignoring)
+    bounds = expiry_rules.consumer_bounds(store, ignoring=ignoring)
     if latest - earliest + 1 > policy.keep_min:
-        bounds += retention.position_bounds(store, store.snapshots.get(latest))
+        bounds += expiry_rules.position_bounds(store, store.snapshots.get(latest))
 
     def time_of(snapshot_id: int) -> int | None:
         try:
@@ -189,7 +189,7 @@ def _extent(
             return None
 
     now = store.env.now_ms()
-    return retention.extent(
+    return expiry_rules.extent(
         policy, earliest=earliest, latest=latest, time_of=time_of, now_ms=now, protected=bounds
     )
 

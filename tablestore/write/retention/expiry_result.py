@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from textwrap import wrap
 
 from tablestore.core import quantities
-from tablestore.meta.retention import Bound, moment
+from tablestore.meta.expiry_rules import Bound, moment
 
 KINDS = (
     *("data", "changelog", "file index", "index", "manifest", "manifest list", "index manifest"),

@@ -17,8 +17,8 @@ from tablestore.core.options.table_options import TableOptions
 from tablestore.format.manifests.index_manifest import IndexFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.io.paths import POSTPONE_BUCKET
-from tablestore.write.routing import bucketing
-from tablestore.write.routing.bucketing import Slice
+from tablestore.write.routing import row_buckets
+from tablestore.write.routing.row_buckets import Slice
 
 Place = tuple[bytes, int]
 
@@ -47,7 +47,7 @@ class StatelessRouting:
 
     def route(self, batch: pa.RecordBatch) -> Iterator[Slice]:
         """The slices of a batch."""
-        for piece in bucketing.pieces(batch):
+        for piece in row_buckets.pieces(batch):
             yield from self.cut(piece)
 
     def prepare(self) -> Mapping[Place, IndexChange]:
@@ -61,6 +61,6 @@ class StatelessRouting:
 def routing_of_rows(schema: TableSchema, options: TableOptions) -> StatelessRouting:
     """The routing of fixed buckets, of append tables without buckets, and of postponed ones."""
     if options.bucket > 0:
-        return StatelessRouting(lambda batch: bucketing.route(batch, schema, options))
-    bucket = POSTPONE_BUCKET if options.bucket == POSTPONE_BUCKET else bucketing.UNAWARE_BUCKET
-    return StatelessRouting(lambda batch: bucketing.route_to(batch, schema, bucket))
+        return StatelessRouting(lambda batch: row_buckets.route(batch, schema, options))
+    bucket = POSTPONE_BUCKET if options.bucket == POSTPONE_BUCKET else row_buckets.UNAWARE_BUCKET
+    return StatelessRouting(lambda batch: row_buckets.route_to(batch, schema, bucket))

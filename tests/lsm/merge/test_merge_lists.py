@@ -11,7 +11,7 @@ import pytest
 
 from tablestore.format.types.arrow_types import DataField, to_arrow
 from tablestore.format.types.type_text import parse_type
-from tablestore.lsm.merge import lists
+from tablestore.lsm.merge.aggregators import lists
 from tablestore.lsm.merge.functions import aggregator
 from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Failures, Walk
 from tests.peers.merge_space import FUNCTIONS, Function

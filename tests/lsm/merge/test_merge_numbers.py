@@ -12,8 +12,8 @@ import pytest
 
 from tablestore.format.types.arrow_types import to_arrow
 from tablestore.format.types.type_text import parse_type
-from tablestore.lsm.merge import numbers
-from tablestore.lsm.merge.numbers import Product
+from tablestore.lsm.merge.aggregators import numbers
+from tablestore.lsm.merge.aggregators.numbers import Product
 from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Failures, Walk
 from tests.lsm.merge.test_merge_lists import random_walk
 

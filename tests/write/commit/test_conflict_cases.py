@@ -19,7 +19,7 @@ from tablestore.format.manifests.index_manifest import (
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.levels import interval
-from tablestore.write.commit import conflicts
+from tablestore.write.commit import conflict_rules
 from tests import text_cases
 from tests.lsm.trees import KEY, data_file
 
@@ -48,14 +48,14 @@ def outcome(lines: list[str]) -> str:
             (index if verb.startswith("live") else index_delta).append(index_entry(verb, *words))
         else:
             (live if verb == "live" else delta).append(data_entry(verb, *words))
-    found = conflicts.bucket_counts(live, delta, str) if "counts" in switches else None
-    found = found or conflicts.files(live, delta, interval.key_order(KEY))
+    found = conflict_rules.bucket_counts(live, delta, str) if "counts" in switches else None
+    found = found or conflict_rules.files(live, delta, interval.key_order(KEY))
     if found is None:
         added = {e.file.file_name for e in delta if e.kind == ADD}
         gone = {e.file.file_name for e in delta if e.kind == DELETE} - added
         names = {e.file.file_name for e in live} - gone | added
         bucketed = "append" not in switches
-        found = conflicts.index_files(index, index_delta, names, gone=gone, bucketed=bucketed)
+        found = conflict_rules.index_files(index, index_delta, names, gone=gone, bucketed=bucketed)
     return "no conflict" if found is None else f"{found.rule}: {found.text}"
 
 

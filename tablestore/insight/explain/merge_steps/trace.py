@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from tablestore.core.errors import CannotMerge
 from tablestore.format import rowkind
+from tablestore.lsm.merge.aggregators.choose import present
 from tablestore.lsm.merge.changelog import NewestLevels, newest_levels
-from tablestore.lsm.merge.choose import present
 from tablestore.lsm.merge.counted import Counting
 from tablestore.lsm.merge.merge_function import Choosing, Groups, MergeFunction, grouped, kinds_of, take
 from tablestore.lsm.merge.result import Outcome

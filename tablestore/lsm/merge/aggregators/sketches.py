@@ -18,7 +18,7 @@ import pyarrow as pa
 from tablestore.core.extras import required
 from tablestore.format import roaring, roaring_tree
 from tablestore.format.types.arrow_types import DataType
-from tablestore.lsm.merge.choose import present
+from tablestore.lsm.merge.aggregators.choose import present
 from tablestore.lsm.merge.walk import OLDER, SKIP, Failures, Walk
 
 Union = Callable[[Sequence[bytes], Sequence[bool]], bytes]

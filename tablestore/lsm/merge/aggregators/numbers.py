@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from tablestore.format import binary_row
 from tablestore.format.types.arrow_types import DataType, to_arrow
-from tablestore.lsm.merge.choose import present
+from tablestore.lsm.merge.aggregators.choose import present
 from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Failures, Walk
 
 _JAVA = {"TINYINT": "byte", "SMALLINT": "short", "INT": "int", "BIGINT": "long"}

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from tablestore.format.types.arrow_types import DataType
 from tablestore.lsm.merge import keys
-from tablestore.lsm.merge.flat import Flat, combined
-from tablestore.lsm.merge.turns import Lists, Step, in_turns
+from tablestore.lsm.merge.aggregators.flat import Flat, combined
+from tablestore.lsm.merge.aggregators.turns import Lists, Step, in_turns
 from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, Failures, Walk
 
 NO_CODES = np.zeros(0, dtype=np.int64)

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from tablestore.format.types.arrow_types import DataType
 from tablestore.lsm.merge import keys
-from tablestore.lsm.merge.flat import Flat, combined
-from tablestore.lsm.merge.lists import NO_CODES, assembled, elements_of, folded, identities
+from tablestore.lsm.merge.aggregators.flat import Flat, combined
+from tablestore.lsm.merge.aggregators.lists import NO_CODES, assembled, elements_of, folded, identities
 from tablestore.lsm.merge.walk import RETRACT, Failures, Walk
 
 _ENDLESS = 2**31 - 1

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tablestore.lsm.merge.flat import Flat
+from tablestore.lsm.merge.aggregators.flat import Flat
 from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Walk
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.format.types.arrow_types import DataType, to_arrow
-from tablestore.lsm.merge.flat import Flat
+from tablestore.lsm.merge.aggregators.flat import Flat
 from tablestore.lsm.merge.walk import OLDER, SET, SKIP, Failures, Walk
 
 # What Java calls white space: no-break spaces are none.

@@ -1,0 +1,1 @@
+"""Aggregators: what makes one value of the values of a column."""
