@@ -12,7 +12,7 @@ and said.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -52,12 +52,27 @@ def expire(
     """
     how: Any = {"dry_run": dry_run, "explain": explain, "ignoring": ignoring, "progress": progress}
     how["explain_compactions"] = explain_compactions
-    for _ in range(_TRIES - 1):
+    return _beside_others(store, lambda: _expire(store, policy, **how))
+
+
+def _beside_others(store: Store, look: Callable[[], Expiry]) -> Expiry:
+    """What `look` gives, which may meet files that others expire or delete meanwhile: it looks again as
+    long as they get on, and a few times where they do not (damage is there again)."""
+    tries, oldest = 0, _oldest(store)
+    while True:
         try:
-            return _expire(store, policy, **how)
-        except (Corrupt, NotFound) as e:  # what others expire or delete meanwhile; damage is there again
+            return look()
+        except (Corrupt, NotFound) as e:
+            before, oldest = oldest, _oldest(store)
+            tries = tries + 1 if oldest == before else 1
+            if tries == _TRIES:
+                raise
             log.debug("expiry of %s looks again: %s", store.paths.root, e)
-    return _expire(store, policy, **how)
+
+
+def _oldest(store: Store) -> tuple[int | None, int | None]:
+    """Ids of the oldest snapshot and the oldest long-lived changelog."""
+    return store.snapshots.earliest_id(), min(changelogs.ids(store), default=None)
 
 
 def _expire(
@@ -120,6 +135,19 @@ def expire_changelogs(
     The copies that were made for the ones that go at once are not reported as files.
     `ignoring`: consumers that protect nothing.
     """
+    how: Any = {"dry_run": dry_run, "after": after, "ignoring": ignoring, "progress": progress}
+    return _beside_others(store, lambda: _expire_changelogs(store, policy, **how))
+
+
+def _expire_changelogs(
+    store: Store,
+    policy: ExpirePolicy,
+    *,
+    dry_run: bool,
+    after: Expiry | None,
+    ignoring: Sequence[str],
+    progress: ProgressCallback | None,
+) -> Expiry:
     coming = after.snapshots if dry_run and after is not None else ()
     ids, latest = sorted({*changelogs.ids(store), *coming}), store.snapshots.latest_id()
     if not ids or latest is None:

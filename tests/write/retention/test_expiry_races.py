@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,6 +13,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import InvalidOption, InvalidRequest, Unavailable
 from tablestore.meta.snapshots import SnapshotStore
+from tablestore.write.retention import expire
 from tests.faults import FaultyIO, Killed
 
 
@@ -50,6 +53,30 @@ def test_a_commit_that_stood_still_through_an_expiry_hides_nobody(
     assert stalled == [2]
     assert keys(t) == [1, 2, 3, 4, 9]
     assert made.snapshots == (5,)
+    assert ts.open(t.location).check() == []
+
+
+def test_an_expiry_goes_on_as_long_as_others_expire_what_it_looks_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    t = make(tmp_path, **{"write-only": True})
+    for k in range(12):
+        t.write(row(k))
+    to_keep, unneeded = iter(range(11, 3, -1)), expire._unneeded
+
+    def others_first(*args: Any, **named: Any) -> Any:
+        found = unneeded(*args, **named)
+        with monkeypatch.context() as undone:
+            undone.setattr(expire, "_unneeded", unneeded)
+            for keep in itertools.islice(to_keep, 1):
+                ts.open(t.location).expire_snapshots(keep=keep)
+        return found
+
+    monkeypatch.setattr(expire, "_unneeded", others_first)
+    done = t.expire_snapshots(keep=1)
+    assert list(to_keep) == [], "eight times something was gone"
+    assert (done.snapshots, done.left) == ((9, 10, 11), (12, 12))
+    assert keys(t) == list(range(12))
     assert ts.open(t.location).check() == []
 
 
