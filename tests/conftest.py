@@ -39,6 +39,7 @@ SLOW = ("demo/test_demo.py", "bench/test_bench.py", "spark/test_kill.py", "spark
 SLOW += (
     "spark/test_counting.py",
     "spark/test_summary.py",
+    "spark/test_ingest.py",
     "spark/test_ingest_modes.py",
     "servers/test_hive.py",
 )
@@ -51,6 +52,7 @@ SLOW += (
     "lab/test_xss.py",
 )
 SLOW += ("peers/test_merge_matrix.py", "peers/test_interleaved.py", "peers/test_golden_goes_on.py")
+SLOW += ("peers/test_bucket_modes.py", "peers/test_compactions.py")
 SLOW += ("model/test_machine.py", "cli/test_environment_setup.py", "campaign/test_campaign.py")
 SLOW += ("test_types.py", "test_wheel.py")
 """Files that `--quick` leaves out; what they prove in full, others of their folder prove in part."""
