@@ -58,12 +58,13 @@ def expire(
 def _beside_others(store: Store, look: Callable[[], Expiry]) -> Expiry:
     """What `look` gives, which may meet files that others expire or delete meanwhile: it looks again as
     long as they get on, and a few times where they do not (damage is there again)."""
-    tries, oldest = 0, _oldest(store)
+    tries = 0
+    oldest: tuple[int | None, int | None] | None = None
     while True:
         try:
             return look()
         except (Corrupt, NotFound) as e:
-            before, oldest = oldest, _oldest(store)
+            before, oldest = oldest, _oldest(store)  # only here: most commits expire nothing and list nothing
             tries = tries + 1 if oldest == before else 1
             if tries == _TRIES:
                 raise
