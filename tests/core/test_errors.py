@@ -61,7 +61,7 @@ def test_the_text_of_an_error_does_not_repeat_a_damaged_file() -> None:
         assert len(str(caught.value)) < 1100
 
 
-def test_the_place_of_wrong_bytes_is_told_and_not_the_bytes() -> None:
+def test_an_error_gives_the_place_of_wrong_bytes_and_not_the_bytes() -> None:
     with pytest.raises(UnicodeDecodeError) as caught:
         (b"ab\xff" * 1000).decode()
     assert brief(caught.value) == "UnicodeDecodeError(utf-8, invalid start byte at byte 2)"

@@ -37,13 +37,13 @@ def run(spark: SparkSession, source: str, warehouse: str, checkpoint: str, hold:
         Path(source), table, Path(checkpoint), chunks_per_batch=1, log_bytes_per_batch=1, compact_every=3
     )
 
-    def told(batch: FinishedBatch) -> None:
+    def print_and_wait(batch: FinishedBatch) -> None:
         print("snapshot", batch.snapshot, flush=True)
         if batch.number >= hold:
             print("held", flush=True)
             sys.stdin.read()
 
-    patiently(lambda: start_ingest(spark, ingest, on_batch=told).awaitTermination())
+    patiently(lambda: start_ingest(spark, ingest, on_batch=print_and_wait).awaitTermination())
 
 
 def main(source: str, warehouse: str, checkpoint: str, hold: str, master: str | None = None) -> None:
