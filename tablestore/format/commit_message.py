@@ -3,14 +3,12 @@ Spark tasks)."""
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import Any
 
 import fastavro
 
-from tablestore.core.errors import InvalidRequest, brief
-from tablestore.format import compaction_record
+from tablestore.format import compaction_record, versioned
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests import index_manifest
 from tablestore.format.manifests.index_manifest import IndexFileMeta
@@ -77,8 +75,7 @@ _SCHEMA = fastavro.parse_schema(
 
 def encode(message: CommitMessage) -> bytes:
     """One version byte, then the message as an Avro record."""
-    out = io.BytesIO()
-    record = {
+    record: dict[str, Any] = {
         "partition": message.partition,
         "bucket": message.bucket,
         "total_buckets": message.total_buckets,
@@ -88,20 +85,12 @@ def encode(message: CommitMessage) -> bytes:
     record |= {name: [file_record(f) for f in getattr(message, name)] for name in _LISTS}
     for name in _INDEX_LISTS:
         record[name] = [index_manifest.file_record(f) for f in getattr(message, name)]
-    fastavro.schemaless_writer(out, _SCHEMA, record)
-    return bytes([VERSION]) + out.getvalue()
+    return versioned.encode(VERSION, _SCHEMA, record)
 
 
 def decode(data: bytes) -> CommitMessage:
     """The message of `encode`; raises InvalidRequest for other versions or damaged bytes."""
-    if not data or data[0] != VERSION:
-        raise InvalidRequest(
-            f"commit message of version {data[:1].hex() or 'none'}; version {VERSION} is known"
-        )
-    try:
-        r: Any = fastavro.schemaless_reader(io.BytesIO(data[1:]), _SCHEMA, None)
-    except Exception as e:
-        raise InvalidRequest(f"damaged commit message: {brief(e)}") from e
+    r = versioned.decode(data, VERSION, _SCHEMA, what="commit message")
     lists: dict[str, Any] = {name: tuple(file_of(f) for f in r[name]) for name in _LISTS}
     lists |= {name: tuple(index_manifest.file_of(f) for f in r[name]) for name in _INDEX_LISTS}
     records = tuple(compaction_record.from_json(text) for text in r["compactions"])

@@ -3,14 +3,11 @@ travel to Spark tasks). What the worker did comes back as a commit message."""
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
-from typing import Any
 
 import fastavro
 
-from tablestore.core.errors import InvalidRequest
-from tablestore.format import compaction_record
+from tablestore.format import compaction_record, versioned
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests import index_manifest
 from tablestore.format.manifests.index_manifest import IndexFileMeta
@@ -68,7 +65,6 @@ _SCHEMA = fastavro.parse_schema(
 
 def encode(task: CompactionTask) -> bytes:
     """One version byte, then the task as an Avro record."""
-    out = io.BytesIO()
     record = {
         "partition": task.partition,
         "bucket": task.bucket,
@@ -79,20 +75,12 @@ def encode(task: CompactionTask) -> bytes:
         "planned": None if task.planned is None else compaction_record.to_json(task.planned),
         "snapshot": task.snapshot,
     }
-    fastavro.schemaless_writer(out, _SCHEMA, record)
-    return bytes([VERSION]) + out.getvalue()
+    return versioned.encode(VERSION, _SCHEMA, record)
 
 
 def decode(data: bytes) -> CompactionTask:
     """The task of `encode`; raises InvalidRequest for other versions or damaged bytes."""
-    if not data or data[0] != VERSION:
-        raise InvalidRequest(
-            f"compaction task of version {data[:1].hex() or 'none'}; version {VERSION} is known"
-        )
-    try:
-        r: Any = fastavro.schemaless_reader(io.BytesIO(data[1:]), _SCHEMA, None)
-    except Exception as e:
-        raise InvalidRequest(f"damaged compaction task: {e!r}") from e
+    r = versioned.decode(data, VERSION, _SCHEMA, what="compaction task")
     return CompactionTask(
         r["partition"],
         r["bucket"],
