@@ -59,7 +59,7 @@ def to_spark(
         p for s in plan.splits for p in split_raw_and_merged(s, table.store.schema, table.store.options)
     ]
     raw = [s for s in splits if s.plain]
-    if plan.beside is not None or not all(_native(table, s) for s in raw):
+    if plan.other_branch is not None or not all(_native(table, s) for s in raw):
         raw = []  # then the data source reads everything
     rest = len(splits) - len(raw)
     schema = spark_schema(table.scan().schema)
@@ -69,10 +69,10 @@ def to_spark(
     if rest or not raw:
         reader = spark.read.format("tablestore").options(path=table.location, **reach_of(table.store.io))
         kept = {k: v for k, v in table.options.items() if k in TOLERANT}
-        if plan.beside is not None:  # what is read of two branches has no id
+        if plan.other_branch is not None:  # what is read of two branches has no id
             kept = {k: v for k, v in table.options.items() if k.startswith("scan.")}
         reader = reader.options(**kept)
-        if plan.snapshot is not None and (plan.beside is None or table.past):
+        if plan.snapshot is not None and (plan.other_branch is None or table.past):
             reader = reader.option("snapshot-id", plan.snapshot.id)
         parts.append(reader.option("splits", "merged" if raw else "all").load())
     found = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])

@@ -30,7 +30,7 @@ from tablestore.spark.compaction import compact
 from tablestore.spark.directory_source import decode_work
 from tablestore.table.table import Table
 from tablestore.write import full_compaction
-from tablestore.write.support import require_parallel_writers
+from tablestore.write.supported import require_parallel_writers
 
 log = logging.getLogger(__name__)
 SEQUENCE_SPAN = 1 << 32

@@ -15,9 +15,9 @@ from tablestore.io.external_paths import ExternalPaths
 from tablestore.lsm.merge import validate
 from tablestore.meta.store import Store
 from tablestore.read.changes.stream import require_streamable
-from tablestore.read.support import require_readable
+from tablestore.read.supported import require_readable
 from tablestore.write import delete
-from tablestore.write.support import require_writable
+from tablestore.write.supported import require_writable
 
 
 @dataclass(frozen=True, slots=True)

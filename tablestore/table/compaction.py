@@ -43,7 +43,7 @@ from tablestore.write.commit.expired_basis import conflict_if_expired
 from tablestore.write.commit.request import CommitRequest, Committed
 from tablestore.write.progress import Part, Progress, ProgressCallback
 from tablestore.write.routing.bucket_mode import BucketMode
-from tablestore.write.support import require_writable
+from tablestore.write.supported import require_writable
 
 __all__ = ["Compaction", "Pick", "compact", "compact_until_quiet", "look_up", "run_task", "tasks"]
 Place = tuple[bytes, int]  # partition, bucket

@@ -43,7 +43,7 @@ from tablestore.table.identifier import DEFAULT_DATABASE, SYSTEM_DATABASE, Ident
 from tablestore.table.refs import require_branch
 from tablestore.table.table import Table
 from tablestore.write.retention.expire_partitions import PartitionPolicy
-from tablestore.write.support import require_writable, warning_of
+from tablestore.write.supported import require_writable, warning_of
 
 if TYPE_CHECKING:
     from tablestore.insight.doctor.repair_plan import Repair

@@ -33,7 +33,7 @@ from tablestore.write.commit.committer import CommitRequest, Committed, Committe
 from tablestore.write.commit.expired_basis import read_for_commit
 from tablestore.write.conform import fitted_values
 from tablestore.write.delete import with_values
-from tablestore.write.support import require_parallel_writers
+from tablestore.write.supported import require_parallel_writers
 from tablestore.write.table_write import TableWrite
 
 

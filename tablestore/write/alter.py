@@ -19,7 +19,7 @@ from tablestore.lsm.merge import counted
 from tablestore.meta import refs
 from tablestore.meta.store import Store
 from tablestore.write.retention.expire_partitions import PartitionPolicy
-from tablestore.write.support import require_writable
+from tablestore.write.supported import require_writable
 
 log = logging.getLogger(__name__)
 _TRIES = 50

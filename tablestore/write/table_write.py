@@ -58,7 +58,7 @@ from tablestore.write.routing.cross_partition import CrossPartitionRouting, Loca
 from tablestore.write.routing.dynamic_bucket import DynamicRouting
 from tablestore.write.routing.routing import Place, Routing, routing_of_rows
 from tablestore.write.routing.row_buckets import ARRIVAL, Slice
-from tablestore.write.support import require_parallel_writers, require_writable
+from tablestore.write.supported import require_parallel_writers, require_writable
 
 log = logging.getLogger(__name__)
 KIND, SEQUENCE = "_VALUE_KIND", "_SEQUENCE_NUMBER"

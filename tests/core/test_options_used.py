@@ -25,8 +25,8 @@ from tablestore.core.options.refused import REFUSED, REFUSED_FAMILIES, Refused, 
 from tablestore.core.options.table_options import TableOptions, current_names
 from tablestore.core.options.values import boolean, duration_ms, integer, memory_size
 from tablestore.insight.check.check import examine
-from tablestore.read.support import require_readable
-from tablestore.write.support import require_writable
+from tablestore.read.supported import require_readable
+from tablestore.write.supported import require_writable
 
 ENGINE = Path(__file__).parents[2] / "tablestore"
 PAIMON = Path(__file__).parents[1] / "golden" / "options" / "paimon-options.tsv"

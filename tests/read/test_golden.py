@@ -21,7 +21,7 @@ from tablestore.insight.inspect.inspect import Inspect
 from tablestore.meta.entries import Entries
 from tablestore.read.changes.stream import parse_cursor, stream
 from tablestore.read.scan import time_travel
-from tablestore.read.support import require_readable_files
+from tablestore.read.supported import require_readable_files
 from tests.read import golden
 
 JAVA_TABLES = golden.java_tables()

@@ -32,7 +32,7 @@ from tablestore.meta.deletion_files import Place
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import stored
 from tablestore.read.scan.file_stats import own_stats
-from tablestore.read.support import FORMATS, file_format
+from tablestore.read.supported import FORMATS, file_format
 
 _FLOATS = ("FLOAT", "DOUBLE")
 

@@ -23,7 +23,7 @@ from tablestore.insight.check.findings import Findings
 from tablestore.meta.deletion_files import Place, deletion_files
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import stored
-from tablestore.read.support import FORMATS, file_format
+from tablestore.read.supported import FORMATS, file_format
 
 
 def live_once(store: Store, found: Findings, snapshot: Snapshot, newest: Sequence[ManifestEntry]) -> None:

@@ -64,7 +64,7 @@ class Explanation:
     def decisions(self) -> pa.Table:
         """One row a live file: whether it is read, the rule that left it out, the numbers compared, and of
         files that are kept for others' sake a `note`."""
-        return pa.concat_tables(decisions.decisions(p.store, p.own) for p in self.plan.branches)
+        return pa.concat_tables(decisions.decisions(p.store, p.own_verdicts) for p in self.plan.branches)
 
     def steps(self) -> pa.Table:
         """Files and bytes left after each rule, from all live files to those that are read."""
@@ -82,20 +82,20 @@ class Explanation:
         """Where the keys asked for lie on the key axis of a bucket, as `inspect.levels` has it; None where
         no part of it is asked for. `partition` is a text such as "l_year=1995"."""
         store = self.plan.store
-        here = (v.entry for v in self.plan.own if v.entry.bucket == bucket)
+        here = (v.entry for v in self.plan.own_verdicts if v.entry.bucket == bucket)
         entries = [e for e in here if store.partition_text(e.partition) == partition]
         return decisions.asked_keys(store, self.plan.where, entries)
 
     def __repr__(self) -> str:
         p = self.plan
-        if p.snapshot is None and p.beside is None:
+        if p.snapshot is None and p.other_branch is None:
             return "the table has no snapshot: nothing to read"
         where = "every row" if p.where is None else f"where {p.where!r}"
         lines = [f"{_state(p)}, {where}", self.summary]
-        if p.beside is not None:
-            places = len({s.partition for s in p.beside.splits})
-            branch = p.beside.store.paths.branch
-            lines[0] = f"{_state(p)} and of branch {branch} {_state(p.beside)}, {where}"
+        if p.other_branch is not None:
+            places = len({s.partition for s in p.other_branch.splits})
+            branch = p.other_branch.store.paths.branch
+            lines[0] = f"{_state(p)} and of branch {branch} {_state(p.other_branch)}, {where}"
             lines.append(f"{quantities.many(places, 'partition')} read from branch {branch}")
         if p.manifests_skipped:
             lines[1] += f"; {p.manifests_skipped} of {quantities.many(p.manifests, 'manifest')} not opened"

@@ -28,7 +28,7 @@ from tablestore.read.scan import file_index
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.pruning import TRUE
 from tablestore.read.scan.refusal import refusal
-from tablestore.read.support import file_format
+from tablestore.read.supported import file_format
 
 ROW_GROUPS = pa.schema(
     {

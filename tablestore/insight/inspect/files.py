@@ -28,7 +28,7 @@ from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.meta.partition_names import braced_partition
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_stats import own_stats, stats_by_name
-from tablestore.read.support import file_format
+from tablestore.read.supported import file_format
 
 _MS = pa.timestamp("ms")
 

@@ -35,7 +35,7 @@ from tablestore.read.changes.incremental import change_schema
 from tablestore.read.scan.data_split import ROWKIND, DataSplit
 from tablestore.read.scan.plan import Plan
 from tablestore.read.scan.pruning import Filters, Pruner, selected_partitions
-from tablestore.read.support import require_readable, require_readable_files
+from tablestore.read.supported import require_readable, require_readable_files
 
 _SIDE = "_SIDE"
 Place = tuple[bytes, int]

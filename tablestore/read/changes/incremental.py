@@ -32,7 +32,7 @@ from tablestore.read.scan.plan import Plan
 from tablestore.read.scan.pruning import TRUE, Filters, Pruner
 from tablestore.read.scan.split_generator import splits
 from tablestore.read.scan.time_travel import expiring
-from tablestore.read.support import require_readable, require_readable_file
+from tablestore.read.supported import require_readable, require_readable_file
 
 AUTO, DELTA, CHANGELOG, DIFF = "auto", "delta", "changelog", "diff"
 MODES = (AUTO, DELTA, CHANGELOG, DIFF)

@@ -36,7 +36,7 @@ from tablestore.read.changes.incremental import (
 from tablestore.read.changes.looked_up import looked_up_changes, require_looked_up, touched
 from tablestore.read.scan import scan_mode, time_travel
 from tablestore.read.scan.plan import Plan, plan
-from tablestore.read.support import require_readable
+from tablestore.read.supported import require_readable
 
 CURSOR_VERSION = 1
 Start = str | int | Mapping[str, Any]

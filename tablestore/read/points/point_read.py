@@ -47,7 +47,7 @@ from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.pruning import TRUE, Filters, Pruner
 from tablestore.read.scan.split_generator import splits
 from tablestore.read.scan.time_travel import expiring
-from tablestore.read.support import require_readable, require_readable_file
+from tablestore.read.supported import require_readable, require_readable_file
 
 _MAX_KEYS = 65_536  # keys that are looked up at once
 _FEW = 16  # keys up to which file indexes are asked before a file is read

@@ -30,7 +30,7 @@ from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import read_file, tolerated
 from tablestore.read.scan.pruning import TRUE, Filters
 from tablestore.read.scan.time_travel import expiring
-from tablestore.read.support import require_readable
+from tablestore.read.supported import require_readable
 
 ROWKIND = "rowkind"
 

@@ -199,12 +199,13 @@ def plan(
     there = partial(theirs.plan, other.store, where, columns=columns, complete=complete)
     if other.first:
         known = visible_partitions(other.store, other.snapshot)
-        own, beside = here(partition=lambda p: p not in known), there()
+        own, other_plan = here(partition=lambda p: p not in known), there()
     else:
         known = visible_partitions(store, state.snapshot)
-        own, beside = here(), there(partition=lambda p: p not in known)
+        own, other_plan = here(), there(partition=lambda p: p not in known)
     named: dict[str, Any] = {"branch": other.name, "schema_id": other.store.schema.id, "opened": other.store}
     taken = tuple(
-        BranchSplit(**{f.name: getattr(s, f.name) for f in fields(DataSplit)}, **named) for s in beside.splits
+        BranchSplit(**{f.name: getattr(s, f.name) for f in fields(DataSplit)}, **named)
+        for s in other_plan.splits
     )
-    return replace(own, splits=(*own.splits, *taken), beside=replace(beside, splits=taken))
+    return replace(own, splits=(*own.splits, *taken), other_branch=replace(other_plan, splits=taken))

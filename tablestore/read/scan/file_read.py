@@ -18,7 +18,7 @@ from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.meta.store import Store
 from tablestore.read.scan import file_index
-from tablestore.read.support import require_readable_file
+from tablestore.read.supported import require_readable_file
 
 log = logging.getLogger(__name__)
 BATCH_ROWS = 65_536

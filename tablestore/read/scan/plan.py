@@ -25,7 +25,7 @@ from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.pruning import FileVerdict, Filters, Pruner
 from tablestore.read.scan.split_generator import splits
 from tablestore.read.scan.time_travel import expiring
-from tablestore.read.support import require_readable, require_readable_files
+from tablestore.read.supported import require_readable, require_readable_files
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class Plan:
     """What a scan will read. `store` has its schema, `where` is bound to it. No `snapshot`: no rows of this
-    branch. The splits of `beside` are among `splits`."""
+    branch. The splits of `other_branch` are among `splits`."""
 
     store: Store
     snapshot: Snapshot | None
@@ -45,15 +45,19 @@ class Plan:
     manifests: int = 0
     manifests_skipped: int = 0
     decided: tuple[FileVerdict, ...] | None = None  # what the splits were chosen by, where it was kept
-    beside: Plan | None = None  # of another branch, for partitions of its own (`read/scan/fallback.py`)
+    other_branch: Plan | None = None  # of another branch, for partitions of its own (`read/scan/fallback.py`)
 
     @cached_property
     def verdicts(self) -> tuple[FileVerdict, ...]:
         """Every file that was looked at, whether it is read and why not; made when they are asked for."""
-        return self.own if self.beside is None else (*self.own, *self.beside.verdicts)
+        return (
+            self.own_verdicts
+            if self.other_branch is None
+            else (*self.own_verdicts, *self.other_branch.verdicts)
+        )
 
     @cached_property
-    def own(self) -> tuple[FileVerdict, ...]:
+    def own_verdicts(self) -> tuple[FileVerdict, ...]:
         """The verdicts on files of this branch."""
         if self.decided is not None:
             return self.decided
@@ -63,11 +67,11 @@ class Plan:
 
     @property
     def branches(self) -> tuple[Plan, ...]:
-        """This plan and the one beside it, each with the files and splits of one branch."""
-        if self.beside is None:
+        """This plan and that of the other branch, each with the files and splits of one branch."""
+        if self.other_branch is None:
             return (self,)
-        splits = self.splits[: len(self.splits) - len(self.beside.splits)]
-        return replace(self, splits=splits, beside=None), self.beside
+        splits = self.splits[: len(self.splits) - len(self.other_branch.splits)]
+        return replace(self, splits=splits, other_branch=None), self.other_branch
 
     @property
     def summary(self) -> str:

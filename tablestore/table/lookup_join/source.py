@@ -16,7 +16,7 @@ from tablestore.format.predicates.predicate_text import condition
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import NotByKey
-from tablestore.read.support import require_readable
+from tablestore.read.supported import require_readable
 
 On = Mapping[str, str] | Sequence[str] | str
 Columns = Mapping[str, str] | Sequence[str]

@@ -91,13 +91,13 @@ def _expire(
         return Expiry(dry_run=dry_run)
     if not dry_run and latest - earliest + 1 <= policy.keep_min:  # the common case after a commit
         store.snapshots.hint_earliest(earliest)
-        return Expiry(left=(earliest, latest))
+        return Expiry(remaining=(earliest, latest))
     found = _extent(store, policy, earliest, latest, ignoring)
     stays = Expiry(protected_by=found.protected_by, bounds=found.bounds, dry_run=dry_run)
     if found.end <= earliest:
         if not dry_run:
             store.snapshots.hint_earliest(earliest)
-        return replace(stays, left=(earliest, latest))
+        return replace(stays, remaining=(earliest, latest))
     ids = [i for i in range(earliest, found.end) if store.snapshots.exists(i)]
     gone = _unneeded(store, ids, found.end, decoupled=policy.decoupled).measured(store)
     own = _sizes(store, (store.paths.snapshot(i) for i in ids))
@@ -110,13 +110,12 @@ def _expire(
         for snapshot_id in ids[:copied]:
             store.snapshots.delete(snapshot_id)
         problems += _become_changelogs(store, ids[copied:])
-        store.snapshots.hint_earliest(
-            found.end
-        )  # last: a stale hint is probed, a hasty one would hide what is left
+        # Last: a stale hint is probed, an early one would hide the snapshots that are still there.
+        store.snapshots.hint_earliest(found.end)
         store.sync(store.paths.snapshot_dir)  # gone for good, before what they need goes
         remove(store, gone, progress)
         _log(store, "snapshots", ids, gone)
-    done = _with_files(replace(stays, snapshots=tuple(ids), left=(found.end, latest)), gone, own)
+    done = _with_files(replace(stays, snapshots=tuple(ids), remaining=(found.end, latest)), gone, own)
     return replace(done, breaks=breaks, keeps=keeps, problems=problems)
 
 
@@ -165,7 +164,11 @@ def _expire_changelogs(
         gone_ids.append(snapshot_id)
     if not gone_ids:
         return Expiry(protected_by=kept, dry_run=dry_run)
-    first = after.left[0] if coming and after is not None and after.left else store.snapshots.earliest_id()
+    first = (
+        after.remaining[0]
+        if coming and after is not None and after.remaining
+        else store.snapshots.earliest_id()
+    )
     gone = _unneeded_changelogs(store, gone_ids, ids[len(gone_ids) :], first)
     if after is not None:  # what went with the snapshots is reported there
         gone = gone.without(Files(dict.fromkeys(after.files, 0), dict.fromkeys(after.files, 0)))

@@ -34,22 +34,27 @@ _SOME_TIME = "2000-01-01"
 @dataclass(frozen=True, slots=True)
 class PartitionExpiry:
     """Which partitions expire (or, with `dry_run`, would), by name; files and bytes that leave the table with
-    them; the snapshots that took them out. `untold`: partitions whose values are no time."""
+    them; the snapshots that took them out. `without_time`: partitions whose values are
+    no time, which stay."""
 
     partitions: tuple[str, ...] = ()
     files: int = 0
     bytes: int = 0
     snapshots: tuple[int, ...] = ()
-    untold: tuple[str, ...] = ()
+    without_time: tuple[str, ...] = ()
     dry_run: bool = False
 
     def __repr__(self) -> str:
         named = ", ".join(self.partitions[:5]) + (", …" if len(self.partitions) > 5 else "")
         would = " would go: call again with dry_run=False" if self.dry_run and self.partitions else ""
         size = f"{quantities.many(self.files, 'file')}, {quantities.size(self.bytes)}"
-        untold = f"; {len(self.untold):,} tell no time, such as {self.untold[0]}" if self.untold else ""
+        stays = (
+            f"; {len(self.without_time):,} without a time, such as {self.without_time[0]}"
+            if self.without_time
+            else ""
+        )
         named = f"{quantities.many(len(self.partitions), 'partition')}{': ' if named else ''}{named}"
-        return f"PartitionExpiry({named}, {size}{would}{untold})"
+        return f"PartitionExpiry({named}, {size}{would}{stays})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +65,8 @@ class PartitionPolicy:
     by_update: bool = False
     pattern: str | None = None
     formatter: str | None = None
-    most: int = 100
-    batch: int | None = None
+    max_num: int = 100
+    batch_num: int | None = None
 
     @classmethod
     def of(cls, options: TableOptions) -> PartitionPolicy | None:
@@ -105,25 +110,25 @@ def expire_partitions(store: Store, policy: PartitionPolicy, *, dry_run: bool = 
     if snapshot is None or not store.schema.partition_keys:
         return PartitionExpiry(dry_run=dry_run)
     before = store.env.local_now_ms() - policy.age_ms
-    old, untold = _old(store, snapshot, policy, before)
-    going = old[: policy.most]
+    old, without_time = _old(store, snapshot, policy, before)
+    going = old[: policy.max_num]
     live = store.manifests.live_entries(snapshot, partition=set(going).__contains__) if going else ()
-    made = () if dry_run else tuple(_commits(store, going, policy.batch or len(going)))
+    made = () if dry_run else tuple(_commits(store, going, policy.batch_num or len(going)))
     found = PartitionExpiry(
         tuple(store.partition_text(p) for p in going),
         len(live),
         sum(e.file.file_size for e in live),
         made,
-        tuple(store.partition_text(p) for p in untold),
+        tuple(store.partition_text(p) for p in without_time),
         dry_run,
     )
     if made:
         log.info("expired partitions of %s: %s", store.paths.root, found)
-    if untold:
+    if without_time:
         why = (
-            "its values tell no time; look at partition.timestamp-pattern and -formatter, or let it expire by"
+            "its values are no time; look at partition.timestamp-pattern and -formatter, or let it expire by"
         )
-        log.warning("%s: partition %s stays, %s update-time", store.paths.root, found.untold[0], why)
+        log.warning("%s: partition %s stays, %s update-time", store.paths.root, found.without_time[0], why)
     return found
 
 

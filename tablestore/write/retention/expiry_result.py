@@ -26,9 +26,9 @@ class Expiry:
     """What an expiry removes (or, with `dry_run`, would remove).
 
     `kinds`: (kind, files, bytes); `breaks`: whose reads end, `keeps`: what goes on being readable, and how;
-    `bounds`: each rule with the first snapshot it keeps, the strictest first; `left`: the first and the last
-    snapshot that stay; `forgotten`: consumers, `tags`: tags, `partitions`: partitions whose time was over;
-    `problems`: what failed.
+    `bounds`: each rule with the first snapshot it keeps, the strictest first; `remaining`: the first and the
+    last snapshot that stay; `forgotten`: consumers, `tags`: tags, `partitions`: partitions whose time was
+    over; `problems`: what failed.
     """
 
     snapshots: tuple[int, ...] = ()
@@ -38,7 +38,7 @@ class Expiry:
     changelogs: tuple[int, ...] = ()
     kinds: tuple[tuple[str, int, int], ...] = ()
     bounds: tuple[Bound, ...] = ()
-    left: tuple[int, int] | None = None
+    remaining: tuple[int, int] | None = None
     breaks: tuple[str, ...] = ()
     keeps: tuple[str, ...] = ()
     forgotten: tuple[str, ...] = ()

@@ -38,7 +38,7 @@ def test_old_partitions_go_by_their_values(tmp_path: Path) -> None:
     t = make(tmp_path)
     t.write(days("2024-05-01", "2024-05-09", "2024-05-10", "none"))
     asked = t.expire_partitions("37 h", dry_run=True)
-    assert (asked.partitions, asked.files, asked.untold) == (("dt=2024-05-01",), 1, ("dt=none",))
+    assert (asked.partitions, asked.files, asked.without_time) == (("dt=2024-05-01",), 1, ("dt=none",))
     assert asked.bytes == t.inspect.files().column("file_size_in_bytes").to_pylist()[0]
     assert left(t) == ["2024-05-01", "2024-05-09", "2024-05-10", "none"]
     done = t.expire_partitions("12 h")
@@ -125,5 +125,5 @@ def test_what_tells_no_age_is_refused_and_what_tells_no_time_stays(
             make(tmp_path / "other", **option)
     t.write([{"dt": "soon", "k": 1}])
     with caplog.at_level(logging.WARNING):
-        assert t.expire_partitions("1 d").untold == ("dt=soon",)
+        assert t.expire_partitions("1 d").without_time == ("dt=soon",)
     assert "partition dt=soon stays" in caplog.text

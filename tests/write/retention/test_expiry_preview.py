@@ -85,7 +85,7 @@ def test_the_preview_says_what_stays_and_whose_reads_end(tmp_path: Path) -> None
     t.tags.create("v2", 2)
     t.consumers.reset("slow", 4)
     found = t.expire_snapshots(keep=1, dry_run=True)
-    assert (found.snapshots, found.left, found.dry_run) == ((1, 2, 3), (4, 5), True)
+    assert (found.snapshots, found.remaining, found.dry_run) == ((1, 2, 3), (4, 5), True)
     assert found.protected_by == ("consumer slow (next snapshot 4)",)
     text = repr(found)
     assert "at(snapshot=…) of 1 to 3" in text
@@ -143,7 +143,7 @@ def test_a_commit_tells_what_it_expired(tmp_path: Path, caplog: pytest.LogCaptur
     with caplog.at_level(logging.INFO, "tablestore"):
         done = t.write(row(9))
     assert done.expired is not None
-    assert (done.expired.snapshots, done.expired.left) == ((1,), (2, 4))
+    assert (done.expired.snapshots, done.expired.remaining) == ((1,), (2, 4))
     assert "expired=Expiry(snapshots 1..1" in repr(done)
     assert "expired" in caplog.text
     quiet = ts.open(filled(tmp_path / "b", 1, **options).location).write(row(1))

@@ -75,7 +75,7 @@ def test_an_expiry_goes_on_as_long_as_others_expire_what_it_looks_at(
     monkeypatch.setattr(expire, "_unneeded", others_first)
     done = t.expire_snapshots(keep=1)
     assert list(to_keep) == [], "eight times something was gone"
-    assert (done.snapshots, done.left) == ((9, 10, 11), (12, 12))
+    assert (done.snapshots, done.remaining) == ((9, 10, 11), (12, 12))
     assert keys(t) == list(range(12))
     assert ts.open(t.location).check() == []
 

@@ -33,7 +33,7 @@ from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import read_file
 from tablestore.read.scan.pruning import TRUE, Filters, Pruner
-from tablestore.read.support import require_readable
+from tablestore.read.supported import require_readable
 
 MAX_KEYS = 1_000
 Origins = Callable[[set[str]], Mapping[str, int]]
