@@ -19,7 +19,7 @@ committed committer compression compute confine contain container content contex
 cost count create creation cross damaged default delay dense diagnosis difference dir disable discard
 discovery distinct draw duplicate duration dv empty enable encode env error estimate exist expect
 explicit extent fact fail failure feed flat flow fold footer force format formatter found frame fs group
-guard handle harmless header high hit hive hour identity ignore include ingest initial input inspect
+guard handle header high hit hive hour identity ignore include ingest initial input inspect
 interval invalid io jdbc latest layout leaf legacy like limit load local loop lost map mark max mend
 meta millis min mismatch miss missing mode model modifiable multiplier n nested non normalize num object
 off offpeak only optimization origin outcome outlook output package parameter pattern pending per

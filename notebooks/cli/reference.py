@@ -199,9 +199,9 @@ def _annotation(annotation: Any) -> str:
 
 
 def _options() -> str:
-    """Three tables: what is implemented, what is harmless, what is refused."""
+    """Three tables: what is implemented, what is ignored, what is refused."""
     parts = []
-    for status in ("implemented", "harmless", "refused"):
+    for status in ("implemented", "ignored", "refused"):
         facts = [f for f in rules.describe() if f.status == status]
         rows = "".join(
             f'<tr id="{escape(f.name)}"><td><code>{escape(f.name)}</code></td>'

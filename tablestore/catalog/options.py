@@ -48,7 +48,7 @@ _HADOOP = "of Java's Hive and Hadoop clients"
 _ENGINE = "of an engine's catalog, not of the tables in it"
 # Options and, with a dot or dash at their end, families of Paimon's catalogs without effect here: why, and of
 # which catalogs they are.
-_HARMLESS = {
+_IGNORED = {
     **dict.fromkeys(("cache-enabled", "cache.", "local-cache.", "file-io.allow-cache"), (_CACHES, _EVERY)),
     **dict.fromkeys(
         (
@@ -77,7 +77,7 @@ _HARMLESS = {
         (_HADOOP, frozenset(["hive"])),
     ),
 }
-_SPELLED = {re.sub(r"[.-]", "_", key): key for key in (*_KNOWN, *_HARMLESS)}
+_SPELLED = {re.sub(r"[.-]", "_", key): key for key in (*_KNOWN, *_IGNORED)}
 _OLD_NAMES = {"allow-upper-case": "case-sensitive"}
 
 
@@ -176,8 +176,8 @@ def _require_known(key: str, metastore: str) -> None:
     if key.startswith(TABLE_DEFAULTS):
         require_known({key.removeprefix(p): "" for p in TABLE_DEFAULTS if key.startswith(p)})
         return
-    family = next((f for f in _HARMLESS if f.endswith(".") and key.startswith(f)), "")
-    kinds = _KNOWN.get(key) or _HARMLESS.get(key, _HARMLESS.get(family, ("", None)))[1]
+    family = next((f for f in _IGNORED if f.endswith(".") and key.startswith(f)), "")
+    kinds = _KNOWN.get(key) or _IGNORED.get(key, _IGNORED.get(family, ("", None)))[1]
     if kinds is None:
         known = [k for k, of in _KNOWN.items() if metastore in of and k != PACKED]
         near = get_close_matches(key, known, n=3, cutoff=0.5)

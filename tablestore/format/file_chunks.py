@@ -20,8 +20,8 @@ from tablestore.format import file_stats
 from tablestore.format.avro import blocks as avro_blocks
 from tablestore.format.data_format import complaints
 from tablestore.format.file_spec import file_format
+from tablestore.format.parquet.checked_file import open_checked
 from tablestore.format.parquet.footer import sound_metadata
-from tablestore.format.parquet.intact import open_intact
 from tablestore.format.parquet.schema import KEY_PREFIX, SYSTEM_COLUMNS
 from tablestore.format.schema import TableSchema
 from tablestore.format.text import cast_text
@@ -59,7 +59,7 @@ def chunks(io: FileIO, path: str, schema: TableSchema) -> pa.Table:
 
 
 def _parquet(io: FileIO, path: str, schema: TableSchema) -> Iterator[tuple[Any, ...]]:
-    with contextlib.closing(open_intact(io, path)) as source:
+    with contextlib.closing(open_checked(io, path)) as source:
         footer = sound_metadata(source)
     for g in range(footer.num_row_groups):
         group = footer.row_group(g)

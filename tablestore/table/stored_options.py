@@ -23,7 +23,7 @@ class StoredOptions(dict[str, str]):
 
     def describe(self, *, given: bool = False) -> pa.Table:
         """Every option there is (with `given` those the table stores), by name: the value in force and the
-        default, in units people write; whether the table stores it; its status: implemented, harmless (the
+        default, in units people write; whether the table stores it; its status: implemented, ignored (the
         meaning says why), refused (the meaning says why) or unknown."""
         facts = [astuple(f) for f in option_rules.describe(self) if f.given or not given]
         columns = zip(*facts, strict=True) if facts else [[] for _ in _COLUMNS]

@@ -1,4 +1,4 @@
-"""No option is without effect, and none is unknown: each is read, refused by name, or harmless with a reason.
+"""No option is without effect, and none is unknown: each is read, refused by name, or ignored with a reason.
 
 Readers are looked for in the syntax trees of the engine: a typed option is an attribute that some module
 takes, an option read as text a constant that one names, `fields.<column>.<name>` the end of one.
@@ -19,7 +19,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import InvalidOption, InvalidRequest, Unsupported
 from tablestore.core.options import rules as option_rules
-from tablestore.core.options.harmless import HARMLESS, HARMLESS_FAMILIES
+from tablestore.core.options.ignored import IGNORED, IGNORED_FAMILIES
 from tablestore.core.options.names import ALIASES, ENGINE_NAMES, OF_COLUMNS, READ_AS_TEXT
 from tablestore.core.options.refused import REFUSED, REFUSED_FAMILIES, Refused, Stored
 from tablestore.core.options.table_options import TableOptions, current_names
@@ -99,19 +99,19 @@ def test_every_option_is_implemented_harmless_or_refused(names: list[str]) -> No
 
 def test_an_option_has_one_fate() -> None:
     typed = {key for f in fields(TableOptions) for key in (f.metadata["key"], *f.metadata["aliases"])}
-    tables = (typed, set(READ_AS_TEXT), set(HARMLESS), set(REFUSED))
+    tables = (typed, set(READ_AS_TEXT), set(IGNORED), set(REFUSED))
     assert [a & b for i, a in enumerate(tables) for b in tables[:i] if a & b] == []
-    assert {new for new, _ in ALIASES.values()} <= typed | set(HARMLESS)
-    prefixes = {*HARMLESS_FAMILIES, *REFUSED_FAMILIES}
+    assert {new for new, _ in ALIASES.values()} <= typed | set(IGNORED)
+    prefixes = {*IGNORED_FAMILIES, *REFUSED_FAMILIES}
     assert not [p for p in prefixes if any(p != q and p.startswith(q) for q in prefixes)]
 
 
-def test_reasons_are_given_and_values_of_harmless_options_are_those_of_paimon() -> None:
+def test_reasons_are_given_and_values_of_ignored_options_are_those_of_paimon() -> None:
     assert all(f.meaning for f in option_rules.describe())
     strange = {"parquet.enable.dictionary"}  # called an Integer, though it is true or false
-    for key in paimon().keys() & HARMLESS.keys() - strange:
+    for key in paimon().keys() & IGNORED.keys() - strange:
         wanted = PARSERS.get(paimon()[key], str)
-        assert HARMLESS[key].parse in (wanted, str), key
+        assert IGNORED[key].parse in (wanted, str), key
 
 
 def value_of(found: Refused) -> str:
@@ -190,13 +190,13 @@ def test_what_another_engine_stored_is_refused_where_it_changes_rows_else_noted(
 
 def test_harmless_options_are_taken_and_kept(lake: ts.Lake) -> None:
     values = {boolean: "true", integer: "7", memory_size: "7 mb", duration_ms: "7 min", float: "0.7"}
-    families = {prefix + "some": found for prefix, found in HARMLESS_FAMILIES.items()}
-    given = {key: values.get(found.parse, "7") for key, found in {**HARMLESS, **families}.items()}
-    t = lake.create_table("d.harmless", schema={"k": ts.INT}, primary_key=["k"], options=given)
+    families = {prefix + "some": found for prefix, found in IGNORED_FAMILIES.items()}
+    given = {key: values.get(found.parse, "7") for key, found in {**IGNORED, **families}.items()}
+    t = lake.create_table("d.ignored", schema={"k": ts.INT}, primary_key=["k"], options=given)
     t.write([{"k": 1}])
     assert {k: v for k, v in t.options.items() if k in given} == given
     assert examine(t.store).notes == []
-    lake.drop_table("d.harmless")
+    lake.drop_table("d.ignored")
     with pytest.raises(InvalidOption, match=r"write\.batch-size.*whole number"):
         t.with_options({"write.batch-size": "many"})
 
@@ -222,7 +222,7 @@ def test_a_table_describes_its_options_in_units_people_write(lake: ts.Lake) -> N
     assert stored == {
         "bucket": ("1", "implemented"),
         "my.own": ("x", "unknown"),
-        "sink.parallelism": ("4", "harmless"),
+        "sink.parallelism": ("4", "ignored"),
         "snapshot.time-retained": ("1 h", "implemented"),
         "tablestore.uuid": (t.options["tablestore.uuid"], "implemented"),
         "target-file-size": ("128 mb", "implemented"),

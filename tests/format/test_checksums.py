@@ -15,7 +15,7 @@ import pytest
 from tablestore.core.errors import Corrupt
 from tablestore.format import checksums
 from tablestore.format.parquet import page_headers
-from tablestore.format.parquet.intact import CheckedFile, CheckedSink, open_intact, open_pages
+from tablestore.format.parquet.checked_file import CheckedFile, CheckedSink, open_checked, open_pages
 from tablestore.io.fileio import LocalFileIO
 
 UUID = "0a1b2c3d-4e5f-4a6b-8c7d-001122334455"
@@ -45,7 +45,7 @@ def parquet(rows: int, **options: object) -> bytes:
 
 
 def read(path: Path) -> pa.Table:
-    with open_intact(LocalFileIO(), str(path)) as source:
+    with open_checked(LocalFileIO(), str(path)) as source:
         return pq.ParquetFile(source, page_checksum_verification=True).read()
 
 

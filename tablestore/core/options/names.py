@@ -1,7 +1,7 @@
 """Names of table options that are read as text, and those of the Flink Table Store that became others.
 
 `ALIASES`: old name → (name of today, values that changed). `LEVELED`: what some of them mean instead where
-leveled compaction is chosen. Typed options: `table_options.py`; others: `harmless.py`, `refused.py`.
+leveled compaction is chosen. Typed options: `table_options.py`; others: `ignored.py`, `refused.py`.
 """
 
 _SCAN = {"initial": "latest-full", "latest-offset": "latest"}

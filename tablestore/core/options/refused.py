@@ -1,7 +1,8 @@
-"""Options of Paimon, Flink and the Flink Table Store whose effect this engine does not have, each with why.
+"""Options of Paimon, Flink and the Flink Table Store that are refused here, as ignoring them would give other
+rows or files than they ask for; each with the reason.
 
-They are refused by name when a table is made or altered and as options of one use. Another engine may have
-stored one: `Stored` says what is refused then; the least is a note of `check`.
+They are refused by name when a table is created or altered and as options of one use. Another engine may have
+stored one: `Stored` says what is refused then; `check` notes it in any case.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from enum import Enum
 
 
 class Stored(Enum):
-    """What of a table is refused where another engine has stored the option."""
+    """What this engine refuses to do with a table in which another engine has stored the option."""
 
     NOTE = "nothing: it changes no row"
     WRITE = "writing: files would not be as the option says"
@@ -20,8 +21,8 @@ class Stored(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why an option is refused, and the values (lower case) that ask for nothing. `keyed`: of a stored one
-    only where the table has a primary key."""
+    """Why an option is refused. `unless`: the values (lower case) that ask for nothing and are accepted;
+    `keyed`: where another engine stored it, it is refused for tables with a primary key only."""
 
     why: str
     unless: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
-"""Which options there are and what becomes of each: implemented, harmless, refused by name, or unknown.
+"""Which options there are and what becomes of each: implemented, ignored, refused by name, or unknown.
 
 Implemented ones are typed (`TableOptions`) or read as text (`READ_AS_TEXT`, `fields.…`, `file-index.…`);
-harmless ones have a reason, refused ones say why. An unknown name is kept, since another engine may own it,
+ignored ones have a reason, refused ones say why. An unknown name is kept, since another engine may own it,
 unless it looks like a misspelt one; as an option of one use, which nothing keeps, it is refused.
 `require_storable` is asked when a table is made or altered, `require_usable` for options of one use,
 `refusal_of_stored` before a table is read or written.
@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from tablestore.core.errors import InvalidOption, Unsupported
-from tablestore.core.options.harmless import HARMLESS, HARMLESS_FAMILIES, Harmless
+from tablestore.core.options.ignored import IGNORED, IGNORED_FAMILIES, Ignored
 from tablestore.core.options.names import ALIASES, OF_COLUMNS, READ_AS_TEXT
 from tablestore.core.options.refused import REFUSED, REFUSED_FAMILIES, Refused, Stored
 from tablestore.core.options.secrets import require_no_secrets
@@ -24,7 +24,7 @@ from tablestore.core.options.table_options import TableOptions, parsed
 from tablestore.core.options.values import as_people_write
 
 OURS = "tablestore."
-IMPLEMENTED, HARMLESS_, REFUSED_, UNKNOWN = "implemented", "harmless", "refused", "unknown"
+IMPLEMENTED, IGNORED_, REFUSED_, UNKNOWN = "implemented", "ignored", "refused", "unknown"
 _COLUMNS, _INDEXES = "fields.", "file-index."
 _OF_KEYS = (
     "merge-engine",
@@ -39,7 +39,7 @@ _OF_KEYS = (
 @dataclass(frozen=True, slots=True)
 class OptionFact:
     """One option: `value` is the one in force and `default` that of an absent one, as people write them;
-    `given`: whether the table stores it. `meaning` is the reason of harmless and refused ones."""
+    `given`: whether the table stores it. `meaning` is the reason of ignored and refused ones."""
 
     name: str
     value: str | None
@@ -57,13 +57,13 @@ def _typed() -> dict[str, Field[Any]]:
 @cache
 def names() -> frozenset[str]:
     """Every name that is known as it is; names of columns and families are known by their start."""
-    return frozenset([*_typed(), *READ_AS_TEXT, *HARMLESS, *REFUSED, *ALIASES])
+    return frozenset([*_typed(), *READ_AS_TEXT, *IGNORED, *REFUSED, *ALIASES])
 
 
-def fate(key: str) -> Field[Any] | Harmless | Refused | str | None:
-    """What becomes of an option: its typed field, why it is harmless or refused, its meaning where it is read
+def fate(key: str) -> Field[Any] | Ignored | Refused | str | None:
+    """What becomes of an option: its typed field, why it is ignored or refused, its meaning where it is read
     as text, None for an unknown one."""
-    tables: tuple[Mapping[str, Any], ...] = (_typed(), READ_AS_TEXT, HARMLESS, REFUSED)
+    tables: tuple[Mapping[str, Any], ...] = (_typed(), READ_AS_TEXT, IGNORED, REFUSED)
     for table in tables:
         if key in table:
             return table[key]
@@ -73,7 +73,7 @@ def fate(key: str) -> Field[Any] | Harmless | Refused | str | None:
         return "a file index of columns"
     if key.startswith(_COLUMNS):
         return OF_COLUMNS.get(key.rsplit(".", 1)[1])
-    for families in (REFUSED_FAMILIES, HARMLESS_FAMILIES):
+    for families in (REFUSED_FAMILIES, IGNORED_FAMILIES):
         for prefix, found in families.items():
             if key.startswith(prefix):
                 return found
@@ -113,7 +113,7 @@ def require_taken(options: Mapping[str, str]) -> None:
         found = fate(key)
         if isinstance(found, Refused) and found.refuses(value):
             raise _unsupported(key, value, found)
-        if isinstance(found, Harmless):
+        if isinstance(found, Ignored):
             parsed(key, value, found.parse)
 
 
@@ -158,7 +158,7 @@ def describe(options: Mapping[str, str] | None = None) -> list[OptionFact]:
     """Every option there is, by name, with its value under the stored `options`; unknown stored ones too."""
     given = dict(options or {})
     listed = {f.metadata["key"] for f in fields(TableOptions)}
-    listed |= {*READ_AS_TEXT, *HARMLESS, *REFUSED, *given}
+    listed |= {*READ_AS_TEXT, *IGNORED, *REFUSED, *given}
     for key, f in _typed().items():
         if key in given and key != f.metadata["key"]:
             listed.discard(f.metadata["key"] if f.metadata["key"] not in given else "")
@@ -175,8 +175,8 @@ def _fact(key: str, given: Mapping[str, str], values: TableOptions) -> OptionFac
         return OptionFact(
             key, shown, as_people_write(default, parse), key in given, IMPLEMENTED, found.metadata["meaning"]
         )
-    if isinstance(found, Harmless):
-        return OptionFact(key, text, None, key in given, HARMLESS_, found.reason)
+    if isinstance(found, Ignored):
+        return OptionFact(key, text, None, key in given, IGNORED_, found.reason)
     if isinstance(found, Refused):
         but = f" (but {', '.join(found.unless)})" if found.unless else ""
         return OptionFact(key, text, None, key in given, REFUSED_, found.why + but)

@@ -29,9 +29,9 @@ from tablestore.format.data_format import (
 )
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.parquet import encodings
+from tablestore.format.parquet.checked_file import CheckedSink, open_again, open_checked, open_pages
 from tablestore.format.parquet.footer import sound_metadata
 from tablestore.format.parquet.int96 import as_bytes, has_int96
-from tablestore.format.parquet.intact import CheckedSink, open_again, open_intact, open_pages
 from tablestore.format.parquet.pages import Layout
 from tablestore.format.parquet.schema import KEY_PREFIX, arrow_with_ids
 from tablestore.format.predicates.predicate import Predicate, may_match
@@ -257,7 +257,7 @@ class FooterSummary:
 
 def row_groups(io: FileIO, path: str) -> FooterSummary:
     """The footer of a Parquet data file; raises Corrupt."""
-    with complaints(path, "Parquet"), contextlib.closing(open_intact(io, path)) as source:
+    with complaints(path, "Parquet"), contextlib.closing(open_checked(io, path)) as source:
         footer = sound_metadata(source)
         groups = []
         for g in range(footer.num_row_groups):
@@ -284,7 +284,7 @@ def read(
     """Batches of the columns `wanted` of a file written with `schema`, as `datafile.read` describes them; of
     these row `groups` only, if given. Who knows the `footer` spares reading it."""
     with complaints(path, "Parquet"):
-        source = open_intact(io, path)
+        source = open_checked(io, path)
     with contextlib.closing(source):
         with complaints(path, "Parquet"):
             require_size(source.size(), file_size, path)

@@ -19,7 +19,7 @@ from tablestore.core.errors import TablestoreError, Unsupported
 from tablestore.format import binary_row, data_checksum, hashing, rowkind
 from tablestore.format.data_format import complaints
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
-from tablestore.format.parquet.intact import require_pages
+from tablestore.format.parquet.checked_file import require_pages
 from tablestore.format.parquet.schema import KIND, SEQUENCE
 from tablestore.format.predicates import literal
 from tablestore.format.schema import TableSchema

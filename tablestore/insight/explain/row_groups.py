@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 
 from tablestore.format import deletion_vector, evolution
 from tablestore.format.data_format import complaints
+from tablestore.format.parquet.checked_file import open_checked
 from tablestore.format.parquet.data import group_stats
 from tablestore.format.parquet.footer import sound_metadata
-from tablestore.format.parquet.intact import open_intact
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.schema import TableSchema
 from tablestore.meta.store import Store
@@ -89,7 +89,7 @@ def _groups(
         missed: Verdict = ("file index", f"its index has no row of {asked!r}", None)
         yield file.row_count, file.file_size, missed if selected is False else _READ
         return
-    with complaints(path, "Parquet"), contextlib.closing(open_intact(store.io, path)) as source:
+    with complaints(path, "Parquet"), contextlib.closing(open_checked(store.io, path)) as source:
         footer = sound_metadata(source)
     alive = split.deletion_file(number)
     masks = []

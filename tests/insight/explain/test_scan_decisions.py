@@ -52,9 +52,9 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[int]]]:
     """The row groups that are read meanwhile, by file name; files that are opened for none of them too."""
     seen: dict[str, list[int]] = {}
     sources: dict[int, tuple[Any, str]] = {}
-    plain = parquet_data.open_intact
+    plain = parquet_data.open_checked
 
-    def open_intact(io: LocalFileIO, path: str) -> Any:
+    def open_checked(io: LocalFileIO, path: str) -> Any:
         source = plain(io, path)
         sources[id(source)] = source, path.rsplit("/", 1)[-1]
         return source
@@ -69,7 +69,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[int]]]:
             return super().iter_batches(*args, row_groups=row_groups, **given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(parquet_data, "open_intact", open_intact)
+        patch.setattr(parquet_data, "open_checked", open_checked)
         patch.setattr(parquet_data.pq, "ParquetFile", Recording)
         yield seen
 

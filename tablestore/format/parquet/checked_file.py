@@ -9,7 +9,7 @@ Between the last page and the footer, where offsets lead nobody, our files have
     tail       bytes of the content, CRC-32 of it, CRC-32 of the footer and its length, `TSCRC32` and 1
 
 with numbers of 32 bits, little-endian. (Not among the key-value metadata: programs copy those into files of
-other bytes.) `CheckedSink` takes the checksums down while Arrow writes. `open_intact` looks at the footer
+other bytes.) `CheckedSink` takes the checksums down while Arrow writes. `open_checked` looks at the footer
 first, then at each header that comes by in what is read: no byte is read for it. Files without a tail are
 read as they are. Memory: 24 bytes a page. A file serves one thread at a time (Arrow has a lock). Used by
 whatever opens Parquet files. No library has such sums: without them a flipped bit in a header or the footer
@@ -179,7 +179,7 @@ class CheckedFile(io.RawIOBase):
             self._source.close()
 
 
-def open_intact(io: FileIO, path: str) -> pa.NativeFile:
+def open_checked(io: FileIO, path: str) -> pa.NativeFile:
     """A Parquet file for reading, its footer held against its checksum, its page headers when they are read.
 
     Raises ValueError for damage. Who decodes pages asks Arrow to look at their checksums.

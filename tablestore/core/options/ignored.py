@@ -1,7 +1,8 @@
-"""Options of Paimon and its connectors that change neither rows nor files here, each with the reason.
+"""Options of Paimon and its connectors that are ignored here, each with the reason why that is harmless.
 
-They are taken, kept and passed on, as other engines read them; `options.describe()` shows the reasons. Some
-are names of Spark's or Flink's connectors, which people find in tables and carry over.
+They change neither rows nor files. They are accepted and stored, as other engines read them;
+`options.describe()` shows the reasons. Some are names of Spark's or Flink's connectors, which people find in
+tables and copy.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from tablestore.core.options.values import boolean, duration_ms, integer, memory
 
 
 @dataclass(frozen=True, slots=True)
-class Harmless:
-    """Why an option has no effect here, and what its values look like all the same."""
+class Ignored:
+    """Why an option has no effect here, and the parser that its values must pass all the same."""
 
     reason: str
     parse: Callable[[str], Any] = str
 
 
-def _of(reason: str, keys: str, parse: Callable[[str], Any] = str) -> dict[str, Harmless]:
-    return dict.fromkeys(keys.split(), Harmless(reason, parse))
+def _of(reason: str, keys: str, parse: Callable[[str], Any] = str) -> dict[str, Ignored]:
+    return dict.fromkeys(keys.split(), Ignored(reason, parse))
 
 
 _SPILL = "a full write buffer becomes a file of level 0; nothing is spilled"
@@ -44,7 +45,7 @@ _SPARK = "of Paimon's own Spark connector"
 _ICEBERG = "of metadata.iceberg.storage, which is refused"
 _JAVA_CODEC = "of Java's readers and writers; encodings are chosen by the data here"
 
-HARMLESS: dict[str, Harmless] = {
+IGNORED: dict[str, Ignored] = {
     # writing
     **_of("writers always wait for the compactions that their commit needs", "commit.force-compact", boolean),
     **_of("rows always keep their order of writing", "bucket-append-ordered", boolean),
@@ -196,10 +197,10 @@ HARMLESS: dict[str, Harmless] = {
     **_of("what engines note of a table", "comment connector owner"),
 }
 # What starts so is of a family of its own; a name listed above or elsewhere comes first.
-HARMLESS_FAMILIES: dict[str, Harmless] = {
-    "avro.": Harmless(_JAVA_CODEC),
-    "orc.": Harmless(_JAVA_CODEC),
-    "parquet.": Harmless(_JAVA_CODEC),
-    "materialized-table.": Harmless("how Flink refreshes a materialized table"),
-    "metadata.iceberg.": Harmless(_ICEBERG),
+IGNORED_FAMILIES: dict[str, Ignored] = {
+    "avro.": Ignored(_JAVA_CODEC),
+    "orc.": Ignored(_JAVA_CODEC),
+    "parquet.": Ignored(_JAVA_CODEC),
+    "materialized-table.": Ignored("how Flink refreshes a materialized table"),
+    "metadata.iceberg.": Ignored(_ICEBERG),
 }
