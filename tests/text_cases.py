@@ -5,22 +5,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 
+def blocks(path: Path) -> Iterator[tuple[str, str]]:
+    """(case, answer) of each block of a file, as they are written there."""
+    for block in path.read_text(encoding="utf-8").split("\n====\n"):
+        case, _, answer = block.partition("\n----\n")
+        yield case, answer.rstrip("\n")
+
+
+def lines_of(case: str) -> list[str]:
+    """The lines of a case without comments and blanks."""
+    lines = [line.strip() for line in case.split("\n")]
+    return [line for line in lines if line and not line.startswith("#")]
+
+
 def check(path: Path, outcome: Callable[[list[str]], str], *, rewrite: bool) -> None:
-    """Each case of a file gives what it says. `outcome` is given the lines of a case without comments and
-    blanks."""
+    """Each case of a file has the outcome that it says. `outcome` takes a case as `lines_of` gives it."""
     written = []
-    for block in path.read_text().split("\n====\n"):
-        case, _, expected = block.partition("\n----\n")
-        lines = [line.strip() for line in case.split("\n")]
-        found = outcome([line for line in lines if line and not line.startswith("#")])
+    for case, expected in blocks(path):
+        found = outcome(lines_of(case))
         written.append(f"{case}\n----\n{found}\n")
-        assert rewrite or found == expected.rstrip("\n"), f"{path.name}: {case}\n---- gives\n{found}"
+        assert rewrite or found == expected, f"{path.name}: {case}\n---- gives\n{found}"
     if rewrite:
-        path.write_text("\n====\n".join(written))
+        path.write_text("\n====\n".join(written), encoding="utf-8")
 
 
 def settings(words: list[str]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from tablestore.format.manifests import index_manifest, manifest
 from tablestore.format.types.arrow_types import INT
 from tablestore.format.types.data_type import DataField
 from tablestore.lsm.merge.functions import aggregator
+from tests import text_cases
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "tablestore" / "FORMAT.md"
@@ -59,10 +60,10 @@ def test_the_examples_are_what_the_code_gives() -> None:
 
 
 def test_the_cases_of_merge_engines_are_among_those_that_are_run() -> None:
-    known = (
-        (ROOT / "tests" / "lsm" / "merge" / "merge_engines.txt").read_text(encoding="utf-8").split("\n====\n")
-    )
-    known = ["\n".join(line for line in case.splitlines() if not line.startswith("#")) for case in known]
+    path = ROOT / "tests" / "lsm" / "merge" / "merge_engines.txt"
+    known = [
+        "\n".join([*text_cases.lines_of(case), "----", answer]) for case, answer in text_cases.blocks(path)
+    ]
     shown = re.findall(r"^```cases\n(.*?)\n```$", TEXT, flags=re.M | re.S)
     assert len(shown) > 1
     assert [case for case in shown if case not in known] == []

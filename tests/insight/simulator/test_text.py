@@ -10,6 +10,7 @@ import pytest
 
 from tablestore.insight.simulator.__main__ import main
 from tablestore.insight.simulator.text import Bar
+from tests import text_cases
 from tests.faults import SimEnv
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.txt"))
@@ -17,17 +18,12 @@ CASES = sorted((Path(__file__).parent / "cases").glob("*.txt"))
 
 @pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
 def test_text_case(path: Path, rewrite: bool, capsys: pytest.CaptureFixture[str]) -> None:
-    written = []
-    for block in path.read_text().split("\n====\n"):
-        case, _, expected = block.partition("\n----\n")
-        (command,) = (line for line in case.splitlines() if not line.startswith("#"))
+    def outcome(lines: list[str]) -> str:
+        (command,) = lines
         assert main(shlex.split(command)) == 0
-        found = capsys.readouterr().out.rstrip("\n")
-        written.append(f"{case}\n----\n{found}\n")
-        if not rewrite:
-            assert found == expected.rstrip("\n"), f"{path.name}: {case}"
-    if rewrite:
-        path.write_text("\n====\n".join(written))
+        return capsys.readouterr().out.rstrip("\n")
+
+    text_cases.check(path, outcome, rewrite=rewrite)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from tablestore.lsm.compaction.__main__ import main
 from tablestore.lsm.compaction.decision import RatioStep
 from tablestore.lsm.compaction.recorded import recorded_case
 from tablestore.lsm.levels.sorted_run import Levels
+from tests import text_cases
 from tests.lsm.trees import data_file, parse_file
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "picks" / "universal-picks.jsonl.gz"
@@ -157,20 +158,16 @@ def test_null_means_that_a_field_is_absent(tmp_path):
     assert checked(tmp_path, some_case() | dict.fromkeys(optional)) == 0
 
 
-def outcome(case: str) -> str:
-    """What the pick of a text case says."""
-    files, command = [], ""
-    for line in case.splitlines():
-        if line.startswith("L"):
-            files.append(parse_file(line, f"f{len(files)}"))
-        elif line and not line.startswith("#"):
-            command = line
-    verb, *settings = command.split()
+def outcome(lines: list[str]) -> str:
+    """What the pick of a text case says: lines of files, then the command."""
+    *trees, command = lines
+    files = [parse_file(line, f"f{n}") for n, line in enumerate(trees)]
+    verb, *words = command.split()
     options, at, must_rewrite = CompactionOptions(), PickContext(), set[str]()
-    for name, text in (s.split("=") for s in settings):
+    for name, text in text_cases.settings(words).items():
         if name == "hour":
             at = replace(at, now_ms=int(text) * 3_600_000)
-        elif name == "worn":
+        elif name == "must-rewrite":
             must_rewrite = set(text.split(","))
         elif name == "last-full":
             at = replace(at, last_full_ms=at.now_ms - duration_ms(text))
@@ -186,16 +183,7 @@ def outcome(case: str) -> str:
 
 @pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
 def test_text_case(path, rewrite):
-    blocks = path.read_text().split("\n====\n")
-    written = []
-    for block in blocks:
-        case, _, expected = block.partition("\n----\n")
-        found = outcome(case)
-        written.append(f"{case}\n----\n{found}\n")
-        if not rewrite:
-            assert found == expected.rstrip("\n"), f"{path.name}: {case}"
-    if rewrite:
-        path.write_text("\n====\n".join(written))
+    text_cases.check(path, outcome, rewrite=rewrite)
 
 
 sizes = st.integers(1, 1 << 34)

@@ -27,6 +27,7 @@ import pyarrow as pa
 
 import tablestore as ts
 from tablestore.format.types.type_text import parse_type
+from tests import text_cases
 
 FILE = Path(__file__).parent / "merge_engines.txt"
 KINDS = {"I": "+I", "U": "+U", "B": "-U", "D": "-D"}
@@ -40,12 +41,10 @@ Line = list[tuple[str, tuple[Any, ...]] | None]
 class Case:
     """One table, and a line of records for each of its keys."""
 
-    number: int
     engine: str
     columns: dict[str, Any]
     options: dict[str, str]
     texts: tuple[str, ...]
-    wanted: tuple[str, ...]
 
     @property
     def lines(self) -> list[Line]:
@@ -130,41 +129,23 @@ def _text(value: Any) -> str:
     return repr(value) if isinstance(value, str) else str(value)
 
 
-def cases() -> Iterator[Case]:
-    """Every table of the file."""
-    number = 0
-    for block in FILE.read_text(encoding="utf-8").split("====\n"):
-        head, _, below = block.partition("----\n")
-        lines = [line for line in head.splitlines() if line and not line.startswith("#")]
-        engine, _, columns = lines[0].partition(" ")
-        named = dict(c.strip().split(" ", 1) for c in columns.split(";"))
-        options = dict(line.split(" = ", 1) for line in lines[1:] if not line.startswith(">"))
+def tables_of(lines: list[str]) -> Iterator[Case]:
+    """The tables of one block of the file: one for the lines with ">", if any, and one for each with ">>"."""
+    engine, _, columns = lines[0].partition(" ")
+    named = dict(c.strip().split(" ", 1) for c in columns.split(";"))
+    options = dict(line.split(" = ", 1) for line in lines[1:] if not line.startswith(">"))
+    texts = [line for line in lines if line.startswith(">")]
+    together = tuple(text for text in texts if not text.startswith(">>"))
+    for part in [together, *((text,) for text in texts if text.startswith(">>"))]:
+        if part:
+            yield Case(engine, named, options, part)
+
+
+def cases() -> Iterator[tuple[Case, list[str]]]:
+    """Every table of the file, with the answers to its lines."""
+    for block, answers in text_cases.blocks(FILE):
+        lines = text_cases.lines_of(block)
         texts = [line for line in lines if line.startswith(">")]
-        answers = [*map(str.strip, below.splitlines()), *[""] * len(texts)]
-        pairs = list(zip(texts, answers, strict=False))
-        together = [pair for pair in pairs if not pair[0].startswith(">>")]
-        for part in [together, *([pair] for pair in pairs if pair[0].startswith(">>"))]:
-            if part:
-                yield Case(number, engine, named, options, *zip(*part, strict=True))
-                number += 1
-
-
-def rewritten(answers: dict[tuple[str, str], str]) -> str:
-    """The file with other answers: of each (block's head, line)."""
-    blocks = []
-    for block in FILE.read_text(encoding="utf-8").split("====\n"):
-        head = block.partition("----\n")[0]
-        lines = [line for line in head.splitlines() if line.startswith(">")]
-        blocks.append(head + "----\n" + "".join(f"{answers[_title(head), line]}\n" for line in lines))
-    return "====\n".join(blocks)
-
-
-def _title(head: str) -> str:
-    lines = [line for line in head.splitlines() if line and not line.startswith(("#", ">"))]
-    return "\n".join(lines)
-
-
-def title(case: Case) -> str:
-    """The head of a case's block."""
-    columns = "; ".join(f"{n} {t}" for n, t in case.columns.items())
-    return "\n".join([f"{case.engine} {columns}", *(f"{k} = {v}" for k, v in case.options.items())])
+        answer = dict(zip(texts, answers.splitlines(), strict=True))
+        for case in tables_of(lines):
+            yield case, [answer[text] for text in case.texts]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 import tablestore as ts
 from tablestore.core.errors import CannotMerge, InvalidRequest
-from tests.lsm.merge.merge_cases import FILE, Case, cases, rewritten, text_of, title
+from tests import text_cases
+from tests.lsm.merge.merge_cases import FILE, Case, tables_of, text_of
 
 
 def played(case: Case, path: Path) -> list[str]:
@@ -46,14 +48,12 @@ def read(table: ts.Table, keys: int) -> list[str]:
 
 
 def test_cases_of_the_merge_engines(tmp_path: Path, *, rewrite: bool) -> None:
-    answers = [(case, played(case, tmp_path / str(case.number))) for case in cases()]
-    if rewrite:
-        found = {
-            (title(case), text): a
-            for case, lines in answers
-            for text, a in zip(case.texts, lines, strict=True)
-        }
-        FILE.write_text(rewritten(found), encoding="utf-8")
-        pytest.skip("written")
-    for case, found in answers:
-        assert tuple(found) == case.wanted, case.name
+    warehouses = (tmp_path / str(number) for number in count())
+
+    def outcome(lines: list[str]) -> str:
+        answers: dict[str, str] = {}
+        for case in tables_of(lines):
+            answers |= zip(case.texts, played(case, next(warehouses)), strict=True)
+        return "\n".join(answers[line] for line in lines if line.startswith(">"))
+
+    text_cases.check(FILE, outcome, rewrite=rewrite)
