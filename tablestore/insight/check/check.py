@@ -153,7 +153,7 @@ class _Check:
             path = self.store.paths.changelog(snapshot_id)
             name = f"changelog-{snapshot_id}"
             with self.found.about([name]):
-                found = self.reader.read(path, lambda data, path=path: snapshot_format.from_json(data, path))
+                found = self.reader.read(path, partial(snapshot_format.from_json, path=path))
                 if found is not None:
                     self.reader.guarded(path, partial(self.changelog, name, found))
 
@@ -196,9 +196,7 @@ class _Check:
         for snapshot_id in ids:
             path = self.store.paths.snapshot(snapshot_id)
             with self.found.about([f"snapshot-{snapshot_id}"]):
-                snapshot = self.reader.read(
-                    path, lambda data, path=path: snapshot_format.from_json(data, path)
-                )
+                snapshot = self.reader.read(path, partial(snapshot_format.from_json, path=path))
                 if snapshot is None:
                     continue
                 if snapshot.id != snapshot_id:
@@ -210,8 +208,8 @@ class _Check:
         """The live files after `snapshot`, checked against those before; None if they cannot be known."""
         where = f"snapshot-{snapshot.id}"
         self.resolve(where, snapshot)
-        base = self.reader.list(where, snapshot.base_manifest_list, snapshot.base_manifest_list_size)
-        delta = self.reader.list(where, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
+        base = self.reader.manifests(where, snapshot.base_manifest_list, snapshot.base_manifest_list_size)
+        delta = self.reader.manifests(where, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
         if base is None or delta is None:
             return None
         state = applied(self.found, f"{where} base", {}, self.reader.all_entries(where, base))
@@ -280,7 +278,7 @@ class _Check:
         """Changelog manifests hold ADDs only, and as many rows as the snapshot says."""
         if s.changelog_manifest_list is None:
             return
-        manifests = self.reader.list(where, s.changelog_manifest_list, s.changelog_manifest_list_size)
+        manifests = self.reader.manifests(where, s.changelog_manifest_list, s.changelog_manifest_list_size)
         if manifests is None:
             return
         entries = self.reader.all_entries(where, manifests)
@@ -307,8 +305,8 @@ class _Check:
             self.found.violate("I2", name, str(e))
             return
         self.resolve(name, s)
-        base = self.reader.list(name, s.base_manifest_list, s.base_manifest_list_size)
-        delta = self.reader.list(name, s.delta_manifest_list, s.delta_manifest_list_size)
+        base = self.reader.manifests(name, s.base_manifest_list, s.base_manifest_list_size)
+        delta = self.reader.manifests(name, s.delta_manifest_list, s.delta_manifest_list_size)
         if base is not None and delta is not None:
             state = applied(self.found, name, {}, self.reader.all_entries(name, base + delta))
             self.needed.remember(state.values(), s, by=name)

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from tablestore.core.errors import TablestoreError, Unsupported
 from tablestore.format import binary_row, data_checksum, hashing, rowkind
 from tablestore.format.data_format import complaints
+from tablestore.format.file_spec import FORMATS, file_format
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
 from tablestore.format.parquet.checked_file import require_pages
 from tablestore.format.parquet.schema import KIND, SEQUENCE
@@ -32,7 +33,6 @@ from tablestore.meta.deletion_files import Place
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import stored
 from tablestore.read.scan.file_stats import own_stats
-from tablestore.read.supported import FORMATS, file_format
 
 _FLOATS = ("FLOAT", "DOUBLE")
 
@@ -55,8 +55,8 @@ class DataCheck:
             with self._found.about(holders):
                 try:
                     self._file(e)
-                except (TablestoreError, OSError, pa.ArrowException, ValueError, KeyError) as e2:
-                    self._found.violate("I2", self._path(e), str(e2))
+                except (TablestoreError, OSError, pa.ArrowException, ValueError, KeyError) as error:
+                    self._found.violate("I2", self._path(e), str(error))
 
     def order(self, newest: Sequence[ManifestEntry]) -> None:
         """I5 over the live files of the newest snapshot, bucket by bucket."""

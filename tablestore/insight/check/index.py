@@ -40,8 +40,8 @@ class IndexCheck:
         path = self._store.paths.manifest(snapshot.index_manifest)
         try:
             entries = self._store.manifests.index_entries(snapshot)
-        except (TablestoreError, OSError) as e:
-            self._found.violate("I2", path, str(e))
+        except (TablestoreError, OSError) as error:
+            self._found.violate("I2", path, str(error))
             return
         for e in entries:
             self._file(where, e)
@@ -63,16 +63,14 @@ class IndexCheck:
 
     def _vectors(self, where: str, entries: Iterable[IndexEntry], live: Iterable[ManifestEntry]) -> None:
         rows: dict[Place, dict[str, int]] = {}
-        for e in live:
-            rows.setdefault((e.partition, e.bucket), {})[e.file.file_name] = e.file.row_count
+        for data in live:
+            rows.setdefault((data.partition, data.bucket), {})[data.file.file_name] = data.file.row_count
         named: set[tuple[bytes, int, str]] = set()
         for e in entries:
             if e.file.index_type != DELETION_VECTORS:
                 continue
-            path, there = (
-                self._store.index_path(e.partition, e.bucket, e.file),
-                rows.get((e.partition, e.bucket), {}),
-            )
+            path = self._store.index_path(e.partition, e.bucket, e.file)
+            there = rows.get((e.partition, e.bucket), {})
             if e.file.row_count != len(e.file.dv_ranges or ()):
                 ranges = len(e.file.dv_ranges or ())
                 self._found.violate("I8", path, f"holds {ranges} vectors, {where} says {e.file.row_count}")
@@ -105,11 +103,10 @@ class IndexCheck:
 
     def _row_ids(self, where: str, snapshot: Snapshot, live: Iterable[ManifestEntry]) -> None:
         """I8: no two files give one row id, none reaches the snapshot's next one."""
-        ids = (
-            sorted((e.file.first_row_id, e.file) for e in live if e.file.first_row_id is not None)
-            if (self._store.options.row_tracking)
-            else []
-        )
+        if not self._store.options.row_tracking:
+            return
+        ids = [(e.file.first_row_id, e.file) for e in live if e.file.first_row_id is not None]
+        ids.sort(key=lambda item: item[0])
         end, last = 0, ""
         for first, file in ids:
             if first < end:
@@ -121,9 +118,10 @@ class IndexCheck:
 
     def hashes(self, snapshot: Snapshot, live: Iterable[ManifestEntry]) -> None:
         """I10: on tables of dynamic buckets every key is in the bucket that has its hash."""
-        entries = [e for e in self._store.manifests.index_entries(snapshot) if e.file.index_type == HASH]
         hashed: dict[Place, np.ndarray] = {}
-        for e in entries:
+        for e in self._store.manifests.index_entries(snapshot):
+            if e.file.index_type != HASH:
+                continue
             path = self._store.index_path(e.partition, e.bucket, e.file)
             try:
                 found = hash_index.decode(self._store.io.read(path), path)
@@ -134,8 +132,8 @@ class IndexCheck:
             hashed[e.partition, e.bucket] = found
         self._once(hashed)
         places: dict[Place, list[ManifestEntry]] = {}
-        for e in live:
-            places.setdefault((e.partition, e.bucket), []).append(e)
+        for data in live:
+            places.setdefault((data.partition, data.bucket), []).append(data)
         for place, files in places.items():
             self._keys(place, files, hashed.get(place))
 

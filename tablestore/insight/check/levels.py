@@ -17,13 +17,13 @@ from tablestore.core.errors import TablestoreError
 from tablestore.core.options.table_options import MergeEngine
 from tablestore.format import deletion_vector
 from tablestore.format.deletion_vector import DeletionFile
+from tablestore.format.file_spec import FORMATS, file_format
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.check.findings import Findings
 from tablestore.meta.deletion_files import Place, deletion_files
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import stored
-from tablestore.read.supported import FORMATS, file_format
 
 
 def live_once(store: Store, found: Findings, snapshot: Snapshot, newest: Sequence[ManifestEntry]) -> None:

@@ -38,8 +38,8 @@ class MetadataReader:
             self.found.violate("I2", path, str(e))
         return None
 
-    def list(self, where: str, name: str, size: int | None) -> list[ManifestFileMeta] | None:
-        """A manifest list; I2 if it is missing, damaged or of another size."""
+    def manifests(self, where: str, name: str, size: int | None) -> list[ManifestFileMeta] | None:
+        """The manifests that a manifest list names; I2 if it is missing, damaged or of another size."""
         path = self.store.paths.manifest(name)
         data = self.read(path, lambda data: data, where=where)
         if data is None:

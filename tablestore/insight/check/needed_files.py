@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from tablestore.format.manifests.manifest import ManifestEntry
 from tablestore.format.snapshot import Snapshot
@@ -46,9 +47,8 @@ class NeededFiles:
         """Note the files that a snapshot needs for its rows, or `by` another name."""
         python = (snapshot.writer_version or "").startswith(_PYTHON_WRITER)
         for e in entries:
-            path = self.reader.guarded(
-                e.file.file_name, lambda e=e: self.reader.store.file_path(e.partition, e.bucket, e.file)
-            )
+            make_path = partial(self.reader.store.file_path, e.partition, e.bucket, e.file)
+            path = self.reader.guarded(e.file.file_name, make_path)
             if path is None:
                 continue
             needed = self.by_path.get(path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tablestore.format import schema as schema_format
 from tablestore.format.schema import TableSchema
 from tablestore.insight.check.findings import Findings
@@ -19,7 +21,7 @@ def readable_schemas(reader: MetadataReader) -> set[int]:
     last: TableSchema | None = None
     for schema_id in ids:
         path = store.paths.schema(schema_id)
-        schema = reader.read(path, lambda data, path=path: schema_format.from_json(data, path))
+        schema = reader.read(path, partial(schema_format.from_json, path=path))
         if schema is None:
             continue
         readable.add(schema_id)

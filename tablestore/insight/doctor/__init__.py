@@ -70,7 +70,7 @@ def limits_of(given: Mapping[str, float]) -> Limits:
             raise NotFound.among("limit of the doctor", name, known)
         if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
             raise InvalidRequest(f"the doctor's limit {name} is {value!r}; it must be a number, from 0 on")
-    return Limits(**given)  # type: ignore[arg-type]
+    return Limits(**given)  # type: ignore[arg-type]  # a limit in whole numbers may be given as 2.5
 
 
 def diagnose(
@@ -86,9 +86,9 @@ def diagnose(
             name, None, (), (RuleResult("snapshots", "none yet: nothing to look at"),), limits, listing
         )
     facts = Facts(store, snapshot, limits)
-    rules = (*RULES, ("left-overs", partial(retention.left_overs, listing=listing)))
+    left_overs: tuple[str, Rule] = ("left-overs", partial(retention.left_overs, listing=listing))
     findings, tried = list[Finding](), list[RuleResult]()
-    for rule, examine in rules:
+    for rule, examine in (*RULES, left_overs):
         with time_travel.expiring(store, snapshot.id):
             outcome = _looked(examine, facts)
             findings += outcome.findings

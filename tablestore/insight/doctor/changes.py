@@ -14,7 +14,7 @@ from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import COMPACT
 from tablestore.insight.doctor.calls import Call, look, python
 from tablestore.insight.doctor.facts import Facts
-from tablestore.insight.doctor.finding import Finding, Outcome, Severity
+from tablestore.insight.doctor.finding import Evidence, Finding, Outcome, Severity
 from tablestore.insight.doctor.words import count, set_call
 from tablestore.meta.entries import Entries
 from tablestore.read.scan import sections
@@ -42,7 +42,7 @@ def retractions(facts: Facts) -> Outcome:
     line += f"; at least {max(replaced, twice):,} rows were replaced"
     if not changes or max(replaced, twice) == 0 or 2 * retracts >= replaced + twice:
         return Outcome(line)
-    evidence = {
+    evidence: Evidence = {
         "changes": changes,
         "retractions": retracts,
         "rows_replaced": replaced,
@@ -110,7 +110,7 @@ def merged_streams(facts: Facts) -> Outcome:
     wrong = producer is ChangelogProducer.INPUT or (producer is ChangelogProducer.NONE and readers)
     if not wrong:
         return Outcome(line)
-    evidence = {
+    evidence: Evidence = {
         "merge_engine": options.merge_engine.value,
         "changelog_producer": producer.value,
         "consumers": ", ".join(readers[:5]) or "none",
@@ -135,23 +135,27 @@ def dropped_deletes(facts: Facts) -> Outcome:
     line = f"merge-engine {options.merge_engine.value}, {count(deletes, 'delete')} in files"
     ignoring = [k for k, v in facts.schema.options.items() if v.lower() == "true" and _drops(k)]
     if ignoring:
-        evidence = {"options": ", ".join(ignoring), "deletes_in_files": deletes}
-        what = "options drop deletes without a word: what is deleted at the source stays"
-        call = (Call("reset_options", tuple(ignoring)),)
-        asks = "from then on deletes take rows away; those that were dropped do not come back"
-        return Outcome(line, (Finding("dropped deletes", "note", "table", what, call, evidence, asks=asks),))
+        return Outcome(line, (_ignored_deletes(ignoring, deletes),))
     partial = options.merge_engine is MergeEngine.PARTIAL_UPDATE
     grouped = any(k.startswith("fields.") and k.endswith(".sequence-group") for k in facts.schema.options)
     takes = options.partial_update_removes or bool(options.partial_update_removing_groups) or grouped
     refused = (partial and not takes) or options.merge_engine is MergeEngine.FIRST_ROW
     if not refused or not deletes:
         return Outcome(line)
-    evidence = {"deletes_in_files": deletes, "merge_engine": options.merge_engine.value}
+    evidence: Evidence = {"deletes_in_files": deletes, "merge_engine": options.merge_engine.value}
     what = "files hold deletes that the merge engine refuses: reads of those keys fail"
     call = set_call(**{"ignore-delete": "true"})
     asks = "deletes are then passed over without a word: rows that they should take away stay"
     found = Finding("refused deletes", "risk", "table", what, call, evidence, asks=asks)
     return Outcome(line, (found,))
+
+
+def _ignored_deletes(options: Sequence[str], deletes: int) -> Finding:
+    evidence: Evidence = {"options": ", ".join(options), "deletes_in_files": deletes}
+    what = "options drop deletes without a word: what is deleted at the source stays"
+    call = (Call("reset_options", tuple(options)),)
+    asks = "from then on deletes take rows away; those that were dropped do not come back"
+    return Finding("dropped deletes", "note", "table", what, call, evidence, asks=asks)
 
 
 def _drops(option: str) -> bool:
@@ -173,7 +177,7 @@ def several_writers(facts: Facts) -> Outcome:
         said = f"; sequence.field is {options.sequence_field}" if options.sequence_fields else ""
         return Outcome(line + said)
     column = _time_column(facts)
-    evidence = {
+    evidence: Evidence = {
         "users": len(set(users)),
         "turns": turns,
         "snapshots": len(users),
@@ -230,7 +234,7 @@ def narrow_key(facts: Facts) -> Outcome:
         return Outcome("rows of a key are in one partition" if facts.keyed else "no primary key")
     line = f"the primary key lacks {', '.join(missing)}"
     partitions = len(set(facts.places.partition))
-    evidence = {"missing": ", ".join(missing), "partitions": partitions}
+    evidence: Evidence = {"missing": ", ".join(missing), "partitions": partitions}
     what = (
         f"{line}: with fixed buckets a key is unique in each partition only, and may be there several times"
     )

@@ -21,7 +21,7 @@ from tablestore.insight.doctor.facts import Limits
 
 Severity = Literal["risk", "slow", "waste", "note"]
 SEVERITIES: tuple[Severity, ...] = ("risk", "slow", "waste", "note")
-Number = int | float | str
+Evidence = Mapping[str, int | float | str]  # numbers, and names, by what they are
 _WIDTH = 100
 _SCHEMA = pa.schema(
     {
@@ -50,7 +50,7 @@ class Finding:
     where: str
     what: str
     calls: tuple[Call, ...]
-    evidence: Mapping[str, Number] = field(default_factory=dict)
+    evidence: Evidence = field(default_factory=dict)
     mends: bool = True
     asks: str = ""
 
@@ -181,7 +181,7 @@ def _lines(text: str, indent: str) -> list[str]:
     return wrap(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
-def _shown(key: str, value: Number) -> str:
+def _shown(key: str, value: int | float | str) -> str:
     if isinstance(value, str):
         return value
     if key.endswith("bytes"):

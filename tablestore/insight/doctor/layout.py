@@ -11,7 +11,7 @@ import numpy as np
 from tablestore.core.options.table_options import MergeEngine
 from tablestore.insight.doctor.calls import Call, look
 from tablestore.insight.doctor.facts import Facts, added
-from tablestore.insight.doctor.finding import Finding, Outcome, Severity
+from tablestore.insight.doctor.finding import Evidence, Finding, Outcome, Severity
 from tablestore.insight.doctor.words import compact_call, count, set_call, size, where
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.compaction import append_compaction
@@ -53,7 +53,7 @@ def _due(facts: Facts, due: list[int], worst: Decision) -> Finding:
     places, trigger, stop = facts.places, facts.trigger, facts.rules.stop_trigger
     runs, backlog = int(places.runs[due[0]]), int(facts.backlog[due[0]])
     left = max(0, stop - backlog + 1)
-    evidence = {
+    evidence: Evidence = {
         "runs": runs,
         "trigger": trigger,
         "stop_trigger": stop,
@@ -83,7 +83,7 @@ def _why(facts: Facts) -> str:
 
 def _idle(facts: Facts, idle: list[int], worst: Decision) -> Finding:
     places = facts.places
-    evidence = {
+    evidence: Evidence = {
         "runs": int(places.runs[idle[0]]),
         "limit": facts.limits.runs,
         "trigger": facts.trigger,
@@ -115,7 +115,7 @@ def small_files(facts: Facts) -> Outcome:
     if not len(ill):
         return Outcome(line)
     ill = ill[np.argsort(-saved[ill], kind="stable")].tolist()
-    evidence = {
+    evidence: Evidence = {
         "small_files": int(number[ill].sum()),
         "small_bytes": int(held[ill].sum()),
         "mean_bytes": int(held[ill].sum() // number[ill].sum()),
@@ -158,7 +158,7 @@ def key_overlap(facts: Facts) -> Outcome:
     if not len(chosen):
         return Outcome(line)
     chosen = chosen[np.argsort(-merged[chosen], kind="stable")].tolist()
-    evidence = {
+    evidence: Evidence = {
         "merged_bytes": int(merged[chosen].sum()),
         "newer_bytes": int(newer[chosen].sum()),
         "bytes": total,
@@ -193,7 +193,7 @@ def bucket_size(facts: Facts) -> Outcome:
     line = f"{size(largest)} the largest, {size(total // len(places))} the mean of {len(places):,}"
     if largest > limits.bucket_bytes:
         return Outcome(line, (_too_large(facts),))
-    partitions = {}
+    partitions: dict[bytes, list[int]] = {}
     for i, p in enumerate(places.partition):
         partitions.setdefault(p, []).append(i)
     sizes = [int(places.size[some].sum()) for some in partitions.values()]
@@ -203,7 +203,7 @@ def bucket_size(facts: Facts) -> Outcome:
     if not needless or len(places) < limits.many_buckets:
         return Outcome(line)
     wanted = max(1, -(-max(sizes) // (limits.bucket_bytes // 2)))
-    evidence = {
+    evidence: Evidence = {
         "buckets": options.bucket,
         "largest_partition_bytes": max(sizes),
         "mean_bytes": total // len(places),
@@ -223,7 +223,7 @@ def _too_large(facts: Facts) -> Finding:
     largest = int(places.size[over[0]])
     factor = -(-largest // max(limits.bucket_bytes // 2, 1))
     wanted = int(places.total[over[0]]) * factor
-    evidence = {
+    evidence: Evidence = {
         "bucket_bytes": largest,
         "limit_bytes": limits.bucket_bytes,
         "buckets_over": len(over),
@@ -250,7 +250,7 @@ def bucket_skew(facts: Facts) -> Outcome:
         return Outcome(line)
     ill = ill[np.argsort(-ratio[ill], kind="stable")].tolist()
     key = ", ".join(facts.schema.bucket_keys)
-    evidence = {
+    evidence: Evidence = {
         "times_mean": float(ratio[ill[0]]),
         "bucket_bytes": int(places.size[ill[0]]),
         "mean_bytes": int(means[ill[0]]),
@@ -276,7 +276,7 @@ def partition_skew(facts: Facts) -> Outcome:
     over = largest // buckets > limits.bucket_bytes and median // buckets < limits.bucket_least_bytes
     if not ill or not over or options.bucket == POSTPONE_BUCKET:
         return Outcome(line)
-    evidence = {
+    evidence: Evidence = {
         "partitions": len(distinct),
         "largest_bytes": largest,
         "median_bytes": int(median),
@@ -297,7 +297,7 @@ def write_stalls(facts: Facts) -> Outcome:
         return Outcome(line)
     worst = stalls.of(again)[0]
     most = max(map(stalls.backlog, again))
-    evidence = {
+    evidence: Evidence = {
         "waits": len(again),
         "seconds": sum(r.millis or 0 for r in again) / 1000,
         "runs": most,
@@ -321,6 +321,6 @@ def stop_trigger(facts: Facts) -> Outcome:
     if stop >= trigger:
         return Outcome(line)
     what = "writers wait for compactions that no rule asks for yet"
-    evidence = {"trigger": trigger, "stop_trigger": stop}
+    evidence: Evidence = {"trigger": trigger, "stop_trigger": stop}
     call = set_call(**{"num-sorted-run.stop-trigger": trigger + 3})
     return Outcome(line, (Finding("stop trigger", "slow", "table", what, call, evidence),))

@@ -105,8 +105,8 @@ def plans_of(store: Store) -> tuple[list[RepairPlan], list[str]]:
     plans, left = [plan_of(store)], []
     for branch in refs.branches(store) if store.paths.branch == refs.MAIN else ():
         try:
-            roots = {"io": store.io, "env": store.env, "branch": branch}
-            plans.append(plan_of(Store.open(store.paths.root, **roots, salvage=True)))
+            root = store.paths.root
+            plans.append(plan_of(Store.open(root, io=store.io, env=store.env, branch=branch, salvage=True)))
         except (Corrupt, NotFound) as e:
             left.append(f"branch {branch}: {e}; branches.delete({branch!r}) removes it")
     return plans, left
@@ -126,8 +126,8 @@ def plan_of(store: Store) -> RepairPlan:
     if known and not sound:
         if not tags:
             raise _hopeless(store, damage)
-        newest = max(tags)
-        plan.restored, sound = {newest: tags[newest]}, {newest}
+        last = max(tags)
+        plan.restored, sound = {last: tags[last]}, {last}
     plan.newest = newest = max(sound, default=None)
     oldest = newest
     while oldest is not None and oldest - 1 in sound:

@@ -10,7 +10,7 @@ from tablestore.core import quantities
 from tablestore.core.errors import NotFound
 from tablestore.insight.doctor.calls import Call
 from tablestore.insight.doctor.facts import Facts, gone_bytes
-from tablestore.insight.doctor.finding import Finding, Outcome
+from tablestore.insight.doctor.finding import Evidence, Finding, Outcome
 from tablestore.insight.doctor.words import count, size
 from tablestore.meta import changelogs, expiry_rules, positions, refs
 from tablestore.meta import consumers as stored
@@ -28,7 +28,7 @@ def snapshots(facts: Facts) -> Outcome:
         return Outcome(line, (_held_by_positions(facts, held, allowed),))
     if len(over) < facts.limits.held_snapshots:
         return Outcome(line)
-    evidence = {
+    evidence: Evidence = {
         "snapshots": len(ids),
         "beyond_options": len(over),
         "held_bytes": _held_bytes(facts, over[0] + 1, end),
@@ -54,7 +54,7 @@ def _expiry_call(facts: Facts) -> Call:
 def _held_by_positions(facts: Facts, holder: int, allowed: int) -> Finding:
     """Snapshots kept since only an old one knows where streams are; a commit of ours carries that on."""
     ids = [i for i in facts.snapshot_ids if holder <= i < allowed]
-    evidence = {
+    evidence: Evidence = {
         "holder": holder,
         "snapshots_held": len(ids),
         "held_bytes": _held_bytes(facts, holder + 1, allowed),
@@ -111,7 +111,7 @@ def consumers(facts: Facts) -> Outcome:
         idle = now - moved.get(name, now)
         if held < facts.limits.held_snapshots or idle < limit:
             continue
-        evidence = {
+        evidence: Evidence = {
             "next_snapshot": after,
             "snapshots_held": held,
             "held_bytes": _held_bytes(facts, after + 1, end),
@@ -136,7 +136,7 @@ def tags(facts: Facts) -> Outcome:
         most = max(most, held)
         if held < facts.limits.held_bytes or held < facts.limits.held_share * live:
             continue
-        evidence = {"snapshot": tag.snapshot.id, "held_bytes": held, "live_bytes": live}
+        evidence: Evidence = {"snapshot": tag.snapshot.id, "held_bytes": held, "live_bytes": live}
         what = f"keeps {size(held)} that the table's snapshots no longer need"
         call = (Call("tags.delete", (tag.name,)),)
         asks = f"the state of snapshot {tag.snapshot.id} can no longer be read under this name"
@@ -177,7 +177,7 @@ def manifests(facts: Facts) -> Outcome:
     stale = dead > facts.limits.dead_entries and dead > live
     if not (many or stale):
         return Outcome(line)
-    evidence = {
+    evidence: Evidence = {
         "manifests": len(found),
         "bytes": held,
         "entries": entries,
@@ -207,7 +207,7 @@ def left_overs(facts: Facts, *, listing: bool) -> Outcome:
     line = f"{count(number, 'file')} in {count(len(facts.places), 'bucket')}"
     if not number:
         return Outcome(line)
-    evidence = {"files": number, "bytes": held}
+    evidence: Evidence = {"files": number, "bytes": held}
     what = "files older than a day that no snapshot or tag names: a writer was killed"
     call = (Call("remove_orphans", named={"dry_run": False}),)
     return Outcome(line, (Finding("left-overs", "waste", "table", what, call, evidence),))

@@ -13,7 +13,7 @@ from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS
 from tablestore.insight.doctor.calls import Call
 from tablestore.insight.doctor.facts import Facts
-from tablestore.insight.doctor.finding import Finding, Outcome, Severity
+from tablestore.insight.doctor.finding import Evidence, Finding, Outcome, Severity
 from tablestore.insight.doctor.words import compact_call, count, set_call, where
 from tablestore.lsm.merge.record_expiry import RecordExpire
 
@@ -36,7 +36,7 @@ def tombstones(facts: Facts) -> Outcome:
         return Outcome(line)
     ill = ill[np.argsort(-places.deletes[ill], kind="stable")].tolist()
     share = float(places.deletes[ill].sum() / places.rows[ill].sum())
-    evidence = {
+    evidence: Evidence = {
         "deletes": int(places.deletes[ill].sum()),
         "rows": int(places.rows[ill].sum()),
         "share": share,
@@ -73,7 +73,7 @@ def deletion_vectors(facts: Facts) -> Outcome:
         return Outcome(line)
     ill = ill[np.argsort(-gone[ill], kind="stable")].tolist()
     share = float(gone[ill].sum() / facts.places.rows[ill].sum())
-    evidence = {
+    evidence: Evidence = {
         "marked_rows": int(gone[ill].sum()),
         "rows": int(facts.places.rows[ill].sum()),
         "share": share,
@@ -93,7 +93,12 @@ def waiting_rows(facts: Facts) -> Outcome:
     made = pc.min(waiting.table.column("creation_time_ms")).as_py()
     age = 0 if made is None else max(0, facts.store.env.local_now_ms() - made)
     severity: Severity = "risk" if age > facts.limits.waiting_ms else "note"
-    evidence = {"rows": rows, "files": len(waiting), "bytes": total, "oldest": quantities.duration(age)}
+    evidence: Evidence = {
+        "rows": rows,
+        "files": len(waiting),
+        "bytes": total,
+        "oldest": quantities.duration(age),
+    }
     what = f"{count(rows, 'row')} in postponed buckets, which no reader sees before a compaction"
     found = Finding("waiting rows", severity, "bucket-postpone", what, (Call("compact"),), evidence)
     return Outcome(f"{rows:,} wait", (found,))
@@ -115,7 +120,7 @@ def unseen_level0(facts: Facts) -> Outcome:
     rows = int(facts.live.numbers("row_count")[at0 & np.isin(facts.group, ill)].sum())
     hidden = options.merge_engine is MergeEngine.FIRST_ROW or options.deletion_vectors
     hidden = hidden and not options.merge_on_read
-    evidence = {
+    evidence: Evidence = {
         "files": int(places.level0[ill].sum()),
         "rows": rows,
         "allowed": allowed,
@@ -145,7 +150,7 @@ def expired_rows(facts: Facts) -> Outcome:
     if not ill.any() or share <= facts.limits.deleted_share:
         return Outcome(line)
     places = np.unique(facts.group[ill]).tolist()
-    evidence = {"files": int(ill.sum()), "bytes": int(facts.sizes[ill].sum()), "share": share}
+    evidence: Evidence = {"files": int(ill.sum()), "bytes": int(facts.sizes[ill].sum()), "share": share}
     what = "rows past their time are still read; only compaction drops them"
     call = compact_call(facts, places, full=True)
     return Outcome(line, (Finding("expired rows", "waste", where(facts, places), what, call, evidence),))
@@ -163,7 +168,7 @@ def statistics(facts: Facts) -> Outcome:
     line = f"{int((~missing).sum()):,} of {count(len(missing), 'file')} have them"
     if int(missing.sum()) * 2 <= len(missing):
         return Outcome(line)
-    evidence = {
+    evidence: Evidence = {
         "files": int(missing.sum()),
         "of_files": len(missing),
         "bytes": int(facts.sizes[missing].sum()),
@@ -192,7 +197,11 @@ def mixed_formats(facts: Facts) -> Outcome:
     line = ", ".join(f"{n:,} {name}" for name, n in zip(distinct, counts, strict=True))
     if not other.any():
         return Outcome(line)
-    evidence = {"other_files": int(other.sum()), "of_files": len(other), "wanted": options.file_format}
+    evidence: Evidence = {
+        "other_files": int(other.sum()),
+        "of_files": len(other),
+        "wanted": options.file_format,
+    }
     what = f"{count(int(other.sum()), 'file')} of a format that the options no longer ask for ({line})"
     found = Finding("mixed formats", "note", "table", what, (_anew(facts),), evidence, facts.keyed)
     return Outcome(line, (found,))

@@ -101,8 +101,8 @@ class State:
         self.files += sign * more.files
         self.rows += sign * more.rows
         self.runs += sign * more.runs
-        self.point = tuple(a + sign * b for a, b in zip(self.point, more.point, strict=True))
-        self.range = tuple(a + sign * b for a, b in zip(self.range, more.range, strict=True))
+        self.point = (self.point[0] + sign * more.point[0], self.point[1] + sign * more.point[1])
+        self.range = (self.range[0] + sign * more.range[0], self.range[1] + sign * more.range[1])
 
     def row(self, rows: int | None = None) -> tuple[Any, ...]:
         """The columns of STATE; `rows`: of all that the reads are spread over."""

@@ -70,7 +70,7 @@ def _merges(entries: Entries) -> list[Merge]:
     for e in entries:
         read, written = found.setdefault((e.partition, e.bucket), ([], []))
         (written if e.kind == ADD else read).append(e.file)
-    pairs = []
+    pairs: list[Merge] = []
     for read, written in islice(found.values(), _MERGES_LEARNED):
         moved = {f.file_name for f in read} & {f.file_name for f in written}
         one = [[f for f in files if f.file_name not in moved] for files in (read, written)]

@@ -115,7 +115,10 @@ def forecast(
     rules = CompactionOptions.of(options)
     key = interval.key_order(types)
     drop = drops_deletes(unit, levels, marked=gone is not None, newest_wins=rules.newest_wins)
-    moved, read, outputs, stay = [], [], [], False
+    moved: list[DataFileMeta] = []
+    read: list[DataFileMeta] = []
+    outputs: list[Estimate] = []
+    stay = False
     for step in plan_unit(unit, levels, key, small_bytes=rules.small_file_bytes, expired=expired):
         if step.upgrade is not None and not _read_all_the_same(step.upgrade, unit, levels, options):
             moved.append(step.upgrade)

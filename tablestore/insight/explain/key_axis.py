@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from tablestore.format import binary_row
 from tablestore.format.binary_row import Raw
@@ -50,9 +51,10 @@ def _share(number: Callable[[Raw], float], low: float, high: float) -> Callable[
 def _number_line(values: Sequence[Raw], t: DataType) -> Callable[[Raw], float]:
     """Numbers in the order of the values; of texts, eight bytes after what all of them begin with."""
     if not (t.is_string or t.is_binary):
-        finite = [float(v) for v in values if math.isfinite(v)] or [0.0]  # type: ignore[arg-type]
+        numbers: Sequence[Any] = values
+        finite = [float(v) for v in numbers if math.isfinite(v)] or [0.0]
         low, high = min(finite), max(finite)
-        return lambda v: low if v is None else high if v != v else min(max(float(v), low), high)  # type: ignore[arg-type]
+        return lambda v: low if v is None else high if v != v else min(max(float(v), low), high)
     raw = [_bytes(v) for v in values]
     first, last = min(raw), max(raw)
     shared = next(
@@ -62,7 +64,8 @@ def _number_line(values: Sequence[Raw], t: DataType) -> Callable[[Raw], float]:
 
 
 def _bytes(value: Raw) -> bytes:
-    return value.encode() if isinstance(value, str) else bytes(value or b"")  # type: ignore[arg-type]
+    assert value is None or isinstance(value, str | bytes), "only texts and bytes are compared as bytes"
+    return value.encode() if isinstance(value, str) else value or b""
 
 
 def whole_keys(keys: Sequence[bytes], types: Sequence[DataType]) -> int | None:

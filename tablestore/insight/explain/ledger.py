@@ -88,6 +88,9 @@ class LedgerRow:
     why: str
 
 
+Moved = tuple[int, int, int, int, int, int]  # bytes ingested, flushed, compacted, read, moved, of changelogs
+
+
 class Account:
     """Sums of one bucket. Mutable; belongs to whoever adds to it."""
 
@@ -213,9 +216,8 @@ class Ledger:
         is not live (I6)."""
         return self._row(event, *self.enter(event))
 
-    def enter(self, event: BucketEvent) -> tuple[Account, tuple[int, ...]]:
-        """The same without a row: the bucket's account, and bytes flushed, ingested, written, read, moved and
-        of changelogs."""
+    def enter(self, event: BucketEvent) -> tuple[Account, Moved]:
+        """The bucket's account after one event, and the bytes that the event moved; no row is made."""
         account = self.accounts.setdefault(event.place, Account())
         live = self._live.setdefault(event.place, {})
         for file in event.before:
@@ -236,7 +238,7 @@ class Ledger:
         read, written, moved = (sum(one[i] for one in done) for i in (1, 2, 3))
         return account, (ingested, ingested, written, read, moved, changelog)
 
-    def _row(self, event: BucketEvent, account: Account, moved: tuple[int, ...]) -> LedgerRow:
+    def _row(self, event: BucketEvent, account: Account, moved: Moved) -> LedgerRow:
         space = self.space(event.place) if self._space else None
         reads = account.reads
         return LedgerRow(

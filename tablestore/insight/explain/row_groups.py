@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from tablestore.format import deletion_vector, evolution
 from tablestore.format.data_format import complaints
+from tablestore.format.file_spec import file_format
 from tablestore.format.parquet.checked_file import open_checked
 from tablestore.format.parquet.data import group_stats
 from tablestore.format.parquet.footer import sound_metadata
@@ -28,7 +29,6 @@ from tablestore.read.scan import file_index
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.pruning import TRUE
 from tablestore.read.scan.refusal import refusal
-from tablestore.read.supported import file_format
 
 ROW_GROUPS = pa.schema(
     {
@@ -92,12 +92,13 @@ def _groups(
     with complaints(path, "Parquet"), contextlib.closing(open_checked(store.io, path)) as source:
         footer = sound_metadata(source)
     alive = split.deletion_file(number)
-    masks = []
+    masks: list[tuple[str, str, np.ndarray]] = []
     if not isinstance(selected, bool):
         masks.append(("file index", f"its index has no row of {asked!r} there", selected))
     if alive is not None:
         mask = deletion_vector.read(store.io, alive, rows=file.row_count).alive(0, file.row_count)
-        masks.append(("deletion vector", "every row there is deleted", mask))
+        if mask is not None:  # a vector may name no row
+            masks.append(("deletion vector", "every row there is deleted", mask))
     at = 0
     for g in range(footer.num_row_groups):
         part = footer.row_group(g)

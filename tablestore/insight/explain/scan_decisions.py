@@ -196,11 +196,10 @@ def asked_keys(
 
 def _short(parts: Sequence[Predicate]) -> str:
     """`k 40 … 70` of two ends, else the condition."""
-    if len(parts) == 2 and all(isinstance(p, Compare) for p in parts):
-        ops = [p.op for p in parts]  # type: ignore[attr-defined]
-        if ops == [">=", "<="]:
-            first, last = (literal.text(p.value, p.type) for p in parts)  # type: ignore[attr-defined]
-            return f"{parts[0].column} {first} … {last}"  # type: ignore[attr-defined]
+    ends = [p for p in parts if isinstance(p, Compare)]
+    if len(ends) == len(parts) and [p.op for p in ends] == [">=", "<="]:
+        first, last = (literal.text(p.value, p.type) for p in ends)
+        return f"{ends[0].column} {first} … {last}"
     return repr(predicate.all_of(*parts))
 
 

@@ -160,10 +160,10 @@ def _by_path(found: Claims) -> tuple[pa.Table, list[Needs]]:
     rows = _with_left(rows, pa.array(codes == 0))
     columns = [rows[n].fill_null(-1).to_numpy() for n in ("last_needed", "last_changelog", "last_coming")]
     distinct, inverse = np.unique(np.stack([*columns, codes], axis=1), axis=0, return_inverse=True)
-    needs = [
-        Needs(*(i if i >= 0 else None for i in ids), tuple(holders[h] for h in sets[of]))
-        for *ids, of in distinct.tolist()
-    ]
+    needs = []
+    for *ids, code in distinct.tolist():
+        snapshot, changelog, coming = (i if i >= 0 else None for i in ids)
+        needs.append(Needs(snapshot, changelog, coming, tuple(holders[h] for h in sets[code])))
     return rows.append_column("needs", pa.array(inverse.reshape(-1))), needs
 
 
@@ -187,7 +187,8 @@ def _sets(others: pa.Table, paths: pa.ChunkedArray) -> tuple[list[list[int]], np
     texts = pairs.set_column(1, "holder", pc.cast(pairs["holder"], pa.string()))
     lists = texts.group_by("path", use_threads=False).aggregate([("holder", "list")])
     joined = pc.binary_join(lists["holder_list"].combine_chunks(), ",").dictionary_encode()
-    sets = [[]] + [[int(h) for h in text.split(",")] for text in joined.dictionary.to_pylist()]
+    sets: list[list[int]] = [[]]
+    sets += [[int(h) for h in text.split(",")] for text in joined.dictionary.to_pylist()]
     at = pc.index_in(paths, lists["path"])
     codes = pc.take(pc.add(joined.indices, 1), at.combine_chunks())
     return sets, codes.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)

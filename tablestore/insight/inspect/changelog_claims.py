@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -90,7 +90,7 @@ def _by_writers(entries: Entries) -> np.ndarray:
 
 
 def _claim_files(
-    book: ClaimIndex, store: Store, rows: pa.Table, holder: Holder, span: dict[str, object]
+    book: ClaimIndex, store: Store, rows: pa.Table, holder: Holder, span: Mapping[str, int | bool | None]
 ) -> None:
     """Data files of entries and what lies beside them."""
     if len(rows):
@@ -106,7 +106,7 @@ def has_changelog_files(store: Store) -> bool:
 
 
 def claim_left(
-    book: ClaimIndex, store: Store, entries: Entries, holder: Holder, span: dict[str, object]
+    book: ClaimIndex, store: Store, entries: Entries, holder: Holder, span: Mapping[str, int | bool | None]
 ) -> None:
     """Files that the delta deleted: where an older changelog kept them, this one's expiry frees them."""
     rows = entries.filter(entries.numbers("kind") != ADD).table.select(COLUMNS).combine_chunks()

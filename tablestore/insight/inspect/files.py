@@ -13,6 +13,7 @@ import pyarrow as pa
 from tablestore.core.errors import TablestoreError
 from tablestore.format import binary_row
 from tablestore.format.binary_row import Raw
+from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.index_manifest import IndexEntry
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
 from tablestore.format.predicates import literal
@@ -28,7 +29,6 @@ from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.meta.partition_names import braced_partition
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_stats import own_stats, stats_by_name
-from tablestore.read.supported import file_format
 
 _MS = pa.timestamp("ms")
 
@@ -103,8 +103,9 @@ def _index_row(store: Store, e: IndexEntry) -> tuple[Any, ...]:
             for r in f.dv_ranges
         ]
     meta = f.global_index or {}
-    places = (meta.get("_ROW_RANGE_START"), meta.get("_ROW_RANGE_END"), meta.get("_INDEX_FIELD_ID"))
-    name = store.schema.by_id[places[2]].name if places[2] in store.schema.by_id else None
+    column: Any = meta.get("_INDEX_FIELD_ID")
+    places = (meta.get("_ROW_RANGE_START"), meta.get("_ROW_RANGE_END"), column)
+    name = store.schema.by_id[column].name if column in store.schema.by_id else None
     where = (braced_partition(store, e.partition), e.bucket)
     return *where, f.index_type, f.file_name, f.file_size, f.row_count, ranges, *places, name
 
@@ -154,8 +155,8 @@ def _shown_stats(
         before = written.by_id.get(f.id)
         if before is not None and before.name in own and before.type.as_nullable() != f.type.as_nullable():
             stored = own[before.name]
-            bounds = (_cast(v, before.type, f.type) for v in (stored.min, stored.max))
-            known = ColumnStats(*bounds, stored.null_count, stored.rows)
+            low, high = (_cast(v, before.type, f.type) for v in (stored.min, stored.max))
+            known = ColumnStats(low, high, stored.null_count, stored.rows)
         found.append((f.name, known))
     return found
 

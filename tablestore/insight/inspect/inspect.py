@@ -361,13 +361,13 @@ class Inspect:
             return snapshot
         if snapshot is None and self._at is not None:
             return self._at
-        snapshot = unwrapped(snapshot)
-        if isinstance(snapshot, str):
-            return refs.tagged(self._store, snapshot)
+        wanted: Any = unwrapped(snapshot)
+        if isinstance(wanted, str):
+            return refs.tagged(self._store, wanted)
         try:
-            return time_travel.resolve(self._store, snapshot=snapshot)
+            return time_travel.resolve(self._store, snapshot=wanted)
         except NotFound:
-            kept = (t for t in refs.tags(self._store).values() if t.id == snapshot)
+            kept = (t for t in refs.tags(self._store).values() if t.id == wanted)
             if (found := next(kept, None)) is None:
                 raise
             return found
@@ -377,5 +377,5 @@ class Inspect:
         found, manifests = self._snapshot(snapshot), self._store.manifests
         return [] if found is None else manifests.read_manifests(manifests.manifests(found))
 
-    def _live(self, snapshot: int | str | Snapshot | None) -> list[ManifestEntry]:
+    def _live(self, snapshot: int | str | Snapshot | None) -> Sequence[ManifestEntry]:
         return self._store.manifests.live_entries(self._snapshot(snapshot))

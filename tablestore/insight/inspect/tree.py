@@ -90,9 +90,9 @@ def manifest_lists(store: Store, snapshot: Snapshot | None) -> pa.Table:
         counts = (len(found), sum(m.num_added for m in found), sum(m.num_deleted for m in found))
         rows.append((kind, name, size, *counts))
     if snapshot.index_manifest is not None:
-        found = store.manifests.index_entries(snapshot)
+        indexes = store.manifests.index_entries(snapshot)
         size = store.io.size(store.paths.manifest(snapshot.index_manifest))
-        rows.append(("index", snapshot.index_manifest, size, len(found), len(found), 0))
+        rows.append(("index", snapshot.index_manifest, size, len(indexes), len(indexes), 0))
     return made(LISTS, rows)
 
 

@@ -8,8 +8,9 @@ is what comes of two sets of options: of a table's history (`Table.what_if`) or 
 
 from __future__ import annotations
 
-from tablestore.insight.simulator.history_replay import History, Replay
+from tablestore.insight.simulator.history_replay import History
 from tablestore.insight.simulator.history_what_if import HistoryWhatIf
+from tablestore.insight.simulator.replay_result import Replay
 from tablestore.insight.simulator.simulation import Run, Summary, simulate
 from tablestore.insight.simulator.simulator import Schedule, Simulator, Step
 from tablestore.insight.simulator.what_if import WhatIf

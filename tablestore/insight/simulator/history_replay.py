@@ -125,8 +125,15 @@ class History:
                 stalls += sum(d.stalled for d in bucket.done)
                 done += ((occasion.last_snapshot, place, d) for d in bucket.done)
                 bucket.done = []
-                at = {"snapshot": occasion.last_snapshot, "time_ms": occasion.now_ms, "kind": occasion.kind}
-                rows.append(ReplayRow.of(bucket.account, place, stalls=stalls, **at))
+                row = ReplayRow.of(
+                    bucket.account,
+                    place,
+                    stalls=stalls,
+                    snapshot=occasion.last_snapshot,
+                    time_ms=occasion.now_ms,
+                    kind=occasion.kind,
+                )
+                rows.append(row)
                 steps[place].add(occasion.last_snapshot, bucket.levels)
             levels[place] = bucket.levels
         rows.sort(key=lambda r: r.snapshot)

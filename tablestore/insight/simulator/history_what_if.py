@@ -12,7 +12,8 @@ from typing import Any
 
 from tablestore.core import quantities
 from tablestore.core.errors import InvalidRequest
-from tablestore.insight.simulator.history_replay import History, ProgressCallback, Replay
+from tablestore.insight.simulator.history_replay import History, ProgressCallback
+from tablestore.insight.simulator.replay_result import Replay
 from tablestore.insight.simulator.what_if import WhatIf, shown
 from tablestore.lsm.compaction.options import CompactionOptions
 
@@ -51,8 +52,15 @@ class HistoryWhatIf(WhatIf):
                 "options can only be given by name where the table is known: `Table.what_if`"
             )
         wanted, asked = self._resolve(options)
-        kept = {"baseline": self.baseline, "resolve": self._resolve, "actual": self.actual}
-        return HistoryWhatIf(self.history, wanted, asked, progress=progress, **kept)  # type: ignore[arg-type]
+        return HistoryWhatIf(
+            self.history,
+            wanted,
+            asked,
+            baseline=self.baseline,
+            resolve=self._resolve,
+            progress=progress,
+            actual=self.actual,
+        )
 
     @cached_property
     def real_write_amplification(self) -> float | None:
@@ -90,8 +98,9 @@ class HistoryWhatIf(WhatIf):
             many = len(history.unexplained)
             lines.append(f"{many:,} of {history.commits:,} commits compacted by no rule of these options")
         if history.halves:
-            many = quantities.many(len(history.halves), "bucket")
-            lines.append(f"of the first commit to {many} only the compaction is left: it is taken as it was")
+            buckets = quantities.many(len(history.halves), "bucket")
+            left = f"of the first commit to {buckets} only the compaction is left"
+            lines.append(f"{left}: it is taken as it was")
         lines.append(f"{quantities.many(known, 'merge')} gave files the table had, {estimated:,} estimated")
         return "\n".join(lines)
 

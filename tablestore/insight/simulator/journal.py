@@ -10,6 +10,7 @@ against comes from a mark a sampled key. One lock, so that a view may read while
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any
@@ -107,7 +108,7 @@ class Journal:
         with self.lock:
             live = self._live.setdefault(bucket, {})
             gone = tuple(live[f.level, f.file_name] for f in found.changed[0])
-            come = tuple(f.meta(self._weight) for f in found.changed[1])  # type: ignore[attr-defined]
+            come: tuple[DataFileMeta, ...] = tuple(f.meta(self._weight) for f in found.changed[1])
             self.last += 1
             parts: dict[str, Any] = {"flushed": come}
             flow, level = Flow(ingested=sum(f.file_size for f in come)), 0
@@ -133,8 +134,9 @@ class Journal:
                     record.output_level,
                 )
             kind = APPEND if decision is None else COMPACT
-            known = {"user": USER, "identifier": identifier}
-            event = BucketEvent(self.last, found.now_ms, kind, "", bucket, **parts, **known)
+            event = BucketEvent(
+                self.last, found.now_ms, kind, "", bucket, user=USER, identifier=identifier, **parts
+            )
             _carry(live, event)
             self.num_levels = max(self.num_levels, found.levels.num_levels)
             self._add(bucket, found, event, flow, level)
@@ -173,7 +175,8 @@ class Journal:
         if not isinstance(found.contents, Drawn):
             return Space(account.live_bytes, found.compacted_bytes(), False, found.contents.why)
         count = self._keys[bucket].count
-        sampled = sum(len(f.keys) for f in found.levels.files)  # type: ignore[attr-defined]
+        files: Sequence[Any] = found.levels.files
+        sampled = sum(len(f.keys) for f in files)
         rows = round(account.live_rows * (count or 0) / sampled) if sampled else 0
         exact = count is not None and sampled == account.live_rows
         why = "each key that is left once" if exact else f"each key of a sample of {sampled:,} once"

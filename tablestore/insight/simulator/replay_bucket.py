@@ -176,7 +176,7 @@ class ReplayBucket:
         moved = 0
         for step in plan_unit(unit, levels, self._key, small_bytes=self.options.small_file_bytes):
             before += step.files
-            lifted = step.upgrade and self._lifted(step.upgrade, unit.output_level)
+            lifted = None if step.upgrade is None else self._lifted(step.upgrade, unit.output_level)
             if lifted is not None:
                 merges.append(Merge((0, drop), step.files, lifted, True))
             elif step.upgrade is not None:

@@ -8,7 +8,7 @@ histories the newest levels are kept. Values of `insight.simulator`; nothing is 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -172,7 +172,7 @@ class Replay:
         return tuple(r for r in self.rows if r.place == place)
 
     def levels_table(
-        self, place: Place, commit: int | None = None, *, among: Sequence[bytes] = ()
+        self, place: Place, commit: int | None = None, *, among: Iterable[bytes] = ()
     ) -> pa.Table:
         """The files of a bucket after its commit of that number (None: the last), as `inspect.levels()` has
         them; `among` are further keys that lie on the axis."""

@@ -150,8 +150,13 @@ class SimBucket:
         self._sequence, self._number = 0, 0
         self._rankings = Rankings()
         empty = Levels((), tuple(SimRun((), level) for level in range(1, options.num_levels)), byte_order)
-        known = {"carry_out": self._carry_out, "now_ms": lambda: self.now_ms, "first": self._rankings.first}
-        self.loop = CompactionLoop(empty, options, **known)
+        self.loop = CompactionLoop(
+            empty,
+            options,
+            carry_out=self._carry_out,
+            now_ms=lambda: self.now_ms,
+            first=self._rankings.first,
+        )
         self.rules: dict[str, RuleSum] = defaultdict(RuleSum)
         self.most_runs = 0  # that a flush left
         self.last: tuple[int, int, int] = (0, 0, 0)  # bytes read, written and moved by the last compaction
@@ -176,11 +181,8 @@ class SimBucket:
         self._sequence += rows.rows
         self.account.ingested += total
         self.changed = (), files
-        old, new = (
-            self.loop.levels,
-            tuple(sorted(files, key=newest_first)) if len(files) > 1 else tuple(files),
-        )
-        self.loop.levels = levels = Levels((*new, *old.level0), old.upper, old.key)  # type: ignore[arg-type]
+        old, new = self.loop.levels, _newest_first(files)
+        self.loop.levels = levels = Levels((*new, *old.level0), old.upper, old.key)
         runs = levels.run_count
         if runs > self.most_runs:
             self.most_runs = runs
@@ -253,7 +255,8 @@ class SimBucket:
             (file,) = unit.files
             return _Outcome([file], [file.upgraded(unit.output_level)], file.file_size)
         drop = any(f.delete_count for f in unit.files) and self.drops(unit, levels)
-        files, level = list(unit.files), unit.output_level
+        files: list[Any] = list(unit.files)
+        level = unit.output_level
         if _all_meet(unit):
             content = self.contents.merged([f.content for f in files], drop)
             return _Outcome(files, self._written(files, content, level))
@@ -312,7 +315,8 @@ class SimBucket:
     def _merged_sections(self, sections: Sequence[Section], drop: bool) -> Content:
         """What sections that follow each other in key order are merged to."""
         if all(len(section) == 1 for section in sections):
-            return self.contents.joined([f.content for (run,) in sections for f in run.files], drop)
+            files: list[Any] = [f for (run,) in sections for f in run.files]
+            return self.contents.joined([f.content for f in files], drop)
         parts = (self._merged_section(section, drop) for section in sections)
         return self.contents.joined([content for content in parts if content[1]], False)
 
@@ -347,6 +351,10 @@ class _Outcome:
     moved: int = 0
 
 
+def _newest_first(files: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(sorted(files, key=newest_first)) if len(files) > 1 else tuple(files)
+
+
 def _moves(unit: CompactUnit) -> bool:
     """Whether all of it is one file that the plan would only move."""
     (file, *others) = unit.files
@@ -372,7 +380,7 @@ def _alone(files: Sequence[Any]) -> list[bool]:
     after = np.concatenate((low[order][1:], [np.inf]))
     found = np.empty(len(files), dtype=bool)
     found[order] = (low[order] > before) & (high[order] < after)
-    return (found & (deletes == 0)).tolist()  # type: ignore[no-any-return]
+    return (found & (deletes == 0)).tolist()
 
 
 def _all_meet(unit: CompactUnit) -> bool:

@@ -241,7 +241,7 @@ def simulate(
     chosen = Workload(workload) if isinstance(workload, str) else workload
     if samples is None and flushes * chosen.rows > _DRAWN_ROWS:
         samples = 0
-    arguments = {
+    arguments: dict[str, Any] = {
         "workload": chosen,
         "options": options,
         "buckets": buckets,
@@ -250,7 +250,7 @@ def simulate(
         "samples": samples,
         "keep": 0,
     }
-    return Run(Simulator(**arguments), arguments, flushes, progress=progress)  # type: ignore[arg-type]
+    return Run(Simulator(**arguments), arguments, flushes, progress=progress)
 
 
 def _row(simulator: Simulator, number: int, space: bool) -> tuple[Any, ...]:

@@ -9,13 +9,14 @@ keys of the live files, and a journal of the newest `keep` steps. Steps belong t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tablestore.core.errors import InvalidRequest
 from tablestore.core.options.rules import require_known
 from tablestore.core.options.table_options import TableOptions, as_text, require_levels
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.insight.simulator.by_hand import Simulated, chosen, planned
 from tablestore.insight.simulator.contents import Drawn, Expected
 from tablestore.insight.simulator.expected import Expectations, law_of
@@ -322,9 +323,12 @@ class Simulator:
 
 def described(levels: Levels, weight: float) -> Levels:
     """Simulated files as `DataFileMeta`."""
-    level0 = tuple(f.meta(weight) for f in levels.level0)  # type: ignore[attr-defined]
-    upper = (SortedRun(tuple(f.meta(weight) for f in r.files), r.level) for r in levels.upper)  # type: ignore[attr-defined]
-    return Levels(level0, tuple(upper), interval.key_order(KEY))
+
+    def metas(files: Sequence[Any]) -> tuple[DataFileMeta, ...]:
+        return tuple(f.meta(weight) for f in files)
+
+    upper = tuple(SortedRun(metas(run.files), run.level) for run in levels.upper)
+    return Levels(metas(levels.level0), upper, interval.key_order(KEY))
 
 
 def _share(workload: Workload, buckets: int) -> Workload:

@@ -15,6 +15,8 @@ import tablestore as ts
 from tablestore.format.manifests import index_manifest
 from tablestore.format.manifests import manifest as manifest_format
 from tablestore.format.manifests.index_manifest import IndexEntry, IndexFileMeta
+from tablestore.insight.check.findings import Findings
+from tablestore.insight.check.index import IndexCheck
 from tests.read import golden
 
 
@@ -113,6 +115,20 @@ def test_row_ids_that_overlap_or_reach_too_far_are_found(tmp_path: Path) -> None
     body = json.loads(path.read_text())
     path.write_text(json.dumps({**body, "nextRowId": 3}))
     assert found(table) == {"I8"}
+
+
+def test_two_files_of_one_first_row_id_are_found(tmp_path: Path) -> None:
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"k": ts.INT}, options={"row-tracking.enabled": True}
+    )
+    for _ in range(2):
+        table.write(pa.table({"k": pa.array([1, 2], pa.int32())}))
+    store, snapshot, findings = table.store, table.store.snapshots.latest(), Findings()
+    entries = [
+        replace(e, file=replace(e.file, first_row_id=0)) for e in store.manifests.live_entries(snapshot)
+    ]
+    IndexCheck(store, findings).snapshot("snapshot-2", snapshot, entries)
+    assert [(v.invariant, v.where) for v in findings.violations] == [("I8", "snapshot-2")]
 
 
 def test_what_a_branch_misses_is_found_under_its_name(tmp_path: Path) -> None:

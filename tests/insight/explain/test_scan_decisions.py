@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablestore as ts
+from tablestore.format import deletion_vector
 from tablestore.format.parquet import data as parquet_data
 from tablestore.format.predicates import predicate
 from tablestore.io.fileio import LocalFileIO
@@ -205,6 +206,16 @@ def test_other_formats_count_as_one_group_and_a_limit_bounds_what_is_opened(lake
     parquet = filled(lake, "a.c")
     few = parquet.scan(where=ts.where("q > 25")).explain().row_groups(limit=1)
     assert len(set(few["file_name"].to_pylist())) == 1
+
+
+def test_a_deletion_vector_without_positions_leaves_out_no_row_group(
+    lake: ts.Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = filled(lake, keyed=False, **{"deletion-vectors__enabled": "true"})
+    table.delete("k < 100")
+    empty = deletion_vector.DeletionVector(np.zeros(0, dtype=np.int64))
+    monkeypatch.setattr(deletion_vector, "read", lambda *a, **k: empty)
+    assert pc.all(table.scan().explain().row_groups()["kept"]).as_py()
 
 
 def test_random_conditions_are_read_as_told(

@@ -25,11 +25,10 @@ from tablestore.insight.explain.merge_steps.trace import (
     NULL,
     SUPERSEDED,
     TAKEN,
+    Computing,
     Trace,
+    engine_of,
 )
-from tablestore.lsm.merge.aggregation import Aggregation
-from tablestore.lsm.merge.changelog import NewestLevels
-from tablestore.lsm.merge.counted import Counting
 from tablestore.lsm.merge.merge_function import MergeFunction, kinds_of
 from tablestore.lsm.merge.partial_update import PartialUpdate, SequenceGroup
 from tablestore.lsm.merge.winners import FirstRow
@@ -52,8 +51,14 @@ class Why:
     @property
     def engine(self) -> MergeFunction:
         """The function that knows its columns."""
-        inner = self.function.function if isinstance(self.function, NewestLevels) else self.function
-        return inner.function if isinstance(inner, Counting) else inner
+        return engine_of(self.function)
+
+    @property
+    def _computing(self) -> Computing:
+        """The engine of a merge that is explained column by column."""
+        engine = self.engine
+        assert isinstance(engine, Computing), "only engines that compute have reasons by column"
+        return engine
 
     def sentence(self) -> str:
         """Why this is the key's row, and what becomes of it."""
@@ -61,7 +66,7 @@ class Why:
             return f"Refused: {self.trace.failure}."
         if self.rows.num_rows == 1:
             return f"Only {self.labels[0]} has the key: {self._only()}"
-        if isinstance(self.engine, Aggregation | PartialUpdate) and len(self.trace.order) > 1:
+        if isinstance(self.engine, Computing) and len(self.trace.order) > 1:
             said = self._by_columns()
         else:
             said = self._whole_row()
@@ -73,7 +78,7 @@ class Why:
         engine = self.engine
         if self.trace.failure:
             return f"refused: {self.trace.failure}"
-        if not isinstance(engine, Aggregation | PartialUpdate) or len(self.trace.order) == 1:
+        if not isinstance(engine, Computing) or len(self.trace.order) == 1:
             return "no row is left" if origin == NOTHING else f"the row of {self.labels[origin]}"
         group = self._group(name)
         function = self._function(name)
@@ -123,7 +128,7 @@ class Why:
         names = ", ".join(f"{SIGNS[kinds[i]]} of {self.labels[i]}" for i in gone[::-1][:_SHOWN])
         return f"ignore-delete leaves out {names}. "
 
-    def _chain(self, places: Sequence[int], *, rising: bool = False) -> str:
+    def _chain(self, places: np.ndarray, *, rising: bool = False) -> str:
         """`sequence 984 > 431 > 17`; with `sequence.field` its values, then numbers where they are equal."""
         ordering = self.engine.sequence
         shown = [int(i) for i in places][:_SHOWN]
@@ -150,7 +155,7 @@ class Why:
             return f"{remover} of {self.labels[newest]} takes the row away."
         said: dict[str, list[str]] = {}
         plain = []
-        for name in self._told_columns():
+        for name in self._value_columns():
             why = self.column(name)
             if self.trace.origin[name] == newest and ">" not in why:
                 plain.append(name)
@@ -163,8 +168,8 @@ class Why:
             return f"{self.labels[newest]} is the newest and has a value in every column."
         return " ".join(parts)
 
-    def _told_columns(self) -> list[str]:
-        keys = set(self.engine.schema.primary_keys)  # type: ignore[attr-defined]
+    def _value_columns(self) -> list[str]:
+        keys = set(self._computing.schema.primary_keys)
         return [n for n in self.trace.origin if n not in keys]
 
     def _group(self, name: str) -> SequenceGroup | None:
@@ -176,13 +181,13 @@ class Why:
     def _function(self, name: str) -> str | None:
         """The aggregate function of a column; "" where newer values that are not NULL replace older ones,
         None where a group's rows replace it whole."""
-        engine = self.engine
+        engine = self._computing
         if isinstance(engine, PartialUpdate):
             known = engine.functions.get(name)
             if known is not None:
                 return known.name
             return "" if self._group(name) is None else None
-        found = (f.name for f in engine.functions if f.field.name == name)  # type: ignore[attr-defined]
+        found = (f.name for f in engine.functions if f.field.name == name)
         return next(found, "")
 
     def _guarded(self, name: str, group: SequenceGroup, origin: int) -> str:
@@ -267,7 +272,7 @@ class Why:
         return "null" if set(texts) == {"null"} else "·".join(texts)
 
     def _field(self, name: str) -> DataField:
-        return self.engine.schema.by_name[name]  # type: ignore[attr-defined]
+        return self._computing.schema.by_name[name]
 
     def _text(self, column: DataField, row: int) -> str:
         known = self._texts.get(column.name)

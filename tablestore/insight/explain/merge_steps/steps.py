@@ -20,7 +20,7 @@ from tablestore.format import rowkind
 from tablestore.format.parquet.schema import SEQUENCE
 from tablestore.format.schema import TableSchema
 from tablestore.insight.explain.merge_steps.reasons import Why
-from tablestore.insight.explain.merge_steps.trace import COMPUTED, NOTHING, Trace, traced
+from tablestore.insight.explain.merge_steps.trace import COMPUTED, NOTHING, Trace, engine_of, traced
 from tablestore.lsm.merge import keys as key_columns
 from tablestore.lsm.merge.changelog import NewestLevels, by_level
 from tablestore.lsm.merge.merge_function import MergeFunction, joined, kinds_of, merge_function, plain
@@ -246,12 +246,14 @@ def _assembled(
     output: str,
     place: Place,
 ) -> Merging:
-    engine = Why(function, None, None, ()).engine  # type: ignore[arg-type]
+    engine = engine_of(function)
     counts = [sum(n in step.runs for step in steps) for n in range(len(runs))]
     told = [(n, r.name, r.level, r.snapshot_id, counts[n]) for n, r in enumerate(runs)]
     names = schema.names
     nullable = pa.schema([f.arrow.with_nullable(True) for f in schema.fields])
-    inputs, input_rows, cells = [], [], []
+    inputs: list[tuple[object, ...]] = []
+    input_rows: list[pa.RecordBatch] = []
+    cells: list[tuple[object, ...]] = []
     for step in steps:
         for i in sorted(range(len(step.runs)), key=step.runs.__getitem__):
             cells += [(len(inputs), name, parts[i]) for name, parts in step.trace.parts.items()]
@@ -296,7 +298,7 @@ def _output_row(step: _Step, names: Sequence[str], schema: pa.Schema) -> pa.Reco
 
 
 def _columns(step: _Step, schema: TableSchema) -> list[tuple[object, ...]]:
-    found = []
+    found: list[tuple[object, ...]] = []
     for name in schema.names:
         if name in schema.primary_keys:
             continue

@@ -117,8 +117,9 @@ def _require_limits(window: Window, newest: int | None) -> None:
 
 
 def _is_span(between: object) -> bool:
-    two = isinstance(between, tuple | list) and len(between) == 2
-    return two and all(isinstance(end, int | float) for end in between)
+    if not isinstance(between, tuple | list) or len(between) != 2:
+        return False
+    return all(isinstance(end, int | float) for end in between)
 
 
 def _filters(store: Store, where: Predicate | str | None) -> Filters:

@@ -21,16 +21,19 @@ import pyarrow as pa
 
 from tablestore.core.errors import CannotMerge
 from tablestore.format import rowkind
+from tablestore.lsm.merge.aggregation import Aggregation
 from tablestore.lsm.merge.aggregators.choose import present
 from tablestore.lsm.merge.changelog import NewestLevels, newest_levels
 from tablestore.lsm.merge.counted import Counting
 from tablestore.lsm.merge.merge_function import Choosing, Groups, MergeFunction, grouped, kinds_of, take
+from tablestore.lsm.merge.partial_update import PartialUpdate
 from tablestore.lsm.merge.result import Outcome
 from tablestore.lsm.merge.walk import RETRACT, SKIP, Walk
 
 KEPT, SUPERSEDED, NULL, ADDED = "kept", "superseded", "null", "added"
 TAKEN, IGNORED, HELD = "taken back", "ignored", "held"
 NOTHING, COMPUTED = -1, -2
+Computing = Aggregation | PartialUpdate  # functions that make each column's value of several rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +59,25 @@ class Trace:
         return tuple(SUPERSEDED if part == NULL else part for part in found)
 
 
+def engine_of(function: MergeFunction) -> MergeFunction:
+    """The function that knows the columns, without those around it that leave out levels or count rows."""
+    inner = function.function if isinstance(function, NewestLevels) else function
+    return inner.function if isinstance(inner, Counting) else inner
+
+
 def traced(function: MergeFunction, rows: pa.RecordBatch, levels: np.ndarray) -> Trace:
     """The merge of these rows, all of one key, in runs from old to new; `levels` are those of their files."""
     groups = grouped(np.zeros(rows.num_rows, dtype=np.int64), function.sequence.numbers(rows))
     inner = function
     if isinstance(function, NewestLevels):
         inner, groups = function.function, newest_levels(groups, levels)
-    merged = inner.function if isinstance(inner, Counting) else inner
+    merged = engine_of(inner)
     names = [n for n in rows.schema.names if not n.startswith("_")]
     try:
         if isinstance(merged, Choosing):
             return _chosen(merged, rows, groups, names)
-        outcome = merged.outcome(rows, groups)  # type: ignore[attr-defined]
+        assert isinstance(merged, Computing), "what does not choose a row computes one"
+        outcome = merged.outcome(rows, groups)
         row = inner.merge(rows, groups)
     except CannotMerge as error:
         lost = {n: _held(rows, groups, [SUPERSEDED] * rows.num_rows) for n in names}
