@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tablestore.api import *
     from tablestore.insight.explain.merge_steps.given_runs import merging, merging_events
     from tablestore.insight.simulator import compare as what_if
+    from tablestore.sql import sql_session
     from tablestore.table.advise import advise_buckets
 
 provide(
@@ -24,6 +25,8 @@ provide(
         "tablestore.mend": "tablestore.table.recovery:repair",
         "tablestore.merging": "tablestore.insight.explain.merge_steps.given_runs:merging",
         "tablestore.merging_events": "tablestore.insight.explain.merge_steps.given_runs:merging_events",
+        "tablestore.sql_session": "tablestore.sql:sql_session",
+        "Lake.sql": "tablestore.sql:sql_session",
         "tablestore.what_if": "tablestore.insight.simulator:compare",
         "Lake.table of system tables": "tablestore.table.system:global_table",
         "Table.inspect": "tablestore.insight.inspect.inspect:Inspect",
@@ -44,10 +47,10 @@ def __getattr__(name: str) -> Any:
     """A public name when it is first used: `import tablestore` alone waits for nothing."""
     if name == "spark":
         return import_module("tablestore.spark")
-    if name in _INSIGHT:
+    if name in _FEATURES:
         found = feature(f"tablestore.{name}")
     elif name == "__all__":
-        found = sorted({*import_module("tablestore.api").__all__, *_INSIGHT})
+        found = sorted({*import_module("tablestore.api").__all__, *_FEATURES})
     elif name.startswith("__") or not hasattr(api := import_module("tablestore.api"), name):
         raise AttributeError(f"module 'tablestore' has no attribute {name!r}")
     else:
@@ -59,4 +62,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__getattr__("__all__")})
 
 
-_INSIGHT = {"advise_buckets", "merging", "merging_events", "what_if"}
+_FEATURES = {"advise_buckets", "merging", "merging_events", "sql_session", "what_if"}

@@ -62,8 +62,11 @@ def known() -> set[str]:
 
 
 def classes() -> Iterator[tuple[str, str]]:
-    """(name, place) of every class of the engine without an underscore before its name."""
+    """(name, place) of every class of the engine without an underscore before its name; values of SQL
+    statements are named as their statements."""
     for path in sorted(ENGINE.rglob("*.py")):
+        if path.is_relative_to(ENGINE / "sql" / "statements"):
+            continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 yield node.name, f"{path.relative_to(ENGINE)}:{node.lineno}"

@@ -34,7 +34,8 @@ MAY_IMPORT["insight"] = MAY_IMPORT["write"] | {"write", "read", "catalog"}
 MAY_IMPORT["table"] = MAY_IMPORT["insight"] | {"insight"}
 MAY_IMPORT["cdc"] = MAY_IMPORT["table"] | {"table"}
 MAY_IMPORT["tiering"] = MAY_IMPORT["cdc"] | {"logstore"}
-MAY_IMPORT["sql"] = MAY_IMPORT["spark"] = MAY_IMPORT["cdc"] | {"cdc", "tiering"}
+MAY_IMPORT["spark"] = MAY_IMPORT["cdc"] | {"cdc", "tiering"}
+MAY_IMPORT["sql"] = MAY_IMPORT["spark"]  # Spark by the features it asks for
 # Modules of `table` for which `insight` needs tables: loaded as features, imported by none but each other.
 ABOVE_INSIGHT = {"advise", "dry_run", "mend", "recovery", "system", "what_if"}
 READ_ONLY_OF_WRITE = {"arrow_input", "buckets", "conform", "routing"}
@@ -67,7 +68,13 @@ IN_CORE = {
 ONLY_ENV = {"time", "uuid", "random", "secrets"}
 ONLY_IO = {"os", "pathlib", "shutil", "tempfile", "glob", "fcntl"}
 ENGINE = {"format", "meta", "logstore", "lsm", "write", "read", "insight"}  # below `table`, above `io`
-EXTRAS = {"pyspark": {"spark"}, "py4j": {"spark"}, "pandas": {"spark"}}
+EXTRAS = {
+    "pyspark": {"spark"},
+    "py4j": {"spark"},
+    "pandas": {"spark"},
+    "sqlglot": {"sql"},
+    "duckdb": {"sql"},
+}
 """Layers that import a package which not everybody has; other layers ask `core.extras` for it."""
 NEVER = {"plotly", "IPython", "rich", "anywidget", "ipywidgets"}
 

@@ -14,6 +14,7 @@ from tablestore.core.errors import MissingPackage
 DISTRIBUTION = "tablestore-workbench"
 EXTRA_OF = {
     "datasketches": "sketches",
+    "duckdb": "sql",
     "hmsclient": "hive",
     "obstore": "s3",
     "pandas": "pandas",
@@ -21,6 +22,7 @@ EXTRA_OF = {
     "psycopg": "postgres",
     "pyorc": "orc",
     "pyspark": "spark",
+    "sqlglot": "sql",
     "thrift": "hive",
 }
 """The extra of each such package."""

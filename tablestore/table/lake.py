@@ -23,7 +23,6 @@ from tablestore.core.errors import (
     InvalidRequest,
     NotFound,
     SchemaMismatch,
-    Unsupported,
 )
 from tablestore.core.options.rules import require_storable
 from tablestore.core.options.table_options import TableOptions, as_text, current_names, keys_of, with_levels
@@ -313,14 +312,18 @@ class Lake:
         identifier = _plain(name)
         self._catalog.repair_table(identifier.database, identifier.table)
 
-    def sql(self, statement: str) -> Any:
-        """SQL statements: not in this version. Raises Unsupported, whatever `statement` is.
+    def sql(self, statement: str, parameters: Any = None) -> Any:
+        """Run a SQL `statement`, or a script of several: `?` and `:name` in it take their values from
+        `parameters`, a list or a mapping. Gives the `Result` of the last one: rows as a scan gives them, or
+        what was changed.
 
-        >>> lake.sql("SELECT 1")
-        Traceback (most recent call last):
-        tablestore.core.errors.Unsupported: ...
+        Each call is a session of its own; `ts.sql_session(lake)` keeps settings and temporary tables. Raises
+        InvalidRequest with the line and column of what is wrong, and what the verbs raise.
+
+        >>> lake.sql("SELECT count(*) AS n FROM shop.orders WHERE order_id < ?", [3]).to_arrow().to_pylist()
+        [{'n': 2}]
         """
-        raise Unsupported("Lake.sql", "use the methods of Lake and Table")
+        return feature("Lake.sql")(self).sql(statement, parameters)
 
     def __contains__(self, name: str) -> bool:
         identifier = _plain(name)

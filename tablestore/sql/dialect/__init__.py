@@ -1,0 +1,1 @@
+"""The dialect: sqlglot's Spark with the words of Flink SQL and ours."""

@@ -1,0 +1,268 @@
+"""The parser: sqlglot's for Spark, that asks our forms first, with helpers for who reads a statement by hand.
+
+A parse function of a form gets the parser behind the words of the form and uses only the methods without an
+underscore, so all of what we ask of sqlglot is in this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar, cast
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ErrorLevel, ParseError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from tablestore.sql.dialect.tokenizer import Piece, Tokenizer
+from tablestore.sql.form import Form, Ready, Statement
+from tablestore.sql.names import Name
+from tablestore.sql.problems import SqlProblem
+
+T = TypeVar("T")
+_SparkParser: Any = Spark.Parser  # mypy: sqlglot builds these classes by a metaclass
+
+
+class Parser(_SparkParser):  # type: ignore[misc]  # likewise
+    """Reads one statement."""
+
+    forms: tuple[Form, ...] = ()  # those that read themselves, longest words first
+    piece: Piece
+
+    def read(self, piece: Piece) -> Any:
+        """The tree of a statement, or the statement itself, if its form reads tokens. Raises SqlProblem."""
+        self.piece = piece
+        try:
+            trees = self.parse(list(piece.tokens), piece.text)
+        except ParseError as e:
+            raise self._problem_of(e) from None
+        except RecursionError:
+            raise SqlProblem("the statement is nested too deeply", piece.text, piece.start) from None
+        tree = trees[0]
+        if isinstance(tree, Ready):
+            return tree.this
+        if tree is None or tree.find(exp.Command) is not None:
+            raise SqlProblem("this is no statement", piece.text, piece.start)
+        return tree
+
+    def _problem_of(self, error: ParseError) -> SqlProblem:
+        """sqlglot's error in our words: its description may name its classes."""
+        first: dict[str, Any] = error.errors[0] if error.errors else {}
+        at = self._failed_at if self._failed_at is not None else self.piece.start
+        description = str(first.get("description", "") or "")
+        unclear = (
+            not description
+            or "<class" in description
+            or "TokenType" in description
+            or "Required" in description
+        )
+        here = self.piece.text[at:].split(None, 1)[:1]
+        shown = (
+            f"{here[0][:30]!r} is not expected here"
+            if here and at < self.piece.tokens[-1].end + 1
+            else "the statement ends too early"
+        )
+        if unclear or description.startswith(("Invalid expression", "Failed to parse")):
+            description = shown
+        else:
+            description = description.rstrip(".").replace("Expecting", "expected:")
+        return SqlProblem(description, self.piece.text, at)
+
+    _failed_at: int | None = None
+
+    def raise_error(self, message: str, token: Token | None = None) -> None:
+        seen = token or self._curr or None
+        if seen is not None and seen.text:
+            self._failed_at = seen.start
+        else:
+            self._failed_at = self.piece.tokens[-1].end + 1
+        super().raise_error(message, *(() if token is None else (token,)))
+
+    def _parse_statement(self) -> exp.Expression | None:
+        for form in self.forms:
+            if self._match_text_seq(*form.words.split()):
+                assert form.parse is not None
+                return Ready(this=form.parse(self))
+        return cast("exp.Expression | None", super()._parse_statement())
+
+    def _parse_table_parts(self, *args: Any, **kwargs: Any) -> Any:
+        """A table's name, with the hints behind it: `t /*+ OPTIONS('k' = 'v') */`."""
+        table = super()._parse_table_parts(*args, **kwargs)
+        if self._match(TokenType.HINT):
+            table.set("hints", [exp.Hint(expressions=list(self._prev_comments))])
+        return table
+
+    # What parse functions of forms use.
+
+    @property
+    def at(self) -> int:
+        """Where the next token stands in the script; behind the last one at the end."""
+        return self._curr.start if self._curr else self.piece.tokens[-1].end + 1
+
+    @property
+    def behind(self) -> int:
+        """One behind the token that was read last."""
+        return self._prev.end + 1 if self._prev else self.piece.start
+
+    @property
+    def ended(self) -> bool:
+        return not self._curr
+
+    @property
+    def next_text(self) -> str:
+        """The next token as it was written, in capitals; empty at the end."""
+        return self._curr.text.upper() if self._curr else ""
+
+    def text(self, start: int, end: int) -> str:
+        """The script between two places."""
+        return self.piece.text[start:end]
+
+    def accept(self, words: str) -> bool:
+        """Read these words or signs if they come next."""
+        return bool(self._match_text_seq(*words.split()))
+
+    def expect(self, words: str) -> None:
+        if not self.accept(words):
+            self.fail(f"{words} is expected")
+
+    def fail(self, problem: str, at: int | None = None) -> NoReturn:
+        """Raise SqlProblem at the next token, or at a place of the script."""
+        at = self.at if at is None else at
+        here = f"; here is {self._curr.text!r}" if self._curr and at == self.at else ""
+        end = "; the statement ends" if not self._curr and at == self.at else ""
+        raise SqlProblem(f"{problem}{here}{end}", self.piece.text, at)
+
+    def finish(self) -> None:
+        """Require the end of the statement."""
+        if self._curr:
+            self.fail("the end of the statement is expected")
+
+    def part(self, what: str) -> str:
+        """One part of a name, quoted or not; `what` is said where there is none."""
+        token = self._curr
+        if token is None or not token.text:
+            self.fail(f"{what} is expected")
+        if token.token_type in (TokenType.STRING, TokenType.NUMBER) or not (
+            token.token_type is TokenType.IDENTIFIER or token.text[0].isalpha() or token.text[0] == "_"
+        ):
+            self.fail(f"{what} is expected")
+        self._advance()
+        return str(token.text)
+
+    def name(self, what: str = "a table's name") -> Name:
+        """`a`, `a.b` or `a.b.c`."""
+        at = self.at
+        parts = [self.part(what)]
+        while self.accept("."):
+            parts.append(self.part(what))
+        return Name(tuple(parts), at)
+
+    def string(self, what: str = "a text in single quotes") -> str:
+        if not self._match(TokenType.STRING):
+            self.fail(f"{what} is expected")
+        return str(self._prev.text)
+
+    def integer(self, what: str = "a whole number") -> int:
+        if not self._match(TokenType.NUMBER) or not self._prev.text.isdecimal():
+            self.fail(f"{what} is expected")
+        return int(self._prev.text)
+
+    def listed(self, one: Callable[[], T], *, empty: bool = False) -> list[T]:
+        """`(one, one, …)`; `()` only with `empty`."""
+        self.expect("(")
+        if empty and self.accept(")"):
+            return []
+        found = [one()]
+        while self.accept(","):
+            found.append(one())
+        self.expect(")")
+        return found
+
+    def options(self) -> dict[str, str]:
+        """`('key' = 'value', …)`; keys may go without quotes, values may be numbers, TRUE and FALSE."""
+        pairs = self.listed(self._option, empty=True)
+        for i, (key, _, at) in enumerate(pairs):
+            if key in [k for k, _, _ in pairs[:i]]:
+                self.fail(f"option {key!r} is named twice", at)
+        return {key: value for key, value, _ in pairs}
+
+    def _option(self) -> tuple[str, str, int]:
+        at = self.at
+        key = self.option_key()
+        self.expect("=")
+        token = self._curr
+        kinds = (TokenType.STRING, TokenType.NUMBER, TokenType.TRUE, TokenType.FALSE)
+        if token is None or token.token_type not in kinds:
+            self.fail(f"the value of option {key!r} is expected, in single quotes")
+        self._advance()
+        return key, str(token.text) if token.token_type in kinds[:2] else str(token.text).lower(), at
+
+    def option_key(self) -> str:
+        """`'a.b-c'`, or `a.b-c` bare."""
+        if self._match(TokenType.STRING):
+            return str(self._prev.text)
+        start, end = self.at, self.at
+        while (
+            self._curr
+            and self._curr.start == (end if end > start else start)
+            and self.next_text not in ("=", ")", ",")
+        ):
+            end = self._curr.end + 1
+            self._advance()
+        if start == end:
+            self.fail("the name of an option is expected, in single quotes")
+        return self.text(start, end)
+
+    def expr(self) -> Any:
+        """An expression or condition, as a tree."""
+        start = self.at
+        tree = self._parse_assignment()
+        if tree is None:
+            self.fail("an expression is expected", start)
+        return tree
+
+    def query(self) -> Any:
+        """SELECT, VALUES, WITH … SELECT, as a tree."""
+        start = self.at
+        tree = self._parse_ddl_select()
+        if tree is None:
+            self.fail("a query is expected: SELECT, VALUES or WITH", start)
+        return tree
+
+    def statement(self) -> Any:
+        """Another statement within this one (EXPLAIN …): its tree, or Ready."""
+        return self._parse_statement()
+
+    def tokens_until(self, *stops: str) -> tuple[int, int]:
+        """Read tokens up to one of these words or signs outside of brackets: where they begin and end."""
+        start, end, depth = self.at, self.at, 0
+        while self._curr:
+            word = self.next_text
+            if depth == 0 and word in stops:
+                break
+            depth += (word in ("(", "[", "<")) - (word in (")", "]", ">"))
+            if depth < 0:
+                break
+            end = self._curr.end + 1
+            self._advance()
+        return start, end
+
+
+def reader(forms: tuple[Form, ...]) -> Parser:
+    """A parser that knows these forms."""
+    parser = Parser(dialect=LakeSql, error_level=ErrorLevel.IMMEDIATE)
+    own = [form for form in forms if form.parse is not None]
+    parser.forms = tuple(sorted(own, key=lambda form: -len(form.words.split())))
+    return parser
+
+
+class LakeSql(Spark):
+    """The dialect, for sqlglot's own functions."""
+
+    Tokenizer = Tokenizer
+    Parser = Parser
+
+
+def read(piece: Piece, forms: tuple[Form, ...]) -> Statement | exp.Expression:
+    """What a piece of a script says. Raises SqlProblem."""
+    return cast("Statement | exp.Expression", reader(forms).read(piece))

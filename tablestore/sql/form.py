@@ -1,0 +1,51 @@
+"""Form: one kind of statement, with all that is known of it: words, syntax, how it is read, what it does.
+
+The forms of all families (`forms.py`) are the grammar: the parser goes by them, errors and completion name
+their words, the reference page of statements is made from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from sqlglot import exp
+
+if TYPE_CHECKING:
+    from tablestore.sql.dialect.parser import Parser
+    from tablestore.sql.result import Result
+    from tablestore.sql.session import Session
+
+
+class Statement(Protocol):
+    """A statement that has been read: a frozen value that knows how to carry itself out."""
+
+    def run(self, session: Session) -> Result:
+        """Carry it out. Raises what the verbs below raise; nothing is half-done then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A kind of statement.
+
+    `words` are the words it begins with. `parse` reads it from the tokens behind them, straight into its
+    value; without `parse` sqlglot reads it, and `build` makes the value of the tree of type `node` (it also
+    gets the text of the script). `syntax` and `text` describe it, `example` runs as it stands.
+    """
+
+    words: str
+    syntax: str
+    text: str
+    family: str
+    parse: Callable[[Parser], Statement] | None = None
+    node: type[exp.Expression] | None = None
+    build: Callable[[Any, str], Statement] | None = None
+    example: str = ""
+
+
+class Ready(exp.Expression):
+    """A node that holds a statement which is read already: how values of our own parse functions pass through
+    sqlglot."""
+
+    arg_types = {"this": True}  # noqa: RUF012  # sqlglot's way to declare

@@ -1,0 +1,26 @@
+"""Name: how a statement names a catalog, a database, a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tablestore.sql.problems import start_of
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """`t`, `db.t` or `catalog.db.t`, with the place in the script where it stands."""
+
+    parts: tuple[str, ...]
+    at: int = 0
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+def name_of(table: exp.Table) -> Name:
+    """The name that a tree's table has."""
+    parts = tuple(part.name for part in table.parts)
+    return Name(parts, start_of(table))

@@ -1,0 +1,69 @@
+"""Errors of statements: what is wrong, in which statement, at which line and column, with a mark under it.
+
+Used by everything here that reads a text. An error of a verb (NotFound, CommitConflict, …) keeps its type and
+gets its place added (`placed`).
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from sqlglot import exp
+
+from tablestore.core.errors import InvalidRequest, TablestoreError
+
+_WIDTH = 100  # characters of a line that are shown
+
+
+class SqlProblem(InvalidRequest):
+    """A statement that cannot be read; `line` and `column` count from 1, `problem` is what is wrong."""
+
+    def __init__(self, problem: str, text: str = "", at: int = 0) -> None:
+        self.problem = problem
+        self.line, self.column = position(text, at)
+        super().__init__(pointed(problem, text, at) if text else problem)
+
+
+def position(text: str, at: int) -> tuple[int, int]:
+    """Line and column, from 1, of the character `at` of the text."""
+    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+
+
+def pointed(problem: str, text: str, at: int) -> str:
+    """The problem with its line and column, below it the line of the text and a mark."""
+    at = min(at, len(text))
+    line, column = position(text, at)
+    start = at - column + 1
+    end = text.find("\n", at)
+    whole = text[start : end if end >= 0 else len(text)]
+    cut = max(0, column - _WIDTH // 2)
+    shown = whole[cut : cut + _WIDTH]
+    below = "".join(c if c.isspace() else " " for c in shown[: column - 1 - cut])
+    return f"line {line}, column {column}: {problem}\n  {shown}\n  {below}^"
+
+
+def placed(error: TablestoreError, text: str, at: int) -> None:
+    """Add to an error of a verb where in the text it arose, unless that is known already."""
+    if getattr(error, "line", None) is not None:
+        return
+    error.line, error.column = position(text, at)  # type: ignore[attr-defined]  # for who catches it
+    if error.args and isinstance(error.args[0], str):
+        error.args = (pointed(error.args[0], text, at), *error.args[1:])
+
+
+def start_of(tree: exp.Expression | None, default: int = 0) -> int:
+    """Where in the script a part of a tree begins: the place of its first name, literal or function."""
+    found = [node.meta["start"] for node in tree.walk() if "start" in node.meta] if tree is not None else []
+    return min(found, default=default)
+
+
+def end_of(tree: exp.Expression, default: int = 0) -> int:
+    """One behind its last character; the same caveats."""
+    return max((node.meta["end"] + 1 for node in tree.walk() if "end" in node.meta), default=default)
+
+
+def near(name: str, existing: list[str]) -> str:
+    """`; did you mean …?` for a name among those there are, else nothing."""
+    close = get_close_matches(name.upper(), [e.upper() for e in existing], n=2, cutoff=0.6)
+    names = {e.upper(): e for e in existing}
+    return f"; did you mean {' or '.join(names[c] for c in close)}?" if close else ""

@@ -1,0 +1,1 @@
+"""Queries: who reads what of which table, and who computes."""

@@ -1,0 +1,114 @@
+"""Session: where statements run. It has catalogs, the current catalog and database, settings, temporary
+tables and running jobs, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tablestore.core.arguments import checked
+from tablestore.core.env import SYSTEM
+from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError
+from tablestore.sql.dialect.tokenizer import Parameters, pieces
+from tablestore.sql.names import Name
+from tablestore.sql.problems import placed
+from tablestore.sql.reading import statement_of
+from tablestore.sql.result import Result
+from tablestore.sql.settings import Settings
+from tablestore.table.identifier import DEFAULT_DATABASE
+from tablestore.table.lake import Lake
+from tablestore.table.table import Table
+
+_OWN_CATALOG = "lake"
+
+
+@checked
+class Session:
+    """Statements over catalogs. `lake` is the catalog to begin with, named `lake`; others come by
+    CREATE CATALOG. Not safe to share between threads.
+
+    >>> session = ts.sql_session(lake)
+    >>> session.sql("SELECT customer, amount FROM shop.orders WHERE order_id = ?", [1]).to_arrow().to_pylist()
+    [{'customer': 'ann', 'amount': Decimal('12.50')}]
+    """
+
+    def __init__(self, lake: Lake | None = None) -> None:
+        self.catalogs: dict[str, Lake] = {} if lake is None else {_OWN_CATALOG: lake}
+        self.catalog: str | None = None if lake is None else _OWN_CATALOG
+        self.database = DEFAULT_DATABASE
+        self.settings = Settings()
+
+    def sql(self, text: str, parameters: Parameters = None) -> Result:
+        """Run a statement, or a script of several separated by semicolons; gives the result of the last.
+
+        `?` and `:name` in the text take their values from `parameters`, a list or a mapping. Raises
+        SqlProblem for text that is no statement, Unsupported by name for what is out, and what the verbs
+        raise; each says where in the text. A script stops at the first error, which says which statements
+        were carried out.
+        """
+        results = list(self.script(text, parameters))
+        if not results:
+            raise InvalidRequest("there is no statement in the text")
+        return results[-1]
+
+    def script(self, text: str, parameters: Parameters = None) -> Iterator[Result]:
+        """The same, statement by statement: each is carried out when its result is asked for."""
+        parts = pieces(text, parameters)
+        for number, piece in enumerate(parts, 1):
+            began = SYSTEM.now_ms()
+            try:
+                result = statement_of(piece).run(self)
+            except TablestoreError as e:
+                placed(e, text, piece.start)
+                if number > 1 and e.args and isinstance(e.args[0], str):
+                    before = f"statement {number} of {len(parts)}; those before it were carried out"
+                    e.args = (f"{e.args[0]}\n  ({before})", *e.args[1:])
+                raise
+            result.statement, result.seconds = piece.sql, (SYSTEM.now_ms() - began) / 1000
+            yield result
+
+    def lake(self, catalog: str | None = None) -> Lake:
+        """A catalog by name, None: the current one. Raises NotFound, InvalidRequest where there is none."""
+        name = catalog or self.catalog
+        if name is None:
+            raise InvalidRequest(
+                "there is no catalog yet: CREATE CATALOG name WITH ('warehouse' = '…'), USE CATALOG name"
+            )
+        if name not in self.catalogs:
+            raise NotFound.among("catalog", name, self.catalogs)
+        return self.catalogs[name]
+
+    def resolved(self, name: Name) -> tuple[Lake, str]:
+        """The lake of a table, and its name there: `db.table`, odd names in back-quotes. Does not ask whether
+        it exists. Raises NotFound for an unknown catalog, InvalidRequest for a name of too many parts."""
+        parts = name.parts
+        if len(parts) > 3:
+            raise InvalidRequest(f"{name} has too many parts: catalog.database.table")
+        lake = self.lake(parts[0] if len(parts) == 3 else None)
+        database = parts[-2] if len(parts) > 1 else self.database
+        return lake, f"{quoted(database)}.{quoted(parts[-1])}"
+
+    def table(self, name: Name, options: dict[str, Any] | None = None) -> Table:
+        """The table of a name, also `t$snapshots`, `t$branch_b`. Raises NotFound naming the nearest."""
+        lake, full = self.resolved(name)
+        found = lake.table(full)
+        return found.with_options(options) if options else found
+
+    def __repr__(self) -> str:
+        return f"Session(catalog {self.catalog}, database {self.database})"
+
+
+def quoted(part: str) -> str:
+    """A part of a name as `Lake` reads it."""
+    if "`" in part or not part:
+        raise InvalidRequest(f"{part!r} is no name of a table or database")
+    return f"`{part}`"
+
+
+def sql_session(lake: Lake | None = None) -> Session:
+    """A session for SQL statements over a `lake`, or over catalogs that statements make.
+
+    >>> ts.sql_session(lake).sql("SHOW DATABASES").to_arrow().to_pylist()
+    [{'database name': 'shop'}]
+    """
+    return Session(lake)

@@ -1,0 +1,54 @@
+"""SELECT, VALUES and WITH: queries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from tablestore.sql.form import Form
+from tablestore.sql.query.embedded import run_query
+from tablestore.sql.result import Result
+
+if TYPE_CHECKING:
+    from tablestore.sql.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A query; `text` is the script that it is of."""
+
+    tree: exp.Expression
+    text: str
+
+    def run(self, session: Session) -> Result:
+        return Result(run_query(session, self.tree, self.text))
+
+
+def _select(words: str, syntax: str, text: str, example: str, *, node: Any = None) -> Form:
+    return Form(words, syntax, text, "queries", node=node, build=Select if node else None, example=example)
+
+
+FORMS = (
+    _select(
+        "SELECT",
+        "SELECT … FROM … [WHERE …] [GROUP BY …] [HAVING …] [ORDER BY …] [LIMIT n]",
+        "Rows of tables.",
+        "SELECT * FROM shop.orders",
+        node=exp.Query,
+    ),
+    _select(
+        "WITH",
+        "WITH name AS (query), … SELECT …",
+        "A query with named parts.",
+        "WITH big AS (SELECT * FROM shop.orders WHERE amount > 6) SELECT count(*) FROM big",
+    ),
+    _select(
+        "VALUES",
+        "VALUES (value, …), …",
+        "Rows that are written out.",
+        "VALUES (1, 'a'), (2, 'b')",
+        node=exp.Values,
+    ),
+)

@@ -1,0 +1,77 @@
+"""SET and RESET: settings of the session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tablestore.sql.form import Form
+from tablestore.sql.result import Result
+
+if TYPE_CHECKING:
+    from tablestore.sql.dialect.parser import Parser
+    from tablestore.sql.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """SET 'k' = 'v'; without a key it lists all settings."""
+
+    key: str | None = None
+    value: str = ""
+
+    @staticmethod
+    def parse(p: Parser) -> Set:
+        if p.ended:
+            return Set()
+        key = p.option_key()
+        p.expect("=")
+        value = p.string() if not p.next_text.isalnum() else p.option_key()
+        p.finish()
+        return Set(key, value)
+
+    def run(self, session: Session) -> Result:
+        if self.key is None:
+            rows = session.settings.rows()
+            return Result(pa.table({"key": [k for k, _ in rows], "value": [v for _, v in rows]}))
+        session.settings.set(self.key, self.value)
+        return Result(message=f"{self.key} is {session.settings[self.key]}")
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """RESET 'k'; without a key all settings."""
+
+    key: str | None = None
+
+    @staticmethod
+    def parse(p: Parser) -> Reset:
+        key = None if p.ended else p.option_key()
+        p.finish()
+        return Reset(key)
+
+    def run(self, session: Session) -> Result:
+        session.settings.reset(self.key)
+        return Result(message=f"{self.key or 'all settings'}: the default again")
+
+
+FORMS = (
+    Form(
+        "SET",
+        "SET ['key' = 'value']",
+        "Set a setting of the session; alone, list them.",
+        "session",
+        Set.parse,
+        example="SET 'execution.runtime-mode' = 'batch'",
+    ),
+    Form(
+        "RESET",
+        "RESET ['key']",
+        "A setting, or all of them, back to the default.",
+        "session",
+        Reset.parse,
+        example="RESET",
+    ),
+)

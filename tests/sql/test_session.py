@@ -1,0 +1,103 @@
+"""Scripts: statement by statement, errors with their place, names resolved, parameters."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+import tablestore as ts
+from tablestore.sql import Session, SqlProblem
+
+
+def test_a_script_gives_a_result_a_statement(session: Session) -> None:
+    found = list(session.script("SELECT 1 AS a; USE shop; SELECT count(*) AS n FROM orders"))
+    assert [r.to_arrow().to_pylist() for r in found] == [[{"a": 1}], [], [{"n": 3}]]
+    assert found[1].statement == "USE shop"
+
+
+def test_a_script_stops_at_the_first_error_and_says_what_was_done(session: Session) -> None:
+    with pytest.raises(
+        ts.NotFound, match=r"(?s)line 2, column 22: no table .*statement 2 of 3; those before"
+    ):
+        session.sql("USE shop;\nSELECT count(*) FROM nope; RESET")
+
+
+def test_a_name_goes_through_the_current_database_and_the_catalog(session: Session) -> None:
+    for name in ("orders", "shop.orders", "lake.shop.orders", "`lake`.`shop`.`orders`", '"orders"'):
+        assert session.sql(f"SELECT count(*) AS n FROM {name}").to_arrow().to_pylist() == [{"n": 3}]
+    with pytest.raises(ts.NotFound, match=r"did you mean shop\.orders"):
+        session.sql("SELECT * FROM order_")
+    with pytest.raises(ts.NotFound, match="no catalog 'lak'; did you mean lake"):
+        session.sql("SELECT * FROM lak.shop.orders")
+
+
+def test_parameters_are_values_and_never_sql(session: Session) -> None:
+    hostile = "x' OR '1'='1'; DROP TABLE orders; --"
+    found = session.sql(
+        "SELECT ? AS a, ? AS b, ? AS c, ? AS d", [hostile, Decimal("-1.50"), None, b"\x00\xff"]
+    )
+    assert found.to_arrow().to_pylist() == [
+        {"a": hostile, "b": Decimal("-1.50"), "c": None, "d": b"\x00\xff"}
+    ]
+    named = session.sql("SELECT customer FROM orders WHERE order_id = :id", {"id": 1})
+    assert named.to_arrow().to_pylist() == [{"customer": "ann"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters", "error"),
+    [
+        ("SELECT ?", None, "line 1, column 8: this \\? has no value: no parameters are given"),
+        ("SELECT ?, ?", [1], "line 1, column 11: this \\? has no value: only 1 are given"),
+        ("SELECT 1", [1], "1 parameters are given, 0 are asked for"),
+        ("SELECT :a", {"b": 1}, "parameter :a has no value; given: :b"),
+        ("SELECT :a", {"a": 1, "b": 2}, "parameter 'b' is given, and :b does not occur"),
+        ("SELECT ?", [object()], "a parameter of type object has no literal in SQL"),
+        ("SELECT ?", "x", "parameters are a list of values or a mapping"),
+    ],
+)
+def test_parameters_that_do_not_fit(session: Session, text: str, parameters: object, error: str) -> None:
+    with pytest.raises(ts.InvalidRequest, match=error):
+        session.sql(text, parameters)  # type: ignore[arg-type]  # what is refused
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "problem"),
+    [
+        ("SELEC 1", 1, 1, "'SELEC' begins no statement; did you mean SELECT?"),
+        ("SELECT 1;\n  SELECT 'a", 2, 10, "the ' is never closed"),
+        ("SELECT (1", 1, 10, "expected: )"),
+        ("SET x", 1, 6, "= is expected; the statement ends"),
+        ("/* open", 1, 1, "the /* is never closed"),
+        (f"SELECT {'(' * 5000}1{')' * 5000}", 1, 1, "nested too deeply"),
+    ],
+)
+def test_a_text_that_is_no_statement(
+    session: Session, text: str, line: int, column: int, problem: str
+) -> None:
+    with pytest.raises(SqlProblem) as e:
+        session.sql(text)
+    assert problem in str(e.value)
+    assert (e.value.line, e.value.column) == (line, column)
+
+
+def test_semicolons_in_texts_and_comments_cut_nothing(session: Session) -> None:
+    found = list(session.script("SELECT ';' AS a -- one; two\n; /* ; */ SELECT 2 AS a;;"))
+    assert [r.to_arrow().to_pylist() for r in found] == [[{"a": ";"}], [{"a": 2}]]
+
+
+def test_there_must_be_a_statement(session: Session) -> None:
+    for text in ("", " ; ", "-- nothing"):
+        with pytest.raises(ts.InvalidRequest, match="there is no statement"):
+            session.sql(text)
+
+
+def test_a_lake_runs_statements(lake: ts.Lake) -> None:
+    assert lake.sql("SELECT sum(n) AS n FROM shop.events").to_arrow().to_pylist() == [{"n": 3}]
+
+
+def test_a_stream_of_rows_is_given_once(session: Session) -> None:
+    result = session.sql("SELECT * FROM orders")
+    assert result.to_reader().read_all().num_rows == 3
+    with pytest.raises(ts.InvalidRequest, match="run the statement again"):
+        result.to_arrow()
