@@ -23,30 +23,36 @@ class Missing(Exception):
 @functools.cache
 def class_path() -> str:
     """Class path of the drivers, everything fetched and compiled; raises Missing."""
-    for tool in ("java", "javac", "mvn"):
-        if shutil.which(tool) is None:
-            raise Missing(f"no {tool} on the path")
-    classes = CACHE / "classes"
-    sources = sorted((HERE / "java").glob("*.java"))
+    need("java", "javac", "mvn")
+    path = ":".join(map(str, [fat_jar(), *hadoop_jars(), spark_jar("slf4j-api")]))
+    return f"{path}:{compiled(HERE / 'java', path=path, classes=CACHE / 'classes')}"
+
+
+def compiled(folder: Path, *, path: str, classes: Path) -> Path:
+    """`classes` with the drivers in `folder` compiled against the class path `path`, if they were not yet."""
+    sources = sorted(folder.glob("*.java"))
     made = [classes / f"{source.stem}.class" for source in sources]
     classes.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "classes.turn").open("w") as held:  # two test runs take turns
+    with classes.with_suffix(".turn").open("w") as held:  # two test runs take turns
         fcntl.flock(held, fcntl.LOCK_EX)
-        path = ":".join(map(str, [_fat_jar(), *_spark_jars()]))
         newest = max(source.stat().st_mtime for source in sources)
         if not all(one.exists() and one.stat().st_mtime >= newest for one in made):
-            _compile(sources, path=path, classes=classes)
-    return f"{path}:{classes}"
+            command = ["javac", "-nowarn", "-cp", path, "-d", str(classes), *map(str, sources)]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                raise AssertionError(f"the drivers do not compile:\n{done.stderr}")
+    return classes
 
 
-def _compile(sources: list[Path], *, path: str, classes: Path) -> None:
-    command = ["javac", "-nowarn", "-cp", path, "-d", str(classes), *map(str, sources)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise AssertionError(f"the drivers do not compile:\n{done.stderr}")
+def need(*tools: str) -> None:
+    """Raises Missing if a tool is not on the path."""
+    for tool in tools:
+        if shutil.which(tool) is None:
+            raise Missing(f"no {tool} on the path")
 
 
-def _fat_jar() -> Path:
+def fat_jar() -> Path:
+    """Java Paimon, in Maven's local repository; raises Missing."""
     group, name, version = ARTIFACT.split(":")
     jar = Path.home() / ".m2/repository" / group.replace(".", "/") / name / version / f"{name}-{version}.jar"
     if not jar.exists():
@@ -57,7 +63,9 @@ def _fat_jar() -> Path:
     return jar
 
 
-def _spark_jars() -> list[Path]:
-    folder = Path(pyspark.__file__).parent / "jars"
-    names = ("hadoop-client-api-*.jar", "hadoop-client-runtime-*.jar", "slf4j-api-*.jar", "snappy-java-*.jar")
-    return [next(folder.glob(n)) for n in names]
+def hadoop_jars() -> list[Path]:
+    return [spark_jar(name) for name in ("hadoop-client-api", "hadoop-client-runtime", "snappy-java")]
+
+
+def spark_jar(name: str) -> Path:
+    return next((Path(pyspark.__file__).parent / "jars").glob(f"{name}-*.jar"))
