@@ -39,7 +39,7 @@ from tablestore.io.paths import location
 
 log = logging.getLogger(__name__)
 _BATCH = 300
-_MOST_SECONDS = 2**31 - 1
+_MAX_SECONDS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ class HiveCatalog:
             owner=_user(),
             createTime=seconds,
             lastAccessTime=seconds,
-            retention=_MOST_SECONDS,
+            retention=_MAX_SECONDS,
             sd=t.StorageDescriptor(
                 cols=_fields(shape),
                 location=_uri(root),
@@ -255,10 +255,10 @@ class HiveCatalog:
 
     def hold(self, database: str, table: str) -> AbstractContextManager[None]:
         """The table's EXCLUSIVE lock while the block runs."""
-        return self._held(database, table) if self.locks else no_lock()
+        return self._locked(database, table) if self.locks else no_lock()
 
     @contextlib.contextmanager
-    def _held(self, database: str, table: str) -> Iterator[None]:
+    def _locked(self, database: str, table: str) -> Iterator[None]:
         t = types()
         part = t.LockComponent(
             type=t.LockType.EXCLUSIVE, level=t.LockLevel.TABLE, dbname=database, tablename=table

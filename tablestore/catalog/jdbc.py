@@ -236,10 +236,10 @@ class JdbcCatalog:
 
     def hold(self, database: str, table: str) -> AbstractContextManager[None]:
         """The table's lock while the block runs."""
-        return self._held(f"{self._key}.{database}.{table}") if self.locks else no_lock()
+        return self._locked(f"{self._key}.{database}.{table}") if self.locks else no_lock()
 
     @contextlib.contextmanager
-    def _held(self, lock_id: str) -> Iterator[None]:
+    def _locked(self, lock_id: str) -> Iterator[None]:
         if len(lock_id) > self.options.lock_key_length:
             raise InvalidOption(
                 f"the lock key {lock_id!r} has {len(lock_id)} characters; raise lock-key-max-length"

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
-_MOST_SHOWN, _MOST_OF_CAUSE = 1000, 200
+_MAX_SHOWN, _MAX_CAUSE = 1000, 200
 
 
 class TablestoreError(Exception):
@@ -141,7 +141,7 @@ class Corrupt(TablestoreError):
     """
 
     def __init__(self, path: str, problem: Any, *, remedy: str = "", sound: int | None = None) -> None:
-        problem = _cut(str(problem), _MOST_SHOWN)
+        problem = _cut(str(problem), _MAX_SHOWN)
         self.path, self.problem, self.remedy, self.sound = path, problem, remedy, sound
         super().__init__(f"{path}: {problem}" + (f"; {remedy}" if remedy else ""))
 
@@ -150,7 +150,7 @@ def brief(error: BaseException) -> str:
     """An exception as one short text, `ValueError('no magic')`: what it repeats of a damaged file is cut."""
     if isinstance(error, UnicodeDecodeError):
         return f"UnicodeDecodeError({error.encoding}, {error.reason} at byte {error.start})"
-    return _cut(repr(error), _MOST_OF_CAUSE)
+    return _cut(repr(error), _MAX_CAUSE)
 
 
 def _cut(text: str, limit: int) -> str:

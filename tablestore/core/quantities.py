@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-_MOST_DIGITS = 7
-_MOST_SHOWN, _LEAST_SHOWN = 10_000, 0.95  # of two numbers in one unit; else each has its own
+_MAX_DIGITS = 7
+_MAX_SHOWN, _MIN_SHOWN = 10_000, 0.95  # of two numbers in one unit; else each has its own
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -35,9 +35,9 @@ def _common_unit(left: int, right: int) -> int | None:
     """The unit of the larger, finer if the smaller is below 1 of it; None where no unit shows both."""
     largest, smallest = max(left, right), min(left, right) or max(left, right)
     for unit in range(_unit(largest), -1, -1):
-        if largest / (1 << 10 * unit) >= _MOST_SHOWN:
+        if largest / (1 << 10 * unit) >= _MAX_SHOWN:
             return None
-        if smallest / (1 << 10 * unit) >= _LEAST_SHOWN:
+        if smallest / (1 << 10 * unit) >= _MIN_SHOWN:
             return unit
     return 0
 
@@ -51,7 +51,7 @@ def compared(left: int, right: int, holds: Callable[[float, float], bool]) -> tu
         if holds(*(float(shown) * (1 << 10 * own) for shown, own in rounded)):
             return size(left), size(right)
     elif unit:
-        for digits in range(1, _MOST_DIGITS):
+        for digits in range(1, _MAX_DIGITS):
             shown = [f"{c / (1 << 10 * unit):.{digits}f}" for c in (left, right)]
             if holds(float(shown[0]), float(shown[1])):
                 return shown[0], f"{shown[1]} {_UNITS[unit]}"
@@ -61,7 +61,7 @@ def compared(left: int, right: int, holds: Callable[[float, float], bool]) -> tu
 def beside(value: float, holds: Callable[[float], bool], digits: int = 0) -> str:
     """A number that was held against a limit, with as many digits as it takes to be on its side of it."""
     wanted = holds(value)
-    for more in range(digits, _MOST_DIGITS):
+    for more in range(digits, _MAX_DIGITS):
         if holds(round(value, more)) == wanted:
             return f"{value:,.{more}f}"
     return repr(value)

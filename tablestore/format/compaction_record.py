@@ -3,7 +3,7 @@
 Records travel in commit messages, one JSON text each, and are kept in the COMPACT snapshot's property
 `tablestore.compactions`: a JSON list, or, where that is shorter, `zstd:` and the Base64 of it compressed.
 Other engines carry the property along and ignore it. Where one commit compacts so many buckets that the
-property would outgrow `MOST_BYTES`, the sums of single rules are left out;
+property would outgrow `MAX_BYTES`, the sums of single rules are left out;
 `insight.explain.foreign_compactions` finds them again. Pure values.
 """
 
@@ -25,10 +25,10 @@ from tablestore.format.manifests.manifest import DataFileMeta
 
 PROPERTY = "tablestore.compactions"
 FOLLOWED = "tablestore.followed-by"  # of a snapshot whose rows wait for the COMPACT of the same commit
-MOST_BYTES = 64 << 10  # of the property with all sums; a snapshot is read by everybody
+MAX_BYTES = 64 << 10  # of the property with all sums; a snapshot is read by everybody
 _PACKED = "zstd:"
 _PLAIN_BYTES = 512
-_MOST_UNPACKED = 64 << 20
+_MAX_UNPACKED = 64 << 20
 _FLAGS = ("stalled", "full", "asked")
 Numbers = tuple[tuple[str, int | float | None], ...]
 
@@ -77,8 +77,8 @@ class CompactionRecord:
     """One compaction of one bucket. `partition` as text.
 
     `strategy` and `rule` are None where another engine compacted and only manifests tell of it; its `inputs`
-    are then all that one commit replaced. `full`: the whole bucket went to its top level; `asked`: for that,
-    not by a rule. `stalled`: a writer waited for it. `millis` is None where nobody measured.
+    are then all that one commit replaced. `full`: the whole bucket went to its oldest level; `asked`: for
+    that, not by a rule. `stalled`: a writer waited for it. `millis` is None where nobody measured.
     """
 
     bucket: int
@@ -190,10 +190,10 @@ def from_json(text: str, path: str = "a commit message") -> CompactionRecord:
         raise Corrupt(path, f"no compaction record: {brief(e)}") from e
 
 
-def to_property(records: Sequence[CompactionRecord], *, most_bytes: int | None = MOST_BYTES) -> str:
-    """All records of a snapshot as its property; without sums if they take more than `most_bytes`."""
+def to_property(records: Sequence[CompactionRecord], *, max_bytes: int | None = MAX_BYTES) -> str:
+    """All records of a snapshot as its property; without sums if they take more than `max_bytes`."""
     text = _packed(records)
-    if most_bytes is not None and len(text) > most_bytes:
+    if max_bytes is not None and len(text) > max_bytes:
         text = _packed([replace(r, trials=()) for r in records])
     return text
 
@@ -235,7 +235,7 @@ def unpacked(text: str) -> str:
     if not text.startswith(_PACKED):
         return text
     data = base64.b64decode(text.removeprefix(_PACKED), validate=True)
-    return zstd.ZstdDecompressor().decompress(data, max_length=_MOST_UNPACKED).decode()
+    return zstd.ZstdDecompressor().decompress(data, max_length=_MAX_UNPACKED).decode()
 
 
 def _body(record: CompactionRecord) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from tablestore.io.fileio import FileIO
 
 VERSION = 1
 _MAGIC_32, _MAGIC_64 = 1581511376, 1681511377
-_MOST_32 = (1 << 31) - 1
+_MAX_32 = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def encode(vector: DeletionVector, *, bitmap64: bool) -> bytes:
     if bitmap64:
         data = struct.pack("<i", _MAGIC_64) + roaring.encode64(vector.positions)
     else:
-        if vector.cardinality and int(vector.positions[-1]) > _MOST_32:
+        if vector.cardinality and int(vector.positions[-1]) > _MAX_32:
             raise InvalidRequest(
                 "a data file with more than 2,147,483,647 rows needs deletion-vectors.bitmap64 = true"
             )
@@ -99,7 +99,7 @@ def encode(vector: DeletionVector, *, bitmap64: bool) -> bytes:
     return struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
 
 
-def decode(data: bytes, *, length: int, most: int = roaring.MOST_POSITIONS) -> DeletionVector:
+def decode(data: bytes, *, length: int, max_count: int = roaring.MAX_POSITIONS) -> DeletionVector:
     """The vector of the bytes from its size field to its CRC; raises ValueError for damaged ones."""
     if len(data) < 12:
         raise ValueError("a deletion vector of less than 12 bytes")
@@ -112,7 +112,7 @@ def decode(data: bytes, *, length: int, most: int = roaring.MOST_POSITIONS) -> D
     body = data[4:-4]
     if zlib.crc32(body) != struct.unpack(">I", data[-4:])[0]:
         raise ValueError("the checksum of a deletion vector is wrong")
-    return DeletionVector((roaring.decode64 if wide else roaring.decode32)(body[4:], most=most))
+    return DeletionVector((roaring.decode64 if wide else roaring.decode32)(body[4:], max_count=max_count))
 
 
 def read(io: FileIO, file: DeletionFile, *, rows: int | None = None) -> DeletionVector:
@@ -148,9 +148,9 @@ def _read(
     stored = struct.unpack(">i", head)[0] if len(head) == 4 else -1
     if stored not in (file.length, file.length - 8):
         raise Corrupt(path, f"{where}: {stored} bytes where the index manifest says {file.length}")
-    most = min(n for n in (rows, file.cardinality, roaring.MOST_POSITIONS) if n is not None)
+    max_count = min(n for n in (rows, file.cardinality, roaring.MAX_POSITIONS) if n is not None)
     try:
-        vector = decode(source.read_at(stored + 8, file.offset), length=file.length, most=most)
+        vector = decode(source.read_at(stored + 8, file.offset), length=file.length, max_count=max_count)
     except ValueError as e:
         raise Corrupt(path, f"{where}: {e}") from None
     if file.cardinality is not None and vector.cardinality != file.cardinality:

@@ -76,7 +76,7 @@ def evolve(batch: pa.RecordBatch, through: Projection) -> pa.RecordBatch:
         if source is None:
             array = pa.nulls(batch.num_rows, wanted.type)
         else:
-            array = _seen(batch.column(source.name), source.type, target, wanted)
+            array = _read_as(batch.column(source.name), source.type, target, wanted)
         if array.null_count and not target.type.nullable:
             raise SchemaMismatch(f"column {target.name!r} is NOT NULL, but an older file has nulls there")
         arrays.append(array)
@@ -156,7 +156,7 @@ def _readable(before: DataType, after: DataType, *, explicit: bool) -> bool:
     return all(_readable(old.type, new.type, explicit=explicit) for old, new in pairs)
 
 
-def _seen(array: pa.Array, source: DataType, target: DataField, wanted: pa.Field) -> pa.Array:
+def _read_as(array: pa.Array, source: DataType, target: DataField, wanted: pa.Field) -> pa.Array:
     """A column of the file in its type of today; texts may stay dictionaries. SchemaMismatch names it."""
     t = array.type
     same = t == wanted.type or (pa.types.is_dictionary(t) and t.value_type == wanted.type)

@@ -26,10 +26,10 @@ from pyroaring import BitMap
 
 _WITH_RUNS = 12347
 _OFFSETS_FROM = 4
-_ARRAY_MOST = 4096
+_MAX_ARRAY = 4096
 _BITMAP_BYTES = 8192
-_LEAST_BYTES = 8
-MOST_POSITIONS = 1 << 31
+_MIN_BYTES = 8
+MAX_POSITIONS = 1 << 31
 
 
 def encode32(positions: np.ndarray) -> bytes:
@@ -37,15 +37,15 @@ def encode32(positions: np.ndarray) -> bytes:
     return _encoded(BitMap(array("I", positions.astype(np.uint32).tobytes())))
 
 
-def decode32(data: bytes | memoryview, *, most: int = MOST_POSITIONS) -> np.ndarray:
+def decode32(data: bytes | memoryview, *, max_count: int = MAX_POSITIONS) -> np.ndarray:
     """Strictly increasing int64 positions of a bitmap that fills `data`; ValueError for anything else."""
-    return _positions(_whole(data), most)
+    return _positions(_whole(data), max_count)
 
 
-def decode32_from(data: bytes | memoryview, *, most: int = MOST_POSITIONS) -> tuple[np.ndarray, int]:
+def decode32_from(data: bytes | memoryview, *, max_count: int = MAX_POSITIONS) -> tuple[np.ndarray, int]:
     """(positions, bytes read) of a bitmap at the beginning of `data`; ValueError for anything else."""
     bitmap, end = _decoded(data)
-    return _positions(bitmap, most), end
+    return _positions(bitmap, max_count), end
 
 
 def union32(bitmaps: Iterable[bytes]) -> bytes:
@@ -67,7 +67,7 @@ def _whole(data: bytes | memoryview) -> BitMap:
 
 def _decoded(data: bytes | memoryview) -> tuple[BitMap, int]:
     """(bitmap, bytes read)."""
-    if len(data) < _LEAST_BYTES:
+    if len(data) < _MIN_BYTES:
         raise ValueError(f"{len(data)} bytes are no roaring bitmap")
     bitmap = BitMap.deserialize(data)  # type: ignore[arg-type]  # takes any buffer; its stub says bytes
     end, count = _extent(data)
@@ -76,9 +76,9 @@ def _decoded(data: bytes | memoryview) -> tuple[BitMap, int]:
     return bitmap, end
 
 
-def _positions(bitmap: BitMap, most: int) -> np.ndarray:
-    if len(bitmap) > most:
-        raise ValueError(f"{len(bitmap):,} positions, at most {most:,} are possible")
+def _positions(bitmap: BitMap, max_count: int) -> np.ndarray:
+    if len(bitmap) > max_count:
+        raise ValueError(f"{len(bitmap):,} positions, at most {max_count:,} are possible")
     return np.frombuffer(bitmap.to_array(), dtype=np.uint32).astype(np.int64)
 
 
@@ -97,7 +97,7 @@ def _extent(data: bytes | memoryview) -> tuple[int, int]:
         if flags and flags[i >> 3] >> (i & 7) & 1:
             at += 2 + 4 * struct.unpack_from("<H", data, at)[0]
         else:
-            at += 2 * size if size <= _ARRAY_MOST else _BITMAP_BYTES
+            at += 2 * size if size <= _MAX_ARRAY else _BITMAP_BYTES
     return at, sum(sizes)
 
 
@@ -112,12 +112,12 @@ def encode64(positions: np.ndarray) -> bytes:
     return b"".join(parts)
 
 
-def decode64(data: bytes, *, most: int = MOST_POSITIONS) -> np.ndarray:
+def decode64(data: bytes, *, max_count: int = MAX_POSITIONS) -> np.ndarray:
     """Strictly increasing int64 positions of the 64-bit form; ValueError for anything else."""
     (count,) = struct.unpack_from("<q", data) if len(data) >= 8 else (-1,)
     if not 0 <= count <= len(data) // 8:
         raise ValueError(f"{count} bitmaps in {len(data)} bytes")
-    rest, at, left, last = memoryview(data), 8, most, -1
+    rest, at, left, last = memoryview(data), 8, max_count, -1
     found = [np.zeros(0, dtype=np.int64)]
     for _ in range(count):
         if len(data) < at + 4:
@@ -125,7 +125,7 @@ def decode64(data: bytes, *, most: int = MOST_POSITIONS) -> np.ndarray:
         (word,) = struct.unpack_from("<i", data, at)
         if word <= last:
             raise ValueError(f"bitmap {word} comes after bitmap {last}")
-        positions, size = decode32_from(rest[at + 4 :], most=left)
+        positions, size = decode32_from(rest[at + 4 :], max_count=left)
         found.append(positions + (word << 32))
         at, left, last = at + 4 + size, left - len(positions), word
     if at != len(data):

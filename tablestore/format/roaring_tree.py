@@ -34,9 +34,9 @@ import numpy as np
 _RUNS, _BITS, _ARRAY = range(3)
 _LEAF = 4
 _ROOM = (4, 16, 48, 256)
-_ARRAY_MOST, _BITMAP_BYTES, _SPAN = 4096, 8192, 1 << 16
+_MAX_ARRAY, _BITMAP_BYTES, _SPAN = 4096, 8192, 1 << 16
 _KEY_BYTES = 6
-_FEWEST_FOR_RUNS = 4  # values; fewer take no more bytes one by one
+_MIN_FOR_RUNS = 4  # values; fewer take no more bytes one by one
 
 
 @dataclass(slots=True)
@@ -90,11 +90,11 @@ class _Container:
         made = _Container(_RUNS, lows)
         if _RUNS in kinds and 2 + 4 * len(made.firsts) <= min(_BITMAP_BYTES, 2 + 2 * len(lows)):
             return made
-        return _Container(_ARRAY if len(lows) <= _ARRAY_MOST else _BITS, lows)
+        return _Container(_ARRAY if len(lows) <= _MAX_ARRAY else _BITS, lows)
 
     def optimized(self) -> _Container:
         """The same as runs if these are shorter."""
-        if self.kind == _RUNS or len(self.lows) < _FEWEST_FOR_RUNS:
+        if self.kind == _RUNS or len(self.lows) < _MIN_FOR_RUNS:
             return self
         plain = 2 * len(self.lows) if self.kind == _ARRAY else _BITMAP_BYTES
         return _Container(_RUNS, self.lows) if plain > 2 + 4 * len(self.firsts) else self
@@ -133,7 +133,7 @@ def encode(values: np.ndarray) -> bytes:
     starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]][: len(values)])
     for start, end in zip(starts, np.r_[starts[1:], len(values)][: len(starts)], strict=True):
         lows = (values[start:end] & np.uint64(0xFFFF)).astype(np.uint16)
-        kind = _ARRAY if len(lows) <= _ARRAY_MOST else _BITS
+        kind = _ARRAY if len(lows) <= _MAX_ARRAY else _BITS
         made.add(int(keys[start]).to_bytes(_KEY_BYTES, "big"), _Container(kind, lows))
     return made.encode()
 

@@ -87,7 +87,7 @@ def to_json(snapshot: Snapshot) -> bytes:
 
 _NAMES = {"base_manifest_list", "delta_manifest_list", "changelog_manifest_list"}
 _NAMES |= {"index_manifest", "statistics"}
-_MOST = (1 << 63) - 1
+_MAX_LONG = (1 << 63) - 1
 _TYPES: dict[str, type[Any]] = {"int": int, "str": str}
 _KINDS = {f.name: _TYPES.get(str(f.type).split(" ")[0], dict) for f in fields(Snapshot)}
 _REQUIRED = [f.name for f in fields(Snapshot) if f.default is MISSING]
@@ -109,7 +109,7 @@ def _sound(name: str, value: Any) -> bool:
     if type(value) is not kind:  # JSON gives exactly these; true and false are no numbers
         return False
     if kind is int:
-        return -_MOST - 1 <= value <= _MOST
+        return -_MAX_LONG - 1 <= value <= _MAX_LONG
     if kind is dict:
         return all(isinstance(v, str) and _is_text(k + v) for k, v in value.items())
     return _is_text(value) and (name not in _NAMES or is_plain(value))

@@ -20,8 +20,8 @@ _DEFAULT = re.compile(r"(-?\d{1,10})-(\d{1,2})-(\d{1,2})(?: (\d{1,2}):(\d{1,2}):
 _TOKEN = re.compile(r"([A-Za-z])\1*|'((?:[^']|'')*)'|[^A-Za-z'\[\]{}#]")
 _FIELDS = {"y": "year", "u": "year", "M": "month", "d": "day", "H": "hour", "m": "minute", "s": "second"}
 _FIELDS["S"] = "fraction"
-_MOST = {"month": 12, "day": 31, "hour": 23, "minute": 59, "second": 59}
-_LEAST = {"month": 1, "day": 1}
+_MAX = {"month": 12, "day": 31, "hour": 23, "minute": 59, "second": 59}
+_MIN = {"month": 1, "day": 1}
 _DATE = ("year", "month", "day")
 
 
@@ -41,7 +41,7 @@ def local_millis(text: str, pattern: str | None = None) -> int | None:
     if not set(_DATE) <= set(values) or not _ordered(values):
         return None
     numbers = {n: int(v) for n, v in values.items() if n != "fraction"}
-    if any(not _LEAST.get(n, 0) <= v <= _MOST.get(n, v) for n, v in numbers.items()):
+    if any(not _MIN.get(n, 0) <= v <= _MAX.get(n, v) for n, v in numbers.items()):
         return None
     year = numbers["year"] + (2000 if len(values["year"]) == 2 else 0)
     day = min(numbers["day"], monthrange(2000 + year % 400, numbers["month"])[1])

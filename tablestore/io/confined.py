@@ -21,7 +21,7 @@ from tablestore.io.fileio import FileIO, FileStatus, LocalFileIO
 from tablestore.io.paths import is_object_location, location
 from tablestore.io.syncing import Sync
 
-_MOST_DIRECTORIES = 50_000
+_MAX_DIRECTORIES = 50_000
 _LINK = (
     "a symbolic link below the table's directory, which is not followed; put what it points to in its place"
 )
@@ -72,7 +72,7 @@ class ConfinedFileIO:
                 return  # what is asked of it says what is wrong
             if stat.S_ISLNK(mode):
                 raise Corrupt(at, _LINK)
-        if len(self._known) >= _MOST_DIRECTORIES:
+        if len(self._known) >= _MAX_DIRECTORIES:
             self._known.clear()
         self._known.add(folder)
 

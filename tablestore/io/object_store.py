@@ -35,7 +35,7 @@ _MARKER = ".directory"
 _PART = 8 << 20
 _PARTS = 4
 _BULK = 1000
-_MOST_AT_ONCE = 16 << 20
+_MAX_AT_ONCE = 16 << 20
 _RETRY = {
     "max_retries": 6,
     "retry_timeout": timedelta(seconds=90),
@@ -104,8 +104,8 @@ class ObjectStoreFileIO:
 
         def fetch(start: int, length: int) -> bytes:
             with self._trouble(path):  # in pieces: each is a request with a time limit
-                steps = range(start, start + length, _MOST_AT_ONCE)
-                ends = [min(at + _MOST_AT_ONCE, start + length) for at in steps]
+                steps = range(start, start + length, _MAX_AT_ONCE)
+                ends = [min(at + _MAX_AT_ONCE, start + length) for at in steps]
                 got = [client.get_range(store, key, start=a, end=b) for a, b in zip(steps, ends, strict=True)]
                 return bytes(got[0]) if len(got) == 1 else b"".join(map(bytes, got))
 

@@ -25,7 +25,7 @@ def put_new(io: FileIO, path: str, data: bytes, *, unique: bool, after: Sync | N
     """
     failure: Unavailable | None = None
     try:
-        if io.write_new(path, data, **_given(after)):
+        if io.write_new(path, data, **_if_any(after)):
             return True
         if not unique:
             return False
@@ -49,7 +49,7 @@ def put_new(io: FileIO, path: str, data: bytes, *, unique: bool, after: Sync | N
 def put(io: FileIO, path: str, data: bytes, *, after: Sync | None = None) -> None:
     """Let the file hold `data`, whatever it held."""
     try:
-        io.replace(path, data, **_given(after))
+        io.replace(path, data, **_if_any(after))
     except Unavailable as failure:
         log.warning("writing %s failed, reading back: %s", path, failure)
         try:
@@ -80,6 +80,6 @@ def remove(io: FileIO, path: str, *, after: Sync | None = None) -> None:
         io.sync(Sync(after.root, (path.rpartition("/")[0],)))
 
 
-def _given(after: Sync | None) -> dict[str, Sync]:
+def _if_any(after: Sync | None) -> dict[str, Sync]:
     """`after` as an argument, if it asks for anything."""
     return {} if after is None else {"after": after}

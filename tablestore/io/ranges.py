@@ -1,7 +1,7 @@
 """Objects as files: a reader that fetches ranges with read-ahead, and a writer of parts.
 
-RangeReader keeps the tail (a footer is there) and one block. A read that continues the one before doubles
-the block up to `MOST`; one that jumps fetches little more than it asks for. Arrow has merged neighbouring
+RangeReader keeps the tail (a footer is there) and one block. A read that continues the one before doubles the
+block up to `MAX_BLOCK`; one that jumps fetches little more than it asks for. Arrow has merged neighbouring
 column chunks into one read before it comes here. A reader serves one thread at a time (Arrow has a lock).
 """
 
@@ -17,14 +17,14 @@ class RangeReader(io.RawIOBase):
     """A read-only seekable file over `fetch(start, length)`."""
 
     TAIL = 64 << 10
-    LEAST = 16 << 10
-    MOST = 8 << 20
+    MIN_BLOCK = 16 << 10
+    MAX_BLOCK = 8 << 20
 
     def __init__(self, fetch: Callable[[int, int], bytes], size: int, tail: bytes = b"") -> None:
         self._fetch, self._size, self._tail = fetch, size, tail
         self._position = self._expected = 0
         self._block, self._block_at = b"", 0
-        self._ahead = self.LEAST
+        self._block_bytes = self.MIN_BLOCK
 
     def readable(self) -> bool:
         return True
@@ -70,8 +70,8 @@ class RangeReader(io.RawIOBase):
 
     def _load(self, wanted: int) -> bytes:
         follows = self._position == self._expected and self._position > 0
-        self._ahead = min(self._ahead * 2, self.MOST) if follows else self.LEAST
-        length = min(max(wanted, self._ahead), self._size - self._position)
+        self._block_bytes = min(self._block_bytes * 2, self.MAX_BLOCK) if follows else self.MIN_BLOCK
+        length = min(max(wanted, self._block_bytes), self._size - self._position)
         block = self._fetch(self._position, length)
         if len(block) != length:
             raise OSError(f"{len(block)} bytes of {length} came at {self._position}")

@@ -42,7 +42,7 @@ _FILE = re.compile(r"history-(\d+)-(\d+)-[0-9a-f]{8}\.jsonl")
 _FLUSH = ("kind", "partition", "bucket", "level", "file_size")
 _JOIN_EVERY = 64  # snapshots
 _SMALL_BYTES = 1 << 20  # files above stay as they are
-_MOST_BYTES = 16 << 20  # of a joined file
+_MAX_BYTES = 16 << 20  # of a joined file
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ def _join(store: Store) -> None:
     chosen: list[str] = []
     total = 0
     for name, size in _files(store):
-        if size <= _SMALL_BYTES and total + size <= _MOST_BYTES:
+        if size <= _SMALL_BYTES and total + size <= _MAX_BYTES:
             chosen.append(name)
             total += size
     if len(chosen) < 2:
@@ -316,7 +316,7 @@ def _line(done: SnapshotRecord) -> str:
     if done.counts is not None:
         body["n"] = [getattr(done.counts, name) for name in Counts.__dataclass_fields__]
     if done.compactions:
-        body["c"] = compaction_record.to_property(done.compactions, most_bytes=None)
+        body["c"] = compaction_record.to_property(done.compactions, max_bytes=None)
     if done.flushed:
         rows = [[f.partition, f.bucket, f.level, f.bytes, f.changelog_bytes] for f in done.flushed]
         body["f"] = compaction_record.packed(json.dumps(rows, separators=(",", ":"), ensure_ascii=False))

@@ -16,7 +16,7 @@ from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, join
 
 UUID = "tablestore.uuid"
-_MOST_LOOKED_AT = 1000  # directories in which a renamed table is looked for
+_MAX_LOOKED_AT = 1000  # directories in which a renamed table is looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Identity:
             warehouse = database.rpartition("/")[0]
             others = [join(warehouse, s.name) for s in io.list(warehouse) if s.name.endswith(".db")]
             databases = [database, *(d for d in others if d != database)]
-            places = [join(d, s.name) for d in databases for s in io.list(d) if s.is_dir][:_MOST_LOOKED_AT]
+            places = [join(d, s.name) for d in databases for s in io.list(d) if s.is_dir][:_MAX_LOOKED_AT]
             for place in places:
                 if place != root and self._is_at(io, place):
                     return place

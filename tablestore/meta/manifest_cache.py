@@ -17,8 +17,8 @@ import pyarrow as pa
 from tablestore.format.manifests.manifest import ManifestFileMeta
 from tablestore.meta.entries import Entries
 
-_MOST_ENTRIES = 200_000
-_MOST_LISTED = 50_000
+_MAX_ENTRIES = 200_000
+_MAX_LISTED = 50_000
 
 
 class CachedManifest:
@@ -28,16 +28,16 @@ class CachedManifest:
         self.table = table
 
     @cached_property
-    def top_sequences(self) -> dict[tuple[bytes, int], int]:
+    def max_sequences(self) -> dict[tuple[bytes, int], int]:
         """The greatest sequence number of each (partition, bucket) among all entries, deleted ones too."""
         entries = Entries(self.table)
         distinct, codes = entries.partitions()
         pairs = codes.astype(np.int64) << 32 | entries.numbers("bucket") & 0xFFFFFFFF
         groups, inverse = np.unique(pairs, return_inverse=True)
-        top = np.full(len(groups), -1, dtype=np.int64)
-        np.maximum.at(top, inverse, entries.numbers("max_sequence"))
+        highest = np.full(len(groups), -1, dtype=np.int64)
+        np.maximum.at(highest, inverse, entries.numbers("max_sequence"))
         places = zip((groups >> 32).tolist(), _buckets(groups), strict=True)
-        return {(distinct[p], b): t for (p, b), t in zip(places, top.tolist(), strict=True)}
+        return {(distinct[p], b): t for (p, b), t in zip(places, highest.tolist(), strict=True)}
 
 
 def _buckets(pairs: np.ndarray) -> list[int]:
@@ -48,7 +48,7 @@ class ManifestCache:
     """Least recently used manifests go when the entries become too many."""
 
     def __init__(self) -> None:
-        self._held: OrderedDict[str, CachedManifest] = OrderedDict()
+        self._cached_entries: OrderedDict[str, CachedManifest] = OrderedDict()
         self._entries = 0
         self._lists: OrderedDict[str, tuple[ManifestFileMeta, ...]] = OrderedDict()
         self._listed = 0
@@ -57,27 +57,27 @@ class ManifestCache:
     def get(self, path: str) -> CachedManifest | None:
         """The manifest at `path`, if it is held."""
         with self._lock:
-            found = self._held.get(path)
+            found = self._cached_entries.get(path)
             if found is not None:
-                self._held.move_to_end(path)
+                self._cached_entries.move_to_end(path)
             return found
 
     def clear(self) -> None:
         """Hold nothing, as in a process that has just started."""
         with self._lock:
-            self._held.clear()
+            self._cached_entries.clear()
             self._lists.clear()
             self._entries = self._listed = 0
 
     def put(self, path: str, table: pa.Table) -> CachedManifest:
         """Hold the entries of the manifest at `path`."""
         with self._lock:
-            if path in self._held:
-                return self._held[path]
-            found = self._held[path] = CachedManifest(table)
+            if path in self._cached_entries:
+                return self._cached_entries[path]
+            found = self._cached_entries[path] = CachedManifest(table)
             self._entries += table.num_rows
-            while self._entries > _MOST_ENTRIES and len(self._held) > 1:
-                self._entries -= self._held.popitem(last=False)[1].table.num_rows
+            while self._entries > _MAX_ENTRIES and len(self._cached_entries) > 1:
+                self._entries -= self._cached_entries.popitem(last=False)[1].table.num_rows
             return found
 
     def get_list(self, path: str) -> tuple[ManifestFileMeta, ...] | None:
@@ -95,13 +95,13 @@ class ManifestCache:
                 return
             self._lists[path] = manifests
             self._listed += len(manifests) + 1
-            while self._listed > _MOST_LISTED and len(self._lists) > 1:
+            while self._listed > _MAX_LISTED and len(self._lists) > 1:
                 self._listed -= len(self._lists.popitem(last=False)[1]) + 1
 
-    def held_in(self, folder: str) -> list[tuple[str, pa.Table]]:
+    def cached_in(self, folder: str) -> list[tuple[str, pa.Table]]:
         """Path and entries of what is held of one directory."""
         with self._lock:
-            return [(p, m.table) for p, m in self._held.items() if p.startswith(f"{folder}/")]
+            return [(p, m.table) for p, m in self._cached_entries.items() if p.startswith(f"{folder}/")]
 
 
 LOCAL = ManifestCache()

@@ -46,7 +46,7 @@ def rewritten(
     if listed != len(entries):
         names = ", ".join(m.file_name for m in manifests[:3])
         raise Corrupt(names, f"manifests hold {len(entries):,} entries; their list says {listed:,}")
-    header = avro_blocks.Reader().take_apart(writer.encoded(()), "")[0]
+    header = avro_blocks.Reader().parse(writer.encoded(()), "")[0]
     blocks, rows, made = list[Block](), list[np.ndarray](), list[ManifestFileMeta]()
     schema_id, size = max(m.schema_id for m in manifests), 0
 
@@ -85,7 +85,7 @@ def _parts(
             yield _Part(at, at + count, None)
             at += count
             continue
-        own, blocks = reader.take_apart(store.read_bytes(m.file_name), m.file_name)
+        own, blocks = reader.parse(store.read_bytes(m.file_name), m.file_name)
         copied = (own.schema, own.codec) == (header.schema, header.codec)
         for block in blocks:
             whole = copied and block.rows >= _FEW and bool(keep[at : at + block.rows].all())
@@ -112,4 +112,4 @@ def _joined(parts: Iterator[_Part]) -> Iterator[_Part]:
 
 
 def _encoded(entries: Entries, writer: ManifestWriter) -> list[Block]:
-    return avro_blocks.Reader().take_apart(writer.encoded(entries), "")[1]
+    return avro_blocks.Reader().parse(writer.encoded(entries), "")[1]

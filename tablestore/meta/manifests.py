@@ -103,9 +103,9 @@ class ManifestStore:
         """The entries of each of these manifests; what is not cached is read and decoded together."""
         return [Entries(m.table) for m in self._read(manifests)]
 
-    def top_sequences(self, snapshot: Snapshot | None) -> list[dict[tuple[bytes, int], int]]:
+    def max_sequences(self, snapshot: Snapshot | None) -> list[dict[tuple[bytes, int], int]]:
         """For each manifest the greatest sequence number of each (partition, bucket), deleted files too."""
-        return [] if snapshot is None else [m.top_sequences for m in self._read(self.manifests(snapshot))]
+        return [] if snapshot is None else [m.max_sequences for m in self._read(self.manifests(snapshot))]
 
     def _read(self, manifests: Sequence[ManifestFileMeta]) -> list[CachedManifest]:
         paths = [self._paths.manifest(m.file_name) for m in manifests]
@@ -117,8 +117,8 @@ class ManifestStore:
 
     def _decoded(self, manifests: Sequence[ManifestFileMeta], paths: Sequence[str]) -> list[pa.Table]:
         rows = sum(m.num_added + m.num_deleted for m in manifests)
-        least = _FEW_ENTRIES if manifest_columns.started() else _MANY_ENTRIES
-        if rows >= least or len(manifests) >= _MANY_FILES:
+        enough = _FEW_ENTRIES if manifest_columns.started() else _MANY_ENTRIES
+        if rows >= enough or len(manifests) >= _MANY_FILES:
             return manifest_columns.decode([(p, self._bytes(p)) for p in paths])
         return [manifest_columns.of(manifest_format.decode_entries(self._bytes(p), p)) for p in paths]
 
@@ -142,7 +142,7 @@ class ManifestStore:
         """The manifest with this row or name among those that were read (asked after damage was found)."""
         kind = pa.large_string() if isinstance(value, str) else pa.large_binary()
         folder = join(self._paths.root, "manifest")
-        for path, table in self._cache.held_in(folder):
+        for path, table in self._cache.cached_in(folder):
             for column in (c for c in table.columns if c.type == kind):
                 if pc.any(pc.equal(column, pa.scalar(value, kind))).as_py():
                     return path

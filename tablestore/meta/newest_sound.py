@@ -21,7 +21,7 @@ from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths
 
 _SNAPSHOT = re.compile(r"snapshot-(\d+)")
-_MOST = 100  # newest snapshots that are tried
+_MAX_TRIED = 100  # newest snapshots that are tried
 
 
 def advised(io: FileIO, paths: TablePaths, error: Corrupt) -> Corrupt:
@@ -44,7 +44,7 @@ def newest_sound(io: FileIO, paths: TablePaths, *, without: str) -> int | None:
     """Id of the newest snapshot whose metadata can be read and which does not need the file `without`."""
     names = (_SNAPSHOT.fullmatch(s.name) for s in io.list(paths.snapshot_dir))
     ids = sorted((int(m[1]) for m in names if m), reverse=True)
-    return next((i for i in ids[:_MOST] if _is_sound(io, paths, i, without)), None)
+    return next((i for i in ids[:_MAX_TRIED] if _is_sound(io, paths, i, without)), None)
 
 
 def _is_sound(io: FileIO, paths: TablePaths, snapshot_id: int, without: str) -> bool:

@@ -28,7 +28,7 @@ from tablestore.meta.manifests import ManifestStore
 from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.snapshots import SnapshotStore
 
-_MOST_TEXTS = 50_000
+_MAX_TEXTS = 50_000
 _NO_SCHEMA = "no schema can be read, and none can be made of other files: put back a copy of it"
 
 
@@ -169,19 +169,19 @@ class Store:
 
     @cached_property
     def _texts(self) -> dict[bytes, str]:
-        """Partitions as text, each worked out once; emptied at `_MOST_TEXTS`."""
+        """Partitions as text, each worked out once; emptied at `_MAX_TEXTS`."""
         return {}
 
     @cached_property
     def _folders(self) -> dict[tuple[bytes, int], str]:
-        """Directories of buckets, each worked out once; emptied at `_MOST_TEXTS`."""
+        """Directories of buckets, each worked out once; emptied at `_MAX_TEXTS`."""
         return {}
 
     def partition_text(self, partition: bytes) -> str:
         """`l_year=1995/l_month=6`; empty for an unpartitioned table."""
         known = self._texts.get(partition)
         if known is None:
-            if len(self._texts) >= _MOST_TEXTS:
+            if len(self._texts) >= _MAX_TEXTS:
                 self._texts.clear()
             known = self._texts[partition] = self._partition_text(partition)
         return known
@@ -203,7 +203,7 @@ class Store:
         """Directory of a bucket's files."""
         known = self._folders.get((partition, bucket))
         if known is None:
-            if len(self._folders) >= _MOST_TEXTS:
+            if len(self._folders) >= _MAX_TEXTS:
                 self._folders.clear()
             known = self.paths.bucket_dir(self.partition_pairs(partition), bucket)
             self._folders[partition, bucket] = known

@@ -14,7 +14,7 @@ from tablestore.core.errors import Corrupt, InvalidRequest
 from tablestore.format import commit_message
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.compaction_record import (
-    MOST_BYTES,
+    MAX_BYTES,
     CompactionRecord,
     LevelInput,
     Shape,
@@ -92,7 +92,7 @@ def test_many_buckets_cost_a_snapshot_little():
 def test_a_commit_of_very_many_buckets_leaves_the_sums_out():
     records = [record(i) for i in range(3000)]
     text = to_property(records)
-    assert MOST_BYTES < len(text) < 30 * 3000
+    assert MAX_BYTES < len(text) < 30 * 3000
     kept = from_property(text, "s")
     assert kept == tuple(replace(r, trials=()) for r in records)
 

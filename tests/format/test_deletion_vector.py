@@ -110,7 +110,7 @@ def test_bitmaps_with_a_right_checksum_but_wrong_inside_are_refused(seeds: tuple
                 for _ in range(chance.randrange(1, 4)):
                     damaged[chance.randrange(min(len(damaged), 80))] = chance.randrange(256)
                 try:
-                    found = decode(bytes(damaged), most=200_000)
+                    found = decode(bytes(damaged), max_count=200_000)
                 except ValueError:
                     continue
                 assert len(found) <= 200_000

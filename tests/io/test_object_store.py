@@ -156,7 +156,7 @@ def test_a_sequential_read_takes_few_requests() -> None:
     while ours.read(4096):
         pass
     assert len(fetch.asked) < 15
-    assert max(length for _, length in fetch.asked) <= RangeReader.MOST
+    assert max(length for _, length in fetch.asked) <= RangeReader.MAX_BLOCK
 
 
 def test_a_footer_takes_no_request_and_a_jump_reads_little_more_than_it_asks() -> None:
@@ -168,7 +168,7 @@ def test_a_footer_takes_no_request_and_a_jump_reads_little_more_than_it_asks() -
     ours.read(100_000)
     ours.seek(9 << 20)
     ours.read(10)
-    assert fetch.asked == [(5 << 20, 100_000), (9 << 20, RangeReader.LEAST)]
+    assert fetch.asked == [(5 << 20, 100_000), (9 << 20, RangeReader.MIN_BLOCK)]
 
 
 def test_a_short_answer_is_an_error() -> None:

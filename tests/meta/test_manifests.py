@@ -102,7 +102,7 @@ def test_a_file_with_a_wrong_count_spoils_no_other(change: int, seeds: tuple[int
 
 
 def miscounted(data: bytes, change: int) -> bytes:
-    header, parts = blocks.Reader().take_apart(data, "a file")
+    header, parts = blocks.Reader().parse(data, "a file")
     return blocks.container(header.data, [blocks.Block(b.rows + change, b.data) for b in parts])
 
 

@@ -55,7 +55,7 @@ def test_a_preview_reads_and_moves_what_then_is_read_and_moved(tmp_path, seeds):
                 f, r = was.forecast, now.record
                 assert (f.files_read, f.bytes_read, f.rows_in) == (r.files_read, r.bytes_read, r.rows_in)
                 assert (f.files_moved, f.bytes_moved) == (r.files_moved, r.bytes_moved)
-                assert f.output.rows_least <= r.rows_out <= f.output.rows_most
+                assert f.output.rows_min <= r.rows_out <= f.output.rows_max
                 assert not f.output.exact or f.output.rows == r.rows_out
                 assert abs(f.output.bytes - r.bytes_written) <= 0.5 * r.bytes_written
             assert table.refresh().check() == []
@@ -79,7 +79,7 @@ def test_overlapping_files_are_estimated_and_say_so(tmp_path):
     put(table, np.arange(0, 1500, 3))
     (row,) = table.compact(full=True, dry_run=True).to_arrow().to_pylist()
     assert row["how"].startswith("estimated: ")
-    assert row["rows_least"] < row["rows_out"] < row["rows_most"]
+    assert row["rows_min"] < row["rows_out"] < row["rows_max"]
     files = table.compact(full=True, dry_run=True).files()
     assert files.column("action").to_pylist() == ["rewrite"] * 2
     assert files.column("rows").to_pylist() == [500, 500]
@@ -128,7 +128,7 @@ def test_waiting_rows_are_foretold_as_a_bound(tmp_path):
     put(table, np.arange(100))
     put(table, np.arange(100))
     found = table.compact(dry_run=True).forecast
-    assert (found.rows_in, found.output.rows_most, found.output.exact) == (200, 200, False)
+    assert (found.rows_in, found.output.rows_max, found.output.exact) == (200, 200, False)
     table.compact()
     assert table.scan().to_arrow().num_rows == 100
 
@@ -229,7 +229,7 @@ def test_first_rows_that_lie_below_already_are_not_foretold_as_written(tmp_path)
     job.compact(full=True)
     put(table, np.arange(1990, 2010))
     (pick,) = job.compact(dry_run=True).picks
-    assert (pick.forecast.output.exact, pick.forecast.output.rows_least) == (False, 0)
+    assert (pick.forecast.output.exact, pick.forecast.output.rows_min) == (False, 0)
     assert "rows of keys that lie below are left out" in pick.forecast.output.why
     assert job.compact().picks[0].record.rows_out == 10
 

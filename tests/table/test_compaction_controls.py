@@ -108,7 +108,7 @@ def compacted(table: Table, chance: random.Random, why: str) -> None:
             continue
         assert (f.files_read, f.bytes_read, f.rows_in) == (r.files_read, r.bytes_read, r.rows_in), why
         assert (f.files_moved, f.bytes_moved) == (r.files_moved, r.bytes_moved), why
-        assert f.output.rows_least <= r.rows_out <= f.output.rows_most, f"{why}: {f.output} {r.rows_out}"
+        assert f.output.rows_min <= r.rows_out <= f.output.rows_max, f"{why}: {f.output} {r.rows_out}"
         assert not f.output.exact or f.output.rows == r.rows_out, why
         assert not f.output.exact or abs(f.output.bytes - r.bytes_written) <= 0.5 * r.bytes_written + 2000, (
             why

@@ -107,5 +107,5 @@ def test_files_marked_by_one_index_file_stay_together() -> None:
 
 
 def test_at_most_so_many_files_are_looked_at_the_oldest_first():
-    found = pack(files(10, 90, 10, 10, 10, 10), replace(OPTIONS, most_files=3), all_small=True)
+    found = pack(files(10, 90, 10, 10, 10, 10), replace(OPTIONS, max_files=3), all_small=True)
     assert [names(d) for d in found] == ["023"]

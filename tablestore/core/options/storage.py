@@ -91,7 +91,7 @@ class StorageOptions:
     dynamic_bucket_rows: int = opt(
         "dynamic-bucket.target-row-num", integer, 2_000_000, "keys a dynamic bucket takes"
     )
-    dynamic_bucket_most: int = opt(
+    dynamic_bucket_max: int = opt(
         "dynamic-bucket.max-buckets", integer, -1, "dynamic buckets a partition has at most; -1 no limit"
     )
     key_index_ttl_ms: int | None = opt(
@@ -145,7 +145,7 @@ class StorageOptions:
     partition_expiration_strategy: str = opt(
         "partition.expiration-strategy", str.lower, "values-time", "what the age of a partition is"
     )
-    partition_expiration_most: int = opt(
+    partition_expiration_max: int = opt(
         "partition.expiration-max-num", integer, 100, "partitions that expire at once"
     )
     partition_expiration_batch: int | None = opt(

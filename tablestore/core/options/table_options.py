@@ -198,13 +198,13 @@ def keys_of(options: dict[str, str], key: str, given: tuple[str, ...]) -> tuple[
 
 def require_levels(options: TableOptions) -> None:
     """Raise InvalidOption naming the option with which no LSM tree can be compacted."""
-    least = {"num-sorted-run.compaction-trigger": (options.compaction_trigger, 1)}
-    least["num-levels"] = (options.num_levels, 2)
+    minimums = {"num-sorted-run.compaction-trigger": (options.compaction_trigger, 1)}
+    minimums["num-levels"] = (options.num_levels, 2)
     if options.strategy is CompactionStrategy.LEVELED:
         name = "tablestore.compaction.leveled."
-        least[name + "level0-file-num-trigger"] = (options.leveled_level0_trigger, 1)
-        least[name + "max-bytes-for-level-base"] = (options.leveled_base_bytes, 1)
-        least[name + "max-bytes-for-level-multiplier"] = (options.leveled_multiplier, 1)
-    for key, (value, smallest) in least.items():
+        minimums[name + "level0-file-num-trigger"] = (options.leveled_level0_trigger, 1)
+        minimums[name + "max-bytes-for-level-base"] = (options.leveled_base_bytes, 1)
+        minimums[name + "max-bytes-for-level-multiplier"] = (options.leveled_multiplier, 1)
+    for key, (value, smallest) in minimums.items():
         if value < smallest:
             raise InvalidOption(f"option {key!r} is {value}; it must be at least {smallest}")

@@ -25,7 +25,7 @@ class WritingOptions:
     """How a table is written: buffers, rolling, compaction, commits."""
 
     overwrite_upgrade: bool = opt(
-        "overwrite-upgrade", boolean, True, "overwriting files that do not overlap go to the top level"
+        "overwrite-upgrade", boolean, True, "overwriting files that do not overlap go to the oldest level"
     )
     compaction_min_files: int = opt(
         "compaction.min.file-num", integer, 5, "small files of an append table that are combined"
@@ -120,7 +120,7 @@ class WritingOptions:
         "dynamic-partition-overwrite", boolean, True, "overwrite what data touch"
     )
     target_file_rows: int = opt("target-file-row-num", integer, ENDLESS, "rows data files roll at")
-    compaction_most_files: int = opt(
+    compaction_max_files: int = opt(
         "compaction.file-num-limit", integer, 100_000, "files one append compaction looks at"
     )
     compaction_rewrites_all: bool = opt(

@@ -18,7 +18,7 @@ from tablestore.core.errors import Corrupt
 from tablestore.format.avro import guard as avro_guard
 
 _MAGIC = b"Obj\x01"
-_MOST_BYTES = 1 << 29  # of the decompressed blocks of a file
+_MAX_BYTES = 1 << 29  # of the decompressed blocks of a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +48,16 @@ class Reader:
 
     def plain(self, data: bytes, path: str) -> tuple[Header, list[Block]]:
         """Header and decompressed blocks; raises Corrupt naming `path`."""
-        header, blocks = self.take_apart(data, path)
+        header, blocks = self.parse(data, path)
         made, size = [], 0
         for block in blocks:
             made.append(plain_block(block, header.codec, path))
             size += len(made[-1].data)
-            if size > _MOST_BYTES:
-                raise Corrupt(path, f"its blocks decompress to more than {_MOST_BYTES:,} bytes")
+            if size > _MAX_BYTES:
+                raise Corrupt(path, f"its blocks decompress to more than {_MAX_BYTES:,} bytes")
         return header, made
 
-    def take_apart(self, data: bytes, path: str) -> tuple[Header, list[Block]]:
+    def parse(self, data: bytes, path: str) -> tuple[Header, list[Block]]:
         """Header and blocks as they lie in the file; raises Corrupt naming `path` and the byte."""
         header = self._header(data, path)
         at, blocks = len(header.data), []
@@ -116,11 +116,11 @@ def _decompressed(data: bytes, codec: str, path: str) -> bytes:
         if codec == "null":
             return data
         if codec == "zstandard":
-            return _bounded(zstd.ZstdDecompressor().decompress(data, _MOST_BYTES), path)
+            return _bounded(zstd.ZstdDecompressor().decompress(data, _MAX_BYTES), path)
         if codec == "deflate":
-            return _bounded(zlib.decompressobj(-15).decompress(data, _MOST_BYTES), path)
+            return _bounded(zlib.decompressobj(-15).decompress(data, _MAX_BYTES), path)
         if codec == "bzip2":
-            return _bounded(bz2.BZ2Decompressor().decompress(data, _MOST_BYTES), path)
+            return _bounded(bz2.BZ2Decompressor().decompress(data, _MAX_BYTES), path)
         if codec == "snappy":
             return _snappy(data, path)
     except (zstd.ZstdError, zlib.error, OSError, ValueError) as e:
@@ -136,7 +136,7 @@ def _snappy(data: bytes, path: str) -> bytes:
         at, shift = at + 1, shift + 7
         if data[at - 1] < 0x80:
             break
-    if size >= _MOST_BYTES or size > 64 * len(data):
+    if size >= _MAX_BYTES or size > 64 * len(data):
         raise Corrupt(path, f"{len(data)} bytes of snappy that stand for {size:,}")
     plain = pa.Codec("snappy").decompress(data[:-4], decompressed_size=size, asbytes=True)
     if zlib.crc32(plain) != int.from_bytes(data[-4:], "big"):
@@ -145,8 +145,8 @@ def _snappy(data: bytes, path: str) -> bytes:
 
 
 def _bounded(data: bytes, path: str) -> bytes:
-    if len(data) >= _MOST_BYTES:
-        raise Corrupt(path, f"a block decompresses to {_MOST_BYTES:,} bytes or more")
+    if len(data) >= _MAX_BYTES:
+        raise Corrupt(path, f"a block decompresses to {_MAX_BYTES:,} bytes or more")
     return data
 
 

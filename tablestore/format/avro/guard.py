@@ -14,33 +14,33 @@ from typing import Any
 from tablestore.core.errors import Corrupt
 
 _DEPTH = 64
-_MOST_FIXED = 1 << 20
+_MAX_FIXED = 1 << 20
 _SIZES = {"null": 0, "boolean": 1, "int": 1, "long": 1, "float": 4, "double": 8, "bytes": 1, "string": 1}
 
 
 def require_sound(schema: bytes, path: str) -> None:
     """Raise Corrupt naming `path` unless every value of the schema's records takes at least a byte."""
     try:
-        size = _least(json.loads(schema), {}, 0)
+        size = _min_bytes(json.loads(schema), {}, 0)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise Corrupt(path, f"its Avro schema cannot be used: {e}") from e
     if size < 1:
         raise Corrupt(path, "its Avro schema describes records of no bytes")
 
 
-def _least(t: Any, known: dict[str, int | None], depth: int) -> int:
+def _min_bytes(t: Any, known: dict[str, int | None], depth: int) -> int:
     """The fewest bytes a value of `t` takes. `known`: of named types; None while one is being defined."""
     if depth > _DEPTH:
         raise ValueError(f"it nests deeper than {_DEPTH}")
     if isinstance(t, list):
-        return 1 + min([_least(branch, known, depth + 1) for branch in t], default=0)
+        return 1 + min([_min_bytes(branch, known, depth + 1) for branch in t], default=0)
     if isinstance(t, str):
         return _named(t, known)
     kind = t["type"]
     if isinstance(kind, dict | list):
-        return _least(kind, known, depth + 1)
+        return _min_bytes(kind, known, depth + 1)
     if kind in ("array", "map"):
-        if _least(t["items" if kind == "array" else "values"], known, depth + 1) < 1 and kind == "array":
+        if _min_bytes(t["items" if kind == "array" else "values"], known, depth + 1) < 1 and kind == "array":
             raise ValueError("an array of values without bytes")
         return 1
     if kind not in ("record", "error", "fixed", "enum"):
@@ -53,12 +53,12 @@ def _least(t: Any, known: dict[str, int | None], depth: int) -> int:
 
 def _defined(t: dict[str, Any], kind: str, known: dict[str, int | None], depth: int) -> int:
     if kind == "fixed":
-        if not 0 <= int(t["size"]) <= _MOST_FIXED:
+        if not 0 <= int(t["size"]) <= _MAX_FIXED:
             raise ValueError(f"a fixed of {t['size']} bytes")
         return int(t["size"])
     if kind == "enum":
         return 1
-    return sum(_least(f["type"], known, depth + 1) for f in t["fields"])
+    return sum(_min_bytes(f["type"], known, depth + 1) for f in t["fields"])
 
 
 def _named(name: str, known: dict[str, int | None]) -> int:

@@ -27,7 +27,7 @@ _PLAIN = {
     "BINARY": "bytes",
     "VARBINARY": "bytes",
 }
-_MOST_DIGITS = {"TIME": 3, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6}
+_MAX_DIGITS = {"TIME": 3, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6}
 
 
 def file_schema(columns: Sequence[DataField]) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def _nullable(t: DataType, name: str) -> Any:
 def _kind(t: DataType, name: str) -> Any:
     if t.root in _PLAIN:
         return _PLAIN[t.root]
-    if t.precision > _MOST_DIGITS.get(t.root, t.precision):
+    if t.precision > _MAX_DIGITS.get(t.root, t.precision):
         raise Unsupported(f"{t} columns in Avro files", "file.format = parquet holds them")
     if t.root == "DATE":
         return {"type": "int", "logicalType": "date"}

@@ -20,7 +20,7 @@ from tablestore.format.types.arrow_types import DataType
 
 KIND = "bloom-filter"
 _ITEMS, _FPP = 1_000_000, 0.1
-_MOST_HASHES = 64
+_MAX_HASHES = 64
 _TYPES = (
     "TINYINT",
     "SMALLINT",
@@ -83,7 +83,7 @@ def may_hold(data: bytes, literal: int | bytes, t: DataType) -> bool:
     """False only if no cell has the value, given as `values.literals` does; raises ValueError for damage."""
     (count,) = struct.unpack_from(">i", data)
     bits = (len(data) - 4) * 8
-    if not 0 < count <= _MOST_HASHES or not bits:
+    if not 0 < count <= _MAX_HASHES or not bits:
         raise ValueError(f"a bloom filter of {count} hashes and {bits} bits")
     if isinstance(literal, bytes):
         hashed = hashes.xxh64(pa.array([literal], pa.binary()))

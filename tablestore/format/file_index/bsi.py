@@ -20,7 +20,7 @@ from tablestore.format.types.arrow_types import DataType
 
 KIND = "bsi"
 _TYPES = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
-_LEAST = -(2**63)
+_MIN_LONG = -(2**63)
 
 
 def takes(t: DataType) -> bool:
@@ -43,8 +43,8 @@ class Writer:
         numbers, valid = self._cells.numbers()
         rows = np.flatnonzero(valid)
         present = numbers[rows]
-        if len(present) and int(present.min()) == _LEAST:
-            raise ValueError(f"{_LEAST} does not fit into a bit-sliced index")
+        if len(present) and int(present.min()) == _MIN_LONG:
+            raise ValueError(f"{_MIN_LONG} does not fit into a bit-sliced index")
         out = struct.pack(">bi", 1, len(numbers))
         for mine, magnitudes in ((present >= 0, present), (present < 0, -present)):
             out += struct.pack(">?", bool(mine.any()))

@@ -15,7 +15,7 @@ import fastavro
 
 from tablestore.core.errors import Corrupt, brief
 from tablestore.format.avro import container as avro
-from tablestore.format.manifests.manifest import ADD, DELETE, EMPTY_ROW, MOST
+from tablestore.format.manifests.manifest import ADD, DELETE, EMPTY_ROW, MAX_COUNT
 from tablestore.io.paths import is_plain
 
 HASH, DELETION_VECTORS = "HASH", "DELETION_VECTORS"
@@ -187,7 +187,7 @@ def _sound(f: IndexFileMeta, where: str, path: str) -> IndexFileMeta:
     for name in (f.file_name, *(r.data_file for r in f.dv_ranges or ())):
         if not is_plain(name):
             raise Corrupt(path, f"{where}: the file name {name!r} points outside its directory")
-    if not (0 <= f.file_size <= MOST and 0 <= f.row_count <= MOST):
+    if not (0 <= f.file_size <= MAX_COUNT and 0 <= f.row_count <= MAX_COUNT):
         raise Corrupt(path, f"{where}: {f.file_name} has {f.file_size} bytes, {f.row_count} rows")
     return f
 

@@ -21,9 +21,9 @@ ADD, DELETE = 0, 1
 APPEND_SOURCE, COMPACT_SOURCE = 0, 1
 ENTRY_VERSION = 2
 EMPTY_ROW = bytes(12)
-MOST = 1 << 50  # bytes or rows of one file
-MOST_LEVEL = 1 << 16
-LEAST_BUCKET = -2
+MAX_COUNT = 1 << 50  # bytes or rows of one file
+MAX_LEVELS = 1 << 16
+MIN_BUCKET = -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +313,7 @@ def _sound(f: DataFileMeta, bucket: int, where: str, path: str) -> DataFileMeta:
         if not is_plain(name):
             raise Corrupt(path, f"{where}: the file name {name!r} points outside its directory")
     counts = (f.file_size, f.row_count, f.delete_count or 0)
-    if not all(0 <= n <= MOST for n in counts) or not 0 <= f.level < MOST_LEVEL or bucket < LEAST_BUCKET:
+    if not all(0 <= n <= MAX_COUNT for n in counts) or not 0 <= f.level < MAX_LEVELS or bucket < MIN_BUCKET:
         text = f"{f.file_size} bytes, {f.row_count} rows, {f.delete_count} deletes, level {f.level}"
         raise Corrupt(path, f"{where}: {f.file_name} in bucket {bucket} has {text}")
     return f
@@ -358,7 +358,7 @@ def manifests_of(records: Iterable[Mapping[str, Any]], path: str) -> list[Manife
                 problem = f"row {len(found)}: the file name {r['_FILE_NAME']!r} points outside its directory"
                 raise Corrupt(path, problem)
             counts = (r["_FILE_SIZE"], r["_NUM_ADDED_FILES"], r["_NUM_DELETED_FILES"])
-            if not all(0 <= n <= MOST for n in counts):
+            if not all(0 <= n <= MAX_COUNT for n in counts):
                 raise Corrupt(path, f"row {len(found)}: bytes, files added, files deleted are {counts}")
             found.append(
                 ManifestFileMeta(

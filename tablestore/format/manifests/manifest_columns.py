@@ -64,11 +64,11 @@ _LONG_LIST, _MANY_LISTS = 32_768, 1_000  # bytes of a list, and lists, for which
 _FEW_LISTED, _SOME_LISTS = 2_048, 16  # ... and from which columns pay once it is loaded
 _NO_NAMES = ("", ".", "..")
 _RANGES = {
-    "file_size": (0, manifest.MOST),
-    "row_count": (0, manifest.MOST),
-    "delete_count": (0, manifest.MOST),
-    "level": (0, manifest.MOST_LEVEL - 1),
-    "bucket": (manifest.LEAST_BUCKET, 2**31 - 1),
+    "file_size": (0, manifest.MAX_COUNT),
+    "row_count": (0, manifest.MAX_COUNT),
+    "delete_count": (0, manifest.MAX_COUNT),
+    "level": (0, manifest.MAX_LEVELS - 1),
+    "bucket": (manifest.MIN_BUCKET, 2**31 - 1),
 }
 _REQUIRED = (*SCHEMA.names[:11], "min_sequence", "max_sequence", "schema_id", "level")
 _PLACES = {  # where each column is in an Avro record
@@ -157,7 +157,7 @@ def _is_sound_list(records: pa.Table) -> bool:
     if not {"_VERSION", "_PARTITION_STATS", *_LISTED[:5]} <= names:
         return False
     counts = (records.column(n) for n in _LISTED[1:4])
-    whole = [pc.and_(pc.greater_equal(c, 0), pc.less_equal(c, manifest.MOST)) for c in counts]
+    whole = [pc.and_(pc.greater_equal(c, 0), pc.less_equal(c, manifest.MAX_COUNT)) for c in counts]
     whole.append(pc.equal(records.column("_VERSION"), manifest.ENTRY_VERSION))
     present = not any(records.column(n).null_count for n in _LISTED[:5])
     return present and all(pc.all(c).as_py() for c in whole) and not _outside(records.column("_FILE_NAME"))
@@ -250,10 +250,10 @@ def _complaint(table: pa.Table) -> str | None:
         return "an entry is neither ADD nor DELETE"
     if _outside(table.column("file_name")) or _outside(pc.list_flatten(table.column("extra_files"))):
         return "the file name of an entry points outside its directory"
-    for name, (least, most) in _RANGES.items():
+    for name, (low, high) in _RANGES.items():
         column = table.column(name)
-        if pc.any(pc.or_(pc.less(column, least), pc.greater(column, most))).as_py():
-            return f"{name} of an entry is not within {least}..{most}"
+        if pc.any(pc.or_(pc.less(column, low), pc.greater(column, high))).as_py():
+            return f"{name} of an entry is not within {low}..{high}"
     return None
 
 

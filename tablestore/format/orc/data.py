@@ -235,11 +235,11 @@ def _require_kept(column: pa.Array, f: DataField) -> None:
     fractions of the last second before 1970."""
     for leaf in timestamps(column):
         ticks, per_second = leaf.cast(pa.int64()), _PER_SECOND[leaf.type.unit]
-        least = pc.min(ticks).as_py()
+        lowest = pc.min(ticks).as_py()
         refused = None
-        if least is not None and least < _GREGORIAN * per_second:
+        if lowest is not None and lowest < _GREGORIAN * per_second:
             refused = "timestamps before 1582-10-15"
-        elif least is not None and leaf.type.unit != "ms":
+        elif lowest is not None and leaf.type.unit != "ms":
             last = pc.and_(pc.less(ticks, 0), pc.greater(ticks, -per_second))
             refused = "fractions of the last second before 1970" if pc.any(last).as_py() else None
         if refused is not None:

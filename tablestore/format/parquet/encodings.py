@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from tablestore.format.parquet.schema import KEY_PREFIX
 
 SAMPLE_ROWS = 2048
-_LEAST_ROWS, _ONE_IN = (
+_MIN_ROWS, _ONE_IN = (
     256,
     16,
 )  # of small files this part is enough: choosing must not cost as much as encoding
@@ -97,7 +97,7 @@ def _leaves(path: str, t: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
 
 def _sample(rows: pa.Table) -> pa.Table:
     """Some rows, in stretches evenly spread."""
-    wanted = min(SAMPLE_ROWS, max(_LEAST_ROWS, rows.num_rows // _ONE_IN))
+    wanted = min(SAMPLE_ROWS, max(_MIN_ROWS, rows.num_rows // _ONE_IN))
     if rows.num_rows <= wanted:
         return rows
     length = wanted // _STRETCHES

@@ -90,9 +90,9 @@ def _require_sizes(found: Struct, leaf: _Leaf) -> None:
         if number == _TEXT_BYTES and leaf.kind != _BYTE_ARRAY:
             raise ValueError("bytes of text are told of a column that is none")
         if number in _HISTOGRAMS:
-            (kind, counts), most = value, leaf.levels[_HISTOGRAMS[number]]
-            if len(counts) not in (0, most + 1) or (counts and kind != INT64):
-                raise ValueError(f"a histogram of {len(counts)} levels, of which there are {most + 1}")
+            (kind, counts), max_level = value, leaf.levels[_HISTOGRAMS[number]]
+            if len(counts) not in (0, max_level + 1) or (counts and kind != INT64):
+                raise ValueError(f"a histogram of {len(counts)} levels, of which there are {max_level + 1}")
 
 
 def _leaves(elements: Sequence[Struct]) -> Iterator[_Leaf]:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from tablestore.format.parquet import thrift_compact as thrift
 
 DATA, INDEX, DICTIONARY, DATA_V2 = 0, 1, 2, 3
-_HEADER_BYTES, _MOST_HEADER_BYTES = 512, 1 << 20
-_MOST_BOUND_BYTES = 64  # of a page's least or greatest value; longer ones are forgotten
+_HEADER_BYTES, _MAX_HEADER_BYTES = 512, 1 << 20
+_MAX_BOUND_BYTES = 64  # of a page's least or greatest value; longer ones are forgotten
 Bounds = tuple[bytes, bytes]
 
 
@@ -36,7 +36,7 @@ def header(source: Any, at: int, end: int) -> Header:
         try:
             return parsed(data)
         except (IndexError, ValueError):
-            if length > _MOST_HEADER_BYTES or len(data) < length:
+            if length > _MAX_HEADER_BYTES or len(data) < length:
                 raise
             length *= 16
 
@@ -104,7 +104,7 @@ def any_header(data: bytes) -> Header:
     known = thrift.value(page, 5 if kind == DATA else 8) or []
     lowest, highest = thrift.value(known, 6), thrift.value(known, 5)
     bounds = (lowest, highest) if lowest is not None and highest is not None else None
-    return Header(length, kind, size, thrift.field(page, 1), _held(bounds))
+    return Header(length, kind, size, thrift.field(page, 1), _if_short(bounds))
 
 
 def _text_bounds(data: bytes, at: int) -> tuple[int, Bounds | None]:
@@ -116,8 +116,8 @@ def _text_bounds(data: bytes, at: int) -> tuple[int, Bounds | None]:
     length, at = thrift.read_varint(data, at + 1)
     lowest, at = data[at : at + length], at + length
     end = _END.match(data, at)
-    return (0, None) if end is None else (end.end(), _held((lowest, highest)))
+    return (0, None) if end is None else (end.end(), _if_short((lowest, highest)))
 
 
-def _held(bounds: Bounds | None) -> Bounds | None:
-    return bounds if bounds is not None and max(map(len, bounds)) <= _MOST_BOUND_BYTES else None
+def _if_short(bounds: Bounds | None) -> Bounds | None:
+    return bounds if bounds is not None and max(map(len, bounds)) <= _MAX_BOUND_BYTES else None

@@ -14,7 +14,7 @@ from typing import Any
 BOOL_TRUE, BOOL_FALSE, INT32, INT64, BINARY, LIST, SET, STRUCT = 1, 2, 5, 6, 8, 9, 10, 12
 MAGIC = b"PAR1"
 _NUMBERS = (INT64, INT32, 4)
-_MOST_DEPTH = 32
+_MAX_DEPTH = 32
 Struct = list[tuple[int, int, Any]]  # (field id, type, value) in order
 
 
@@ -52,7 +52,7 @@ def value(fields: Struct, number: int) -> Any:
 
 def read_struct(data: bytes, at: int = 0, depth: int = 0) -> tuple[Struct, int]:
     """The struct that begins at a place, and the place after it; ValueError or IndexError for damage."""
-    if depth > _MOST_DEPTH:
+    if depth > _MAX_DEPTH:
         raise ValueError("the footer is nested too deeply")
     fields: Struct = []
     number = 0

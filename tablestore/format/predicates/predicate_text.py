@@ -194,11 +194,11 @@ class _Parser:
             self._expect(")", "after the condition")
         else:
             start = self._next.start
-            found = self._fitting(self._test(), start)
+            found = self._checked(self._test(), start)
         self._depth -= 1
         return found
 
-    def _fitting(self, test: Predicate, start: int) -> Predicate:
+    def _checked(self, test: Predicate, start: int) -> Predicate:
         """A test whose column is there and whose literals have its type, where that is known."""
         if self._schema is not None:
             try:

@@ -77,12 +77,12 @@ def to_decimal(array: pa.Array, target: DataType) -> pa.Array:
     return rounded(kept.cast(pa.decimal256(p + 1, s + 1)), target)
 
 
-def _moved(whole: pa.Array, part: pa.Array, power: pa.Array, most: int) -> tuple[pa.Array, pa.Array]:
+def _moved(whole: pa.Array, part: pa.Array, power: pa.Array, max_places: int) -> tuple[pa.Array, pa.Array]:
     """The digits around a point that moved `power` places right; one pass for each power that occurs."""
     for n in pc.unique(pc.fill_null(power, 0)).to_pylist():
         if n == 0:
             continue
-        here, places = pc.equal(power, n), min(abs(n), most)
+        here, places = pc.equal(power, n), min(abs(n), max_places)
         if n > 0:
             padded = pc.utf8_rpad(part, places, padding="0")
             new_whole = pc.binary_join_element_wise(whole, pc.utf8_slice_codeunits(padded, 0, places), "")

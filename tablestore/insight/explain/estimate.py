@@ -31,21 +31,21 @@ Merge = tuple[Sequence[DataFileMeta], Sequence[DataFileMeta]]  # files read, fil
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """Rows and bytes of a merge's output. `exact` speaks of the rows; bytes are exact only of files that are
-    moved. `rows_least` and `rows_most` bound the rows, `why` says how they were come by."""
+    moved. `rows_min` and `rows_max` bound the rows, `why` says how they were come by."""
 
     rows: int
     bytes: int
     exact: bool
     why: str
-    rows_least: int
-    rows_most: int
+    rows_min: int
+    rows_max: int
 
     @property
     def text(self) -> str:
         """`about 1,200 rows (1,000–1,500): …`."""
         if self.exact:
             return f"{self.rows:,} rows: {self.why}"
-        return f"about {self.rows:,} rows ({self.rows_least:,}–{self.rows_most:,}): {self.why}"
+        return f"about {self.rows:,} rows ({self.rows_min:,}–{self.rows_max:,}): {self.why}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,19 +198,19 @@ def _uncertain(found: Estimate, left_out: Sequence[str]) -> Estimate:
     if not left_out:
         return found
     why = f"{found.why}; {' and '.join(left_out)} are left out"
-    return replace(found, exact=False, rows_least=0, why=why)
+    return replace(found, exact=False, rows_min=0, why=why)
 
 
 def total(found: Iterable[Estimate]) -> Estimate:
     """Several outputs as one: exact if each is."""
-    some = [e for e in found if e.rows_most]
+    some = [e for e in found if e.rows_max]
     return Estimate(
         sum(e.rows for e in some),
         sum(e.bytes for e in some),
         all(e.exact for e in some),
         "; ".join(dict.fromkeys(e.why for e in some)) or "no rows are written",
-        sum(e.rows_least for e in some),
-        sum(e.rows_most for e in some),
+        sum(e.rows_min for e in some),
+        sum(e.rows_max for e in some),
     )
 
 

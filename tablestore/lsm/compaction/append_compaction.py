@@ -18,7 +18,7 @@ from tablestore.core.options.table_options import TableOptions
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm.compaction.decision import CompactUnit, Decision, Reason
 
-FEWEST_FULL = 3  # files below which a full compaction of a bucket is not worth it
+MIN_FULL_FILES = 3  # files below which a full compaction of a bucket is not worth it
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class AppendCompaction:
     min_files: int
     open_cost: int
     delete_ratio: float = 0.2
-    most_files: int = 100_000
+    max_files: int = 100_000
     deleted: Mapping[str, int] = field(default_factory=dict)
     vectors: Mapping[str, str] = field(default_factory=dict)
 
@@ -51,7 +51,7 @@ class AppendCompaction:
             max(options.compaction_min_files, 2),
             options.split_open_bytes,
             options.compaction_delete_ratio,
-            max(options.compaction_most_files, 2),
+            max(options.compaction_max_files, 2),
             deleted or {},
             vectors or {},
         )
@@ -93,21 +93,21 @@ def full(files: Iterable[DataFileMeta], options: AppendCompaction) -> Decision:
     if any(_marked(f, options) for f in unit):
         return _combine(unit, "full", "asked for, and rows are deleted")
     small = sum(map(options.is_small, unit))
-    if len(unit) < FEWEST_FULL or small <= len(unit) - small:
+    if len(unit) < MIN_FULL_FILES or small <= len(unit) - small:
         return _nothing(
-            f"{_files(small)} small of {len(unit)}; a full compaction takes {FEWEST_FULL} at least"
+            f"{_files(small)} small of {len(unit)}; a full compaction takes {MIN_FULL_FILES} at least"
         )
     return _combine(unit, "full", f"asked for, {small} of {len(unit)} files are small")
 
 
 def pack(files: Iterable[DataFileMeta], options: AppendCompaction, *, all_small: bool) -> list[Decision]:
     """Portions of a partition without buckets; with `all_small` what is left over too, if it is two files.
-    At most `most_files` are looked at, the oldest first.
+    At most `max_files` are looked at, the oldest first.
 
     Files whose deletion vectors lie in one index file stay together: that file is rewritten once.
     """
     worth = (f for f in in_order(files) if options.is_small(f) or (all_small and _marked(f, options)))
-    chosen = list(islice(worth, options.most_files))
+    chosen = list(islice(worth, options.max_files))
     groups: dict[str, list[DataFileMeta]] = {}
     for file in chosen:
         if file.file_name in options.vectors:

@@ -31,8 +31,8 @@ SCHEMA = pa.schema(
         pa.field("bytes_moved", pa.int64(), nullable=False),
         pa.field("bytes_written", pa.int64(), nullable=False),
         pa.field("rows_out", pa.int64(), nullable=False),
-        pa.field("rows_least", pa.int64(), nullable=False),
-        pa.field("rows_most", pa.int64(), nullable=False),
+        pa.field("rows_min", pa.int64(), nullable=False),
+        pa.field("rows_max", pa.int64(), nullable=False),
         pa.field("measured", pa.bool_(), nullable=False),
         pa.field("how", pa.string(), nullable=False),
     ]
@@ -64,9 +64,9 @@ class Output(Protocol):
     @property
     def why(self) -> str: ...
     @property
-    def rows_least(self) -> int: ...
+    def rows_min(self) -> int: ...
     @property
-    def rows_most(self) -> int: ...
+    def rows_max(self) -> int: ...
 
 
 class Forecast(Protocol):
@@ -206,7 +206,7 @@ class Pick:
         out = f.output
         how = f"{'exact rows' if out.exact else 'estimated'}: {out.why}"
         moved = (f.files_moved, f.bytes_moved, out.bytes)
-        rows = (out.rows, out.rows_least, out.rows_most)
+        rows = (out.rows, out.rows_min, out.rows_max)
         return (f.files_read, f.bytes_read, f.rows_in, *moved, *rows, False, how)
 
 

@@ -115,11 +115,13 @@ class OverlapStep:
     @property
     def text(self) -> str:
         """`take data-1.parquet: 12.0 MiB over 2 files of 30.1 MiB at L2 (ratio 2.51)`."""
-        below = "nothing" if not self.files else f"{_files(self.files)} of {quantities.size(self.overlap)}"
+        overlapped = (
+            "nothing" if not self.files else f"{_files(self.files)} of {quantities.size(self.overlap)}"
+        )
         ratio = f"{self.overlap / self.size:.2f}" if self.size else "0"
         along = f", with {_files(self.along)} beside it at no more overlap" if self.along else ""
         verdict = "take" if self.taken else "leave"
-        where = f"{quantities.size(self.size)} over {below} at L{self.level}"
+        where = f"{quantities.size(self.size)} over {overlapped} at L{self.level}"
         return f"{verdict} {self.file}: {where} (ratio {ratio}){along}"
 
 
@@ -281,7 +283,7 @@ def _early_full(n: dict[str, Any], trial: RuleTrial) -> str:
     if "total_threshold" in n:
         said.append(f"total {_side(n['total'], '<', '≥', n['total_threshold'])}")
     if "incremental_threshold" in n:
-        said.append(f"above the top level {_side(n['incremental'], '>', '≤', n['incremental_threshold'])}")
+        said.append(f"newer levels {_side(n['incremental'], '>', '≤', n['incremental_threshold'])}")
     return ", ".join(said)
 
 
@@ -345,11 +347,13 @@ def _lift_level0(n: dict[str, Any], trial: RuleTrial) -> str:
 
 
 def _full(n: dict[str, Any], trial: RuleTrial) -> str:
-    if n.get("worn"):
-        return f"{n['worn']} of the top level's files hold rows that are deleted or past their time"
+    if n.get("must_rewrite"):
+        return (
+            f"{_files(n['must_rewrite'])} of the oldest level must be rewritten: rows are deleted or expired"
+        )
     if trial.unit is None:
-        return "no files" if not n["runs"] else f"one run at the top level L{n['max_level']} already"
-    return f"asked for, {_runs(n['runs'])} to L{n['max_level']}"
+        return "no files" if not n["runs"] else f"one run at the oldest level L{n['oldest_level']} already"
+    return f"asked for, {_runs(n['runs'])} to L{n['oldest_level']}"
 
 
 def _level_score(n: dict[str, Any], trial: RuleTrial) -> str:

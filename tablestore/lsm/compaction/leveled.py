@@ -101,7 +101,7 @@ def _scores(levels: Levels, options: CompactionOptions) -> list[float]:
     for full compactions."""
     scores = [len(levels.level0) / options.level0_trigger]
     target = options.level_base_bytes
-    for run in levels.upper[: -2 if options.tops_fully else -1]:
+    for run in levels.upper[: -2 if options.oldest_level_full_only else -1]:
         scores.append(run.size / target)
         target *= options.level_multiplier
     return scores

@@ -82,9 +82,9 @@ class CompactionLoop:
     def _done(self, decision: Decision) -> bool:
         if decision.unit is None:
             return False
-        top = self.levels.oldest_level
+        oldest = self.levels.oldest_level
         after = self._carry_out(decision, self.levels)
-        if decision.unit.output_level == top:
+        if decision.unit.output_level == oldest:
             self.last_full_ms = self._now_ms()
         if after is None:
             return False

@@ -34,15 +34,15 @@ class CompactionOptions:
     total_threshold: int | None = None
     incremental_threshold: int | None = None
     force_up_level0: bool = False
-    level0_interval: int = 0  # level 0 is forced up from so many files on
+    level0_interval: int = 0  # level 0 is compacted from this number of files on
     target_bytes: int = 128 << 20
     small_file_ratio: float = 0.7
     strategy: CompactionStrategy = CompactionStrategy.UNIVERSAL
-    level0_trigger: int = 4  # leveled: files of level 0 that go down
+    level0_trigger: int = 4  # leveled: files of level 0 that start a compaction
     level_base_bytes: int = 1 << 30
     level_multiplier: int = 5
     newest_wins: bool = True  # the last row of a key hides all before it: nothing but arrival counts
-    tops_fully: bool = False  # leveled: the top level waits for full compactions, which something counts on
+    oldest_level_full_only: bool = False  # leveled: only full compactions write the oldest level
 
     @classmethod
     def of(cls, options: TableOptions) -> CompactionOptions:
@@ -68,7 +68,7 @@ class CompactionOptions:
             level_base_bytes=options.leveled_base_bytes,
             level_multiplier=options.leveled_multiplier,
             newest_wins=options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_fields,
-            tops_fully=_counts_on_full(options),
+            oldest_level_full_only=_counts_on_full(options),
         )
 
     @property
@@ -102,7 +102,7 @@ class CompactionOptions:
         return self.backlog(levels) > self.stop_trigger
 
     def target(self, level: int) -> int:
-        """Bytes that a level from 1 on takes before its files move down (leveled)."""
+        """Target bytes of a level from 1 on; what exceeds them moves to the next level (leveled)."""
         return self.level_base_bytes * self.level_multiplier ** (level - 1)
 
     def percent(self, hour: int) -> float:
@@ -118,13 +118,14 @@ class CompactionOptions:
 
 
 def _counts_on_full(options: TableOptions) -> bool:
-    """Whether changelogs or an option take what is at the top level for the result of a full compaction."""
+    """Whether changelogs or an option take the oldest level for the result of the last full compaction."""
     asked = options.full_delta_commits is not None or options.optimization_interval_ms is not None
     return asked or options.changelog_producer is ChangelogProducer.FULL_COMPACTION
 
 
 def _interval(options: TableOptions) -> int:
-    """Files of level 0 from which on it is forced up: one flush makes one, as one trigger of the original."""
+    """Files of level 0 from which on it is compacted: a flush makes one, as a trigger does in the
+    original."""
     gentle = options.needs_lookup and options.lookup_compact is LookupCompact.GENTLE
     return options.lookup_max_interval if gentle else 0
 
@@ -139,7 +140,7 @@ class PickContext:
 
     @classmethod
     def at(cls, now_ms: int, levels: Levels) -> PickContext:
-        """The context after a restart: the last full compaction made the top level's newest file."""
+        """The context after a restart: the last full compaction made the oldest level's newest file."""
         top = levels.upper[-1].files if levels.upper else ()
         return cls(
             now_ms, max((f.creation_time_ms for f in top if f.creation_time_ms is not None), default=None)

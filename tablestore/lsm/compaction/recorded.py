@@ -27,7 +27,7 @@ _NEEDED = ("num_levels", "trigger", "max_size_amp", "size_ratio", "runs", "pick"
 _THRESHOLDS = ("interval_ms", "since_last_full_ms", "total_size_threshold", "incremental_size_threshold")
 _OPTIONAL = (*_THRESHOLDS, "off_peak_ratio", "force_up_level_0", "id")
 _SECTIONS = ("files", "sections", "ties", "id")
-_MOST = (1 << 63) - 1
+_MAX_LONG = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,8 @@ def _require_names(case: Mapping[str, Any], needed: Sequence[str], optional: Seq
             raise InvalidRequest(f"a case without {name!r}")
 
 
-def _whole(case: Mapping[str, Any], name: str, least: int | None) -> int:
-    return _number(case[name], name, least)
+def _whole(case: Mapping[str, Any], name: str, minimum: int | None) -> int:
+    return _number(case[name], name, minimum)
 
 
 def _flag(case: Mapping[str, Any], name: str) -> bool:
@@ -122,11 +122,13 @@ def _flag(case: Mapping[str, Any], name: str) -> bool:
     return value is True
 
 
-def _number(value: Any, name: str, least: int | None) -> int:
+def _number(value: Any, name: str, minimum: int | None) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidRequest(f"{name} {value!r} is no whole number")
-    if not -_MOST - 1 <= value <= _MOST or (least is not None and value < least):
-        raise InvalidRequest(f"{name} {value} is not within {'-2^63' if least is None else least}..2^63-1")
+    if not -_MAX_LONG - 1 <= value <= _MAX_LONG or (minimum is not None and value < minimum):
+        raise InvalidRequest(
+            f"{name} {value} is not within {'-2^63' if minimum is None else minimum}..2^63-1"
+        )
     return value
 
 
@@ -180,7 +182,7 @@ def _file(number: int, span: Any, level: int) -> DataFileMeta:
 
 def _key(value: int) -> bytes:
     """A number as bytes in the same order."""
-    return (value + _MOST + 1).to_bytes(8, "big")
+    return (value + _MAX_LONG + 1).to_bytes(8, "big")
 
 
 def _pick_differs(case: Mapping[str, Any], name: str) -> str | None:

@@ -78,7 +78,7 @@ class Mode(Enum):
     def needs_old_rows(self, files: Sequence[DataFileMeta], work: _Work) -> bool:
         """Whether compacting these files needs the rows that older levels hold."""
         if self is Mode.FULL:
-            return work.level == work.top
+            return work.level == work.oldest_level
         return self is not Mode.MERGE and any(f.level == 0 for f in files)
 
 
@@ -95,7 +95,7 @@ class _Work:
     """What the steps of a unit share."""
 
     level: int
-    top: int
+    oldest_level: int
     drop: bool
     lookup: LevelLookup | None
 
@@ -203,7 +203,7 @@ class Rewriter:
             return Upgrade.REWRITE  # here deletes must vanish
         if self._other_format(file, work.level):
             return Upgrade.REWRITE
-        if work.level != work.top and not self._plain:
+        if work.level != work.oldest_level and not self._plain:
             return Upgrade.REWRITE  # older rows may be merged into those of the file
         found = work.lookup is not None and not work.lookup.empty and self._deletions is not None
         return Upgrade.READ if self._changelog.produced or found else Upgrade.MOVE
@@ -265,7 +265,7 @@ class Rewriter:
         for parts in merge_reader.windows(readers, keys, prefetch=prefetch):
             window = Window.of(parts, function)
             if self._mode is Mode.FULL:
-                yield fully_merged(window, function, self._changelog, top=work.top)
+                yield fully_merged(window, function, self._changelog, oldest_level=work.oldest_level)
                 continue
             asked, hits = self._find(window, work)
             if self._mode is Mode.FIRST_ROW:

@@ -39,7 +39,7 @@ class _Sums:
     sizes: list[int]
     levels: list[int]
     level0: int
-    top: int
+    oldest_level: int
 
     @classmethod
     def of(cls, levels: Levels) -> _Sums:
@@ -79,15 +79,15 @@ def full(
     *,
     must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False,
 ) -> Decision:
-    """All runs to the top level (FORMAT.md 12.6); when there is only that level's run its `must_rewrite`
-    files, each for itself."""
+    """All runs to the oldest level (FORMAT.md 12.6); when only that level's run is there, those of its files
+    that `must_rewrite` names, each for itself."""
     runs = levels.runs
-    numbers: Numbers = (("runs", len(runs)), ("max_level", levels.oldest_level))
+    numbers: Numbers = (("runs", len(runs)), ("oldest_level", levels.oldest_level))
     unit = CompactUnit(levels.oldest_level, levels.files) if runs else None
     if len(runs) == 1 and runs[0].level == levels.oldest_level:
         files = tuple(f for f in runs[0].files if must_rewrite(f))
         unit = CompactUnit(levels.oldest_level, files, file_by_file=True) if files else None
-        numbers += (("worn", len(files)),)  # the name in records
+        numbers += (("must_rewrite", len(files)),)
     trial = RuleTrial("full", "no" if unit is None else "fired", numbers, unit=unit)
     return Decision(unit, lambda: Reason(trial.rule, trial.text, (trial,)), trial.rule)
 
@@ -137,7 +137,7 @@ def _is_no_work(unit: CompactUnit | None) -> bool:
 def _reach(sums: _Sums, count: int) -> tuple[int, int]:
     """How many runs go when a rule takes `count`, as many more as it takes not to end at level 0, and their
     level."""
-    total, level = len(sums.sizes), sums.top
+    total, level = len(sums.sizes), sums.oldest_level
     if count < total:
         level = max(0, sums.levels[count] - 1)
     while level == 0 and count < total:
@@ -151,7 +151,7 @@ def _unit(levels: Levels, sums: _Sums, count: int) -> CompactUnit:
     total = len(sums.sizes)
     count, level = _reach(sums, count)
     if count == total:
-        return CompactUnit(sums.top, levels.files)
+        return CompactUnit(sums.oldest_level, levels.files)
     if count <= sums.level0:
         return CompactUnit(level, levels.level0[:count])
     last = sums.levels[count - 1]
@@ -186,7 +186,8 @@ def _steps(sums: _Sums, initial: int, taken: int, percent: float) -> tuple[Ratio
 
 
 def _early_full(sums: _Sums, options: CompactionOptions, at: PickContext) -> int:
-    """Everything to the top when that is overdue, small, or much has gathered above the top level."""
+    """All runs to the oldest level when that is overdue, when they are small, or when the newer levels hold
+    much."""
     interval, total, incremental = (
         options.interval_ms,
         options.total_threshold,
@@ -196,12 +197,14 @@ def _early_full(sums: _Sums, options: CompactionOptions, at: PickContext) -> int
         return _SKIPPED
     due = interval is not None and (at.last_full_ms is None or at.now_ms - at.last_full_ms > interval)
     due = due or (total is not None and as_long(sum(sums.sizes)) < total)
-    due = due or (incremental is not None and _above_top(sums) > incremental)
+    due = due or (incremental is not None and _newer_bytes(sums) > incremental)
     return len(sums.sizes) if due and len(sums.sizes) > 1 else 0
 
 
-def _above_top(sums: _Sums) -> int:
-    return as_long(sum(s for s, level in zip(sums.sizes, sums.levels, strict=True) if level != sums.top))
+def _newer_bytes(sums: _Sums) -> int:
+    return as_long(
+        sum(s for s, level in zip(sums.sizes, sums.levels, strict=True) if level != sums.oldest_level)
+    )
 
 
 def _early_full_shown(
@@ -215,14 +218,14 @@ def _early_full_shown(
         numbers += (("total", as_long(sum(sums.sizes))), ("total_threshold", options.total_threshold))
     if options.incremental_threshold is not None:
         numbers += (
-            ("incremental", _above_top(sums)),
+            ("incremental", _newer_bytes(sums)),
             ("incremental_threshold", options.incremental_threshold),
         )
     return numbers, ()
 
 
 def _size_amplification(sums: _Sums, options: CompactionOptions, at: PickContext) -> int:
-    """Everything to the top when the newer runs outweigh the oldest one by the given percentage."""
+    """All runs to the oldest level when the newer ones outweigh the oldest by the given percentage."""
     sizes = sums.sizes
     if len(sizes) < options.trigger or not sizes:
         return 0

@@ -23,7 +23,7 @@ from tablestore.core.options.table_options import TableOptions
 class CacheBounds:
     """What a table allows: bytes in all, and the share of them that keys have before row groups."""
 
-    most_bytes: int
+    max_bytes: int
     key_share: float = 0.25
 
     @classmethod
@@ -82,7 +82,7 @@ class LookupCache:
     ) -> None:
         """Keep a value that weighs so much; one that alone is over the bounds is not kept."""
         with self._queues_lock:
-            if nbytes <= bounds.most_bytes:
+            if nbytes <= bounds.max_bytes:
                 self._forget(name)
                 self._turn += 1
                 (self._rows if rows else self._keys)[name] = _Kept(value, nbytes, self._turn)
@@ -117,7 +117,7 @@ class LookupCache:
                 self._weigh(-queue.pop(name).nbytes, rows)
 
     def _shrink(self, bounds: CacheBounds) -> None:
-        while self._key_bytes + self._row_bytes > bounds.most_bytes:
+        while self._key_bytes + self._row_bytes > bounds.max_bytes:
             rows = self._rows_go_first(bounds)
             _, kept = (self._rows if rows else self._keys).popitem(last=False)
             self._weigh(-kept.nbytes, rows)
@@ -125,7 +125,7 @@ class LookupCache:
     def _rows_go_first(self, bounds: CacheBounds) -> bool:
         if not self._rows or not self._keys:
             return bool(self._rows)
-        if self._key_bytes <= bounds.key_share * bounds.most_bytes:
+        if self._key_bytes <= bounds.key_share * bounds.max_bytes:
             return True
         return next(iter(self._rows.values())).turn < next(iter(self._keys.values())).turn
 

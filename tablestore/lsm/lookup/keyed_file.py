@@ -34,7 +34,7 @@ from tablestore.lsm.merge.merge_function import joined, take
 T = TypeVar("T")
 _FEW_ROWS = 16_384  # a file of fewer is not asked for its row groups and pages
 _FEW = 64  # keys that are searched for one by one, where they cannot all be at once
-_MOST_SINGLE = 8  # keys of a row group that are sought page by page, in all
+_MAX_SINGLE = 8  # keys of a row group that are sought page by page, in all
 _NONE = np.zeros(0, dtype=np.int64)
 # a footer's bounds leave out NaN, and times in it may have another unit than the table's
 _UNBOUNDED = ("FLOAT", "DOUBLE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
@@ -243,7 +243,7 @@ class KeyedFile:
             alone = file.rows(self._io, group, places, columns)
             if alone is not None:
                 return alone
-            if file.group_bytes(group) > self._bounds.most_bytes // 2:
+            if file.group_bytes(group) > self._bounds.max_bytes // 2:
                 return joined(file.chosen(self._io, group, places, columns))
             whole = joined(file.group(self._io, group, columns, system=True, dictionary=True))
             self._cache.put(name, whole, nbytes=whole.nbytes, bounds=self._bounds, rows=True)
@@ -285,7 +285,7 @@ class KeyedFile:
     ) -> list[tuple[int, SortedKeys]]:
         """Where in a row group these keys can only be: places of first rows, and the keys from there on."""
         few = opened.asked.get(group, 0) + len(wanted[0])
-        if few <= _MOST_SINGLE and self._cache.get((*self._name, group)) is None:
+        if few <= _MAX_SINGLE and self._cache.get((*self._name, group)) is None:
             opened.asked[group] = few
             pages = self._pages(opened, group)
             if pages is not None:

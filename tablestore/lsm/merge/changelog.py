@@ -175,13 +175,17 @@ def looked_up(window: Window, function: MergeFunction, spec: ChangelogSpec) -> M
     return MergedWindow(rows, _changes(window, rows, before, fresh, spec))
 
 
-def fully_merged(window: Window, function: MergeFunction, spec: ChangelogSpec, *, top: int) -> MergedWindow:
+def fully_merged(
+    window: Window, function: MergeFunction, spec: ChangelogSpec, *, oldest_level: int
+) -> MergedWindow:
     """A merged window of a full compaction, to the oldest level, `top`."""
     places = window.levels[window.groups.order]
     rows = function.merge(window.rows, window.groups)
-    at_top = np.flatnonzero(places == top)
+    at_oldest = np.flatnonzero(places == oldest_level)
     before = np.full(len(window.groups.starts), -1)
-    before[np.searchsorted(window.groups.starts, at_top, side="right") - 1] = window.groups.order[at_top]
+    before[np.searchsorted(window.groups.starts, at_oldest, side="right") - 1] = window.groups.order[
+        at_oldest
+    ]
     many = window.groups.ends - window.groups.starts > 1
     return MergedWindow(rows, _changes(window, rows, before, many | (before < 0), spec))
 

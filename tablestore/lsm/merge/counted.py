@@ -4,7 +4,7 @@
 Stored, such a table is an aggregation table that any Paimon reads: its primary key is every column, and a
 BIGINT named by `tablestore.row-count-field` is their sum. A row that comes is +1, one that goes is −1; a row
 is shown as often as its count says, and not at all where that is 0 or less (a row may go before it came). A
-count of 0 is marked as a delete, so that compaction to the top level drops it; a sum alone never would.
+count of 0 is marked as a delete, so that compaction to the oldest level drops it; a sum alone never would.
 Pure. Memory: a few ten thousand repeated rows at a time, whatever the counts.
 """
 
@@ -191,7 +191,7 @@ def shown(batches: Iterable[pa.RecordBatch], count: str) -> Iterator[pa.RecordBa
         yield from _repeated(batch, np.maximum(numbers(batch, count), 0), count)
 
 
-def told(batches: Iterable[pa.RecordBatch], count: str) -> Iterator[pa.RecordBatch]:
+def shown_changes(batches: Iterable[pa.RecordBatch], count: str) -> Iterator[pa.RecordBatch]:
     """Stored changes, their kinds as texts in the first column, as +I and −D of each row that came or went.
 
     A kind that takes away turns the sign, as the sum does.

@@ -38,7 +38,7 @@ from tablestore.lsm.merge.merge_function import (
 Reader = Callable[[], Iterator[pa.RecordBatch]]
 Part = tuple[pa.RecordBatch, list[Component]]
 WINDOW_ROWS = 65_536
-_LEAST_ROWS = 1_024  # rows below which a batch costs more than what it holds
+_MIN_ROWS = 1_024  # rows below which a batch costs more than what it holds
 _DECODED_ROWS = 8_192
 
 
@@ -96,7 +96,7 @@ def shares(rows: Sequence[int], *, window_rows: int = WINDOW_ROWS) -> list[int]:
     smallest = np.argsort(rows, kind="stable")
     whole = set(smallest[np.cumsum(np.take(rows, smallest)) <= 2 * window_rows].tolist()) if rows else set()
     return [
-        some + 1 if run in whole else max(_LEAST_ROWS, -(-window_rows * some // total))
+        some + 1 if run in whole else max(_MIN_ROWS, -(-window_rows * some // total))
         for run, some in enumerate(rows)
     ]
 
@@ -104,8 +104,8 @@ def shares(rows: Sequence[int], *, window_rows: int = WINDOW_ROWS) -> list[int]:
 def decoded(prefetch: Sequence[int]) -> list[int]:
     """Rows that runs of these shares decode at once: decoding fewer costs half as much again. As many as four
     windows wait decoded, and those of a share that is larger."""
-    least = min(_DECODED_ROWS, 4 * WINDOW_ROWS // max(1, len(prefetch)))
-    return [max(least, rows) for rows in prefetch]
+    enough = min(_DECODED_ROWS, 4 * WINDOW_ROWS // max(1, len(prefetch)))
+    return [max(enough, rows) for rows in prefetch]
 
 
 class _Cursor:

@@ -226,7 +226,7 @@ class _Guards:
     taken: np.ndarray
     starts_anew: np.ndarray
     removed: np.ndarray
-    given: tuple[np.ndarray, ...]
+    has_sequence: tuple[np.ndarray, ...]
     wins: tuple[np.ndarray, ...]
 
     @classmethod
@@ -234,30 +234,30 @@ class _Guards:
         cls, engine: PartialUpdate, rows: pa.RecordBatch, walk: Walk, kinds: np.ndarray, starts: np.ndarray
     ) -> _Guards:
         taken = rowkind.retracts(kinds)
-        given, codes = [], []
+        has_sequence, codes = [], []
         for group in engine.groups:
             there, numbers = _sequence_codes(rows, group, walk.rows)
-            given.append(there if not engine.ignore_delete else there & ~taken)
+            has_sequence.append(there if not engine.ignore_delete else there & ~taken)
             codes.append(numbers)
         removers = [n for n, g in enumerate(engine.groups) if g.removes and g.names[0] in rows.schema.names]
         deletes = (kinds == rowkind.DELETE) & (not engine.ignore_delete)
-        wins, removed = _winners(walk, codes, given, removers, deletes, starts)
-        return cls(taken, starts & ~removed, removed, tuple(given), wins)
+        wins, removed = _winners(walk, codes, has_sequence, removers, deletes, starts)
+        return cls(taken, starts & ~removed, removed, tuple(has_sequence), wins)
 
     def sequence_actions(self, number: int) -> np.ndarray:
         """What the rows do to a group's sequence."""
-        return self._started(np.where(self.given[number] & self.wins[number], ADD, SKIP))
+        return self._started(np.where(self.has_sequence[number] & self.wins[number], ADD, SKIP))
 
     def plain_actions(self, number: int) -> np.ndarray:
         """What the rows do to a guarded column without function: winners replace, winning retracts clear."""
-        won = self.given[number] & self.wins[number]
+        won = self.has_sequence[number] & self.wins[number]
         return self._started(np.where(won, np.where(self.taken, RETRACT, ADD), SKIP))
 
     def function_actions(self, number: int) -> np.ndarray:
         """What the rows do to a guarded column with a function: late ones count as well."""
-        given, wins = self.given[number], self.wins[number]
+        has_sequence, wins = self.has_sequence[number], self.wins[number]
         adds = np.where(wins, ADD, OLDER)
-        return self._started(np.where(given, np.where(self.taken, RETRACT, adds), SKIP))
+        return self._started(np.where(has_sequence, np.where(self.taken, RETRACT, adds), SKIP))
 
     def _started(self, actions: np.ndarray) -> np.ndarray:
         return np.where(self.removed | self.starts_anew, SET, actions)
@@ -285,7 +285,7 @@ def _sequence_codes(
 def _winners(
     walk: Walk,
     codes: list[np.ndarray],
-    given: list[np.ndarray],
+    has_sequence: list[np.ndarray],
     removers: list[int],
     deletes: np.ndarray,
     starts: np.ndarray,
@@ -294,19 +294,19 @@ def _winners(
     remove."""
     removed = np.zeros(len(walk.rows), dtype=bool)
     if len(removers) > 1 and deletes.any():
-        return _winners_in_turn(walk, codes, given, removers, deletes)
+        return _winners_in_turn(walk, codes, has_sequence, removers, deletes)
     for n in removers:
-        removed = _not_below(walk, codes[n], given[n], starts) & given[n] & deletes
+        removed = _not_below(walk, codes[n], has_sequence[n], starts) & has_sequence[n] & deletes
     anew = removed | starts
-    return tuple(_not_below(walk, c, g, anew) for c, g in zip(codes, given, strict=True)), removed
+    return tuple(_not_below(walk, c, g, anew) for c, g in zip(codes, has_sequence, strict=True)), removed
 
 
-def _not_below(walk: Walk, codes: np.ndarray, given: np.ndarray, anew: np.ndarray) -> np.ndarray:
+def _not_below(walk: Walk, codes: np.ndarray, has_sequence: np.ndarray, anew: np.ndarray) -> np.ndarray:
     """Whether each code is at least the greatest before it, counting from the last row that starts anew."""
     begins = anew.copy()
     begins[walk.starts] = True
     part = np.cumsum(begins)
-    current = np.where(given | anew, codes, 0)
+    current = np.where(has_sequence | anew, codes, 0)
     span = int(codes.max(initial=0)) + 1
     return current >= np.maximum.accumulate(part * span + current) - part * span
 
@@ -314,7 +314,7 @@ def _not_below(walk: Walk, codes: np.ndarray, given: np.ndarray, anew: np.ndarra
 def _winners_in_turn(
     walk: Walk,
     codes: list[np.ndarray],
-    given: list[np.ndarray],
+    has_sequence: list[np.ndarray],
     removers: list[int],
     deletes: np.ndarray,
 ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
@@ -328,10 +328,10 @@ def _winners_in_turn(
             wins[n][places] = numbers[places] >= current[n, groups]
         gone = np.zeros(len(places), dtype=bool)
         for n in removers:
-            gone |= deletes[places] & given[n][places] & wins[n][places]
+            gone |= deletes[places] & has_sequence[n][places] & wins[n][places]
         removed[places] = gone
         for n, numbers in enumerate(codes):
-            taken = gone | (given[n][places] & wins[n][places])
+            taken = gone | (has_sequence[n][places] & wins[n][places])
             current[n, groups] = np.where(taken, numbers[places], current[n, groups])
     return tuple(wins), removed
 

@@ -12,8 +12,8 @@ _STEP_BYTES = 1 << 20  # of a step, at most; more where that is an eighth of the
 
 def step_rows(row_bytes: float, *, target_bytes: int) -> int:
     """Rows between two places where a file may end; `row_bytes` are those of one row."""
-    most = max(_STEP_BYTES, target_bytes / 8) / max(row_bytes, 1.0)
-    return _STEP_ROWS if most >= _STEP_ROWS else 1 << max(int(most).bit_length() - 1, 0)
+    max_rows = max(_STEP_BYTES, target_bytes / 8) / max(row_bytes, 1.0)
+    return _STEP_ROWS if max_rows >= _STEP_ROWS else 1 << max(int(max_rows).bit_length() - 1, 0)
 
 
 def file_rows(row_bytes: float, *, target_bytes: int, file_bytes: float = 0.0) -> int:

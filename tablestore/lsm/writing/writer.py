@@ -40,7 +40,7 @@ from tablestore.lsm.writing.workers import Workers
 from tablestore.lsm.writing.write_buffer import WriteBuffer
 
 log = logging.getLogger(__name__)
-_MOST_BYTES = 1 << 30  # text columns of one batch must stay below 2 GiB
+_MAX_BYTES = 1 << 30  # text columns of one batch must stay below 2 GiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class MergeTreeWriter:
         if len(kinds) != rows or len(sequences) != rows:
             raise SchemaMismatch(f"{rows} rows, {len(kinds)} row kinds, {len(sequences)} sequence numbers")
         batch = pa.RecordBatch.from_arrays([sequences, kinds, *values.columns], schema=self._kv_schema)
-        if self._buffer.bytes > _MOST_BYTES:
+        if self._buffer.bytes > _MAX_BYTES:
             self.flush()
         self._buffer.append(batch)
         self._pool.report(self, self._buffer.bytes)

@@ -236,7 +236,7 @@ def _file_changes(
 ) -> Iterator[pa.RecordBatch]:
     count = store.schema.row_count_field
     if count is not None and count not in names:
-        yield from counted.told(_file_changes(store, entry, (*names, count), filters), count)
+        yield from counted.shown_changes(_file_changes(store, entry, (*names, count), filters), count)
         return
     needed = tuple(dict.fromkeys((*names, *(n for n in store.schema.names if n in filters.rows.columns))))
     schema = change_schema(store, names)

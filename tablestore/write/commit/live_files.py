@@ -36,7 +36,7 @@ class LiveFiles:
 
     @cached_property
     def _tops(self) -> list[dict[Place, int]]:
-        return self._store.manifests.top_sequences(self._snapshot)
+        return self._store.manifests.max_sequences(self._snapshot)
 
     def total_buckets(self, place: Place) -> int:
         """How many buckets the files of a bucket say their partition has."""

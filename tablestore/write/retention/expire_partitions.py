@@ -80,7 +80,7 @@ class PartitionPolicy:
         if age is None:
             return None
         how = options.partition_timestamp_pattern, options.partition_timestamp_formatter
-        numbers = options.partition_expiration_most, options.partition_expiration_batch
+        numbers = options.partition_expiration_max, options.partition_expiration_batch
         return cls(age, strategy == UPDATE_TIME, *how, *numbers)
 
 

@@ -132,7 +132,7 @@ class PartitionIndex:
 
 def limits_of(options: TableOptions) -> BucketLimits:
     """The limits a table's options set."""
-    most = options.dynamic_bucket_most
+    most = options.dynamic_bucket_max
     return BucketLimits(
         options.dynamic_bucket_rows,
         None if most == -1 else most,

@@ -31,7 +31,7 @@ def test_files_that_do_not_meet_give_all_their_rows() -> None:
     files = [file_of("a", np.arange(100), 0, deletes=7), file_of("b", np.arange(100, 150), 1)]
     kept, dropped = merged(files, KEY), merged(files, KEY, drop_deletes=True)
     assert (kept.rows, kept.exact) == (150, True)
-    assert (dropped.rows, dropped.exact, dropped.rows_least, dropped.rows_most) == (143, True, 143, 143)
+    assert (dropped.rows, dropped.exact, dropped.rows_min, dropped.rows_max) == (143, True, 143, 143)
 
 
 def test_unknown_deletes_make_rows_uncertain() -> None:
@@ -94,6 +94,6 @@ def test_estimates_stay_within_their_bounds(spans: list[tuple[int, int, int, int
         for i, (low, width, rows, deletes) in enumerate(spans)
     ]
     found = merged(files, KEY, drop_deletes=drop)
-    assert 0 <= found.rows_least <= found.rows <= found.rows_most <= sum(f.row_count for f in files)
+    assert 0 <= found.rows_min <= found.rows <= found.rows_max <= sum(f.row_count for f in files)
     assert found.bytes >= 0
-    assert found.rows_least == found.rows_most or not found.exact
+    assert found.rows_min == found.rows_max or not found.exact

@@ -353,7 +353,7 @@ def test_sums_that_had_no_room_are_found_again(tmp_path, monkeypatch, strategy):
     with monkeypatch.context() as patch:
         whole = compaction_record.to_property
         patch.setattr(
-            compaction_record, "to_property", lambda found, most_bytes=1: whole(found, most_bytes=most_bytes)
+            compaction_record, "to_property", lambda found, max_bytes=1: whole(found, max_bytes=max_bytes)
         )
         table = make(tmp_path / "short", **options)
         for _ in range(7):

@@ -43,7 +43,7 @@ OPTIONS = {
     "level0-trigger": ("level0_trigger", int),
     "level-base": ("level_base_bytes", memory_size),
     "multiplier": ("level_multiplier", int),
-    "tops-fully": ("tops_fully", lambda text: text == "true"),
+    "tops-fully": ("oldest_level_full_only", lambda text: text == "true"),
 }
 
 

@@ -375,7 +375,7 @@ def test_other_engines_are_told_how_many_levels_there_are(tmp_path):
 
 
 FULL_BY = {
-    "bytes above the top": {"compaction.incremental-size-threshold": "9 kb"},
+    "bytes of newer levels": {"compaction.incremental-size-threshold": "9 kb"},
     "few bytes": {"compaction.total-size-threshold": "30 kb"},
     "commits": {"full-compaction.delta-commits": 3},
     "time": {"compaction.optimization-interval": "1 ms"},
@@ -395,7 +395,7 @@ def test_options_that_start_full_compactions_start_them(tmp_path, kind, seeds):
     if kind != "few bytes":  # it grows beyond them
         assert len(full) >= 2, f"seed {seed}"
     assert all(r["output_level"] == 4 for r in full)
-    if kind in ("commits", "time"):  # what reads the top level only sees what a full compaction left there
+    if kind in ("commits", "time"):  # what reads the oldest level only sees what a full compaction left there
         assert all(r["full"] for r in done if r["output_level"] == 4)
     assert table.check() == []
 

@@ -23,7 +23,7 @@ LARGE = {"target-file-size": "1 b"}  # so that files are moved rather than rewri
 
 
 def two_levels(path: Path, options: dict[str, str], kinds: list[int] | None = None) -> Bucket:
-    """Keys 1 and 2 at the top, a level-0 file with 2 and 3."""
+    """Keys 1 and 2 at the oldest level, a level-0 file with 2 and 3."""
     bucket = Bucket(str(path), {**LARGE, **options})
     bucket.write([(1, "old"), (2, "old")])
     result = Rewriter(bucket.files).run(CompactUnit(5, bucket.levels.files), bucket.levels)
@@ -33,7 +33,7 @@ def two_levels(path: Path, options: dict[str, str], kinds: list[int] | None = No
 
 
 def lift(bucket: Bucket, level: int) -> tuple[str, list[tuple], list[int]]:
-    """Level 0 to `level`: (moved or rewritten, changes, positions marked at the top)."""
+    """Level 0 to `level`: (moved or rewritten, changes, positions marked at the oldest level)."""
     vectors = bucket.options.get("deletion-vectors.enabled") == "true"
     deletions = BucketDeletions(bucket.value) if vectors else None
     unit = CompactUnit(level, bucket.levels.level0)
@@ -135,7 +135,7 @@ def test_gentle_tables_wait_until_level_0_has_enough_files(tmp_path: Path) -> No
     assert "fewer than 3" in pick(two_levels(tmp_path / "b", {}).levels, options, PickContext()).explain()
 
 
-def test_full_compaction_of_the_top_level_takes_worn_files_one_by_one(tmp_path: Path) -> None:
+def test_full_compaction_of_the_oldest_level_rewrites_files_with_gone_rows_one_by_one(tmp_path: Path) -> None:
     bucket = two_levels(tmp_path, {})
     bucket.live = [f for f in bucket.live if f.level]
     (file,) = bucket.live
@@ -143,4 +143,4 @@ def test_full_compaction_of_the_top_level_takes_worn_files_one_by_one(tmp_path: 
     assert full(bucket.levels, options).unit is None
     decision = full(bucket.levels, options, must_rewrite=lambda f: f.file_name == file.file_name)
     assert decision.unit == CompactUnit(5, (file,), file_by_file=True)
-    assert "deleted or past their time" in decision.text
+    assert "deleted or expired" in decision.text

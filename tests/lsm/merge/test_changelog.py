@@ -129,7 +129,9 @@ def test_a_lone_retraction_is_merged_as_the_original_does() -> None:
 def full(rows: list[Row], **options: str) -> tuple[list[tuple], list[tuple]]:
     schema, parsed = table({"changelog-producer": "full-compaction", **options})
     window, function = window_of(schema, parsed, rows)
-    window = changelog.fully_merged(window, function, ChangelogSpec.of(schema, parsed, produced=True), top=5)
+    window = changelog.fully_merged(
+        window, function, ChangelogSpec.of(schema, parsed, produced=True), oldest_level=5
+    )
     return shown(window.rows), shown(window.changes)
 
 

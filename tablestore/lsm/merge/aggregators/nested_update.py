@@ -51,7 +51,7 @@ class _Usable:
             self.refused.append(flat.numbers[bad])
         return flat.at(~bad)
 
-    def tell(self, failures: Failures, name: str, lists: pa.Array, walk: Walk) -> None:
+    def note_failures(self, failures: Failures, name: str, lists: pa.Array, walk: Walk) -> None:
         """Note the groups that fail; `lists` are those of the walk's places."""
         rows = np.concatenate([NO_CODES, *self.refused])
         if len(rows):
@@ -82,7 +82,7 @@ class NestedUpdate:
         if self.key:
             codes, usable = _Usable.by_key(rows, self.key, self.null_keys)
             kept, some = folded(lists, walk, _KeyedTable(codes, usable, self._order(rows, t), self.limit))
-            usable.tell(failures, name, lists, walk)
+            usable.note_failures(failures, name, lists, walk)
         else:
             codes = identities(rows) if (walk.actions == RETRACT).any() else NO_CODES
             there = rows.is_valid().to_numpy(zero_copy_only=False)
@@ -112,10 +112,10 @@ class _Table:
         sizes = np.bincount(flat.groups[flat.begins], minlength=flat.groups.max(initial=-1) + 1)
         room = (self.limit - sizes)[flat.groups]
         accumulated = flat.begins & (self.there[flat.numbers] | (room <= 0))
-        given = ~flat.begins & self.there[flat.numbers]
+        added = ~flat.begins & self.there[flat.numbers]
         flat, accumulated, room = (
-            flat.at(accumulated | given),
-            *(x[accumulated | given] for x in (accumulated, room)),
+            flat.at(accumulated | added),
+            *(x[accumulated | added] for x in (accumulated, room)),
         )
         before = np.bincount(flat.groups[accumulated], minlength=len(sizes))[flat.groups]
         return flat.at(accumulated | (flat.ranks() - before < room))
@@ -176,7 +176,7 @@ class NestedPartialUpdate:
         picks = np.stack([np.where(v, np.arange(len(rows)), -1) for v in valid], axis=1)
         step = _Combining(codes, usable, picks)
         kept, some = folded(lists, walk, step)
-        usable.tell(failures, name, lists, walk)
+        usable.note_failures(failures, name, lists, walk)
         made = step.picks[len(rows) :]
         arrays = [
             pa.concat_arrays([f, f.take(pa.array(made[:, n], mask=made[:, n] < 0))])

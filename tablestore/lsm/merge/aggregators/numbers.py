@@ -252,9 +252,9 @@ def _integer_step(
     wraps = (acc == low) & (x == -1)
     safe = np.where(wraps, 0, acc)
     quotient = np.abs(safe) // np.abs(divisor) * np.sign(safe) * np.sign(divisor)
-    least = (acc == low) & ~wraps  # |−2⁶³| has no int64
-    if bits == 64 and least.any():
-        quotient[least] = [-((2**63) // abs(int(d))) * (1 if d > 0 else -1) for d in divisor[least]]
+    is_min = (acc == low) & ~wraps  # |−2⁶³| has no int64
+    if bits == 64 and is_min.any():
+        quotient[is_min] = [-((2**63) // abs(int(d))) * (1 if d > 0 else -1) for d in divisor[is_min]]
     bad = (times & ~exact) | (over & ((x == 0) | wraps))
     return np.where(times & exact, product, np.where(over & ~bad, quotient, acc)), bad
 

@@ -65,9 +65,9 @@ def rbm64(bitmaps: Sequence[bytes], late: Sequence[bool]) -> bytes:
     if not any(late[1:]):
         return roaring_tree.union(*bitmaps)
     accumulated = bitmaps[0]
-    for given, older in zip(bitmaps[1:], late[1:], strict=True):
+    for value, older in zip(bitmaps[1:], late[1:], strict=True):
         accumulated = (
-            roaring_tree.union(given, accumulated) if older else roaring_tree.union(accumulated, given)
+            roaring_tree.union(value, accumulated) if older else roaring_tree.union(accumulated, value)
         )
     return accumulated
 
@@ -87,8 +87,8 @@ def hll(parts: Sequence[bytes], late: Sequence[bool]) -> bytes:
     sketches = [datasketches.hll_sketch.deserialize(one) for one in parts]
     accumulated = sketches[0]
     if len({one.lg_config_k for one in sketches}) > 1:  # each union has the size of the newer one
-        for given, older in zip(sketches[1:], late[1:], strict=True):
-            accumulated = _united([accumulated, given] if older else [given, accumulated])
+        for value, older in zip(sketches[1:], late[1:], strict=True):
+            accumulated = _united([accumulated, value] if older else [value, accumulated])
         return accumulated.serialize_compact()
     return _united(sketches[::-1]).serialize_compact()
 
