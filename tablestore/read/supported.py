@@ -17,10 +17,13 @@ from tablestore.core.options.table_options import TableOptions
 from tablestore.format.file_spec import FORMATS, file_format
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.option_columns import require_plain_map
+from tablestore.format.predicates import predicate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import to_arrow
 from tablestore.lsm.merge.counted import require_counts
 from tablestore.meta.entries import Entries
+from tablestore.meta.store import Store
 
 
 def require_readable(
@@ -40,6 +43,19 @@ def require_readable(
     for name in wanted:
         require_plain_map(schema, name)
         to_arrow(schema.by_name[name].type)
+
+
+def readable_condition(
+    store: Store, where: Predicate | None, columns: Sequence[str] | None
+) -> Predicate | None:
+    """The condition of a read of `columns` (None: all), bound to the table's schema.
+
+    Raises Unsupported naming what of the table, of `columns` or of those of the condition cannot be read.
+    """
+    bound = None if where is None else predicate.bind(where, store.schema)
+    asked = None if columns is None else (*columns, *(bound.columns if bound is not None else ()))
+    require_readable(store.schema, store.options, asked)
+    return bound
 
 
 def require_readable_files(files: Entries, schema_of: Callable[[int], TableSchema]) -> None:

@@ -26,15 +26,10 @@ from tablestore.io.paths import location
 from tablestore.meta import consumers
 from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import Place, with_level_0
+from tablestore.read.changes.first_state import first_state, first_store
 from tablestore.read.changes.incremental import changed_entries, snapshot_changes, snapshots_between
 from tablestore.read.changes.looked_up import looked_up_changes, moves, require_looked_up, touched
-from tablestore.read.changes.stream import (
-    first_state,
-    first_store,
-    is_upsert_stream,
-    last_streamable,
-    require_streamable,
-)
+from tablestore.read.changes.streamable import is_upsert_stream, last_streamable, require_streamable
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.spark.ingest import FULL_PHASE, PHASE
 from tablestore.table.lake import open_table

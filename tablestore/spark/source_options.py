@@ -112,7 +112,7 @@ def start_of(options: Mapping[str, str]) -> str:
     mode = scan_mode.mode_of(table.store)
     if mode in ("latest-full", "latest"):
         return mode
-    upcoming, _, _ = scan_mode.following(table.store)
+    upcoming = scan_mode.following(table.store).next_snapshot
     if upcoming is None:
         raise InvalidOption(f"scan.mode {mode!r} is not of streams of Spark: start them at a snapshot id")
     return str(upcoming)

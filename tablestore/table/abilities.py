@@ -14,7 +14,7 @@ from tablestore.io.confined import roots_of
 from tablestore.io.external_paths import ExternalPaths
 from tablestore.lsm.merge import validate
 from tablestore.meta.store import Store
-from tablestore.read.changes.stream import require_streamable
+from tablestore.read.changes.streamable import require_streamable
 from tablestore.read.supported import require_readable
 from tablestore.write import delete
 from tablestore.write.supported import require_writable

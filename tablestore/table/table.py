@@ -23,7 +23,9 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.schema_change import Change as SchemaChange
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.meta.store import Store
-from tablestore.read.changes.stream import Change, Seconds, SnapshotId, Start
+from tablestore.read.changes.change import Change
+from tablestore.read.changes.stream import Seconds, SnapshotId, StreamRequest
+from tablestore.read.changes.stream_start import Start
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.table import compaction, definition, history, reads, upkeep, writes
 from tablestore.table.abilities import Ability, abilities
@@ -290,15 +292,17 @@ class Table:
         >>> [(step.snapshot, sum(batch.num_rows for batch in step.batches)) for step in steps]
         [(1, 3), (2, 1)]
         """
-        options: dict[str, Any] = {
-            "start": start,
-            "until": until,
-            "timeout": timeout,
-            "follow": follow,
-            "consumer": consumer,
-        }
-        options |= {"poll_seconds": poll_seconds, "columns": columns, "where": where}
-        return followed(self.store, normalize=normalize, **options)
+        request = StreamRequest(
+            start=start,
+            until=until,
+            timeout=timeout,
+            follow=follow,
+            consumer=consumer,
+            poll_seconds=poll_seconds,
+            columns=columns,
+            where=where,
+        )
+        return followed(self.store, request, normalize=normalize)
 
     @eagerly_checked
     def read_split(

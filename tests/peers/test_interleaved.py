@@ -17,7 +17,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.format.types.arrow_types import DataType, parse_type
-from tablestore.read.changes.stream import parse_cursor
+from tablestore.read.changes.cursor import Cursor
 from tests.peers import values
 from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaError, JavaPaimon
@@ -246,7 +246,9 @@ class Round:
             (s["next"], in_order(s["changes"])) for s in self.java.stream(self.path, first) if s["changes"]
         ]
         steps = list(self.ours.stream(start=first, follow=False, normalize=False))
-        found = [(parse_cursor(s.cursor), in_order(cells(s.to_arrow(), self.types()))) for s in steps]
+        found = [
+            (Cursor.parse(s.cursor).snapshot, in_order(cells(s.to_arrow(), self.types()))) for s in steps
+        ]
         assert [f for f in found if f[1]] == told, place
 
     def _same(self, ours: ts.Table, place: str, options: dict[str, Any]) -> None:

@@ -19,7 +19,8 @@ from tablestore.format.predicates.predicate import col
 from tablestore.insight.check.check import examine
 from tablestore.insight.inspect.inspect import Inspect
 from tablestore.meta.entries import Entries
-from tablestore.read.changes.stream import parse_cursor, stream
+from tablestore.read.changes.cursor import Cursor
+from tablestore.read.changes.stream import StreamRequest, stream
 from tablestore.read.scan import time_travel
 from tablestore.read.supported import require_readable_files
 from tests.read import golden
@@ -65,8 +66,10 @@ def test_time_travel_tags_and_branches_of_java_tables(table: str, number: int) -
 def test_changes_of_java_tables(table: str) -> None:
     store = golden.java(table)
     types = golden.types_of(store)
-    steps = list(stream(store, start=1, follow=False))
-    found = [(parse_cursor(s.cursor), golden.in_order(golden.cells(s.to_arrow(), types))) for s in steps]
+    steps = list(stream(store, StreamRequest(start=1, follow=False)))
+    found = [
+        (Cursor.parse(s.cursor).snapshot, golden.in_order(golden.cells(s.to_arrow(), types))) for s in steps
+    ]
     wanted = golden.expected(table)["changelog"]
     assert [c for c in found if c[1]] == [
         (w["next"], golden.in_order(w["changes"])) for w in wanted if w["changes"]
@@ -75,7 +78,7 @@ def test_changes_of_java_tables(table: str) -> None:
 
 def test_changes_that_have_expired_are_refused() -> None:
     with pytest.raises(NotFound, match="snapshot 1, the next of this stream, has expired"):
-        next(stream(golden.java("expired"), start=1, follow=False))
+        next(stream(golden.java("expired"), StreamRequest(start=1, follow=False)))
 
 
 @pytest.mark.parametrize("table", golden.java_tables())

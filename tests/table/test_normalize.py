@@ -16,8 +16,8 @@ import pytest
 import tablestore as ts
 from tablestore import col
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
-from tablestore.read.changes.stream import Change, StateSize
-from tablestore.table import normalize
+from tablestore.read.changes.change import Change, StateSize
+from tablestore.table import last_rows
 from tablestore.table.table import Table
 
 Row = dict[str, Any]
@@ -284,7 +284,7 @@ def test_after_a_failure_the_stream_does_not_pass_the_step_over(
     steps = t.stream(start="earliest", consumer="c", follow=False)
     next(steps)
     with monkeypatch.context() as m:
-        m.setattr(normalize._LastRows, "tell", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+        m.setattr(last_rows.LastRows, "apply", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
         with pytest.raises(OSError, match="disk full"):
             next(steps)
     assert list(steps) == []

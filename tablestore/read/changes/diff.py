@@ -35,7 +35,7 @@ from tablestore.read.changes.incremental import change_schema
 from tablestore.read.scan.data_split import ROWKIND, DataSplit
 from tablestore.read.scan.plan import Plan
 from tablestore.read.scan.pruning import Filters, Pruner, selected_partitions
-from tablestore.read.supported import require_readable, require_readable_files
+from tablestore.read.supported import readable_condition, require_readable_files
 
 _SIDE = "_SIDE"
 Place = tuple[bytes, int]
@@ -112,9 +112,7 @@ class StateDiff:
                 "the difference of two states of a table without a primary key",
                 "read the changes between their snapshots",
             )
-        bound = None if where is None else predicate.bind(where, store.schema)
-        asked = None if columns is None else (*columns, *(bound.columns if bound is not None else ()))
-        require_readable(store.schema, store.options, asked)
+        bound = readable_condition(store, where, columns)
         ends = self.start, self.end
         sides = [_visible(store, s, bound) for s in ends]
         vectors = [deletion_files(store, s) if store.options.deletion_vectors else {} for s in ends]

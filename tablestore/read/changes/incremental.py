@@ -32,7 +32,7 @@ from tablestore.read.scan.plan import Plan
 from tablestore.read.scan.pruning import TRUE, Filters, Pruner
 from tablestore.read.scan.split_generator import splits
 from tablestore.read.scan.time_travel import expiring
-from tablestore.read.supported import require_readable, require_readable_file
+from tablestore.read.supported import readable_condition, require_readable_file
 
 AUTO, DELTA, CHANGELOG, DIFF = "auto", "delta", "changelog", "diff"
 MODES = (AUTO, DELTA, CHANGELOG, DIFF)
@@ -90,9 +90,7 @@ class ChangeRange:
         complete: bool = False,
     ) -> Plan:
         """One split a file, in the order of snapshots; every file is judged, so the plan is `complete`."""
-        bound = None if where is None else predicate.bind(where, store.schema)
-        asked = None if columns is None else (*columns, *(bound.columns if bound is not None else ()))
-        require_readable(store.schema, store.options, asked)
+        bound = readable_condition(store, where, columns)
         filters = Filters.of(bound, store.schema)
         pruner = Pruner(
             store.schema,
@@ -182,9 +180,8 @@ def snapshot_changes(
 ) -> Iterator[pa.RecordBatch]:
     """Changes of one snapshot; `where` is asked of each changed row, before and after images alike."""
     names = tuple(columns if columns is not None else store.schema.shown.names)
-    bound = None if where is None else predicate.bind(where, store.schema)
+    bound = readable_condition(store, where, names)
     filters = Filters.of(bound, store.schema)
-    require_readable(store.schema, store.options, (*names, *filters.rows.columns))
     with expiring(store, snapshot.id):
         if streams_overwrite(store, snapshot):
             yield from _overwritten(store, snapshot, names, bound)

@@ -14,7 +14,6 @@ from functools import cached_property
 import numpy as np
 
 from tablestore.core import quantities
-from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.deletion_files import deletion_files
@@ -25,7 +24,7 @@ from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.pruning import FileVerdict, Filters, Pruner
 from tablestore.read.scan.split_generator import splits
 from tablestore.read.scan.time_travel import expiring
-from tablestore.read.supported import require_readable, require_readable_files
+from tablestore.read.supported import readable_condition, require_readable_files
 
 log = logging.getLogger(__name__)
 
@@ -100,9 +99,7 @@ def plan(
     asked for (None: all); `made_since` (local wall clock, ms) leaves out files made before, `partition` those
     of other partitions.
     """
-    where = None if where is None else predicate.bind(where, store.schema)
-    wanted = None if columns is None else (*columns, *(where.columns if where is not None else ()))
-    require_readable(store.schema, store.options, wanted)
+    where = readable_condition(store, where, columns)
     if snapshot is None:
         return Plan(store, None, where, ())
     filters = Filters.of(where, store.schema)

@@ -95,6 +95,21 @@ class SnapshotState:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class StreamStart:
+    """Where a stream begins: with the changes of `next_snapshot`, or with the state of the snapshot `full`.
+
+    Neither: the table has no snapshot yet, and the state of its first one comes first. `made_since_ms`: of
+    `full` only files made then or later. `after`: the mark of the snapshot before the next one, if it is
+    known (`read/changes/cursor.py`).
+    """
+
+    next_snapshot: int | None = None
+    full: Snapshot | None = None
+    made_since_ms: int | None = None
+    after: str | None = None
+
+
 ScanTarget = SnapshotState | ChangeRange | StateDiff  # what a batch scan reads; each plans itself
 
 
@@ -147,34 +162,31 @@ def batch(store: Store, at: Snapshot | None = None) -> ScanTarget:
     return SnapshotState(_chosen(store), travelled=True)
 
 
-def following(store: Store) -> tuple[int | None, Snapshot | None, int | None]:
-    """Where a stream begins: (next snapshot, or snapshot whose state comes first, files of it made since).
-
-    Neither if the table has no snapshot and its first state is to come first.
-    """
+def following(store: Store) -> StreamStart:
+    """Where a stream of this table begins. Raises InvalidRequest for options of batch reads."""
     mode, options, latest = mode_of(store), store.options, store.snapshots.latest()
     if mode == "latest-full":
-        return None, latest, None
+        return StreamStart(full=latest)
     if mode == "latest":
-        return (latest.id if latest else 0) + 1, None, None
+        return StreamStart((latest.id if latest else 0) + 1)
     if mode == "compacted-full":
-        return None, compacted(store), None
+        return StreamStart(full=compacted(store))
     if mode == "from-timestamp":
-        return time_travel.first_after(store, _millis(store)), None, None
+        return StreamStart(time_travel.first_after(store, _millis(store)))
     if mode == "from-file-creation-time":
-        return None, latest, options.scan_file_creation_millis
+        return StreamStart(full=latest, made_since_ms=options.scan_file_creation_millis)
     if mode == "from-creation-timestamp":
         since = options.scan_creation_millis
         assert since is not None
         first = _first_made(store, since)
-        return (None, latest, since) if first is None else (first, None, None)
+        return StreamStart(full=latest, made_since_ms=since) if first is None else StreamStart(first)
     found = options.scan_snapshot_id
     if mode == "incremental" or found is None:
         raise InvalidRequest(f"scan.mode {mode!r} with {_given(store)} is for batch reads, not for streams")
     oldest = time_travel.earliest_change(store)
     if mode == "from-snapshot":
-        return max(found, oldest or found), None, None
-    return None, store.snapshots.get(max(found, store.snapshots.earliest_id() or found)), None
+        return StreamStart(max(found, oldest or found))
+    return StreamStart(full=store.snapshots.get(max(found, store.snapshots.earliest_id() or found)))
 
 
 def _given(store: Store) -> str:

@@ -25,7 +25,7 @@ from tablestore.core.options.table_options import ENDLESS, LookupCacheMode
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
-from tablestore.read.changes.stream import Change
+from tablestore.read.changes.change import Change
 from tablestore.table.lookup import Lookups
 from tablestore.table.lookup_join.full import FullCache
 from tablestore.table.lookup_join.index import comparable

@@ -15,8 +15,11 @@ import tablestore as ts
 from tablestore import col
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.meta import consumers
+from tablestore.read.changes.change import Change
+from tablestore.read.changes.cursor import Cursor
 from tablestore.read.changes.incremental import changes
-from tablestore.read.changes.stream import Change, cursor_of, last_streamable, parse_cursor, stream
+from tablestore.read.changes.stream import StreamRequest, stream
+from tablestore.read.changes.streamable import last_streamable
 from tablestore.read.scan import time_travel
 from tablestore.table.table import Table
 from tests.faults import SimEnv
@@ -100,7 +103,7 @@ def test_changes_added_up_are_the_state_at_every_snapshot(
             keys = [rng.randrange(12) for _ in range(rng.randrange(1, 8))]
             put(table, *((k, rng.choice("abc"), rng.choice(["+I", "+U", "-D"])) for k in keys))
         state: dict[int, str] = {}
-        for change in stream(table.store, start=1, follow=False):
+        for change in stream(table.store, StreamRequest(start=1, follow=False)):
             for row in change.to_arrow().to_pylist():
                 if row["rowkind"] in ("+I", "+U"):
                     state[row["k"]] = row["v"]
@@ -126,7 +129,7 @@ def test_a_stream_begins_with_the_state_and_goes_on_with_changes(tmp_path: Path)
     table = make(tmp_path)
     put(table, (1, "a", "+I"), (2, "b", "+I"))
     put(table, (1, "x", "+U"))
-    steps = stream(table.store)
+    steps = stream(table.store, StreamRequest())
     first = next(steps)
     assert (first.snapshot, first.full) == (2, True)
     assert told(first) == [("+I", 1, "x"), ("+I", 2, "b")]
@@ -142,7 +145,7 @@ def test_a_stream_begins_with_the_state_and_goes_on_with_changes(tmp_path: Path)
         ("latest", []),
         ("earliest", [(1, False), (2, False), (3, False)]),
         (2, [(2, False), (3, False)]),
-        (cursor_of(3), [(3, False)]),
+        (Cursor(3).text, [(3, False)]),
         ({"snapshot": 2}, [(2, False), (3, False)]),
         ({"snapshot": 2, "full": True}, [(2, True), (3, False)]),
         ({"timestamp": 1_700_000_001_500}, [(3, False)]),
@@ -154,7 +157,7 @@ def test_where_a_stream_may_start(tmp_path: Path, start: Any, snapshots: list[tu
     for i in range(3):
         put(table, (i, "a", "+I"))
         env.sleep(1)
-    found = [(c.snapshot, c.full) for c in stream(table.store, start=start, follow=False)]
+    found = [(c.snapshot, c.full) for c in stream(table.store, StreamRequest(start=start, follow=False))]
     assert found == snapshots
 
 
@@ -163,31 +166,34 @@ def test_a_stream_ends_at_until_or_after_a_quiet_time(tmp_path: Path) -> None:
     table = make(tmp_path, env)
     for i in range(3):
         put(table, (i, "a", "+I"))
-    assert [c.snapshot for c in stream(table.store, start=1, until=2)] == [1, 2]
+    assert [c.snapshot for c in stream(table.store, StreamRequest(start=1, until=2))] == [1, 2]
     before = env.monotonic()
-    assert [c.snapshot for c in stream(table.store, start=2, timeout=25)] == [2, 3]
+    assert [c.snapshot for c in stream(table.store, StreamRequest(start=2, timeout=25))] == [2, 3]
     assert 25 <= env.monotonic() - before <= 26
 
 
 def test_a_stream_of_a_table_without_snapshots_waits_for_the_first(tmp_path: Path) -> None:
     table = make(tmp_path)
-    assert list(stream(table.store, follow=False)) == []
-    assert list(stream(table.store, timeout=5)) == []
+    assert list(stream(table.store, StreamRequest(follow=False))) == []
+    assert list(stream(table.store, StreamRequest(timeout=5))) == []
     put(table, (1, "a", "+I"))
-    assert [c.full for c in stream(table.store, follow=False)] == [True]
+    assert [c.full for c in stream(table.store, StreamRequest(follow=False))] == [True]
 
 
 def test_a_cursor_goes_on_where_it_was_taken(tmp_path: Path) -> None:
     table = make(tmp_path)
     for i in range(4):
         put(table, (i, "a", "+I"))
-    first, second = islice(stream(table.store, start="earliest"), 2)
-    assert parse_cursor(first.cursor) == 2
-    assert [c.snapshot for c in stream(table.store, start=second.cursor, follow=False)] == [3, 4]
+    first, second = islice(stream(table.store, StreamRequest(start="earliest")), 2)
+    assert Cursor.parse(first.cursor).snapshot == 2
+    assert [c.snapshot for c in stream(table.store, StreamRequest(start=second.cursor, follow=False))] == [
+        3,
+        4,
+    ]
     with pytest.raises(InvalidRequest, match="is no cursor"):
-        list(stream(table.store, start='{"snapshot": 1}', follow=False))
+        list(stream(table.store, StreamRequest(start='{"snapshot": 1}', follow=False)))
     with pytest.raises(InvalidRequest, match="none of latest-full"):
-        list(stream(table.store, start="beginning", follow=False))
+        list(stream(table.store, StreamRequest(start="beginning", follow=False)))
 
 
 def test_snapshots_without_changes_are_passed_over(tmp_path: Path) -> None:
@@ -196,22 +202,22 @@ def test_snapshots_without_changes_are_passed_over(tmp_path: Path) -> None:
     put(table, (2, "a", "+I"))
     table.compact(full=True)
     put(table, (3, "a", "+I"))
-    assert [c.snapshot for c in stream(table.store, start=1, follow=False)] == [1, 2, 4]
+    assert [c.snapshot for c in stream(table.store, StreamRequest(start=1, follow=False))] == [1, 2, 4]
 
 
 def test_a_consumer_comes_back_to_the_step_it_had_not_done(tmp_path: Path) -> None:
     table = make(tmp_path)
     for i in range(3):
         put(table, (i, "a", "+I"))
-    reader = stream(table.store, start="earliest", consumer="dashboard")
+    reader = stream(table.store, StreamRequest(start="earliest", consumer="dashboard"))
     assert next(reader).snapshot == 1
     assert consumers.next_snapshot(table.store, "dashboard") == 1
     assert next(reader).snapshot == 2  # asking for the next says that the first is done
     assert consumers.next_snapshot(table.store, "dashboard") == 2
-    again = list(islice(stream(table.store, consumer="dashboard"), 1))
+    again = list(islice(stream(table.store, StreamRequest(consumer="dashboard")), 1))
     assert [c.snapshot for c in again] == [2]
     again[0].done()
-    assert [c.snapshot for c in stream(table.store, consumer="dashboard", follow=False)] == [3]
+    assert [c.snapshot for c in stream(table.store, StreamRequest(consumer="dashboard", follow=False))] == [3]
     assert table.inspect.consumers().to_pylist() == [{"consumer_id": "dashboard", "next_snapshot_id": 4}]
 
 
@@ -219,24 +225,28 @@ def test_a_consumer_keeps_its_snapshots_from_expiring(tmp_path: Path) -> None:
     table = make(tmp_path)
     for i in range(5):
         put(table, (i, "a", "+I"))
-    next(stream(table.store, start=3, consumer="slow"))
+    next(stream(table.store, StreamRequest(start=3, consumer="slow")))
     table.expire_snapshots(keep=1)
     assert table.store.snapshots.ids() == [3, 4, 5]
-    assert [c.snapshot for c in stream(table.store, consumer="slow", follow=False)] == [3, 4, 5]
+    assert [c.snapshot for c in stream(table.store, StreamRequest(consumer="slow", follow=False))] == [
+        3,
+        4,
+        5,
+    ]
 
 
 def test_a_consumer_name_cannot_leave_its_directory(tmp_path: Path) -> None:
     table = make(tmp_path)
     put(table, (1, "a", "+I"))
     with pytest.raises(InvalidRequest, match="consumer name"):
-        list(stream(table.store, consumer="../x", follow=False))
+        list(stream(table.store, StreamRequest(consumer="../x", follow=False)))
 
 
 def test_a_stream_says_when_its_next_snapshot_has_expired(tmp_path: Path) -> None:
     table = make(tmp_path)
     for i in range(5):
         put(table, (i, "a", "+I"))
-    reader = stream(table.store, start=1)
+    reader = stream(table.store, StreamRequest(start=1))
     assert next(reader).snapshot == 1
     table.expire_snapshots(keep=2)
     with pytest.raises(NotFound, match=r"snapshot 2, the next of this stream, has expired; there are 4\.\.5"):
@@ -250,23 +260,27 @@ def test_a_stream_notices_a_rollback_though_the_ids_are_used_again(tmp_path: Pat
     table = make(tmp_path)
     for i in range(4):
         put(table, (i, "a", "+I"))
-    reader = stream(table.store, start="earliest", follow=False)
+    reader = stream(table.store, StreamRequest(start="earliest", follow=False))
     second, fourth = list(islice(reader, 4))[1::2]
     table.rollback(snapshot=2)
     if by_cursor:
-        reader = stream(table.store, start=fourth.cursor, follow=False)
+        reader = stream(table.store, StreamRequest(start=fourth.cursor, follow=False))
     else:
-        reader = stream(table.store, start=second.cursor, follow=False)
+        reader = stream(table.store, StreamRequest(start=second.cursor, follow=False))
         assert list(reader) == []
-        reader = stream(table.store, start=json.loads(fourth.cursor), follow=False)
+        reader = stream(table.store, StreamRequest(start=json.loads(fourth.cursor), follow=False))
     for i in range(3):
         put(table, (10 + i, "a", "+I"))
     with pytest.raises(
         NotFound, match="snapshot 4, which this stream had delivered, was rolled back and its id"
     ):
         next(reader)
-    assert [c.snapshot for c in stream(table.store, start=second.cursor, follow=False)] == [3, 4, 5]
-    assert parse_cursor(fourth.cursor) == 5
+    assert [c.snapshot for c in stream(table.store, StreamRequest(start=second.cursor, follow=False))] == [
+        3,
+        4,
+        5,
+    ]
+    assert Cursor.parse(fourth.cursor).snapshot == 5
 
 
 def test_a_stream_under_way_notices_a_rollback(tmp_path: Path) -> None:
@@ -286,9 +300,13 @@ def test_a_cursor_outlives_the_snapshot_it_came_after(tmp_path: Path) -> None:
     table = make(tmp_path)
     for i in range(4):
         put(table, (i, "a", "+I"))
-    first = next(stream(table.store, start="earliest", follow=False))
+    first = next(stream(table.store, StreamRequest(start="earliest", follow=False)))
     table.expire_snapshots(keep=3)
-    assert [c.snapshot for c in stream(table.store, start=first.cursor, follow=False)] == [2, 3, 4]
+    assert [c.snapshot for c in stream(table.store, StreamRequest(start=first.cursor, follow=False))] == [
+        2,
+        3,
+        4,
+    ]
 
 
 def test_time_travel_by_watermark() -> None:
