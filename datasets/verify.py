@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -110,13 +111,13 @@ class Fingerprint:
         if self.summary and other.summary:
             self.summary.merge(other.summary)
 
-    def result(self) -> dict[str, object]:
+    def result(self) -> dict[str, Any]:
         """{"rows", "columns": {name: {"checksum", "nulls"}}, "q1": groups as text}; fit for JSON."""
         columns = {
             name: {"checksum": f"{self.sums.get(name, 0):016x}", "nulls": self.nulls.get(name, 0)}
             for name in sorted(self.columns)
         }
-        found: dict[str, object] = {"rows": self.rows, "columns": columns}
+        found: dict[str, Any] = {"rows": self.rows, "columns": columns}
         if self.summary:
             groups = self.summary.result().to_pylist()
             found["q1"] = [{name: str(value) for name, value in group.items()} for group in groups]
@@ -130,7 +131,7 @@ def fingerprint(
     columns: Sequence[str] | None = None,
     with_q1: bool = True,
     threads: int = 2,
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Rows, a checksum and a count of nulls for each column, and the groups of Q1, of `batches` in any order.
 
     `columns` defaults to those of the first batch. `with_q1` needs the columns of lineitem.

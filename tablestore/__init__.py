@@ -14,10 +14,13 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from tablestore import spark as spark
     from tablestore.api import *
-    from tablestore.insight.explain.merge_steps.given_runs import merging, merging_events
-    from tablestore.insight.simulator import compare as what_if
-    from tablestore.sql import sql_session
-    from tablestore.table.advise import advise_buckets
+    from tablestore.insight.explain.merge_steps.given_runs import merging as merging
+    from tablestore.insight.explain.merge_steps.given_runs import merging_events as merging_events
+    from tablestore.insight.simulator import compare
+    from tablestore.sql import sql_session as sql_session
+    from tablestore.table.advise import advise_buckets as advise_buckets
+
+    what_if = compare
 
 provide(
     {

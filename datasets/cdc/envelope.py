@@ -58,7 +58,7 @@ def render(tables: list[TableEvents], cuts: Transactions, *, half: int, file: st
     events = _placed(tables, cuts, half)
     counts = {e.table: np.bincount(e.transaction, minlength=len(cuts)) for e in events}
     markers = [_markers(cuts, k, {table: int(n[k]) for table, n in counts.items()}) for k in range(len(cuts))]
-    sizes = sum(_sizes(e, cuts, half, file) for e in events)
+    sizes = np.sum([_sizes(e, cuts, half, file) for e in events], axis=0)
     positions, ends = [], []
     for k, (begin, end) in enumerate(markers):
         positions.append(offset)

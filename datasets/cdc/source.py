@@ -168,7 +168,7 @@ class _mapped:
         return self._map
 
     def __exit__(self, *_: object) -> None:
-        if self._map:
+        if isinstance(self._map, mmap.mmap):
             self._map.close()
 
 

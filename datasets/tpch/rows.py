@@ -114,8 +114,8 @@ def _supplier(lines: _Lines, part: Ints, suppliers: int) -> Ints:
 def _return_flags(lines: _Lines, received: Ints) -> Ints:
     """R or A for lines received by the cut-off day, by as many draws as such lines came before; else N."""
     returned = received <= _CUT_OFF
-    before = np.cumsum(returned) - returned
-    drawn = before - before[lines.starts][lines.order] if len(before) else before
+    before: Ints = np.cumsum(returned) - returned
+    drawn: Ints = before - before[lines.starts][lines.order] if len(before) else before
     flags = column(streams.RETURN_FLAG, lines.row, 0, 1, at=drawn)
     return np.where(returned, flags, _NOT_RETURNED)
 

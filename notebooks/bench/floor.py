@@ -162,15 +162,15 @@ def once(shape: Shape, files: Sequence[str], folder: Path) -> Round:
                 pass
     made = sorted(Path(table.location).rglob("data-*.parquet"))
     rows = 0
-    for path in made:
-        decoded = pq.read_table(path)
+    for file in made:
+        decoded = pq.read_table(file)
         rows += len(decoded)
         for name, settings in ((OWN, own_settings(decoded)), (DEFAULT, {})):
             with floor.part(name):
                 size = encode(decoded, settings)
             encoded[name] += size
-    sizes = (sum(Path(p).stat().st_size for p in some) for some in (made, files))
-    return Round(rows, *sizes, clock, floor, encoded)
+    load_bytes, source_bytes = (sum(Path(p).stat().st_size for p in some) for some in (made, files))
+    return Round(rows, load_bytes, source_bytes, clock, floor, encoded)
 
 
 def encode(rows: pa.Table, settings: Mapping[str, Any]) -> int:

@@ -96,7 +96,7 @@ def _plans(
 def _compared(lines: list[tuple[str, str, list[float], int]]) -> list[tuple[str, ...]]:
     ours = {title: (statistics.median(t), n) for title, name, t, n in lines if name == registry.OURS}
     order = list(dict.fromkeys(title for title, *_ in lines))
-    shown = []
+    shown: list[tuple[str, ...]] = []
     for title, name, times, splits in sorted(lines, key=lambda line: order.index(line[0])):
         median = statistics.median(times)
         least = f"{min(times):.0f}–{max(times):.0f}"
@@ -109,7 +109,7 @@ def _commits(
     contender: Contender, histories: dict[int, str], raw: dict[str, list[Measured]]
 ) -> list[tuple[str, ...]]:
     """The cost of a write on each history: after one that is not counted, sixty that are."""
-    lines, first = [], 0.0
+    lines, first = list[tuple[str, ...]](), 0.0
     for count, table in histories.items():
         contender.step("commits", table, 5, 10)
         measured = contender.step("commits", table, 60, 10)

@@ -102,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
 def create(folder: Path, *, by_kind: bool, synced: bool = False) -> ts.Table:
     """The table of line items; `by_kind`: with the column that says what a row does; `synced`: its commits
     outlast a loss of power."""
-    options = {"bucket": BUCKETS, "write-only": True}
+    options: dict[str, object] = {"bucket": BUCKETS, "write-only": True}
     options |= {"tablestore.durability": "commit"} if synced else {}
     fields = list(LINEITEM)
     if by_kind:
@@ -118,8 +118,8 @@ def measure(entries: Sequence[registry.Entry], scale: str, rounds: int, folder: 
     without a warm-up: they show that it works, and no more."""
     scales = (["0.01"] if float(scale) > 0.01 else []) + [scale]
     inputs = []
-    for number, one in enumerate(scales):
-        files = source(one)
+    for number, small_or_whole in enumerate(scales):
+        files = source(small_or_whole)
         inputs.append((files, make_changes(files.split(","), folder / f"changes-{number}")))
     for path in inputs[-1][0].split(","):
         Path(path).read_bytes()  # so that nobody has to fetch it from the disk for the others
@@ -146,7 +146,7 @@ def _steps(
     else:
         synced, by_kind = entry.name == registry.SYNCED, entry.name.startswith("pypaimon")
         table = Path(create(warehouse, by_kind=by_kind, synced=synced).location)
-    requests: dict[str, tuple[object, ...]] = {
+    requests: dict[str, tuple[str, *tuple[object, ...]]] = {
         "read": ("read", files, "false"),
         "load": ("load", table, files),
         "upserts": ("upserts", table, ",".join(changes.upserts)),

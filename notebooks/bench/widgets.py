@@ -60,8 +60,8 @@ The first widget of a kernel also brings the code of all views; it is shown befo
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="./workbench bench widgets", description=__doc__.partition("\n")[0])
-    sizes = {"type": _numbers, "default": (10, 1000, 10_000)}
-    parser.add_argument("--sizes", **sizes, help="how many files or snapshots (default 10,1000,10000)")
+    sizes = "how many files or snapshots (default 10,1000,10000)"
+    parser.add_argument("--sizes", type=_numbers, default=(10, 1000, 10_000), help=sizes)
     parser.add_argument("--changes", type=int, default=5, help="changes of each widget (default 5)")
     known = [case.name for case in CASES]
     parser.add_argument("--widgets", type=_names, default=known, help=f"by commas, of {', '.join(known)}")

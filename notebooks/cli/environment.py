@@ -70,8 +70,15 @@ def _install(venv: Path, *, lock: Path, turn: int) -> None:
     total = sum(1 for line in lock.read_text().splitlines() if "==" in line)
     environment = os.environ | {"TMPDIR": str(scratch), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     environment.pop("PYTHONPATH", None)
-    piped = {"text": True, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    with log.open("w") as kept, subprocess.Popen(command, env=environment, pass_fds=(turn,), **piped) as pip:
+    pip = subprocess.Popen(
+        command,
+        env=environment,
+        pass_fds=(turn,),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    with log.open("w") as kept, pip:
         count = 0
         for line in pip.stdout or ():
             kept.write(line)

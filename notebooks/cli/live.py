@@ -24,7 +24,7 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
-from jupyter_client import BlockingKernelClient
+from jupyter_client.blocking.client import BlockingKernelClient
 
 from notebooks.cli.lab import KERNEL, QUIET, install_kernel, lab_environment
 

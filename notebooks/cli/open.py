@@ -14,6 +14,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import tablestore as ts
 import widgets
@@ -101,7 +102,7 @@ def table_at(path: str, options: Mapping[str, str], roots: Sequence[str] = ()) -
         raise
 
 
-def tables_of(path: str, options: Mapping[str, str]) -> list[str]:
+def tables_of(path: str, options: Mapping[str, Any]) -> list[str]:
     """The paths of the tables of a warehouse, or of one of its databases."""
     warehouse, _, last = path.rstrip("/").rpartition("/")
     database = last.removesuffix(".db") if last.endswith(".db") else None

@@ -182,7 +182,7 @@ def _call(name: str, function: Any) -> str:
         if p.kind is p.KEYWORD_ONLY and not keywords:
             shown.append("*")
         keywords = keywords or p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
-        star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        star = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
         annotation = "" if p.annotation is p.empty else f": {_annotation(p.annotation)}"
         default = "" if p.default is p.empty else f" = {p.default!r}" if annotation else f"={p.default!r}"
         shown.append(f"{star}{p.name}{annotation}{default}")

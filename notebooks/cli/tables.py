@@ -10,6 +10,7 @@ import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import tablestore as ts
 from notebooks.cli.open import NotOpened, location_of
@@ -39,7 +40,7 @@ def examined(path: str, options: Mapping[str, str], *, mend: bool) -> list[Healt
     return [_table(each, options, mend=mend) for each in tables]
 
 
-def _tables_of(place: str, options: Mapping[str, str]) -> list[str]:
+def _tables_of(place: str, options: Mapping[str, Any]) -> list[str]:
     """The places of the tables of a warehouse or database, also of those that cannot be opened."""
     warehouse, _, last = place.rstrip("/").rpartition("/")
     one = last.removesuffix(".db") if last.endswith(".db") else None

@@ -67,7 +67,8 @@ def java() -> Finding:
     spark = "" if importlib.util.find_spec("pyspark") else "; PySpark is not installed"
     if not home:
         return Finding("Java", f"none found{spark}", "note", f"only notebook 01 needs it. {doctor.GET_JAVA}")
-    major = int(re.match(r"(?:1\.)?(\d+)|", version).group(1) or 0)
+    leading = re.match(r"(?:1\.)?(\d+)", version)
+    major = int(leading[1]) if leading else 0
     if version and major < doctor.OLDEST_JAVA:
         return Finding(
             "Java", f"{version} in {home}{spark}", "note", f"notebook 01 needs 17. {doctor.GET_JAVA}"

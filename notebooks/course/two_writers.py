@@ -279,7 +279,7 @@ class _Writer:
     def _done(self, operation: Operation, result: Any) -> None:
         """Note what an operation did, and replace the step."""
         if operation.verb == "put" and operation.snapshot is not None:
-            self._published(operation) if result else self._lost(operation)
+            self._published(operation, operation.snapshot) if result else self._lost(operation)
             return
         if operation.verb == "read" and operation.snapshot is not None and self.phase == READ:
             self.holding.base = operation.snapshot
@@ -288,27 +288,26 @@ class _Writer:
             self._count("files")
         elif operation.verb == "open" and operation.name.startswith("data-"):
             self._count("opened")
-        elif operation.verb == "delete" and self.holding.files.pop(operation.path, None):
+        elif operation.verb == "delete" and operation.path in self.holding.files:
+            del self.holding.files[operation.path]
             self._count("removed")
         self._retell()
 
     def _count(self, what: str) -> None:
         self._tally[what] = self._tally.get(what, 0) + 1
 
-    def _published(self, operation: Operation) -> None:
+    def _published(self, operation: Operation, snapshot: int) -> None:
         stored = json.loads(LocalFileIO().read(operation.path))
-        self._race.newest = self.holding.base = operation.snapshot
-        self._race.made_by[operation.snapshot] = self._name
+        self._race.newest = self.holding.base = snapshot
+        self._race.made_by[snapshot] = self._name
         self.holding.files.clear()
-        made = (*self.outcome.snapshots, operation.snapshot)
+        made = (*self.outcome.snapshots, snapshot)
         self.outcome = replace(self.outcome, snapshots=made)
         detail = (
-            f"There was no snapshot-{operation.snapshot} yet, so putting it succeeded. "
+            f"There was no snapshot-{snapshot} yet, so putting it succeeded. "
             "From this moment on every reader sees all of it."
         )
-        step = Step(
-            self._lane, PUBLISH, f"publishes #{operation.snapshot}", detail, mark=f"#{operation.snapshot}"
-        )
+        step = Step(self._lane, PUBLISH, f"publishes #{snapshot}", detail, mark=f"#{snapshot}")
         self._report(replace(step, commit=stored["commitKind"]), anew=True)
 
     def _lost(self, operation: Operation) -> None:

@@ -139,8 +139,8 @@ def run_queries(spark: SparkSession, run: Run, show: ShowProgress, *, watch: Wat
     queries: list[StreamingQuery] = []
     try:
         with _failing_together(queries):
-            listeners = {"on_batch": state.batch_done, "on_start": state.batch_started}
-            queries.append(ingest.start(spark, _job(run), **listeners))
+            job = _job(run)
+            queries.append(ingest.start(spark, job, on_batch=state.batch_done, on_start=state.batch_started))
             following = False
             while queries[0].isActive:
                 if not following and run.loaded():

@@ -8,7 +8,6 @@ AmplificationChart and WhatIf.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -146,14 +145,13 @@ def _heading(panel: Panel, x: float, width: float) -> str:
 def _axes(panel: Panel, plot: Plot) -> list[str]:
     """Hairlines at floor and top with their values, the threshold dotted, first and last id."""
 
-    def label(y: float, value: float, **more: str) -> str:
+    def label(y: float, value: float) -> str:
         return text(
             plot.left - 6,
             y + 4,
             f"{value:.{0 if panel.step else panel.decimals}f}",
             size=11,
             text_anchor="end",
-            **more,
         )
 
     parts = [
@@ -259,19 +257,20 @@ def _area(panel: Panel, plot: Plot, values: np.ndarray) -> str:
 
 def _end_labels(panel: Panel, plot: Plot) -> str:
     """The letter and last value of each of several lines, moved apart where they would meet."""
-    found = []
+    found: list[tuple[float, str, bool]] = []
     for one in panel.lines:
         known = one.values[~np.isnan(one.values)]
         if one.label and len(known):
-            found.append([plot.y(float(known[-1])), f"{one.label} {known[-1]:.{panel.decimals}f}", one.bold])
+            found.append((plot.y(float(known[-1])), f"{one.label} {known[-1]:.{panel.decimals}f}", one.bold))
     found.sort(key=lambda entry: entry[0])
-    for upper, lower in pairwise(found):
-        lower[0] = max(lower[0], upper[0] + 15)
-    over = max((found[-1][0] - BOTTOM if found else 0.0), 0.0)
+    ys = [y for y, _, _ in found]
+    for at in range(1, len(ys)):
+        ys[at] = max(ys[at], ys[at - 1] + 15)
+    over = max(ys[-1] - BOTTOM, 0.0) if ys else 0.0
     parts = []
-    for y, words, bold in found:
-        weight = {"weight": 600, "fill": "ink"} if bold else {}
-        parts.append(text(plot.right + 8, y - over + 4, words, **weight))
+    for y, (_, words, bold) in zip(ys, found, strict=True):
+        weight, fill = (600, "ink") if bold else (400, "ink2")
+        parts.append(text(plot.right + 8, y - over + 4, words, weight=weight, fill=fill))
     return "".join(parts)
 
 
@@ -290,8 +289,10 @@ def _marks(panel: Panel, plot: Plot) -> str:
 
 def _forecast(panel: Panel, plot: Plot) -> str:
     """An orange ring at the right: what the next compaction would leave."""
-    known = np.flatnonzero(~np.isnan(panel.lines[0].values)) if panel.lines else []
-    if panel.forecast is None or not len(known):
+    if panel.forecast is None or not panel.lines:
+        return ""
+    known = np.flatnonzero(~np.isnan(panel.lines[0].values))
+    if not len(known):
         return ""
     start = plot.y(float(panel.lines[0].values[known[-1]]))
     x, y = plot.right + 11, plot.y(panel.forecast)
@@ -313,6 +314,6 @@ def cursor(plots: Sequence[Plot], values: Sequence[float | None], index: int) ->
     return "".join(parts)
 
 
-def ids(ends: Sequence[int]) -> tuple[str, str]:
+def ids(ends: np.ndarray) -> tuple[str, str]:
     """The labels of the first and last commit."""
     return (fmt.snapshot_id(int(ends[0])), fmt.snapshot_id(int(ends[-1]))) if len(ends) else ("", "")

@@ -17,16 +17,26 @@ BARS = 40  # buckets that the text form draws
 class Advice(Protocol):
     """What `ts.advise_buckets` gives."""
 
-    buckets: int
-    alternatives: Sequence[Any]
-    question: Any
-    partitions: int
-    largest: str
-    largest_rows: int
-    reason: str
-    call: str
-    notes: tuple[str, ...]
-    text: str
+    @property
+    def buckets(self) -> int: ...
+    @property
+    def alternatives(self) -> Sequence[Any]: ...
+    @property
+    def question(self) -> Any: ...
+    @property
+    def partitions(self) -> int: ...
+    @property
+    def largest(self) -> str: ...
+    @property
+    def largest_rows(self) -> int: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def call(self) -> str: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+    @property
+    def text(self) -> str: ...
 
     def spread(self, buckets: int | None = None) -> pa.Table:
         """Rows and bytes of each bucket with so many buckets."""

@@ -94,8 +94,7 @@ def _producer(
             f"scratch.{name.replace('-', '_')}", schema=schema, primary_key=keys, options=own
         )
         for batch in batches:
-            kinds = {"row_kind_column": KIND} if KIND in batch.column_names else {}
-            table.write(batch, **kinds)
+            table.write(batch, row_kind_column=KIND if KIND in batch.column_names else None)
     except ts.TablestoreError as error:
         return Producer(name, PRODUCERS[name], error=f"{type(error).__name__}: {error}")
     return _produced(table, name, keys, measure)

@@ -64,7 +64,8 @@ class ChangelogView(View):
         **kwargs: object,
     ) -> None:
         require_source(table, type(self).__name__)
-        self._table, self._since, self._until = table, since, until
+        self._table: ts.Table | None = table
+        self._since, self._until = since, until
         self._title, self._note = title_of(table), ""
         self._changes = pa.table({})
         self._cut: tuple[int, ...] = ()  # snapshots of which the first changes are read

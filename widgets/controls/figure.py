@@ -158,11 +158,11 @@ def _outcome(model: ControlsModel, pick: Pick, x: float, y: float, width: float)
         parts.append(text(x, y + 52 + row * 16, left))
         parts.append(text(x + width, y + 52 + row * 16, right, text_anchor="end"))
     at = y + 51 + 16 * len(_costs(pick))
-    left = 4 - len(_costs(pick))
+    free = 4 - len(_costs(pick))
     for remark in _remarks(model, pick):
-        rows = wrap(remark, width, size=11, lines=min(left, 2)) if left else []
+        rows = wrap(remark, width, size=11, lines=min(free, 2)) if free else []
         parts += [text(x, at + 14 * n, row, size=11) for n, row in enumerate(rows)]
-        at, left = at + 14 * len(rows), left - len(rows)
+        at, free = at + 14 * len(rows), free - len(rows)
     return "".join(parts), end
 
 

@@ -223,12 +223,12 @@ def picks_of(result: object) -> Picks:
     return Picks(getattr(result, "picks", ()))
 
 
-def _pick(pick: object) -> Pick:
-    decision = pick.decision  # type: ignore[attr-defined]
+def _pick(pick: Any) -> Pick:
+    decision = pick.decision
     unit, reason = decision.unit, decision.reason
     return Pick(
-        partition=str(pick.partition or ""),  # type: ignore[attr-defined]
-        bucket=int(pick.bucket),  # type: ignore[attr-defined]
+        partition=str(pick.partition or ""),
+        bucket=int(pick.bucket),
         rule=str(reason.rule),
         reason=str(reason.text),
         output_level=None if unit is None else int(unit.output_level),
@@ -238,16 +238,15 @@ def _pick(pick: object) -> Pick:
     )
 
 
-def _input(file: object) -> InputFile:
-    name, level = str(file.file_name), int(file.level)  # type: ignore[attr-defined]
-    return InputFile(name, level, int(file.file_size), int(file.row_count))  # type: ignore[attr-defined]
+def _input(file: Any) -> InputFile:
+    return InputFile(str(file.file_name), int(file.level), int(file.file_size), int(file.row_count))
 
 
-def _trial(trial: object) -> Trial:
-    state = str(trial.state)  # type: ignore[attr-defined]
-    lines = tuple(str(row) for row in trial.lines)  # type: ignore[attr-defined]
-    text, numbers = str(trial.text), dict(getattr(trial, "numbers", ()))  # type: ignore[attr-defined]
-    return Trial(str(trial.rule), state if state in STATES else "no", text, lines, _filled(numbers))  # type: ignore[attr-defined]
+def _trial(trial: Any) -> Trial:
+    state = str(trial.state)
+    lines = tuple(str(row) for row in trial.lines)
+    text, numbers = str(trial.text), dict(getattr(trial, "numbers", ()))
+    return Trial(str(trial.rule), state if state in STATES else "no", text, lines, _filled(numbers))
 
 
 def _filled(numbers: dict[str, float]) -> float | None:
@@ -257,20 +256,20 @@ def _filled(numbers: dict[str, float]) -> float | None:
     return numbers.get("score")
 
 
-def _foretold(found: object) -> Foretold | None:
+def _foretold(found: Any) -> Foretold | None:
     if found is None:
         return None
-    output = found.output  # type: ignore[attr-defined]
+    output = found.output
     return Foretold(
-        found.files_read,  # type: ignore[attr-defined]
-        found.bytes_read,  # type: ignore[attr-defined]
-        found.files_moved,  # type: ignore[attr-defined]
-        found.bytes_moved,  # type: ignore[attr-defined]
+        found.files_read,
+        found.bytes_read,
+        found.files_moved,
+        found.bytes_moved,
         output.bytes,
         output.rows,
         output.exact,
         output.why,
-        found.deletes_text,  # type: ignore[attr-defined]
+        found.deletes_text,
     )
 
 

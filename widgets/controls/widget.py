@@ -86,7 +86,8 @@ class CompactionControls(View):
     ) -> None:
         self._jobs = JobRunner("compaction")  # first: a panel that is refused is closed, too
         require_source(source, type(self).__name__)
-        self._source = self._table = source
+        self._source = source
+        self._table: Any = source  # a table or a simulator: what only one of them has is looked for
         self._partition, self._bucket = partition, bucket
         self._model = ControlsModel(title or title_of(source))
         self._runs: dict[int, tuple[RunSummary, ...]] = {}  # by position of a pick of this plan
@@ -158,7 +159,7 @@ class CompactionControls(View):
         if not callable(getattr(self._table, "compact", None)):
             kind = type(self._table).__name__
             raise ts.Unsupported(f"compaction of a {kind}", "give a table, or a Simulator for a simulation")
-        return self._table.with_options(dict(self.asked)) if self.asked else self._table  # type: ignore[attr-defined]
+        return self._table.with_options(dict(self.asked)) if self.asked else self._table
 
     def _settings(self) -> ts.CompactionSettings | None:
         """The settings in force; None where there are no levels."""
@@ -259,16 +260,16 @@ class CompactionControls(View):
         """What of the settings asked for stays a preview. Raises what the table says of bad ones."""
         wanted = settings.changed(asked, option_map(self._table))
         if self.simulated and wanted:
-            self._table.set_options(wanted)  # type: ignore[attr-defined]
+            self._table.set_options(wanted)
             return {}
         if wanted:
-            self._table.with_options(wanted).compact(dry_run=True, **self._scope())  # type: ignore[attr-defined]
+            self._table.with_options(wanted).compact(dry_run=True, **self._scope())
         return wanted
 
     def store(self) -> Self:
         """Keep the settings asked for as table options: `table.alter(ts.set_options(…))`."""
         if self.asked and not self.simulated:
-            self._table = self._source = self._table.alter(ts.set_options(dict(self.asked)))  # type: ignore[attr-defined]
+            self._table = self._source = self._table.alter(ts.set_options(dict(self.asked)))
             self._model = self._model.did(
                 (f"stored: {', '.join(f'{k} = {v}' for k, v in self.asked.items())}",)
             )
@@ -367,7 +368,7 @@ class CompactionControls(View):
                 return
 
     def _flush(self) -> None:
-        steps = self._table.flush()  # type: ignore[attr-defined]
+        steps = self._table.flush()
         self._model = self._model.did(tuple(step.text for step in steps[-1:]))
         self.refresh_linked()
 

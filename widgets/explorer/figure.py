@@ -359,8 +359,8 @@ def _chunk_table(detail: Detail, y: float, width: float) -> str:
         for name, words in (("size", chunk.size), ("ratio", chunk.ratio), ("nulls", chunk.nulls)):
             if name in starts:
                 parts.append(text(starts[name], base, words, fill="ink", text_anchor="end"))
-        room = width - MARGIN - starts["min … max"]
-        parts.append(text(starts["min … max"], base, fit(chunk.bounds, room), fill="ink"))
+        wide = width - MARGIN - starts["min … max"]
+        parts.append(text(starts["min … max"], base, fit(chunk.bounds, wide), fill="ink"))
     if len(detail.chunks) < detail.columns:
         base = y + HEAD + len(detail.chunks) * CHUNK + 14
         parts.append(text(MARGIN, base, f"first {len(detail.chunks)} of {detail.columns:,} columns", size=11))

@@ -158,7 +158,11 @@ class FileExplorer(View):
             "This part of the metadata could not be read.",
             "It may have expired: go to a newer snapshot.",
         )
-        self.guarded(lambda: (self._list(), self.redraw()), what=what, next_step=step)  # type: ignore[arg-type]
+        self.guarded(self._list_again, what=what, next_step=step)
+
+    def _list_again(self) -> None:
+        self._list()
+        self.redraw()
 
     def _on_place(self, _change: Mapping[str, Any]) -> None:
         if self._quiet:
@@ -308,7 +312,12 @@ class FileExplorer(View):
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The first page of the open nodes' tables, and the row groups of the files that are shown."""
         frames = {str(width): self._export_frames(width) for width in widths}
-        state = {"path": self.path, "snapshot": self.snapshot, "against": self.against, "mode": self.mode}
+        state: dict[str, Any] = {
+            "path": self.path,
+            "snapshot": self.snapshot,
+            "against": self.against,
+            "mode": self.mode,
+        }
         state |= {
             "selected": list(self.selected),
             "row_group": self.row_group,

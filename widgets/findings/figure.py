@@ -30,7 +30,7 @@ def findings_figure(model: FindingsModel, *, width: float) -> Figure:
     calls, above = {}, 0.0
     for at, row in enumerate(rows):
         if "call" in row.meta:
-            top = above + float(row.meta["call"]) + 2  # type: ignore[arg-type]
+            top = above + float(row.meta["call"]) + 2
             calls[str(at)] = [round(100 * top / height, 3), round(100 * (MARGIN + 2) / width, 3)]
         above += row.height
     return Figure(width, height, whole.body, f"doctor: {model.summary}", {"calls": calls})

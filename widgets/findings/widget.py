@@ -27,6 +27,14 @@ class Examined(Protocol):
         """Its metadata: `doctor(snapshot=…)`."""
         ...
 
+    def mend(self, what: Any, *, dry_run: bool = True, decided: bool = False) -> Any:
+        """Carry out what mends a finding or a diagnosis; with `dry_run` say what that would do."""
+        ...
+
+    def refresh(self) -> Self:
+        """The table as it is now."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -126,7 +134,7 @@ class Findings(View):
             asked = Plan(what, f"{what.kind} · {what.where}", what.remedy, asks=what.asks)
         return self._start(
             replace(asked, state="busy", note="asking what it would do …"),
-            lambda: replace(asked, effect=_effect_of(self._table.mend(what))),  # type: ignore[attr-defined]
+            lambda: replace(asked, effect=_effect_of(self._table.mend(what))),
         )
 
     def mend(self) -> Self:
@@ -136,9 +144,9 @@ class Findings(View):
             return self
 
         def carry_out() -> Plan:
-            did = self._table.mend(plan.what, dry_run=False, decided=bool(plan.asks))  # type: ignore[attr-defined]
+            did = self._table.mend(plan.what, dry_run=False, decided=bool(plan.asks))
             self.done = (*self.done, did)
-            self._table = self._table.refresh()  # type: ignore[attr-defined]
+            self._table = self._table.refresh()
             return replace(plan, effect=_effect_of(did), asks="", state="done", note="done")
 
         return self._start(replace(plan, state="busy", note="at work …"), carry_out)

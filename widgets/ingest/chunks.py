@@ -7,6 +7,7 @@ by `figure`.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from widgets.ingest.model import CHUNK_STATES, STATE_WORDS, Progress
 from widgets.kit import format as fmt
@@ -39,7 +40,7 @@ class Grid:
         """Below the last row."""
         return self.top + -(-self.count // self.per_row) * (CHUNK_H + GAP)
 
-    def meta(self) -> dict[str, object]:
+    def meta(self) -> dict[str, Any]:
         """For the page, which finds the box below a pointer."""
         return {"x": MARGIN, "y": self.top, "w": self.wide, "h": CHUNK_H, "pitch": self.pitch} | {
             "row": CHUNK_H + GAP,
@@ -191,14 +192,13 @@ def _label(progress: Progress, grid: Grid, number: int) -> str:
         return ""
     x, y = grid.place(number)
     state = progress.chunks.get(number, "waiting")
-    middle = {"size": 11, "text_anchor": "middle"}
     if state == "committed":
-        return text(x + grid.wide / 2, y + 16, words, fill="on-wb", weight=600, **middle)
+        return text(x + grid.wide / 2, y + 16, words, size=11, fill="on-wb", weight=600, text_anchor="middle")
     patch = ""
     if state != "waiting":
         half = min(text_width(words, size=11) / 2 + 3, grid.wide / 2 - 1)
         patch = rect(x + grid.wide / 2 - half, y + 5, 2 * half, 14, fill=var("bg"))
-    return patch + text(x + grid.wide / 2, y + 16, words, fill="ink", **middle)
+    return patch + text(x + grid.wide / 2, y + 16, words, size=11, fill="ink", text_anchor="middle")
 
 
 def _columns(progress: Progress, top: float, width: float) -> tuple[str, float]:

@@ -6,6 +6,7 @@ the static export.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from widgets.ingest.chunks import chunk_map
 from widgets.ingest.model import Progress
@@ -22,11 +23,11 @@ def ingest_figure(progress: Progress, *, width: float) -> Figure:
     """The whole picture without its buttons."""
     body = [_stripes(), line(0, 1, width, 1), _figures(progress, width)]
     body.append(_bar(progress, MARGIN, 80, width - 2 * MARGIN))
-    y, meta = 124.0, {"states": states_text(progress)} if progress.places else {}
+    y, meta = 124.0, dict[str, Any]()
     if progress.places:
         chunks, end, grid = chunk_map(progress, y, width)
         body.append(line(0, y, width, y) + chunks)
-        y, meta["grid"] = end, grid
+        y, meta = end, {"states": states_text(progress), "grid": grid}
     if progress.log_head is not None or progress.marks:
         log, end = watermarks(progress, y, width)
         body.append(line(0, y, width, y) + log)

@@ -51,9 +51,12 @@ class Follower(Protocol):
 class Described(Protocol):
     """What the source says about a chunk: how many rows, and between which keys."""
 
-    rows: int | None
-    lo: object
-    hi: object
+    @property
+    def rows(self) -> int | None: ...
+    @property
+    def lo(self) -> object: ...
+    @property
+    def hi(self) -> object: ...
 
 
 class IngestProgress(View):
@@ -69,7 +72,7 @@ class IngestProgress(View):
     """
 
     _esm = module("ingest/view.js", "renderIngest")
-    cards = traitlets.List().tag(sync=True)
+    cards: traitlets.List[Any] = traitlets.List().tag(sync=True)
     """Names and values of each chunk's card, as the source describes it; empty beyond 600 chunks."""
 
     def __init__(
@@ -132,8 +135,14 @@ class IngestProgress(View):
         self._job = job
         with self._state_lock:
             old = self._progress
-            kept = {"total": old.total, "chunk_count": old.chunk_count, "facts": old.facts, "key": old.key}
-            self._progress = Progress(old.title, "running", **kept)
+            self._progress = Progress(
+                old.title,
+                "running",
+                total=old.total,
+                chunk_count=old.chunk_count,
+                facts=old.facts,
+                key=old.key,
+            )
             self._shown_commits = 0
             self._began, self._paused_for = self._clock(), 0.0
             self._sample = Sample(self._began, 0)
@@ -204,7 +213,13 @@ class IngestProgress(View):
         States of a chunk: waiting, reading, read, committed. `log_head` and `log_done` are bytes of the log:
         all there is, and what is in a snapshot. Cheap to call often; any thread may call it.
         """
-        news = {"rows": rows, "total": total, "committed": committed, "phase": phase, "lag_s": lag_s}
+        news: dict[str, Any] = {
+            "rows": rows,
+            "total": total,
+            "committed": committed,
+            "phase": phase,
+            "lag_s": lag_s,
+        }
         news |= {"log_head": log_head, "log_done": log_done, "log_name": log_name, "chunk_count": chunks}
         changes = {name: value for name, value in news.items() if value is not None}
 
@@ -302,7 +317,7 @@ class IngestProgress(View):
         self._paused_for += now - self._paused_at
         self._sample = Sample(now, self._progress.rows)
 
-    def _become(self, state: str, **changes: str) -> None:
+    def _become(self, state: str, **changes: Any) -> None:
         with self._state_lock:
             elapsed = self._clock() - self._began - self._paused_for
             self._progress = replace(self._progress, state=state, elapsed=elapsed, **changes)

@@ -22,7 +22,9 @@ class Inspect(Protocol):
         """One row a commit."""
         ...
 
-    def levels(self, *, snapshot: int | None = None) -> pa.Table:
+    def levels(
+        self, snapshot: int | None = None, *, partition: str | None = None, bucket: int | None = None
+    ) -> pa.Table:
         """One row a live file."""
         ...
 

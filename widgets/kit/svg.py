@@ -11,6 +11,7 @@ in a page without Python and in a file, and the page loads no script of megabyte
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from widgets.kit.theme import CODE_FONT, UI_FONT, Theme, resolve, var
 
@@ -29,7 +30,7 @@ class Figure:
     height: float
     body: str
     label: str = ""
-    meta: dict[str, object] = field(default_factory=dict)
+    meta: dict[str, Any] = field(default_factory=dict)
 
 
 def plain(text: object) -> str:
@@ -109,7 +110,7 @@ def text(
 
 
 def code(
-    x: float, y: float, content: object, *, size: int = 11, fill: str = "ink2", **attributes: object
+    x: float, y: float, content: object, *, size: int = 11, fill: str = "ink2", **attributes: Any
 ) -> str:
     """A line of text in the code font."""
     return text(x, y, content, size=size, fill=fill, class_="code", **attributes)

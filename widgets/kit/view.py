@@ -125,7 +125,7 @@ class View(anywidget.AnyWidget):
             "meta": drawn.meta,
         }
 
-    def guarded(self, load: Callable[[], None], *, what: str, next_step: str) -> None:
+    def guarded(self, load: Callable[[], object], *, what: str, next_step: str) -> None:
         """Run `load`; an error goes into the frame with a button to retry; the last good picture stays."""
         try:
             load()
@@ -211,7 +211,7 @@ class View(anywidget.AnyWidget):
     def __repr__(self) -> str:
         return self.text()
 
-    def _repr_mimebundle_(self, **kwargs: object) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         bundle = super()._repr_mimebundle_(**kwargs)
         data = dict(bundle[0] if isinstance(bundle, tuple) else bundle or {})
         data["text/plain"] = self.text()

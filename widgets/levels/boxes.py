@@ -5,7 +5,7 @@ Invariants: rings stand off their box by background, never on a fill; text insid
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,7 +18,12 @@ from widgets.levels.model import FileBox, LsmModel
 FillBy = Literal["level", "origin"]
 AGES = 6
 EVEN = 4
-DASHED = {"fill": "none", "stroke": var("compact"), "stroke_width": "1.75", "stroke_dasharray": "4 3"}
+DASHED: dict[str, Any] = {
+    "fill": "none",
+    "stroke": var("compact"),
+    "stroke_width": "1.75",
+    "stroke_dasharray": "4 3",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +98,8 @@ def _box(
     if planned:
         parts.append(_planned(model, spot))
     if file.name == selected:
-        ring = {"fill": "none", "stroke": var("ink"), "stroke_width": 2}
-        parts.append(rect(*spot.grown(4 if planned else 3), rx=5, **ring))
+        ring = spot.grown(4 if planned else 3)
+        parts.append(rect(*ring, rx=5, fill="none", stroke=var("ink"), stroke_width=2))
     label = esc(model.spoken(file))
     head = f'<g class="file" data-name="{esc(file.name)}" role="gridcell" aria-label="{label}">'
     return f"{head}{''.join(parts)}</g>"

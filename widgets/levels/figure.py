@@ -171,8 +171,9 @@ def _strip(model: LsmModel, frame: Frame, top: float) -> str:
         edge.append(f"M{num(x)} {num(bottom - tall)}h{num(wide)}")
         if wide >= 26:
             y = bottom - 4 if tall >= 15 else bottom - tall - 3
-            middle = {"text_anchor": "middle", "weight": 600, "fill": "ink"}
-            numbers.append(text(x + wide / 2, y, count, size=11, **middle))
+            numbers.append(
+                text(x + wide / 2, y, count, size=11, fill="ink", weight=600, text_anchor="middle")
+            )
     parts.append(path(area, fill=var("ink2"), fill_opacity="0.22"))
     parts.append(path(edge, fill="none", stroke=var("ink2"), stroke_width="1.75"))
     parts.append(line(frame.left, bottom, frame.right, bottom, stroke="line2"))
@@ -188,8 +189,8 @@ def _segments(xs: np.ndarray, runs: np.ndarray, frame: Frame) -> list[tuple[floa
     low, high = frame.view
     ends = np.r_[xs[1:], 1.0]
     overlapping = (ends > low) & (xs < high) & (runs > 0)
-    left = frame.x(np.maximum(xs[overlapping], low))  # type: ignore[arg-type]
-    right = frame.x(np.minimum(ends[overlapping], high))  # type: ignore[arg-type]
+    left = frame.x(np.maximum(xs[overlapping], low))
+    right = frame.x(np.minimum(ends[overlapping], high))
     counts = runs[overlapping]
     if len(counts) > 2 * frame.width:
         left, right, counts = _by_pixel(left, right, counts, frame)
@@ -226,8 +227,8 @@ def _by_pixel(
         highest[first[at] : last[at] + 1] = np.maximum(highest[first[at] : last[at] + 1], counts[at])
     np.maximum.at(highest, first[~wide], counts[~wide])
     np.maximum.at(highest, last[~wide], counts[~wide])
-    at = np.flatnonzero(highest)
-    return frame.left + at, frame.left + at + 1.0, highest[at]
+    pixels = np.flatnonzero(highest)
+    return frame.left + pixels, frame.left + pixels + 1.0, highest[pixels]
 
 
 def _axis(model: LsmModel, layout: Layout, y: float) -> str:

@@ -5,7 +5,7 @@ it holds; only files that are drawn as boxes become objects. Pure. Called by the
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, overload
 
 import numpy as np
 
@@ -28,7 +28,11 @@ class Frame:
     view: tuple[float, float]
     labels: bool
 
-    def x(self, place: float) -> float:
+    @overload
+    def x(self, place: float) -> float: ...
+    @overload
+    def x(self, place: np.ndarray) -> np.ndarray: ...
+    def x(self, place: float | np.ndarray) -> float | np.ndarray:
         """The x of a position on the axis."""
         low, high = self.view
         return self.left + (place - low) / (high - low) * (self.right - self.left)
@@ -90,7 +94,7 @@ def _place(model: LsmModel, lane: Lane, frame: Frame, mode: Mode) -> Placed:
     low, high = frame.view
     visible = (hi >= low) & (lo <= high)
     at, lo, hi = lane.at[visible], np.maximum(lo[visible], low), np.minimum(hi[visible], high)
-    x, end = frame.x(lo), frame.x(hi)  # type: ignore[arg-type]
+    x, end = frame.x(lo), frame.x(hi)
     dense = bool(lane.merged) or _too_dense(x, end, frame)
     return Placed(lane, at, x, end, None if dense else tuple(model.columns.boxes(at)) if len(at) else ())
 

@@ -8,6 +8,7 @@ files cost what their columns cost. Pure: from `table.inspect.levels()`. Called 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -68,11 +69,11 @@ class Plan:
     running: Running | None = None
 
     @classmethod
-    def of(cls, trait: Mapping[str, object]) -> "Plan":
+    def of(cls, trait: Mapping[str, Any]) -> "Plan":
         """The plan of a view's trait: `inputs`, `output_level`, and `running` while it is carried out."""
         running = trait.get("running")
         at_work = Running(**running) if isinstance(running, Mapping) else None
-        return cls(frozenset(trait.get("inputs", ())), trait.get("output_level"), at_work)  # type: ignore[arg-type]
+        return cls(frozenset(trait.get("inputs", ())), trait.get("output_level"), at_work)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -312,7 +313,7 @@ def _axis(columns: Files) -> KeyAxis:
     return key_axis(columns.lo, columns.hi, low, high)
 
 
-def _box(row: Mapping[str, object], lo: float, hi: float) -> FileBox:
+def _box(row: Mapping[str, Any], lo: float, hi: float) -> FileBox:
     snapshot, created = row.get("snapshot_id"), row.get("creation_time")
     return FileBox(
         name=str(row["file_name"]),

@@ -62,10 +62,10 @@ def overview_figure(view: Overview, *, width: float, colour_by: ColourBy, opened
     gaps = len(set(years)) - 1
     room = width - 2 * MARGIN - LEFT - 7 * max(gaps, 0)
     pitch = min(max(room / max(len(view.partitions), 1), 5.0), 11.0 if len(view.partitions) > 12 else 32.0)
-    xs, x = [], MARGIN + LEFT
+    xs, x = list[float](), float(MARGIN + LEFT)
     for at, year in enumerate(years):
         x += 7 if at and year != years[at - 1] else 0
-        xs.append(float(x))
+        xs.append(x)
         x += pitch
     shown = [cell for _, row in view.rows for cell in row if cell]
     largest = max((_value(cell, colour_by) for cell in shown), default=0)
@@ -105,7 +105,8 @@ def _shown_value(value: float, colour_by: ColourBy) -> str:
 
 def _bars(view: Overview, xs: list[float], pitch: float) -> str:
     """The bytes of each partition."""
-    sums = [sum(row[at].bytes for _, row in view.rows if row[at]) for at in range(len(xs))]
+    columns = ([row[at] for _, row in view.rows] for at in range(len(xs)))
+    sums = [sum(cell.bytes for cell in column if cell) for column in columns]
     largest = max(sums, default=0) or 1
     base = BARS + 14
     parts = [text(MARGIN, 24, "bytes", size=11), text(MARGIN, 38, f"max {fmt.bytes_text(largest)}", size=11)]

@@ -8,7 +8,7 @@ CACHED of them; `refresh` forgets them.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,18 +21,21 @@ from widgets.kit.source import num_levels_of
 from widgets.kit.svg import Figure
 from widgets.kit.view import LINKED, Source, View, module, option_map, require_source, title_of
 from widgets.levels import figure as draw
+from widgets.levels.boxes import FillBy
 from widgets.levels.buckets import BucketCell, bucket_cells, short_partition, worst
 from widgets.levels.cards import cards
-from widgets.levels.layout import lay_out
+from widgets.levels.layout import Mode, lay_out
 from widgets.levels.model import LsmModel, Plan, in_bucket, lsm_model, text_form
-from widgets.levels.overview import overview, overview_figure, places_for
+from widgets.levels.overview import ColourBy, overview, overview_figure, places_for
 
 LevelsAt = Callable[[int | None], pa.Table]
 EXPORT_SNAPSHOTS, EXPORT_BUCKETS = 200, 400
 CACHED = 32
 FRAMED = 32
 """The room that the frame of the opened bucket takes below an overview."""
-COLOURS = ("runs", "files", "bytes", "deletes", "masked")
+COLOURS: tuple[ColourBy, ...] = get_args(ColourBy)
+MODES: tuple[Mode, ...] = get_args(Mode)
+FILLS: tuple[FillBy, ...] = get_args(FillBy)
 
 
 class LsmLevels(View):
@@ -52,10 +55,10 @@ class LsmLevels(View):
 
     _esm = module("levels/view.js", "renderLevels")
     links = (*LINKED, "selected")
-    mode = traitlets.Enum(["keys", "bytes"], "keys").tag(sync=True)
+    mode: traitlets.Enum[Mode] = traitlets.Enum(MODES, "keys").tag(sync=True)
     opened = traitlets.Unicode("").tag(sync=True)
-    colour_by = traitlets.Enum(list(COLOURS), "runs").tag(sync=True)
-    fill_by = traitlets.Enum(["level", "origin"], "level").tag(sync=True)
+    colour_by: traitlets.Enum[ColourBy] = traitlets.Enum(COLOURS, "runs").tag(sync=True)
+    fill_by: traitlets.Enum[FillBy] = traitlets.Enum(FILLS, "level").tag(sync=True)
     entered = traitlets.Unicode("").tag(sync=True)
     line = traitlets.Unicode("").tag(sync=True)
     plan = traitlets.Dict().tag(sync=False)
@@ -169,8 +172,9 @@ class LsmLevels(View):
         """Overview (if there are several buckets) and the opened bucket."""
         model = self.model
         chosen = str(self.selected[0]) if self.selected else ""
-        shown = {"mode": self.mode, "view": self._view(), "fill_by": self.fill_by}
-        one = draw.levels_figure(model, width=width, selected=chosen, **shown)
+        one = draw.levels_figure(
+            model, width=width, selected=chosen, mode=self.mode, view=self._view(), fill_by=self.fill_by
+        )
         if len(self._cells) < 2:
             return one
         words = svg.fit_place(self._heading(model), width - 32, size=13, weight=600)
@@ -219,7 +223,7 @@ class LsmLevels(View):
         low, high = sorted(min(max(float(end), 0.0), 1.0) for end in self.key_range)
         return (low, high) if high - low > 1e-9 else None
 
-    def _one(self, model: LsmModel, width: float, mode: str) -> dict[str, Any]:
+    def _one(self, model: LsmModel, width: float, mode: Mode) -> dict[str, Any]:
         """The opened bucket's picture and the cards behind its boxes."""
         width -= FRAMED if len(self._cells) > 1 else 0
         layout = lay_out(model, width=width, mode=mode, view=self._view())
@@ -261,7 +265,7 @@ class LsmLevels(View):
             self._slots, *(min(_max_level0_runs(files), self._stop) for files in histories.values())
         )
         frames = {str(width): self._export_frames(histories, width) for width in widths}
-        state = {
+        state: dict[str, Any] = {
             "snapshot": self.snapshot,
             "opened": self.opened,
             "mode": self.mode,
@@ -317,7 +321,7 @@ class LsmLevels(View):
                 shown += [cell.id for cell in worst(cells, EXPORT_BUCKETS) if cell.id != self.opened]
             for opened in shown:
                 one = self._bucket_model(opened, snapshot, files)
-                for mode in ("keys", "bytes"):
+                for mode in MODES:
                     buckets[f"{_js(snapshot)}|{opened}|{mode}"] = self._one(one, width, mode)
         return {"base": base, "buckets": buckets}
 

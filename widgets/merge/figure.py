@@ -6,7 +6,7 @@ the level of a run is the lightness of its rows, as in every other picture. Pure
 the widget and by the static export.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from widgets.kit import format as fmt
@@ -150,13 +150,13 @@ def _keys_figure(model: MergeModel, cursor: int, columns: tuple[str, ...], width
     )
 
 
-def _names(model: MergeModel, left: float, width: float, y_of: object) -> str:
+def _names(model: MergeModel, left: float, width: float, y_of: Callable[[int], float]) -> str:
     """Key names above, run names at the left."""
     keys = fit(", ".join(model.key_names), left - MARGIN - 12, size=12)
     parts = [text(MARGIN, 22, keys)]
     for row, run in enumerate(model.runs):
         name = fit(run.name, left - MARGIN - 12, size=13)
-        y = y_of(row) + (10 if model.waits(run) else 17)  # type: ignore[operator]
+        y = y_of(row) + (10 if model.waits(run) else 17)
         parts.append(text(MARGIN, y, name, size=13, fill="ink"))
         if model.waits(run):
             parts.append(text(MARGIN, y + 14, "not read yet", size=11, fill="warn"))

@@ -22,18 +22,30 @@ SIGNS = {"+I": "+I", "-U": "−U", "+U": "+U", "-D": "−D"}
 class Merging(Protocol):
     """What the engine gives for a merge: see `tablestore`'s `inspect.merging`."""
 
-    engine: str
-    primary_key: tuple[str, ...]
-    runs: pa.Table
-    inputs: pa.Table
-    input_rows: pa.Table
-    cells: pa.Table
-    outputs: pa.Table
-    output_rows: pa.Table
-    columns: pa.Table
-    groups: tuple[tuple[str, tuple[str, ...]], ...]
-    functions: tuple[tuple[str, str], ...]
-    output: str
+    @property
+    def engine(self) -> str: ...
+    @property
+    def primary_key(self) -> tuple[str, ...]: ...
+    @property
+    def runs(self) -> pa.Table: ...
+    @property
+    def inputs(self) -> pa.Table: ...
+    @property
+    def input_rows(self) -> pa.Table: ...
+    @property
+    def cells(self) -> pa.Table: ...
+    @property
+    def outputs(self) -> pa.Table: ...
+    @property
+    def output_rows(self) -> pa.Table: ...
+    @property
+    def columns(self) -> pa.Table: ...
+    @property
+    def groups(self) -> tuple[tuple[str, tuple[str, ...]], ...]: ...
+    @property
+    def functions(self) -> tuple[tuple[str, str], ...]: ...
+    @property
+    def output(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)

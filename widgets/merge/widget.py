@@ -165,7 +165,7 @@ class MergeView(View):
 
         return merges
 
-    def _settings(self, merges: Merges, *, own: str, title: str, inspect: object) -> None:
+    def _settings(self, merges: Merges, *, own: str, title: str, inspect: Any) -> None:
         self._merges, self._own, self._title, self._inspect = merges, own, title, inspect
         self._found: Merging | None = None
         self._model = MergeModel(engine=own)
@@ -253,7 +253,7 @@ class MergeView(View):
         """The bucket that is opened has no files in a snapshot that was travelled to; raises NotFound where
         there is no such snapshot."""
         partition, _, bucket = self.opened.rpartition("/")
-        self._inspect.levels(self.snapshot, partition=partition, bucket=int(bucket))  # type: ignore[attr-defined]
+        self._inspect.levels(self.snapshot, partition=partition, bucket=int(bucket))
         place = f"{partition}/bucket-{bucket}" if partition else f"bucket-{bucket}"
         absent = f"No files in {place} at {fmt.snapshot_id(self.snapshot)}."
         self._found, self._model = None, MergeModel(engine=self.engine, absent=absent)
@@ -377,7 +377,7 @@ class MergeView(View):
         return {**kind, "frames": frames, "words": words, "state": state}
 
 
-def _of_table(table: ts.Table, *, own: str, partition: str | None, where: object) -> Merges:
+def _of_table(table: ts.Table, *, own: str, partition: str | None, where: Any) -> Merges:
     """Windows of a bucket of a table; another engine than its own as if it had that one."""
 
     def merges(

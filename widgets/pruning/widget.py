@@ -7,7 +7,7 @@ last good picture stays. Nothing typed is ever run: it becomes a predicate of th
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,6 +33,7 @@ from widgets.pruning.model import (
 )
 
 FOOTERS, EXPORT_BUCKETS, EXPORT_FILES, CHIPS, HELP_COLUMNS = 64, 12, 40, 5, 40
+MODES: tuple[draw.Mode, ...] = get_args(draw.Mode)
 
 
 class Prunable(Protocol):
@@ -73,7 +74,7 @@ class PruningExplainer(View):
     links = (*LINKED, "selected")
     where = traitlets.Unicode("").tag(sync=True)
     opened = traitlets.Unicode("").tag(sync=True)
-    mode = traitlets.Enum(["files", "bytes"], "files").tag(sync=True)
+    mode: traitlets.Enum[draw.Mode] = traitlets.Enum(MODES, "files").tag(sync=True)
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class PruningExplainer(View):
         self._explanation: Any = None
         self._decisions = pa.table({})
         self._groups: tuple[Group, ...] = ()
-        self._good, self._problem = "", {}
+        self._good, self._problem = "", dict[str, Any]()
         super().__init__(snapshot=snapshot, where=where, **kwargs)
         self.refresh()
         self.observe(lambda _change: self.refresh(), ["where", "snapshot"])
@@ -130,15 +131,17 @@ class PruningExplainer(View):
         """What `table.at` is asked for: the snapshot; if it expired, by the name of a tag that keeps it."""
         if self.snapshot is None:
             return {}
-        tags = self._table.inspect.tags() if hasattr(self._table.inspect, "tags") else ()
-        kept = tags.filter(pc.equal(tags["snapshot_id"], self.snapshot)) if len(tags) else tags
-        if len(kept) and not self._is_there():
-            return {"tag": kept["tag_name"][0].as_py()}
+        inspect = self._table.inspect
+        if hasattr(inspect, "tags") and not self._is_there(self.snapshot):
+            tags = inspect.tags()
+            kept = tags.filter(pc.equal(tags["snapshot_id"], self.snapshot))
+            if len(kept):
+                return {"tag": kept["tag_name"][0].as_py()}
         return {"snapshot": self.snapshot}
 
-    def _is_there(self) -> bool:
+    def _is_there(self, snapshot: int) -> bool:
         try:
-            self._table.at(snapshot=self.snapshot)  # type: ignore[arg-type]
+            self._table.at(snapshot=snapshot)
         except ts.NotFound:
             return False
         return True
@@ -304,7 +307,12 @@ class PruningExplainer(View):
         models = {bucket: self._with_bucket(bucket) for bucket in buckets if bucket}
         frames = {str(width): self._export_frames(models, width) for width in widths}
         words = {str(width): self.words(width=width) for width in widths}
-        state = {"where": self._good, "opened": self.opened, "mode": self.mode, "snapshot": self.snapshot}
+        state: dict[str, Any] = {
+            "where": self._good,
+            "opened": self.opened,
+            "mode": self.mode,
+            "snapshot": self.snapshot,
+        }
         state |= {"selected": list(self.selected), "hovered": "", "width": widths[0], "frame": {}}
         first = {bucket: model.first for bucket, model in models.items()}
         return {

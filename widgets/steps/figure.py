@@ -7,6 +7,7 @@ model → `Figure`. Called by the widget and by the static export.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from widgets.kit import format as fmt
 from widgets.kit.svg import Figure, fit, group, line, num, path, rect, tag, text, text_width, wrap
@@ -122,7 +123,7 @@ def _box(at: Layout, place: int, index: int) -> str:
     x, y = at.x(place) - at.box / 2, at.lane_y(step.lane) - BOX / 2
     failed = state in (REFUSED, KILLED)
     if not reached:
-        shape = {"fill": var("bg"), "stroke": var("line2"), "stroke_dasharray": "2 3"}
+        shape: dict[str, Any] = {"fill": var("bg"), "stroke": var("line2"), "stroke_dasharray": "2 3"}
         ink = "ink3"
     elif failed or state == LOST:
         shape = {
@@ -141,11 +142,18 @@ def _box(at: Layout, place: int, index: int) -> str:
     shown = step.mark if step.mark and text_width(step.mark) + 6 <= at.box else step.letter
     shown = "✕" if state == KILLED else shown
     if at.step >= LETTER_STEP and shown:
-        weight = 600 if failed else 400
-        middle = {"text_anchor": "middle", "weight": weight}
-        if state == LOST and reached:
-            middle["text_decoration"] = "line-through"
-        parts.append(text(at.x(place), y + 16, shown, size=12 if at.step >= 20 else 11, fill=ink, **middle))
+        parts.append(
+            text(
+                at.x(place),
+                y + 16,
+                shown,
+                size=12 if at.step >= 20 else 11,
+                fill=ink,
+                weight=600 if failed else 400,
+                text_anchor="middle",
+                text_decoration="line-through" if state == LOST and reached else None,
+            )
+        )
     return group(*parts, class_="step", data_step=place)
 
 
@@ -287,7 +295,7 @@ def _panel(at: Layout, index: int, y: float) -> tuple[str, float]:
     for place, row in enumerate(rows[index] if steps else (step.detail,)):
         parts.append(text(x + 14, y + 43 + 16 * place, row))
     facts = y + 34 + 16 * largest
-    left, columns = x + 14, _columns(at, inner)
+    left, columns = float(x + 14), _columns(at, inner)
     for (name, value), column in zip(step.facts, columns, strict=False):
         parts.append(text(left, facts + 12, fit(name, column - 10, size=11), size=11))
         parts.append(text(left, facts + 28, fit(value, column - 10), fill="ink"))

@@ -81,7 +81,7 @@ class StepLanes(View):
     def _on_verb(self, widget: object, content: Mapping[str, Any], buffers: object) -> None:
         if content.get("verb") == "act":
             step, remedy = str(content.get("name")), "Make the story anew: run its cell again."
-            self.guarded(lambda: self.act(step) and None, what="The step failed.", next_step=remedy)
+            self.guarded(lambda: self.act(step), what="The step failed.", next_step=remedy)
         else:
             super()._on_verb(widget, content, buffers)
 

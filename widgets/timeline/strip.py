@@ -265,6 +265,7 @@ def flags(spots: list[tuple[float, str, str]], top: float, foot: float, end: flo
 def _flag(x: float, kind: str, shown: str, top: float, foot: float, end: float) -> str:
     wide = text_width(shown, size=11) + 16
     back = x + wide + 14 > end  # no room to the right
+    anchor = "end" if back else None
     if kind == "branch":
         direction = -1 if back else 1
         bend = path(
@@ -281,12 +282,9 @@ def _flag(x: float, kind: str, shown: str, top: float, foot: float, end: float) 
             stroke=var("ink2"),
             stroke_width="1.5",
         )
-        anchor = {"text_anchor": "end"} if back else {}
-        return bend + dot + text(x + 25 * direction, top + 11, shown, size=11, fill="ink", **anchor)
+        return bend + dot + text(x + 25 * direction, top + 11, shown, size=11, fill="ink", text_anchor=anchor)
     side, notch = (-1, 5) if back else (1, -5)
     outline = f"M{num(x)} {num(top)}H{num(x + side * wide)}l{notch} 7l{-notch} 7H{num(x)}"
-    words = text(
-        x + side * 5, top + 11, shown, size=11, fill="ink", **({"text_anchor": "end"} if back else {})
-    )
+    words = text(x + side * 5, top + 11, shown, size=11, fill="ink", text_anchor=anchor)
     pole = line(x, top, x, foot, stroke="ink2")
     return path([outline], fill=var("sel-tint"), stroke=var("ink2")) + pole + words

@@ -94,12 +94,13 @@ class SnapshotTimeline(View):
         self._read_to = self._newest()  # before reading: what comes meanwhile is newer
         inspect = getattr(self._source, "inspect", None)
         commits = self._source if inspect is None else inspect.commits()
-        names = inspect.references() if hasattr(inspect, "references") else None
+        names = inspect.references() if inspect is not None and hasattr(inspect, "references") else None
         follows = not len(self._model) or self.index >= len(self._model) - 1
         current = self.snapshot
         self._commits = commits
-        settings = {"title": self._title, "tags": self._tags, "references": names, "paused": self.paused}
-        self._model = timeline_model(commits, **settings)
+        self._model = timeline_model(
+            commits, title=self._title, tags=self._tags, references=names, paused=self.paused
+        )
         kept = None if follows or current is None else self._model.index_of(current)
         self._settle(len(self._model) - 1 if kept is None else kept)
         self.redraw()

@@ -30,8 +30,8 @@ from widgets.kit.svg import (
 from widgets.kit.theme import var
 from widgets.levels.figure import levels_figure
 from widgets.levels.model import LsmModel
-from widgets.timeline.figure import glyph
 from widgets.timeline.model import KINDS
+from widgets.timeline.strip import glyph
 from widgets.what_if.model import Chip, Side, WhatIfModel, unused_levels
 
 MARGIN, HEAD, LANES, GAP = 16.0, 44.0, 76.0, 24.0
@@ -219,7 +219,7 @@ def signed(by: float | None) -> str:
 def cursor_body(model: WhatIfModel, course: Figure, index: int) -> str:
     """The cursor through lanes and charts: what the page draws in the same way."""
     parts = []
-    for spot in course.meta["charts"]:  # type: ignore[attr-defined]
+    for spot in course.meta["charts"]:
         x = spot["x"] + (index + 0.5) * spot["w"] / max(len(model), 1)
         parts.append(line(x, spot["top"], x, spot["bottom"], stroke="ink", stroke_width=2))
         if spot.get("handle"):

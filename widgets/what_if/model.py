@@ -109,7 +109,7 @@ def _figure(values: np.ndarray, series: int) -> float | None:
 def what_if_model(found: Any, *, place: tuple[str, int] | None = None, title: str = "") -> WhatIfModel:
     """The model of one bucket (None: that with most live bytes) of a comparison of the engine."""
     places = found.places
-    chosen = place if place in places else places[0]
+    chosen = place if place is not None and place in places else places[0]
     sides = found.actual, found.changed
     rows = [side.commits(chosen) for side in sides]
     return WhatIfModel(

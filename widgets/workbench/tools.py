@@ -35,7 +35,9 @@ def _needs_table(source: object) -> str:
 
 
 def _needs_key(source: object) -> str:
-    return _needs_table(source) or ("" if source.primary_key else "needs a primary key")  # type: ignore[attr-defined]
+    if not isinstance(source, ts.Table):
+        return _needs_table(source)
+    return "" if source.primary_key else "needs a primary key"
 
 
 def _merge(source: Any, opened: str) -> View:

@@ -52,7 +52,7 @@ class Workbench(anywidget.AnyWidget):
     assets = anywidget.WidgetTrait().tag(sync=True)
     head = traitlets.Dict().tag(sync=True)
     parts = traitlets.Dict().tag(sync=True, to_json=_references)
-    tools = traitlets.List().tag(sync=True)
+    tools: traitlets.List[list[str]] = traitlets.List().tag(sync=True)
     tool = traitlets.Unicode("").tag(sync=True)
     trouble = traitlets.Unicode("").tag(sync=True)
     opened = traitlets.Unicode("").tag(sync=True)
@@ -221,7 +221,7 @@ class Workbench(anywidget.AnyWidget):
     def __repr__(self) -> str:
         return self.text()
 
-    def _repr_mimebundle_(self, **kwargs: object) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         bundle = super()._repr_mimebundle_(**kwargs)
         data = dict(bundle[0] if isinstance(bundle, tuple) else bundle or {})
         picture = self.picture()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -116,4 +115,4 @@ def _compact(path: str) -> Answer:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

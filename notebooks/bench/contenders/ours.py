@@ -26,16 +26,25 @@ from tablestore.meta import manifest_cache
 Map = Callable[..., Iterable[Any]]
 
 
+class _Pool(ProcessPoolExecutor):
+    """Worker processes, and how many they are."""
+
+    def __init__(self, processes: int) -> None:
+        super().__init__(processes, mp_context=get_context("spawn"))
+        self.processes = processes
+
+
 def main(processes: int) -> None:
     if processes == 1:
         serve(_steps(None))
         return
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with _Pool(processes) as pool:
         list(pool.map(_warm, range(processes)))
         serve(_steps(pool))
 
 
-def _steps(pool: ProcessPoolExecutor | None) -> dict[str, Callable[..., Answer]]:
+def _steps(pool: _Pool | None) -> dict[str, Callable[..., Answer]]:
+    steps: dict[str, Callable[..., Answer]]
     steps = {"read": _read, "load": _load, "update": _update, "scan": _scan, "compact": _compact}
     found: dict[str, Callable[..., Answer]] = {n: functools.partial(s, pool) for n, s in steps.items()}
     found |= {"upserts": _upserts, "deletes": _deletes, "gets": _gets, "get_many": _get_many}
@@ -55,8 +64,8 @@ def _has_months(table: ts.Table) -> bool:
     return "l_year" in table.schema.names
 
 
-def _read(pool: ProcessPoolExecutor | None, files: str, months: str) -> Answer:
-    halves = _shares(_files(files), 1 if pool is None else pool._max_workers)
+def _read(pool: _Pool | None, files: str, months: str) -> Answer:
+    halves = _shares(_files(files), 1 if pool is None else pool.processes)
     run: Map = map if pool is None else pool.map
     return _sums(run(_read_files, halves, [months == "true"] * len(halves)))
 
@@ -65,14 +74,14 @@ def _read_files(files: Sequence[str], months: bool) -> dict[str, int]:
     return line_items.total(line_items.read(files, months=months))
 
 
-def _load(pool: ProcessPoolExecutor | None, path: str, files: str) -> Answer:
+def _load(pool: _Pool | None, path: str, files: str) -> Answer:
     table = ts.open(path)
     if pool is None:
         with table.writer() as w:
             for batch in line_items.read(_files(files), months=_has_months(table)):
                 w.write(batch)
         return {}
-    shares = _shares(_files(files), pool._max_workers)
+    shares = _shares(_files(files), pool.processes)
     bases = np.cumsum([0, *(sum(pq.read_metadata(f).num_rows for f in share) for share in shares)])
     jobs = [pool.submit(_load_chunk, path, s, int(b)) for s, b in zip(shares, bases, strict=False)]
     messages = [m for job in jobs for m in job.result()]
@@ -96,12 +105,12 @@ def _update(_: ProcessPoolExecutor | None, path: str, files: str) -> Answer:
     return {}
 
 
-def _scan(pool: ProcessPoolExecutor | None, path: str) -> Answer:
+def _scan(pool: _Pool | None, path: str) -> Answer:
     table = ts.open(path)
     if pool is None:
         return line_items.total(table.scan().to_batches())
     splits = table.scan().plan().splits
-    hands = 4 * pool._max_workers
+    hands = 4 * pool.processes
     return _sums(pool.map(_scan_splits, [path] * hands, [splits[n::hands] for n in range(hands)]))
 
 
@@ -110,7 +119,7 @@ def _scan_splits(path: str, splits: Sequence[Any]) -> dict[str, int]:
     return line_items.total(batch for split in splits for batch in table.read_split(split))
 
 
-def _compact(pool: ProcessPoolExecutor | None, path: str) -> Answer:
+def _compact(pool: _Pool | None, path: str) -> Answer:
     table = ts.open(path)
     if pool is None:
         table.compact(full=True)

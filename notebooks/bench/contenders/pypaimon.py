@@ -29,6 +29,7 @@ KIND = "l_kind"
 def main(native: bool) -> None:
     if native:
         TableRead._native_fallback = _no_fallback
+    steps: dict[str, Callable[..., Answer]]
     steps = {"load": _load, "update": _update, "scan": _scan, "commits": _commits, "plan": _plan}
     found: dict[str, Callable[..., Answer]] = {n: functools.partial(s, native) for n, s in steps.items()}
     changing = {"upserts": _upserts, "deletes": _deletes, "gets": _gets}

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -86,10 +87,10 @@ def _writes(step: str, table: ts.Table, files: Sequence[str], kind: str | None) 
     for path in files:
         rows = pa.Table.from_batches(line_items.read([path], months=False))
         if kind is None:
-            _timed(parts, lambda rows=rows: table.write(rows))
+            _timed(parts, partial(table.write, rows))
         else:
             rows = rows.append_column("kind", pa.repeat(kind, len(rows)))
-            _timed(parts, lambda rows=rows: table.write(rows, row_kind_column="kind"))
+            _timed(parts, partial(table.write, rows, row_kind_column="kind"))
     _floor_of_files(parts, [], _data_files(table) - before)
     return parts
 
