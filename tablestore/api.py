@@ -62,6 +62,7 @@ from tablestore.table.engine import compact_bucket
 from tablestore.table.lake import Lake, connect
 from tablestore.table.lake import mend_table as mend
 from tablestore.table.lake import open_table as open
+from tablestore.table.row_changes import RowChanges
 from tablestore.table.scan import Scan
 from tablestore.table.table import Table
 from tablestore.write.commit.committer import Committed
@@ -101,6 +102,7 @@ __all__ = [
     "InvalidRequest",
     "Lake",
     "NotFound",
+    "RowChanges",
     "Scan",
     "SchemaMismatch",
     "Table",

@@ -7,10 +7,11 @@ so the commit is refused and all is done again. Memory: one batch and the write 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+
+import pyarrow as pa
 
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.lsm.merge import counted
@@ -18,30 +19,32 @@ from tablestore.meta.store import Store
 from tablestore.read.scan.plan import plan
 from tablestore.table import finishing
 from tablestore.table.deleting import again
+from tablestore.table.row_changes import RowChanger, RowInserts
 from tablestore.write.commit.committer import CommitRequest, Committed
 from tablestore.write.commit.expired_basis import read_for_commit
 from tablestore.write.commit.request import Basis
-from tablestore.write.delete import with_values
 from tablestore.write.table_write import TableWrite
 
 
-def take_away(
+def change_rows(
     store: Store,
-    where: Predicate,
+    where: Predicate | None,
     request: CommitRequest,
     write: Callable[[], TableWrite],
-    values: Mapping[str, Any] | None = None,
+    change: RowChanger,
+    inserts: RowInserts,
 ) -> Committed:
-    """Delete the rows that `where` selects; with `values` they come back with those columns set."""
-    return again(lambda: _once(store, where, request, write, values))
+    """Change the rows that `where` selects (None: all), and add those of `inserts`, each once."""
+    return again(lambda: _once(store, where, request, write, change, inserts))
 
 
 def _once(
     store: Store,
-    where: Predicate,
+    where: Predicate | None,
     request: CommitRequest,
     write: Callable[[], TableWrite],
-    values: Mapping[str, Any] | None,
+    change: RowChanger,
+    inserts: RowInserts,
 ) -> Committed:
     count = store.schema.row_count_field
     assert count is not None
@@ -51,9 +54,12 @@ def _once(
         splits = (s.read(store, store.schema.names, found.where) for s in found.splits)
         for batch in read_for_commit(store, chain.from_iterable(splits)):
             old = counted.there(batch, count)
-            target.write_stored(counted.negated(old, count))
-            if values is not None:
-                target.write_stored(with_values(old, values))
+            changes = change(old)
+            target.write_stored(counted.negated(old.take(pa.array(changes.gone)), count))
+            if changes.rows is not None:
+                target.write_stored(changes.rows)
+        for batch in inserts():
+            target.write(batch)
         messages = target.prepare()
     if not messages:
         return Committed()

@@ -9,9 +9,8 @@ deleted positions of one data file.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,15 +29,17 @@ from tablestore.read.scan.file_read import read_file
 from tablestore.read.scan.plan import Plan, plan
 from tablestore.read.scan.pruning import TRUE, Filters
 from tablestore.table.bucket_choice import partition_filter
+from tablestore.table.row_changes import RowChanger, RowInserts, deleting_all, no_rows
 from tablestore.write.commit.commit_or_discard import commit_or_discard, discarded_on_error
 from tablestore.write.commit.committer import Committed, Committer
 from tablestore.write.commit.expired_basis import conflict_if_expired
 from tablestore.write.commit.request import CommitRequest
-from tablestore.write.delete import DeletionMarks, require_deletable, with_values
+from tablestore.write.delete import DeletionMarks, require_deletable
 from tablestore.write.table_write import TableWrite
 
 log = logging.getLogger(__name__)
 _TRIES = 5
+_NONE = np.empty(0, dtype=np.int64)
 
 
 def delete(store: Store, where: Predicate, request: CommitRequest) -> Committed:
@@ -46,8 +47,7 @@ def delete(store: Store, where: Predicate, request: CommitRequest) -> Committed:
     bound = predicate.bind(where, store.schema)
     if selects_partitions(store, bound):
         return drop_partitions(store, bound, request)
-    require_deletable(store)
-    return again(lambda: _commit(store, *_messages(store, bound), request))
+    return change_rows(store, bound, request, deleting_all, None, no_rows)
 
 
 def selects_partitions(store: Store, where: Predicate) -> bool:
@@ -73,22 +73,29 @@ def drop_partitions(store: Store, where: Predicate, request: CommitRequest) -> C
     return Committer(store).overwrite([], request, chosen, "DELETE")
 
 
-def update(
+def change_rows(
     store: Store,
-    values: Mapping[str, Any],
-    where: Predicate,
+    where: Predicate | None,
     request: CommitRequest,
-    write: Callable[[], TableWrite],
+    change: RowChanger,
+    write: Callable[[], TableWrite] | None,
+    inserts: RowInserts,
 ) -> Committed:
-    """Set columns of the rows that `where` selects: they are marked as deleted and written anew, in one
-    OVERWRITE snapshot."""
+    """Change the rows that `where` selects (None: all) and add those of `inserts`, in one OVERWRITE
+    snapshot: rows that change are marked as deleted and come back in new files. Without `write` rows only go,
+    and `change` sees no columns but those of the condition."""
     require_deletable(store)
-    bound = predicate.bind(where, store.schema)
+    bound = None if where is None else predicate.bind(where, store.schema)
 
     def once() -> Committed:
+        if write is None:
+            return _commit(store, *_marked(store, bound, change, None), request)
         with write() as target:
-            marks, rows = _messages(store, bound, target, values)
+            marks, rows = _marked(store, bound, change, target)
             with discarded_on_error(store, marks):
+                for batch in inserts():
+                    rows += batch.num_rows
+                    target.write(batch)
                 written = target.prepare()
         return _commit(store, _joined(marks, written), rows, request)
 
@@ -124,13 +131,10 @@ def _joined(marks: list[CommitMessage], written: list[CommitMessage]) -> list[Co
     return list(found.values())
 
 
-def _messages(
-    store: Store,
-    where: Predicate,
-    target: TableWrite | None = None,
-    values: Mapping[str, Any] | None = None,
+def _marked(
+    store: Store, where: Predicate | None, change: RowChanger, target: TableWrite | None
 ) -> tuple[list[CommitMessage], int]:
-    """(messages, rows) that mark the rows of a bound filter; with `values` those rows, changed, go to
+    """(messages, rows) that mark the rows of a bound filter that change; what they become goes to
     `target`."""
     snapshot, rows = store.snapshots.latest(), 0
     with conflict_if_expired(store, snapshot.id if snapshot is not None else None):
@@ -139,7 +143,7 @@ def _messages(
         try:
             for split in found.splits:
                 for number, file in enumerate(split.files):
-                    rows += _mark(marks, found, split, number, file, target, values)
+                    rows += _mark(marks, found, split, number, file, change, target)
             return marks.messages(), rows
         except BaseException:
             marks.discard()
@@ -152,20 +156,22 @@ def _mark(
     split: DataSplit,
     number: int,
     file: DataFileMeta,
+    change: RowChanger,
     target: TableWrite | None,
-    values: Mapping[str, Any] | None,
 ) -> int:
     """Note the rows of one file that go; how many."""
     known = split.deletion_file(number)
     old = None if known is None else deletion_vector.read(found.store.io, known, rows=file.row_count)
     places = []
-    for positions, batch in _selected(found, split, file, old, whole=values is not None):
-        places.append(positions)
-        if target is not None and values is not None:
-            target.write(with_values(batch, values))
-    if not places:
+    for positions, batch in _selected(found, split, file, old, whole=target is not None):
+        changes = change(batch)
+        places.append(positions[changes.gone])
+        if target is not None and changes.rows is not None:
+            target.write(changes.rows)
+    gone = np.concatenate(places) if places else _NONE
+    if not len(gone):
         return 0
-    new = DeletionVector.of(np.concatenate(places))
+    new = DeletionVector.of(gone)
     bucket = split.partition, split.bucket, split.total_buckets
     marks.put(bucket, file.file_name, new if old is None else new.union(old))
     return new.cardinality
@@ -176,11 +182,12 @@ def _selected(
 ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
     """(positions, rows) of a file that the filter selects and that are still there."""
     store, where = found.store, found.where
-    assert where is not None
-    columns = [n for n in store.schema.names if whole or n in where.columns]
+    columns = [n for n in store.schema.names if whole or (where is not None and n in where.columns)]
     start = 0
     for batch in read_file(store, split.partition, split.bucket, file, columns, system=False):
-        chosen = predicate.mask(where, batch).to_numpy(zero_copy_only=False).astype(bool)
+        chosen = np.ones(batch.num_rows, dtype=bool)
+        if where is not None:
+            chosen = predicate.mask(where, batch).to_numpy(zero_copy_only=False).astype(bool)
         alive = None if old is None else old.alive(start, batch.num_rows)
         chosen = chosen if alive is None else chosen & alive
         if chosen.any():

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tablestore.core.arguments import checked, eagerly_checked
-from tablestore.core.errors import UnsupportedAttribute
+from tablestore.core.errors import InvalidRequest, NotFound, UnsupportedAttribute
 from tablestore.core.options.secrets import hidden
 from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.predicates.predicate_text import chosen
 from tablestore.format.schema_change import Change as SchemaChange
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.meta.store import Store
@@ -37,6 +38,7 @@ from tablestore.table.lookup_join.join import LookupJoin
 from tablestore.table.lookup_join.source import Columns, On
 from tablestore.table.normalize import follow as followed
 from tablestore.table.refs import Branches, Consumers, Tags
+from tablestore.table.row_changes import RowChanger, RowInserts, no_rows
 from tablestore.table.scan import Scan
 from tablestore.table.stored_options import StoredOptions
 from tablestore.table.writer import EngineWriter, Writer
@@ -502,6 +504,40 @@ class Table:
         'sent'
         """
         return writes.update(self._handle, values, where)
+
+    def change_rows(
+        self,
+        change: RowChanger,
+        *,
+        where: Predicate | str | None = None,
+        columns: Sequence[str] = (),
+        inserts: RowInserts | None = None,
+    ) -> Committed:
+        """Delete and update rows by what `change` says of each batch of them, and insert rows, in one commit.
+
+        `change` gets batches of the rows that `where` selects (None: all) with every column and gives
+        `RowChanges`; `columns` are those that it sets. `inserts` gives batches of new rows and is called
+        behind the last `change`. Both may be called again when another commit comes first. Writes what
+        `update` and `delete` write. Raises InvalidRequest for `columns` of the primary key.
+
+        >>> def double(batch):
+        ...     rows = batch.set_column(2, "amount", pa.compute.multiply(batch["amount"], 2))
+        ...     return ts.RowChanges(updated=range(len(rows)), rows=rows)
+        >>> _ = orders.change_rows(double, where="customer = 'ann'", columns=["amount"])
+        >>> orders.scan().to_pandas()["amount"].tolist()
+        [20.0, 25.0, 10.0]
+        """
+        self._handle.require_current()
+        found = None if where is None else chosen(where, self.store.schema)
+        keys = set(self.primary_key) & set(columns)
+        if keys:
+            raise InvalidRequest(
+                f"{min(keys)!r} is part of the primary key; delete the rows and write new ones"
+            )
+        for name in columns:
+            if name not in self.store.schema.shown.by_name:
+                raise NotFound.among("column", name, self.store.schema.shown.names)
+        return writes.change_rows(self._handle, change, where=found, columns={}, inserts=inserts or no_rows)
 
     # engines
 

@@ -16,7 +16,7 @@ from tablestore.format import commit_message, rowkind, schema_change
 from tablestore.format.predicates.predicate import Predicate, all_of, col
 from tablestore.format.predicates.predicate_text import chosen
 from tablestore.format.snapshot import BATCH_IDENTIFIER
-from tablestore.lsm.merge.merge_function import merge_function
+from tablestore.lsm.merge.merge_function import MergeFunction, merge_function
 from tablestore.lsm.merge.validate import require_deletable, update_kinds
 from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import with_level_0
@@ -27,12 +27,12 @@ from tablestore.table.definition import altered, refreshed
 from tablestore.table.handle import Handle
 from tablestore.table.located_keys import located_keys
 from tablestore.table.reads import rows_of_keys
+from tablestore.table.row_changes import RowChanger, RowInserts, as_kinds, deleting_all, no_rows, setting
 from tablestore.table.scan import Scan, snapshot_scan
 from tablestore.table.writer import EngineWriter, Writer, shared_pool
 from tablestore.write.commit.committer import CommitRequest, Committed, Committer
 from tablestore.write.commit.expired_basis import read_for_commit
 from tablestore.write.conform import fitted_values
-from tablestore.write.delete import with_values
 from tablestore.write.supported import require_parallel_writers
 from tablestore.write.table_write import TableWrite
 
@@ -190,18 +190,17 @@ def delete(table: Handle, what: Predicate | str | Any) -> Committed:
             raise InvalidRequest(f"{table.name} has no primary key: delete by a condition")
         table.require_present()
         if store.schema.row_count_field is not None:
-            return _take_away(table, what)
+            return _change_counted(table, what, deleting_all)
         return expired_after(table, deleting.delete(store, what, batch_request(store)))
     require_deletable(store.options)
     table.require_present()
-    if isinstance(what, Predicate) and deleting.needs_no_rows(store, what):
-        return expired_after(table, deleting.drop_partitions(store, what, batch_request(store)))
+    if isinstance(what, Predicate):
+        if deleting.needs_no_rows(store, what):
+            return expired_after(table, deleting.drop_partitions(store, what, batch_request(store)))
+        return _change_keyed(table, what, deleting_all, no_rows, ())
     postpone.require_none_waiting(store)
     earlier = _compact_waiting(table)
-    state = _rewritable(table)
-    rows = (
-        state.filter(what).to_batches() if isinstance(what, Predicate) else rows_of_keys(table, state, what)
-    )
+    rows = rows_of_keys(table, _rewritable(table), what)
     with writer(table, batch_request(store)) as w:
         for batch in read_for_commit(store, rows):
             kinds = pa.array(np.full(batch.num_rows, rowkind.DELETE, dtype=np.int8))
@@ -212,24 +211,50 @@ def delete(table: Handle, what: Predicate | str | Any) -> Committed:
 def update(table: Handle, values: Mapping[str, Any], where: Predicate | str) -> Committed:
     """Set columns of the rows that a condition selects."""
     table.require_current()
+    where = chosen(where, table.store.schema)
+    values = _settable(table.store, values, table.store.schema.shown.primary_keys)
+    return change_rows(table, setting(values), where=where, columns=values, inserts=no_rows)
+
+
+def change_rows(
+    table: Handle,
+    change: RowChanger,
+    *,
+    where: Predicate | None,
+    columns: Mapping[str, Any],
+    inserts: RowInserts,
+) -> Committed:
+    """Change rows and add rows in one commit; `columns` are those that updates set, with the constants that
+    are known."""
     store = table.store
-    where = chosen(where, store.schema)
-    keys = store.schema.shown.primary_keys
-    values = _settable(store, values, keys)
-    if not keys:
-        table.require_present()
-        if store.schema.row_count_field is not None:
-            return _take_away(table, where, values)
-        asked = batch_request(store)
-        written = partial(table_write, store, user=asked.user, compact=False)
-        return expired_after(table, deleting.update(store, values, where, asked, written))
+    if store.schema.shown.primary_keys:
+        return _change_keyed(table, where, change, inserts, update_kinds(_function(store), columns))
+    table.require_present()
+    if store.schema.row_count_field is not None:
+        return _change_counted(table, where, change, inserts)
+    asked = batch_request(store)
+    written = partial(table_write, store, user=asked.user, compact=False)
+    return expired_after(table, deleting.change_rows(store, where, asked, change, written, inserts))
+
+
+def _function(store: Store) -> MergeFunction:
+    return merge_function(store.schema, store.options)
+
+
+def _change_keyed(
+    table: Handle, where: Predicate | None, change: RowChanger, inserts: RowInserts, kinds: tuple[int, ...]
+) -> Committed:
+    """The same in a table with a primary key: rows of the kinds that say what happened."""
+    store, function = table.store, _function(table.store)
     postpone.require_none_waiting(store)
-    kinds = update_kinds(merge_function(store.schema, store.options), values)
     earlier = _compact_waiting(table)
     found = _rewritable(table, where)  # chosen before the writer numbers its rows, which must be newer
     with writer(table, batch_request(store)) as w:
         for batch in read_for_commit(store, found.to_batches()):
-            w.write(_updated(batch, values, kinds), row_kind_column="_kind")
+            for rows in as_kinds(batch, change(batch), kinds, function):
+                w.write(rows, row_kind_column="_kind")
+        for batch in inserts():
+            w.write(batch)
     return _after(earlier, w.committed)
 
 
@@ -261,18 +286,12 @@ def _after(earlier: tuple[int, ...], committed: Committed | None) -> Committed:
     return replace(committed, snapshots=(*earlier, *committed.snapshots))
 
 
-def _take_away(table: Handle, where: Predicate, values: Mapping[str, Any] | None = None) -> Committed:
-    """Delete or update rows of a table that counts them."""
+def _change_counted(
+    table: Handle, where: Predicate | None, change: RowChanger, inserts: RowInserts = no_rows
+) -> Committed:
+    """The same in a table that counts its rows."""
     store = table.store
     postpone.require_none_waiting(store)
     asked = batch_request(store)
     written = partial(table_write, store, user=asked.user)
-    return expired_after(table, counting.take_away(store, where, asked, written, values))
-
-
-def _updated(batch: pa.RecordBatch, values: Mapping[str, Any], kinds: tuple[int, ...]) -> pa.Table:
-    """Rows −U as they are (if wanted), then +U with the new values; of one key −U comes first."""
-    after = with_values(batch, values)
-    batches = [batch, after][-len(kinds) :]
-    column = np.repeat(kinds, batch.num_rows).astype(np.int8)
-    return pa.Table.from_batches(batches).append_column("_kind", [column]).combine_chunks()
+    return expired_after(table, counting.change_rows(store, where, asked, written, change, inserts))

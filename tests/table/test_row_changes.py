@@ -1,0 +1,102 @@
+"""Table.change_rows: rows deleted, updated and inserted in one commit, in tables of every kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+
+KINDS = {
+    "keyed": {"primary_key": ["k"], "options": {"bucket": 2, "changelog-producer": "input"}},
+    "append": {"options": {"deletion-vectors.enabled": True}},
+    "counted": {"options": {"write-mode": "change-log", "bucket": 1}},
+}
+ROWS = {"k": [1, 2, 3, 4, 5, 6], "v": [10, 20, 30, 40, 50, 60]}
+
+
+@pytest.fixture(params=KINDS)
+def table(request: pytest.FixtureRequest, tmp_path) -> ts.Table:
+    lake = ts.connect(tmp_path)
+    table = lake.create_table("d.t", schema={"k": ts.INT, "v": ts.INT}, **KINDS[request.param])
+    table.write(ROWS)
+    return table
+
+
+def change(batch: pa.RecordBatch) -> ts.RowChanges:
+    """Rows whose key divides by 3 go, the even ones are doubled."""
+    keys = np.asarray(batch["k"])
+    deleted, updated = np.flatnonzero(keys % 3 == 0), np.flatnonzero((keys % 2 == 0) & (keys % 3 != 0))
+    rows = batch.take(pa.array(updated))
+    doubled = pa.compute.multiply(rows["v"], 2)
+    at = rows.schema.get_field_index("v")
+    return ts.RowChanges(deleted, updated, rows.set_column(at, "v", doubled.cast("int32")))
+
+
+def inserted() -> Iterator[pa.RecordBatch]:
+    yield pa.RecordBatch.from_pydict({"k": [7, 8], "v": [70, 80]})
+
+
+def rows_of(table: ts.Table) -> dict[int, int]:
+    found = table.refresh().scan().to_arrow()
+    assert found.num_rows == len(set(found["k"].to_pylist()))
+    return dict(zip(found["k"].to_pylist(), found["v"].to_pylist(), strict=True))
+
+
+def test_deletes_updates_and_inserts_are_one_commit(table: ts.Table) -> None:
+    committed = table.change_rows(change, columns=["v"], inserts=inserted)
+    assert rows_of(table) == {1: 10, 2: 40, 4: 80, 5: 50, 7: 70, 8: 80}
+    added = [s["snapshot_id"] for s in table.refresh().inspect.snapshots().to_pylist()][1:]
+    assert len(added) == 1
+    assert list(committed.snapshots) == added
+    assert table.refresh().check() == []
+
+
+def test_a_condition_chooses_what_is_looked_at(table: ts.Table) -> None:
+    seen: list[int] = []
+
+    def note(batch: pa.RecordBatch) -> ts.RowChanges:
+        seen.extend(batch["k"].to_pylist())
+        return ts.RowChanges(deleted=range(batch.num_rows))
+
+    table.change_rows(note, where="v > 40")
+    assert sorted(seen) == [5, 6]
+    assert sorted(rows_of(table)) == [1, 2, 3, 4]
+
+
+def test_no_change_is_no_snapshot(table: ts.Table) -> None:
+    assert table.change_rows(lambda batch: ts.RowChanges()).snapshots == ()
+    assert rows_of(table) == dict(zip(*ROWS.values(), strict=True))
+
+
+def test_an_error_of_the_change_leaves_the_table_as_it_was(table: ts.Table) -> None:
+    def fail() -> Iterator[pa.RecordBatch]:
+        yield from inserted()
+        raise RuntimeError("the source is gone")
+
+    with pytest.raises(RuntimeError, match="the source is gone"):
+        table.change_rows(change, inserts=fail)
+    assert rows_of(table) == dict(zip(*ROWS.values(), strict=True))
+    assert table.refresh().remove_orphans(older_than="0s", dry_run=True, force=True).files == ()
+
+
+def test_a_changelog_says_what_became_of_each_row(tmp_path) -> None:
+    lake = ts.connect(tmp_path)
+    table = lake.create_table("d.t", schema={"k": ts.INT, "v": ts.INT}, **KINDS["keyed"])
+    table.write(ROWS)
+    table.change_rows(change, columns=["v"], inserts=inserted)
+    found = table.refresh().changes(since=1).to_pylist()
+    got = sorted((row["k"], row["rowkind"], row["v"]) for row in found)
+    updates = [(2, "-U", 20), (2, "+U", 40), (4, "-U", 40), (4, "+U", 80)]
+    assert got == sorted([(3, "-D", 30), (6, "-D", 60), *updates, (7, "+I", 70), (8, "+I", 80)])
+
+
+def test_columns_that_cannot_be_set_are_refused(table: ts.Table) -> None:
+    with pytest.raises(ts.NotFound, match="column 'w'"):
+        table.change_rows(change, columns=["w"])
+    if table.primary_key:
+        with pytest.raises(ts.InvalidRequest, match="'k' is part of the primary key"):
+            table.change_rows(change, columns=["k"])
