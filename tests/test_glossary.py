@@ -22,7 +22,7 @@ explicit extent fact fail failure feed flat flow fold footer force format format
 guard handle header high hit hive hour identity ignore include ingest initial input inspect
 interval invalid io jdbc latest layout leaf legacy like limit load local loop lost map mark max mend
 meta millis min mismatch miss missing mode model modifiable multiplier n nested non normalize num object
-off offpeak only optimization origin outcome outlook output package parameter pattern pending per
+off offpeak only optimization origin outcome output package parameter pattern pending per
 percent period piece plan point policy pool postgres prefix priority problem process product progress
 question random ranking refresh refuse registry request result retain retries retry rewrite safe
 schedule scratch segment server session set setting shape sim simple sink size skip small spec specific

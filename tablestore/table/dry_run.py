@@ -10,9 +10,9 @@ from functools import partial
 
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
-from tablestore.insight.explain import bucket_forecast
-from tablestore.insight.explain.estimate import UNKNOWN
-from tablestore.insight.explain.forecast import placed
+from tablestore.insight.explain.forecast import of_append_files, of_decision, placed
+from tablestore.insight.explain.learned_sizes import learned_sizes
+from tablestore.insight.explain.merge_size import UNKNOWN
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.compaction.bucket_compaction import decide
 from tablestore.lsm.compaction.bucket_pick import Pick
@@ -59,17 +59,17 @@ def _append(store: Store, buckets: Sequence[Bucket], full: bool) -> Iterator[Pic
             if portion is None:
                 yield Pick(*place, decision)
             else:
-                yield Pick(*place, decision, bucket_forecast.of_append(portion))
+                yield Pick(*place, decision, of_append_files(portion))
 
 
 def _keyed(store: Store, buckets: Sequence[Bucket], full: bool, at: Snapshot | None) -> Iterator[Pick]:
     """The pick in each bucket of a table with a primary key, now or at the time of a snapshot."""
-    model = bucket_forecast.learned(store, at) if buckets else UNKNOWN
+    model = learned_sizes(store, at) if buckets else UNKNOWN
     instant_ms = store.env.now_ms() if at is None else at.time_millis
     for bucket in buckets:
         decision = decide(bucket, full=full, now_ms=store.env.local_ms(instant_ms))
         expired = expired_files(bucket, bucket.files)
-        coming = partial(bucket_forecast.of_keyed, bucket, decision, expired=expired, model=model)
+        coming = partial(of_decision, bucket, decision, expired=expired, model=model)
         later = (
             decision.unit is not None and not store.options.deletion_vectors
         )  # read before they can expire

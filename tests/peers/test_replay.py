@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.insight.explain.ledger import Ledger
 from tablestore.insight.explain.table_history import events
+from tablestore.insight.inspect.amplification.ledger import Ledger
 from tablestore.insight.simulator import History
 from tests.peers.java_paimon import JavaPaimon
 from tests.read import golden

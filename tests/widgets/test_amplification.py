@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.insight.explain.test_outlook import waiting
+from tests.insight.explain.test_amplification_after import waiting
 from tests.widgets import frames
 from widgets import SnapshotTimeline
 from widgets.amplification.chart import Line, Panel, drawn, plot_of
 from widgets.amplification.figure import amplification_figure
-from widgets.amplification.model import READ, SPACE, WRITE, Outlook, amplification_model, sparkline
+from widgets.amplification.model import READ, SPACE, WRITE, AmplificationAfter, amplification_model, sparkline
 from widgets.amplification.widget import AmplificationChart
 
 XSS = "<img src=x onerror=alert(1)>"
@@ -104,7 +104,7 @@ def test_a_frame_of_ten_thousand_snapshots_stays_small() -> None:
 
 
 def test_what_is_foretold_carries_its_sign() -> None:
-    model = amplification_model(rows(8), outlook=Outlook(2.33, 3, 1.29))
+    model = amplification_model(rows(8), after=AmplificationAfter(2.33, 3, 1.29))
     body = amplification_figure(model, index=7, width=1040).body
     assert ">≈ 2.33<" in body
     assert ">3<" in body
@@ -154,12 +154,12 @@ def test_of_a_real_table_and_of_its_opened_bucket(tmp_path: Path) -> None:
     chart = AmplificationChart(table.with_options({"write-only": False})).wait(60)
     whole = table.inspect.amplification(per="snapshot")
     assert chart.data().equals(whole)
-    assert chart.model.outlook.space == pytest.approx(1.0)
-    assert chart.model.outlook.read is None
+    assert chart.model.after.space == pytest.approx(1.0)
+    assert chart.model.after.read is None
     chart.opened = "/1"
     chart.wait(60)
     assert chart.data().equals(table.inspect.amplification(per="snapshot", partition="", bucket=1))
-    assert chart.model.outlook.read == 1
+    assert chart.model.after.read == 1
     assert chart.code == "table.inspect.amplification(per=\"snapshot\", partition='', bucket=1)"
 
 

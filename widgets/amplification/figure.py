@@ -32,7 +32,7 @@ def panels(model: AmplificationModel, wide: float) -> tuple[Panel, Panel, Panel]
         runs = (f"sorted runs · trigger {model.trigger}", f"runs · trigger {model.trigger}", *runs)
     units = (("written / ingested", "written / in"), runs, ("held / live",))
     first, last = chart.ids(model.ids)
-    values = model.outlook.values
+    values = model.after.values
 
     def panel(at: int) -> Panel:
         after = values[at]

@@ -20,8 +20,8 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
-    """What the next compaction would make of the three numbers, as the engine foretells it; None: unknown."""
+class AmplificationAfter:
+    """What the next compaction would make of the three numbers, by its forecast; None: unknown."""
 
     write: float | None = None
     read: float | None = None
@@ -50,7 +50,7 @@ class AmplificationModel:
     one_bucket: bool = True
     trigger: int | None = None
     stop: int | None = None
-    outlook: Outlook = Outlook()
+    after: AmplificationAfter = AmplificationAfter()
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -105,7 +105,7 @@ def amplification_model(
     title: str = "",
     place: str = "",
     options: Mapping[str, object] | None = None,
-    outlook: Outlook | None = None,
+    after: AmplificationAfter | None = None,
 ) -> AmplificationModel:
     """The model of `inspect.amplification(per="snapshot")`; columns that are missing count as unknown."""
     rows = rows.sort_by("snapshot_id") if rows.num_rows else rows
@@ -130,7 +130,7 @@ def amplification_model(
         one_bucket=one,
         trigger=triggers[0],
         stop=triggers[1],
-        outlook=outlook or Outlook(),
+        after=after or AmplificationAfter(),
     )
 
 
@@ -184,10 +184,10 @@ def text_form(model: AmplificationModel, index: int, *, width: int = 40) -> str:
     head = [model.title, "amplification", model.place, f"#{model.ids[0]} … #{model.ids[-1]}"]
     rows = ["  ".join(part for part in head if part)]
     for series, name in enumerate(NAMES):
-        outlook = model.outlook.values[series]
-        after = f"  next ≈ {number(series, outlook, model.one_bucket)}" if outlook is not None else ""
+        after = model.after.values[series]
+        coming = f"  next ≈ {number(series, after, model.one_bucket)}" if after is not None else ""
         bars = sparkline(model.series[series], width, floor=0.0 if series == READ else 1.0)
-        rows.append(f"{name:<6}{bars}  {model.shown(series, index)}{after}")
+        rows.append(f"{name:<6}{bars}  {model.shown(series, index)}{coming}")
     remark = model.exactness(index)
     return "\n".join([*rows, *([f"#{model.ids[index]}: {remark}"] if remark else [])])
 

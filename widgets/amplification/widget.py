@@ -15,8 +15,8 @@ import tablestore as ts
 from widgets.amplification import figure as draw
 from widgets.amplification.model import (
     NAMES,
+    AmplificationAfter,
     AmplificationModel,
-    Outlook,
     amplification_model,
     text_form,
 )
@@ -97,9 +97,9 @@ class AmplificationChart(View):
     def _load(self, job: Job) -> None:
         def read() -> None:
             rows, opened = _rows_of(self._source, self.opened)
-            outlook = _outlook_of(self._source, opened, rows) if rows.num_rows else None
+            after = _after_compaction(self._source, opened, rows) if rows.num_rows else None
             job.check()
-            self._take(rows, opened, outlook)
+            self._take(rows, opened, after)
 
         try:
             self.guarded(
@@ -123,15 +123,13 @@ class AmplificationChart(View):
 
         super().guarded(unless_stopped, what=what, next_step=next_step)
 
-    def _take(self, rows: pa.Table, opened: str, outlook: Outlook | None) -> None:
+    def _take(self, rows: pa.Table, opened: str, after: AmplificationAfter | None) -> None:
         follows = self.snapshot is None or not len(self._model) or self.index >= len(self._model) - 1
         current, self._loading = self.snapshot, False
         self._rows = rows
         place = place_of(opened) or ("all buckets" if self.opened else "")
         options = option_map(self._source)
-        self._model = amplification_model(
-            rows, title=self._title, place=place, options=options, outlook=outlook
-        )
+        self._model = amplification_model(rows, title=self._title, place=place, options=options, after=after)
         known = self._model.index_of(current) if current is not None else None
         first = current is not None and known is not None and self.index < 0
         keep = known if (first or not follows) and known is not None else len(self._model) - 1
@@ -280,17 +278,19 @@ def _rows_of(source: Amplified | pa.Table, opened: str) -> tuple[pa.Table, str]:
         return source.inspect.amplification(per="snapshot"), ""
 
 
-def _outlook_of(source: Any, opened: str, rows: pa.Table) -> Outlook | None:
-    """What the engine foretells of the next compaction; nothing where there is none to ask or to come."""
+def _after_compaction(source: Any, opened: str, rows: pa.Table) -> AmplificationAfter | None:
+    """What the engine expects of the next compaction; None where none is due or nobody can be asked."""
     if isinstance(source, pa.Table) or not hasattr(source, "compact"):
         return None
     scope = {name: value for name, value in _scope(opened).items() if value != ""}
     try:
         planned = source.compact(dry_run=True, **scope)
-        found = planned.outlook(source.inspect.levels(**scope), rows)
+        found = planned.amplification_after(source.inspect.levels(**scope), rows)
     except Exception:  # a prediction is no reason to show nothing: the panel beside says what is wrong
         return None
     one = len({(pick.partition, pick.bucket) for pick in planned.picks}) == 1
     if found is None:
         return None
-    return Outlook(found.write_amplification, found.runs if one else None, found.space_amplification)
+    return AmplificationAfter(
+        found.write_amplification, found.runs if one else None, found.space_amplification
+    )

@@ -1,8 +1,9 @@
-"""What carrying out a compaction unit would do: bytes read, moved, and about how much is written.
+"""What carrying out a compaction would do: files and bytes read, moved, and about how much is written.
 
-The plan of the unit is the rewriter's own, so what is read and what only changes its level is known; how many
-rows come out is estimated from metadata (`insight.explain.estimate`), each number labelled. Pure. Used by dry
-runs.
+The decision and the plan of its unit are the engine's own, so what is read and what only changes its level is
+known; how many rows come out is estimated from metadata (`insight.explain.merge_size`), each number labelled.
+Pure but for `of_decision` and `of_append_files`, which read the deletion vectors of the bucket. Used by
+`table.dry_run`.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from tablestore.core import quantities
 from tablestore.core.options.table_options import MergeEngine, TableOptions
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.types.arrow_types import DataType
-from tablestore.insight.explain.estimate import UNKNOWN, Estimate, SizeModel, merged
-from tablestore.insight.explain.outlook import Outlook, outlook
+from tablestore.insight.explain.amplification_after import AmplificationAfter, amplification_after
+from tablestore.insight.explain.merge_size import UNKNOWN, Estimate, SizeModel, merged
 from tablestore.lsm.compaction import CompactionOptions
 from tablestore.lsm.compaction.bucket_pick import Pick
-from tablestore.lsm.compaction.decision import CompactUnit
+from tablestore.lsm.compaction.decision import CompactUnit, Decision
+from tablestore.lsm.compaction.deletions import BucketDeletions
 from tablestore.lsm.compaction.rewrite_plan import Step, drops_deletes, plan_unit
 from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.levels.sorted_run import Levels
 
 
@@ -43,9 +46,11 @@ class Forecast:
         read, moved = (tuple(x for f in some for x in getattr(f, name)) for name in ("read", "moved"))
         return Forecast(read, moved, total(f.output for f in some))
 
-    def outlook(self, picks: Sequence[Pick], files: pa.Table, now: pa.Table) -> Outlook | None:
+    def amplification_after(
+        self, picks: Sequence[Pick], files: pa.Table, now: pa.Table
+    ) -> AmplificationAfter | None:
         """What the picks that this sums up would make of write, read and space amplification."""
-        return outlook(self, picks, files, now)
+        return amplification_after(self, picks, files, now)
 
     @property
     def files_read(self) -> int:
@@ -137,6 +142,31 @@ def forecast(
         outputs.append(_uncertain(found, _left_out(step, unit, levels, options, expired)))
         read += step.files
     return Forecast(tuple(read), tuple(moved), total(outputs), None if stay else drop)
+
+
+def of_decision(
+    bucket: Bucket,
+    decision: Decision,
+    *,
+    expired: frozenset[str] = frozenset(),
+    model: SizeModel = UNKNOWN,
+) -> Forecast | None:
+    """The forecast of a decision over a bucket of a table with a primary key; None if nothing is done."""
+    if decision.unit is None:
+        return None
+    gone = _marked_rows(bucket) if bucket.options.deletion_vectors else None
+    types, levels = [f.type for f in bucket.schema.key_fields], bucket.levels
+    return forecast(decision.unit, levels, bucket.options, types, expired=expired, gone=gone, model=model)
+
+
+def of_append_files(portion: Bucket) -> Forecast:
+    """The forecast of combining files of an append table."""
+    return combined(portion.files, _marked_rows(portion))
+
+
+def _marked_rows(bucket: Bucket) -> dict[str, int]:
+    """How many rows of each file are marked deleted."""
+    return BucketDeletions(bucket).counts({f.file_name: f.row_count for f in bucket.files})
 
 
 def combined(files: Sequence[DataFileMeta], gone: Mapping[str, int]) -> Forecast:

@@ -1,7 +1,7 @@
 """Tables of inspection that real tables and simulations share: columns of snapshots, commits and compactions.
 
 A picture takes either. Pure. Used by `insight/inspect/inspect.py` and by the journal of a simulation; files
-by level are those of `levels_table`, amplification those of `amplification_sums`.
+by level are those of `levels_table`, amplification those of `amplification.sums`.
 """
 
 from __future__ import annotations

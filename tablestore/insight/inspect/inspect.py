@@ -31,7 +31,7 @@ from tablestore.insight.inspect import partitions as inspect_partitions
 from tablestore.insight.inspect import pressure as inspect_pressure
 from tablestore.insight.inspect import references as inspect_references
 from tablestore.insight.inspect import tree as inspect_tree
-from tablestore.insight.inspect.amplification import Amplifications
+from tablestore.insight.inspect.amplification.views import Amplifications
 from tablestore.insight.inspect.columns import made
 from tablestore.insight.inspect.commits import CommitSums
 from tablestore.insight.inspect.origins import Origins

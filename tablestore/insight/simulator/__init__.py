@@ -11,10 +11,10 @@ from __future__ import annotations
 from tablestore.insight.simulator.history_replay import History
 from tablestore.insight.simulator.history_what_if import HistoryWhatIf
 from tablestore.insight.simulator.replay_result import Replay
-from tablestore.insight.simulator.simulation import Run, Summary, simulate
 from tablestore.insight.simulator.simulator import Schedule, Simulator, Step
 from tablestore.insight.simulator.what_if import WhatIf
 from tablestore.insight.simulator.workload import Workload
+from tablestore.insight.simulator.workload_run import Run, Summary, simulate
 from tablestore.insight.simulator.workload_what_if import WorkloadWhatIf, compare
 
 __all__ = [

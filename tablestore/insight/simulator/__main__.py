@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from tablestore.core.env import Env
 from tablestore.core.errors import TablestoreError
 from tablestore.core.options.table_options import memory_size
-from tablestore.insight.simulator.simulation import simulate
 from tablestore.insight.simulator.simulator import Schedule
 from tablestore.insight.simulator.text import Bar, amplification_table, step_lines
 from tablestore.insight.simulator.workload import KINDS, Workload
+from tablestore.insight.simulator.workload_run import simulate
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore.core.errors import InvalidRequest
-from tablestore.insight.explain.estimate import Estimate
 from tablestore.insight.explain.forecast import Forecast
+from tablestore.insight.explain.merge_size import Estimate
 from tablestore.insight.simulator.contents import Contents
 from tablestore.insight.simulator.sim_bucket import SimBucket
 from tablestore.lsm.compaction.bucket_pick import Pick

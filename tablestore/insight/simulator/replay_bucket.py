@@ -2,7 +2,7 @@
 
 Every file has a content: a number that a merge's output takes over from its inputs, whatever the order of
 merges. Where the content of a merge is known from the table's own compactions its real files come out, else
-files are estimated (`insight.explain.estimate`), cut at keys that are known. Levels, picks, plans and
+files are estimated (`insight.explain.merge_size`), cut at keys that are known. Levels, picks, plans and
 accounts are the engine's. Not thread-safe.
 """
 
@@ -16,8 +16,8 @@ from typing import Any
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests.manifest import COMPACT_SOURCE, DataFileMeta
 from tablestore.format.types.arrow_types import DataType
-from tablestore.insight.explain.estimate import SizeModel, merged
-from tablestore.insight.explain.ledger import Account
+from tablestore.insight.explain.merge_size import SizeModel, merged
+from tablestore.insight.inspect.amplification.ledger import Account
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.loop import CompactionLoop
 from tablestore.lsm.compaction.options import CompactionOptions

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from tablestore.core.errors import NotFound
 from tablestore.format.types.arrow_types import DataType
-from tablestore.insight.explain.amplification_sums import schema
-from tablestore.insight.explain.estimate import UNKNOWN, SizeModel, merged
-from tablestore.insight.explain.ledger import Account, Space
+from tablestore.insight.explain.merge_size import UNKNOWN, SizeModel, merged
+from tablestore.insight.inspect.amplification.ledger import Account, Space
+from tablestore.insight.inspect.amplification.sums import schema
 from tablestore.insight.inspect.levels_table import levels_table
 from tablestore.insight.simulator.occasions import Place
 from tablestore.insight.simulator.replay_bucket import ExecutedDecision

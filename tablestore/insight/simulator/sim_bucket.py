@@ -19,7 +19,7 @@ import numpy as np
 from tablestore.format import binary_row
 from tablestore.format.manifests.manifest import APPEND_SOURCE, COMPACT_SOURCE, EMPTY_STATS, DataFileMeta
 from tablestore.format.types.arrow_types import BIGINT
-from tablestore.insight.explain.ledger import Account
+from tablestore.insight.inspect.amplification.ledger import Account
 from tablestore.insight.simulator.contents import Content, Contents, Part
 from tablestore.insight.simulator.ranking import Rankings
 from tablestore.insight.simulator.sim_levels import SimRun, applied

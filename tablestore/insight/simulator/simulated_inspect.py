@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest
-from tablestore.insight.explain.amplification_sums import VIEWS, Flow, State, level_state, schema, state_of
+from tablestore.insight.inspect.amplification.sums import VIEWS, Flow, State, level_state, schema, state_of
 from tablestore.insight.inspect.columns import COMMITS, SNAPSHOTS, compactions_table, made
 from tablestore.insight.inspect.levels_table import LEVELS, levels_table
 from tablestore.insight.simulator.journal import Commit, Journal

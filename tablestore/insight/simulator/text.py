@@ -8,8 +8,8 @@ from typing import TextIO
 
 from tablestore.core import quantities
 from tablestore.core.env import Env
-from tablestore.insight.simulator.simulation import Run
 from tablestore.insight.simulator.simulator import FLUSH, Step
+from tablestore.insight.simulator.workload_run import Run
 from tablestore.lsm.levels.sorted_run import Levels
 
 _MOST_FILES = 8  # of one level that are named one by one

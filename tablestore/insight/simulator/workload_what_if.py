@@ -22,10 +22,10 @@ from tablestore.insight.simulator.occasions import Place
 from tablestore.insight.simulator.replay_bucket import ExecutedDecision
 from tablestore.insight.simulator.replay_result import Replay, ReplayRow, Steps
 from tablestore.insight.simulator.sim_bucket import KEY, SimBucket
-from tablestore.insight.simulator.simulation import Run
 from tablestore.insight.simulator.simulator import COMPACTION, Schedule, Simulator, compaction_options
 from tablestore.insight.simulator.what_if import WhatIf
 from tablestore.insight.simulator.workload import Workload
+from tablestore.insight.simulator.workload_run import Run
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.levels import interval
 from tablestore.lsm.levels.sorted_run import Levels, SortedRun

@@ -56,15 +56,16 @@ class Compaction:
         some = [p.forecast for p in self.picks if p.forecast is not None]
         return some[0].with_others(some[1:]) if some else None
 
-    def outlook(self, files: pa.Table, now: pa.Table) -> Any:
-        """What write, read and space amplification would be after a dry run's picks (an `Outlook`); None if
+    def amplification_after(self, files: pa.Table, now: pa.Table) -> Any:
+        """What write, read and space amplification would be after a dry run's picks (an
+        `AmplificationAfter`); None if
         nothing would be done.
 
         `files` are the live ones (`inspect.levels()`), `now` is the row of `inspect.amplification()`, of the
         table or of the bucket that is planned, or all rows of its view by snapshot.
         """
         forecast = self.forecast
-        return None if forecast is None else forecast.outlook(self.picks, files, now)
+        return None if forecast is None else forecast.amplification_after(self.picks, files, now)
 
     @property
     def text(self) -> str:

@@ -15,8 +15,8 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import InvalidOption, InvalidRequest, Unsupported
 from tablestore.insight.explain.bucket_history import BucketEvent
-from tablestore.insight.explain.ledger import Ledger
 from tablestore.insight.explain.table_history import events
+from tablestore.insight.inspect.amplification.ledger import Ledger
 from tablestore.insight.simulator import History, Replay
 from tablestore.insight.simulator.occasions import CompactionMode
 from tablestore.lsm.levels.sorted_run import Levels

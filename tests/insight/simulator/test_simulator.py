@@ -14,9 +14,9 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import InvalidOption, InvalidRequest
-from tablestore.insight.explain.estimate import SizeModel
-from tablestore.insight.explain.ledger import Ledger
+from tablestore.insight.explain.merge_size import SizeModel
 from tablestore.insight.explain.table_history import events
+from tablestore.insight.inspect.amplification.ledger import Ledger
 from tablestore.insight.simulator import Schedule, Simulator, Workload, density, ranking, sim_bucket, simulate
 from tablestore.insight.simulator.expected import law_of
 from tablestore.insight.simulator.keyset import KeySet, merged

@@ -13,7 +13,7 @@ from tablestore.table.table import Table
 
 
 def waiting(path: Path, *, buckets: int = 1, options: dict[str, object] | None = None) -> Table:
-    """A table with runs that wait to be compacted, and one merge that told how keys repeat."""
+    """A table with runs that wait to be compacted, and one merge that shows how keys repeat."""
     table = ts.connect(str(path)).create_table(
         "d.t",
         schema={"k": ts.BIGINT, "v": ts.BYTES},
@@ -30,14 +30,16 @@ def waiting(path: Path, *, buckets: int = 1, options: dict[str, object] | None =
 
 
 @pytest.mark.parametrize("buckets", [1, 3])
-def test_what_is_foretold_is_what_comes(tmp_path: Path, buckets: int) -> None:
+def test_what_is_is_expected_is_what_comes(tmp_path: Path, buckets: int) -> None:
     table = waiting(tmp_path, buckets=buckets)
     job = table.with_options({"write-only": False})
-    found = job.compact(dry_run=True).outlook(table.inspect.levels(), table.inspect.amplification())
+    found = job.compact(dry_run=True).amplification_after(
+        table.inspect.levels(), table.inspect.amplification()
+    )
     assert found is not None
     assert not found.exact
     history = table.inspect.amplification(per="snapshot")
-    assert job.compact(dry_run=True).outlook(table.inspect.levels(), history) == found
+    assert job.compact(dry_run=True).amplification_after(table.inspect.levels(), history) == found
     job.compact()
     after = table.inspect.amplification().to_pylist()[0]
     assert found.runs == after["runs"]
@@ -49,7 +51,7 @@ def test_of_one_bucket_only_its_own_numbers_count(tmp_path: Path) -> None:
     table = waiting(tmp_path, buckets=2)
     job = table.with_options({"write-only": False})
     now = table.inspect.amplification(partition="", bucket=1)
-    found = job.compact(dry_run=True, bucket=1).outlook(table.inspect.levels(), now)
+    found = job.compact(dry_run=True, bucket=1).amplification_after(table.inspect.levels(), now)
     assert found is not None
     assert found.runs == 1
     job.compact(bucket=1)
@@ -57,9 +59,9 @@ def test_of_one_bucket_only_its_own_numbers_count(tmp_path: Path) -> None:
     assert found.write_amplification == pytest.approx(after["write_amplification"], rel=0.1)
 
 
-def test_nothing_is_foretold_where_nothing_would_be_done(tmp_path: Path) -> None:
+def test_nothing_is_expected_where_nothing_would_be_done(tmp_path: Path) -> None:
     table = waiting(tmp_path)
     job = table.with_options({"write-only": False})
     job.compact()
     planned = job.compact(dry_run=True)
-    assert planned.outlook(table.inspect.levels(), table.inspect.amplification()) is None
+    assert planned.amplification_after(table.inspect.levels(), table.inspect.amplification()) is None

@@ -16,7 +16,7 @@ from tablestore.core.errors import InvalidRequest
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import COMPACT
 from tablestore.insight.explain.table_history import changed_places, events
-from tablestore.insight.inspect import amplification as inspect_amplification
+from tablestore.insight.inspect.amplification import views
 from tablestore.insight.inspect.inspect import Inspect
 from tests.read import golden
 from tests.write.lives import born, lived
@@ -118,7 +118,7 @@ def test_far_back_copies_are_not_estimated_but_said_so(
 ) -> None:
     t = lived(tmp_path, 0, steps=12).table
     whole = t.inspect.amplification("snapshot").to_pylist()
-    monkeypatch.setattr(inspect_amplification, "_MOST_COPIES", 3)
+    monkeypatch.setattr(views, "_MOST_COPIES", 3)
     cut = Inspect(t.store).amplification("snapshot").to_pylist()
     assert cut[-1] == whole[-1]
     assert [r["live_bytes"] for r in cut] == [r["live_bytes"] for r in whole]
@@ -185,15 +185,15 @@ def test_a_table_without_snapshots_has_no_rows(tmp_path: Path) -> None:
 def test_the_last_merges_are_found_without_going_through_all(
     tmp_path: Path, seeds: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inspect_amplification, "_MERGES_LEARNED", 3)
-    monkeypatch.setattr(inspect_amplification, "_FILES_LEARNED", 2)
+    monkeypatch.setattr(views, "_MERGES_LEARNED", 3)
+    monkeypatch.setattr(views, "_FILES_LEARNED", 2)
     for seed in seeds:
         life = born(tmp_path / str(seed), seed)
         for _ in range(30):
             life.step()
         store = life.table.store
-        snapshots = inspect_amplification._last_run(store.snapshots.all())
-        last, every = (inspect_amplification._Book(store, "snapshot", lambda _: True) for _ in range(2))
+        snapshots = views._last_run(store.snapshots.all())
+        last, every = (views._Book(store, "snapshot", lambda _: True) for _ in range(2))
         last._learn_last(snapshots)
         found: dict[int, list[tuple[str, int]]] = {}
         for event in events(store, first=snapshots[0].id, last=snapshots[-1].id):

@@ -1,4 +1,4 @@
-"""Runs: a simulation carried to its end, with its amplification over time and its sums by rule.
+"""A simulated workload carried to its end (`Run`), with its amplification over time and its sums by rule.
 
     run = simulate(Workload("zipf", keys=1_000_000), {"num-sorted-run.compaction-trigger": 8}, flushes=10_000)
     run.summary, run.to_arrow(), run.levels(at=500), run.steps()

@@ -1,6 +1,5 @@
-"""The numbers of amplification: bytes that moved, what is live, what a compacted copy would take; the columns
-of the views of `inspect.amplification`. Sums that are added to; used by `insight/inspect/amplification.py`
-and by the journal of a simulation.
+"""Sums of amplification over buckets, and the columns of the views of `inspect.amplification`: bytes that
+moved, what is live, what a compacted copy would take. Used by `views` and by the journal of a simulation.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.insight.explain.ledger import RANGE_SHARE, Account, Space
+from tablestore.insight.inspect.amplification.ledger import RANGE_SHARE, Account, Space
 
 Place = tuple[str, int]  # partition text, bucket
 VIEWS = ("table", "snapshot", "bucket", "level")

@@ -3,7 +3,7 @@
 From the picks of a dry run, the live files (`inspect.levels()`) and the amplification of now
 (`inspect.amplification()`), all of the same buckets. Runs are counted, so they are exact; bytes are as exact
 as the forecast's, and what is left as one run a bucket is its compacted copy. Pure. Used by
-`Compaction.outlook`.
+`Compaction.amplification_after`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tablestore.lsm.compaction.bucket_pick import Forecast, Pick
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class AmplificationAfter:
     """The three numbers afterwards; None where one is not known. `exact`: no byte was estimated."""
 
     write_amplification: float | None
@@ -27,7 +27,9 @@ class Outlook:
     exact: bool
 
 
-def outlook(whole: Forecast, picks: Sequence[Pick], files: pa.Table, now: pa.Table) -> Outlook | None:
+def amplification_after(
+    whole: Forecast, picks: Sequence[Pick], files: pa.Table, now: pa.Table
+) -> AmplificationAfter | None:
     """What `picks`, `whole` in all, would make of buckets with these live files; None if they do nothing.
 
     `now` is the row of `inspect.amplification()`, of the table or of the bucket that is planned, or all rows
@@ -42,7 +44,7 @@ def outlook(whole: Forecast, picks: Sequence[Pick], files: pa.Table, now: pa.Tab
     copy, live = at["compacted_bytes"], (at["live_bytes"] or 0) - whole.bytes_read + whole.output.bytes
     left = sum(_runs_after(pick, files) for pick in picks)
     copy = live if left == len(busy) == len(picks) else min(copy, live) if copy else copy
-    return Outlook(
+    return AmplificationAfter(
         written / ingested if written is not None else None,
         left,
         live / copy if copy else None,

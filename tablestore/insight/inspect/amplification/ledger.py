@@ -19,7 +19,7 @@ from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.snapshot import COMPACT
 from tablestore.format.types.arrow_types import DataType
 from tablestore.insight.explain.bucket_history import BucketEvent
-from tablestore.insight.explain.estimate import UNKNOWN, Estimate, SizeModel, merged
+from tablestore.insight.explain.merge_size import UNKNOWN, Estimate, SizeModel, merged
 
 RANGE_SHARE = 0.01  # part of the keys that the range read of read amplification asks for
 

@@ -10,8 +10,8 @@ import pytest
 from tablestore.core.errors import Corrupt
 from tablestore.format.snapshot import APPEND, COMPACT
 from tablestore.insight.explain.bucket_history import BASE, BucketEvent
-from tablestore.insight.explain.ledger import Ledger
 from tablestore.insight.explain.table_history import events
+from tablestore.insight.inspect.amplification.ledger import Ledger
 from tests.insight.explain.test_table_history import live, make
 from tests.lsm.trees import KEY, data_file
 

@@ -5,9 +5,9 @@
     space amplification = live bytes / bytes of a fully compacted copy
 
 Bytes ingested are those of the data files of writers (level 0 before any compaction; what an OVERWRITE
-writes, too); changelog files are told apart. The flows come from delta manifests and from the engine's own
-records of compactions, the states from `insight/explain/ledger.py`, the ledger that the simulator keeps, too.
-Sums of a view equal those of every other one. Memory: the live files, and a row of numbers a row of the view.
+writes, too); changelog files are counted separately. The flows come from delta manifests and from the
+engine's own records of compactions, the states from the ledger, which the simulator keeps, too. Sums of a
+view equal those of every other one. Memory: the live files, and a row of numbers a row of the view.
 Called by `Inspect`.
 """
 
@@ -25,7 +25,11 @@ from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.snapshot import COMPACT, Snapshot
-from tablestore.insight.explain.amplification_sums import (
+from tablestore.insight.explain.bucket_history import BASE, BucketEvent
+from tablestore.insight.explain.merge_size import SizeModel
+from tablestore.insight.explain.table_history import changed_places, events
+from tablestore.insight.inspect.amplification.ledger import Account, Ledger, Space
+from tablestore.insight.inspect.amplification.sums import (
     SPACE,
     STATE,
     VIEWS,
@@ -37,10 +41,6 @@ from tablestore.insight.explain.amplification_sums import (
     schema,
     state_of,
 )
-from tablestore.insight.explain.bucket_history import BASE, BucketEvent
-from tablestore.insight.explain.estimate import SizeModel
-from tablestore.insight.explain.ledger import Account, Ledger, Space
-from tablestore.insight.explain.table_history import changed_places, events
 from tablestore.meta import compaction_history
 from tablestore.meta.compaction_history import SnapshotRecord
 from tablestore.meta.store import Store

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore.format.manifests.manifest import DataFileMeta
-from tablestore.insight.explain.estimate import SizeModel, merged
+from tablestore.insight.explain.merge_size import SizeModel, merged
 from tests.lsm.trees import KEY, data_file
 
 
