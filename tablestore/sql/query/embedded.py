@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -19,14 +21,34 @@ if TYPE_CHECKING:
 
 def run_query(session: Session, tree: exp.Expression, text: str) -> pa.RecordBatchReader:
     """The rows of a query, as they are computed. `tree` is not changed; `text` is the script it is of."""
+    connection = connect(session)
+    found = bound(connection, session, tree, text)
+    with errors():
+        return connection.sql(found.sql("duckdb")).to_arrow_reader(65_536)
+
+
+def connect(session: Session) -> duckdb.DuckDBPyConnection:
+    """A connection of its own that reaches nothing but what is registered on it."""
+    return duckdb.connect(config=_locked())
+
+
+def bound(
+    connection: duckdb.DuckDBPyConnection, session: Session, tree: exp.Expression, text: str
+) -> exp.Expression:
+    """A copy of a tree whose tables are views of the connection. Raises NotFound with its place."""
     tree = tree.copy()
-    connection = duckdb.connect(config=_locked())
     for number, one in enumerate(occurrences(session, tree, text)):
         view = f"__table_{number}"
         connection.register(view, _Rows(one.table))
         one.node.replace(exp.alias_(exp.table_(view), one.node.alias_or_name, table=True))
+    return tree
+
+
+@contextmanager
+def errors() -> Iterator[None]:
+    """DuckDB's errors as ours."""
     try:
-        return connection.sql(tree.sql("duckdb")).to_arrow_reader(65_536)
+        yield
     except duckdb.Error as e:
         raise InvalidRequest(str(e)) from None
 
