@@ -15,11 +15,13 @@ from tablestore.sql.problems import placed
 from tablestore.sql.reading import statement_of
 from tablestore.sql.result import Result
 from tablestore.sql.settings import Settings
+from tablestore.sql.temporary import TemporaryTable, View
 from tablestore.table.identifier import DEFAULT_DATABASE
 from tablestore.table.lake import Lake
 from tablestore.table.table import Table
 
 _OWN_CATALOG = "lake"
+FullName = tuple[str, str, str]  # catalog (empty where there is none yet), database, table
 
 
 @checked
@@ -37,6 +39,8 @@ class Session:
         self.catalog: str | None = None if lake is None else _OWN_CATALOG
         self.database = DEFAULT_DATABASE
         self.settings = Settings()
+        self.temporary: dict[FullName, TemporaryTable] = {}
+        self.views: dict[FullName, View] = {}  # the temporary ones
 
     def sql(self, text: str, parameters: Parameters = None) -> Result:
         """Run a statement, or a script of several separated by semicolons; gives the result of the last.
@@ -78,15 +82,29 @@ class Session:
             raise NotFound.among("catalog", name, self.catalogs)
         return self.catalogs[name]
 
-    def resolved(self, name: Name) -> tuple[Lake, str]:
-        """The lake of a table, and its name there: `db.table`, odd names in back-quotes. Does not ask whether
-        it exists. Raises NotFound for an unknown catalog, InvalidRequest for a name of too many parts."""
+    def full_name(self, name: Name) -> FullName:
+        """Catalog, database and name of what a statement names; nothing is asked of the catalog. Raises
+        InvalidRequest for a name of too many parts."""
         parts = name.parts
         if len(parts) > 3:
             raise InvalidRequest(f"{name} has too many parts: catalog.database.table")
-        lake = self.lake(parts[0] if len(parts) == 3 else None)
-        database = parts[-2] if len(parts) > 1 else self.database
-        return lake, f"{quoted(database)}.{quoted(parts[-1])}"
+        defaults = (self.catalog or "", self.database)
+        catalog, database, table = (*defaults[: 3 - len(parts)], *parts)
+        return catalog, database, table
+
+    def temporary_table(self, name: Name) -> TemporaryTable | None:
+        """The temporary table of a name; it hides a table of a catalog."""
+        return self.temporary.get(self.full_name(name))
+
+    def view(self, name: Name) -> View | None:
+        """The view of a name, None if it is none."""
+        return self.views.get(self.full_name(name))
+
+    def resolved(self, name: Name) -> tuple[Lake, str]:
+        """The lake of a table, and its name there: `db.table`, odd names in back-quotes. Does not ask whether
+        it exists. Raises NotFound for an unknown catalog, InvalidRequest for a name of too many parts."""
+        catalog, database, table = self.full_name(name)
+        return self.lake(catalog), f"{quoted(database)}.{quoted(table)}"
 
     def table(self, name: Name, options: dict[str, Any] | None = None) -> Table:
         """The table of a name, also `t$snapshots`, `t$branch_b`. Raises NotFound naming the nearest."""

@@ -1,0 +1,49 @@
+"""Temporary tables and views: what lives as long as the session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tablestore.core.options.secrets import hidden
+from tablestore.format.computed_columns import ComputedColumn, Watermark, in_order
+from tablestore.format.types.data_type import DataField
+
+
+@dataclass(frozen=True, slots=True)
+class TemporaryTable:
+    """A table of CREATE TEMPORARY TABLE. `columns` are those that the connector gives, `computed` are made of
+    them; `options` are as they were typed, `connector` among them, and may hold secrets."""
+
+    columns: tuple[DataField, ...]
+    primary_key: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    watermark: Watermark | None = None
+    computed: tuple[ComputedColumn, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    comment: str | None = None
+
+    @property
+    def connector(self) -> str:
+        """Which connector reads and writes it."""
+        return self.options["connector"]
+
+    @property
+    def names(self) -> list[str]:
+        """All columns in order, computed ones too."""
+        return in_order([f.name for f in self.columns], self.computed)
+
+    @property
+    def shown_options(self) -> dict[str, str]:
+        """The options with secrets as `***`."""
+        return hidden(self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A named query: its text, and the names of its columns where the statement gives them."""
+
+    query: str
+    columns: tuple[str, ...] = ()
+    comment: str | None = None
+    column_comments: tuple[str | None, ...] = ()
