@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tablestore.format import commit_message
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.table.bucket_choice import Buckets, PartitionChoice
 from tablestore.table.engine import compact_bucket
@@ -82,7 +83,7 @@ def _slices(table: Table, tasks: int) -> int:
     return min(tasks, max(8, live // _WORTH_A_TASK))
 
 
-def _files(messages: list[bytes], which: str) -> dict:
+def _files(messages: list[bytes], which: str) -> dict[str, DataFileMeta]:
     return {f.file_name: f for m in messages for f in getattr(commit_message.decode(m), which)}
 
 

@@ -175,7 +175,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: dict[str, Any]) -> None:
         self._feed.done(end)
 
-    def read(self, partition: PiecePartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+    def read(self, partition: PiecePartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # its own partitions only
         wanted = arrow_schema(self._schema)
         columns = [n for n in wanted.names if n != self._kinds]
         for batch, kinds in partition.piece.read(self._feed.path, columns, roots=self._feed.roots):

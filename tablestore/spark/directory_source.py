@@ -100,7 +100,7 @@ class ChangeDirectoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow)
         pieces = self._source.work(begin, stop, tasks=self._tasks)
         return [WorkPartition(i, encode_work(piece, stop)) for i, piece in enumerate(pieces)]
 
-    def read(self, partition: WorkPartition) -> Iterator[tuple[int, str]]:  # type: ignore[override]
+    def read(self, partition: WorkPartition) -> Iterator[tuple[int, str]]:  # type: ignore[override]  # its own partitions only
         yield partition.ordinal, partition.work
 
 

@@ -63,7 +63,7 @@ def for_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def predicate_of(
     filters: Sequence[pushed.Filter], schema: TableSchema
 ) -> tuple[Predicate | None, list[pushed.Filter]]:
-    """The conjunction of the filters this engine answers exactly as Spark does, and those left to Spark.
+    """The conjunction of the filters that this engine answers exactly as Spark does, and the others.
 
     Floating point is left to Spark, whose NaN equals itself and is greater than all else.
     """
@@ -105,8 +105,9 @@ def spark_condition(p: Predicate) -> Column:
 _COMPARE = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 
-def _spark_literal(raw: Any, t: DataType) -> Column:
+def _spark_literal(raw: Any, t: DataType | None) -> Column:
     """A raw value of the engine as a literal of the column's type."""
+    assert t is not None, "the predicate is bound"
     arrow = to_arrow(t)
     if pa.types.is_decimal(arrow):
         return F.lit(Decimal(raw).scaleb(-t.scale, _WIDE))
@@ -116,7 +117,7 @@ def _spark_literal(raw: Any, t: DataType) -> Column:
 
 
 def _predicate(one: pushed.Filter, schema: TableSchema) -> Predicate | None:
-    names = getattr(one, "attribute", ())
+    names: tuple[str, ...] = getattr(one, "attribute", ())
     field = schema.by_name.get(names[0]) if len(names) == 1 else None
     if field is None or not any(test(field.arrow.type) for test in _EXACT):
         return None

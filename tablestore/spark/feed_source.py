@@ -73,7 +73,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         pieces = self._feed.pieces(start, end)
         return [FeedPartition(i, pickle.dumps(piece), position) for i, piece in enumerate(pieces)]
 
-    def read(self, partition: FeedPartition) -> Iterator[tuple[int, bytes, str]]:  # type: ignore[override]
+    def read(self, partition: FeedPartition) -> Iterator[tuple[int, bytes, str]]:  # type: ignore[override]  # its own partitions only
         yield partition.ordinal, partition.piece, partition.position
 
 

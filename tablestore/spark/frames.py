@@ -124,7 +124,7 @@ def write_df(
     A DataFrame has no order, so of two rows with one key any may win; with `order_by` the one with the
     largest value does, at the price of a shuffle.
     """
-    known = set(table.schema.names) | ({row_kind_column} - {None})
+    known = {*table.schema.names, *([row_kind_column] if row_kind_column is not None else [])}
     for name in frame.columns:
         if name not in known:
             raise NotFound.among("column", name, known)

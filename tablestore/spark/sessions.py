@@ -71,7 +71,8 @@ def register(spark: SparkSession) -> SparkSession:
     """
     with contextlib.suppress(Exception):  # static or already started parts of a foreign session may refuse
         spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    if not spark.sparkContext.master.startswith("local["):
+    master = spark.sparkContext.master
+    if master is None or not master.startswith("local["):
         spark.sparkContext.addPyFile(_zipped())  # before the sources: they remember what goes with them
     for source in (TablestoreSource, ChangeDirectorySource, FeedSource):
         spark.dataSource.register(source)

@@ -127,8 +127,8 @@ def maintain(
         raise InvalidRequest(f"the primary key of {target} must be ({', '.join(summary.keys)})")
     origin = origin_of(checkpoint, table, user)
     begin = "latest-full" if origin.position is None else str(int(origin.position) + 1)
-    stream = spark.readStream.format("tablestore-feed").option("path", source).option("start", begin)
-    stream = stream.option("roots", ",".join(roots)).load()
+    feed = spark.readStream.format("tablestore-feed").option("path", source).option("start", begin)
+    stream = feed.option("roots", ",".join(roots)).load()
     batches = _Batches(source, target, summary, user, origin.identifier, on_batch, tuple(roots))
     writer = stream.writeStream.foreachBatch(batches).option("checkpointLocation", checkpoint).queryName(user)
     if interval_seconds is None:
