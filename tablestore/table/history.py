@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -28,7 +27,7 @@ from tablestore.table.handle import Handle
 from tablestore.table.refs import Duration, milliseconds
 from tablestore.write.progress import ProgressCallback
 from tablestore.write.retention import auto_tags, rollback, tags
-from tablestore.write.retention.expire import ExpirePolicy, Expiry, expire, expire_changelogs
+from tablestore.write.retention.expire import ExpirePolicy, ExpireRequest, Expiry, expire, expire_changelogs
 from tablestore.write.retention.expire_partitions import (
     PartitionExpiry,
     PartitionPolicy,
@@ -118,7 +117,8 @@ def after_commit(store: Store, name: str, made: Sequence[int]) -> Expiry | None:
         lambda done: replace(done, partitions=_outdated_partitions(store, made)),
         lambda done: replace(done, forgotten=tuple(forget_consumers(store))),
         lambda done: _after(
-            done, expire(store, ExpirePolicy.of(store), explain_compactions=_explain_compactions)
+            done,
+            expire(store, ExpirePolicy.of(store), ExpireRequest(explain_compactions=_explain_compactions)),
         ),
     ]
     if store.options.changelog_decoupled:
@@ -230,16 +230,22 @@ def expire_snapshots(
             raise InvalidRequest("keep must be at least 1: the newest snapshot is the table")
         age = 0 if older_than is None else milliseconds(older_than, "older_than")
         newest = keep if keep is not None else 1
-        most = newest if older_than is None else _ENDLESS
-        policy = replace(policy, keep_min=newest, keep_max=most, age_ms=age, limit=_ENDLESS)
+        keep_max = newest if older_than is None else _ENDLESS
+        policy = replace(policy, keep_min=newest, keep_max=keep_max, age_ms=age, limit=_ENDLESS)
         lasting = replace(lasting, limit=_ENDLESS)
     forgotten = tuple(old_consumers(store) if dry_run else forget_consumers(store))
-    how: dict[str, Any] = {"dry_run": dry_run, "ignoring": forgotten, "progress": progress}
-    found = expire(store, policy, explain=True, explain_compactions=_explain_compactions, **how)
+    request = ExpireRequest(
+        dry_run=dry_run,
+        explain=True,
+        ignoring=forgotten,
+        progress=progress,
+        explain_compactions=_explain_compactions,
+    )
+    found = expire(store, policy, request)
     found = replace(found, forgotten=forgotten)
     if not policy.decoupled:
         return found
-    return found.and_changelogs(expire_changelogs(store, lasting, after=found, **how))
+    return found.and_changelogs(expire_changelogs(store, lasting, request, after=found))
 
 
 def roll_back(

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from tablestore.core.errors import Corrupt, NotFound, Unavailable
 from tablestore.format.manifests.manifest import APPEND_SOURCE
@@ -32,27 +31,28 @@ from tablestore.write.retention.reachable import Files
 log = logging.getLogger(__name__)
 _MAX_FAILURES = 3
 _TRIES = 4
-__all__ = ["ExpirePolicy", "Expiry", "expire", "expire_changelogs", "remove"]
+__all__ = ["ExpirePolicy", "ExpireRequest", "Expiry", "expire", "expire_changelogs", "remove"]
 
 
-def expire(
-    store: Store,
-    policy: ExpirePolicy,
-    *,
-    dry_run: bool = False,
-    explain: bool = False,
-    ignoring: Sequence[str] = (),
-    progress: ProgressCallback | None = None,
-    explain_compactions: Explain = compaction_history.as_recorded,
-) -> Expiry:
-    """Remove what the policy lets go; with `dry_run` only report it, with `explain` also whose reads end.
+@dataclass(frozen=True, slots=True)
+class ExpireRequest:
+    """How to expire. `dry_run`: only report; `explain`: report also whose reads end; `ignoring`: consumers
+    that protect nothing, as if they were forgotten; `progress` is called as files go; `explain_compactions`
+    completes the records of compactions before the history keeps them."""
 
-    `ignoring`: consumers that protect nothing, as if they were forgotten. `progress` is called
-    as files go. `explain_compactions` completes the records of compactions before the history keeps them.
-    """
-    how: Any = {"dry_run": dry_run, "explain": explain, "ignoring": ignoring, "progress": progress}
-    how["explain_compactions"] = explain_compactions
-    return _beside_others(store, lambda: _expire(store, policy, **how))
+    dry_run: bool = False
+    explain: bool = False
+    ignoring: tuple[str, ...] = ()
+    progress: ProgressCallback | None = None
+    explain_compactions: Explain = compaction_history.as_recorded
+
+
+PLAIN = ExpireRequest()
+
+
+def expire(store: Store, policy: ExpirePolicy, request: ExpireRequest = PLAIN) -> Expiry:
+    """Remove the snapshots that the policy lets go, with the files that nothing else needs; what that was."""
+    return _beside_others(store, lambda: _expire(store, policy, request))
 
 
 def _beside_others(store: Store, look: Callable[[], Expiry]) -> Expiry:
@@ -76,23 +76,15 @@ def _oldest(store: Store) -> tuple[int | None, int | None]:
     return store.snapshots.earliest_id(), min(changelogs.ids(store), default=None)
 
 
-def _expire(
-    store: Store,
-    policy: ExpirePolicy,
-    *,
-    dry_run: bool,
-    explain: bool,
-    ignoring: Sequence[str],
-    progress: ProgressCallback | None,
-    explain_compactions: Explain,
-) -> Expiry:
+def _expire(store: Store, policy: ExpirePolicy, request: ExpireRequest) -> Expiry:
+    dry_run = request.dry_run
     latest, earliest = store.snapshots.latest_id(), store.snapshots.earliest_id()
     if latest is None or earliest is None:
         return Expiry(dry_run=dry_run)
     if not dry_run and latest - earliest + 1 <= policy.keep_min:  # the common case after a commit
         store.snapshots.hint_earliest(earliest)
         return Expiry(remaining=(earliest, latest))
-    found = _extent(store, policy, earliest, latest, ignoring)
+    found = _extent(store, policy, earliest, latest, request.ignoring)
     stays = Expiry(protected_by=found.protected_by, bounds=found.bounds, dry_run=dry_run)
     if found.end <= earliest:
         if not dry_run:
@@ -101,59 +93,46 @@ def _expire(
     ids = [i for i in range(earliest, found.end) if store.snapshots.exists(i)]
     gone = _unneeded(store, ids, found.end, decoupled=policy.decoupled).measured(store)
     own = _sizes(store, (store.paths.snapshot(i) for i in ids))
-    breaks, keeps = _readers(store, policy, ids, found.end) if explain else ((), ())
+    breaks, keeps = _readers(store, policy, ids, found.end) if request.explain else ((), ())
     problems: tuple[str, ...] = ()
     if not dry_run:
         synced.keep_one(store, found.end)
         copied = _keep_changelogs(store, ids) if policy.decoupled else len(ids)
-        problems = _keep_history(store, ids, explain_compactions)
+        problems = _keep_history(store, ids, request.explain_compactions)
         for snapshot_id in ids[:copied]:
             store.snapshots.delete(snapshot_id)
         problems += _become_changelogs(store, ids[copied:])
         # Last: a stale hint is probed, an early one would hide the snapshots that are still there.
         store.snapshots.hint_earliest(found.end)
         store.sync(store.paths.snapshot_dir)  # gone for good, before what they need goes
-        remove(store, gone, progress)
+        remove(store, gone, request.progress)
         _log(store, "snapshots", ids, gone)
     done = _with_files(replace(stays, snapshots=tuple(ids), remaining=(found.end, latest)), gone, own)
     return replace(done, breaks=breaks, keeps=keeps, problems=problems)
 
 
 def expire_changelogs(
-    store: Store,
-    policy: ExpirePolicy,
-    *,
-    dry_run: bool = False,
-    after: Expiry | None = None,
-    ignoring: Sequence[str] = (),
-    progress: ProgressCallback | None = None,
+    store: Store, policy: ExpirePolicy, request: ExpireRequest = PLAIN, *, after: Expiry | None = None
 ) -> Expiry:
-    """Remove long-lived changelogs that the policy lets go, counted from the newest snapshot; the newest of
-    them stays, as in Paimon.
+    """Remove long-lived changelogs that the policy lets go, counted from the newest snapshot; what that was.
+    The newest of them stays, as in Paimon.
 
     `after` is the expiry of snapshots just before: a dry run takes those for changelogs as if they were kept.
     The copies that were made for the ones that go at once are not reported as files.
-    `ignoring`: consumers that protect nothing.
     """
-    how: Any = {"dry_run": dry_run, "after": after, "ignoring": ignoring, "progress": progress}
-    return _beside_others(store, lambda: _expire_changelogs(store, policy, **how))
+    return _beside_others(store, lambda: _expire_changelogs(store, policy, request, after))
 
 
 def _expire_changelogs(
-    store: Store,
-    policy: ExpirePolicy,
-    *,
-    dry_run: bool,
-    after: Expiry | None,
-    ignoring: Sequence[str],
-    progress: ProgressCallback | None,
+    store: Store, policy: ExpirePolicy, request: ExpireRequest, after: Expiry | None
 ) -> Expiry:
+    dry_run = request.dry_run
     coming = after.snapshots if dry_run and after is not None else ()
     ids, latest = sorted({*changelogs.ids(store), *coming}), store.snapshots.latest_id()
     if not ids or latest is None:
         return Expiry(dry_run=dry_run)
     end = min(latest - policy.keep_min + 1, ids[0] + policy.limit, ids[-1])
-    bounds = expiry_rules.consumer_bounds(store, changelogs=True, ignoring=ignoring)
+    bounds = expiry_rules.consumer_bounds(store, changelogs=True, ignoring=request.ignoring)
     kept = tuple(b.text for b in bounds if b.first < end)
     end = min([end, *(b.first for b in bounds)])
     start, now, gone_ids = latest - policy.keep_max + 1, store.env.now_ms(), []
@@ -181,7 +160,7 @@ def _expire_changelogs(
             changelogs.delete(store, snapshot_id)
         changelogs.hint(store, earliest=ids[len(gone_ids)])
         store.sync(store.paths.changelog_dir)
-        remove(store, gone, progress)
+        remove(store, gone, request.progress)
         _log(store, "changelogs", gone_ids, gone)
     breaks = (f"changes(since=…) and streams below snapshot {ids[len(gone_ids)]}",)
     done = Expiry(changelogs=tuple(gone_ids), protected_by=kept, breaks=breaks, dry_run=dry_run)
