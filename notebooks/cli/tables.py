@@ -58,7 +58,7 @@ def _table(place: str, options: Mapping[str, str], *, mend: bool) -> Health:
     except ts.Corrupt as error:
         return Health(place, True, f"{place}: cannot be mended\n  {error}")
     if repair:
-        stays = bool(repair.left) or not mend
+        stays = bool(repair.remaining) or not mend
         more = (
             f"\n  to do it: ./workbench doctor {shlex.quote(place)} --mend"
             if not mend and repair.changes

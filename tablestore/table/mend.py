@@ -94,7 +94,7 @@ def _done(table: Mendable, call: Call) -> object:
     if call.alters:
         before = table.store.schema.options
         return option_changes(before, table.alter(_change(call)).store.schema.options)
-    table = table.with_options(call.under) if call.under else table
+    table = table.with_options(call.options) if call.options else table
     verbs: dict[str, Callable[..., Any]] = {
         "compact": lambda **named: table.compact(**named).text,
         "rescale": table.rescale,
@@ -104,17 +104,17 @@ def _done(table: Mendable, call: Call) -> object:
         "consumers.delete": lambda name: table.consumers.delete(name) or f"consumer {name} is forgotten",
         "tags.delete": table.tags.delete,
     }
-    return verbs[call.verb](*call.given, **call.named)
+    return verbs[call.verb](*call.arguments, **call.keywords)
 
 
 def _preview(table: Mendable, call: Call) -> str:
     """What a call would do; nothing is changed."""
     if call.alters:
         return option_changes(table.store.schema.options, _previewed(table, call).store.schema.options)
-    named = {k: v for k, v in call.named.items() if k not in ("until_quiet", "dry_run")}
+    named = {k: v for k, v in call.keywords.items() if k not in ("until_quiet", "dry_run")}
     if call.verb == "compact":
-        first = "the first round; " if "until_quiet" in call.named else ""
-        table = table.with_options(call.under) if call.under else table
+        first = "the first round; " if "until_quiet" in call.keywords else ""
+        table = table.with_options(call.options) if call.options else table
         return first + table.compact(**named, dry_run=True).text
     if call.verb == "expire_snapshots":
         return table.expire_snapshots(**named, dry_run=True).text
@@ -124,7 +124,7 @@ def _preview(table: Mendable, call: Call) -> str:
 
 
 def _change(call: Call) -> Change:
-    return getattr(schema_change, call.verb)(*call.given)
+    return getattr(schema_change, call.verb)(*call.arguments)
 
 
 def _previewed(table: Mendable, call: Call) -> Mendable:

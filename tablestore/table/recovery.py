@@ -30,7 +30,7 @@ def repair(store: Store, name: str, *, dry_run: bool) -> Repair:
     plans, left = plans_of(store)
     moment = datetime.fromtimestamp(store.env.now_ms() / 1000, UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     done = replace(repair_of(name, store, plans, moment), dry_run=dry_run)
-    done = replace(done, left=(*done.left, *left))
+    done = replace(done, remaining=(*done.remaining, *left))
     if not dry_run:
         for plan in plans:
             _carry_out(plan, moment)

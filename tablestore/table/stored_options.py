@@ -12,7 +12,7 @@ _COLUMNS = {
     "option": pa.string(),
     "value": pa.string(),
     "default": pa.string(),
-    "given": pa.bool_(),
+    "is_set": pa.bool_(),
     "status": pa.string(),
     "meaning": pa.string(),
 }
@@ -21,11 +21,11 @@ _COLUMNS = {
 class StoredOptions(dict[str, str]):
     """Options by name, as text."""
 
-    def describe(self, *, given: bool = False) -> pa.Table:
-        """Every option there is (with `given` those the table stores), by name: the value in force and the
+    def describe(self, *, set_only: bool = False) -> pa.Table:
+        """Every option there is (with `set_only` those the table stores), by name: the value in force and the
         default, in units people write; whether the table stores it; its status: implemented, ignored (the
         meaning says why), refused (the meaning says why) or unknown."""
-        facts = [astuple(f) for f in option_rules.describe(self) if f.given or not given]
+        facts = [astuple(f) for f in option_rules.describe(self) if f.is_set or not set_only]
         columns = zip(*facts, strict=True) if facts else [[] for _ in _COLUMNS]
         arrays = [pa.array(c, t) for c, t in zip(columns, _COLUMNS.values(), strict=True)]
         return pa.table(arrays, names=list(_COLUMNS))

@@ -272,7 +272,7 @@ def _mended(life: Life, left: dict[str, bytes]) -> str | None:
         newest = t.store.snapshots.latest()
         if newest is None or (newest.uuid in life.rows and _rows(t) != life.rows[newest.uuid]):
             return f"mended, it has other rows: {newest}"
-        for text in repair.left:
+        for text in repair.remaining:
             if not _follow(t, text):
                 return f"mended, but left is {text}"
         violations = [v for v in t.check() if not _follow(t, v.text)]

@@ -14,7 +14,7 @@ from tests.insight.doctor.test_doctor import SMALL, doctor, files_of, make, put,
 
 def test_calls_are_written_as_python() -> None:
     settings = Call("set_options", ({"write-only": "false"},))
-    full = Call("compact", named={"full": True, "bucket": 3}, under={"a": "b"})
+    full = Call("compact", keywords={"full": True, "bucket": 3}, options={"a": "b"})
     assert python((full,)) == "table.with_options({'a': 'b'}).compact(full=True, bucket=3)"
     assert python((settings,)) == "table.alter(ts.set_options({'write-only': 'false'}))"
     assert python((settings, full)) == f"{python((settings,))}{python((full,)).removeprefix('table')}"
@@ -49,7 +49,7 @@ def test_all_findings_are_mended_each_while_it_is_there(tmp_path: Path) -> None:
     did = t.mend(found, dry_run=False)
     assert did.after is not None
     assert did.after.sound, did.text
-    assert did.left == ()
+    assert did.remaining == ()
     assert len(did.done) < len(found)  # the compaction of the runs took the deletes away, too
     assert did.text.endswith("the doctor now: sound")
     assert t.refresh().scan().to_arrow().sort_by("id") == before
@@ -66,7 +66,7 @@ def test_what_gives_something_up_waits_for_a_decision(tmp_path: Path) -> None:
         t.mend(found, dry_run=False)
     assert f"decide: {found.asks}" in t.mend(found).text
     did = t.mend(dry_run=False)
-    assert [f.kind for f in did.left] == ["dropped deletes"]
+    assert [f.kind for f in did.remaining] == ["dropped deletes"]
     assert "left alone: dropped deletes · table: decide: from then on" in did.text
     assert [f.kind for f, _ in did.done] == ["sorted runs"]
     assert t.refresh().options["ignore-delete"] == "true"
@@ -83,7 +83,7 @@ def test_what_no_call_mends_is_refused_with_where_to_look(tmp_path: Path) -> Non
     for dry_run in (True, False):
         with pytest.raises(InvalidRequest, match="look first: ts"):
             t.mend(skew, dry_run=dry_run)
-    assert skew in t.mend(found).left
+    assert skew in t.mend(found).remaining
     with pytest.raises(InvalidRequest, match="one of its findings"):
         t.mend("sorted runs")  # type: ignore[arg-type]
 

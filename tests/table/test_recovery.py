@@ -280,7 +280,7 @@ def test_lost_branches_can_be_deleted_one_after_the_other(tmp_path: Path) -> Non
         made.branches.create(name, tag="v")
         made.branch(name).tags.delete("v")
         empty(Path(made.branch(name).store.paths.snapshot(3)))
-    left = opened(made).mend(dry_run=False).repair.left
+    left = opened(made).mend(dry_run=False).repair.remaining
     assert [text.partition(":")[0] for text in left] == ["branch a", "branch b"]
     for name in ("a", "b"):
         opened(made).branches.delete(name)

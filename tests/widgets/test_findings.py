@@ -96,7 +96,7 @@ def test_all_at_once_leaves_what_asks(tmp_path: Path) -> None:
     press(view, "preview", -1)
     assert "left alone: dropped deletes" in view.frame["plan"]["effect"]
     press(view, "mend")
-    assert [f.kind for f in view.done[0].left] == ["dropped deletes"]
+    assert [f.kind for f in view.done[0].remaining] == ["dropped deletes"]
     assert [row.kind for row in view.model.rows] == ["dropped deletes"]
 
 

@@ -226,7 +226,7 @@ class Findings(View):
 
 def _effect_of(mended: Any) -> str:
     """What the calls did, without what the strip shows already."""
-    if len(mended.done) != 1 or mended.left:
+    if len(mended.done) != 1 or mended.remaining:
         return str(mended.text)
     now = [] if mended.after is None else [f"the doctor now: {mended.after.summary}"]
     return "\n".join([*mended.done[0][1], *now])

@@ -29,13 +29,13 @@ def box(
         frame = rect(x + 0.5, y + 0.5, wide - 1, BOX - 1, rx=3, fill=var("bg"), stroke=var("line"))
         return frame + text(x + 9, y + 16, "null", fill="ink3")
     struck = part in STRUCK
-    mark = {"added": "Σ", "taken back": "−Σ", "held": "held"}.get(part, number)
+    mark = {"added": "Σ", "taken back": "−Σ", "included": "incl."}.get(part, number)
     mark_wide = text_width(mark, size=11, monospace=True) + 8 if mark else 0
     if mark and part not in ("added", "taken back") and wide - mark_wide < 44:
         mark, mark_wide = "", 0
     shown = fit(value, wide - 16 - mark_wide, weight=600 if bold else 400)
-    ink = "ink3" if struck or part == "held" else level_text(level, levels)
-    if struck or part == "held":
+    ink = "ink3" if struck or part == "included" else level_text(level, levels)
+    if struck or part == "included":
         ring = {"stroke": var("line2"), "stroke_dasharray": "3 2"}
         body = rect(x + 0.5, y + 0.5, wide - 1, BOX - 1, rx=3, fill=var("bg"), **ring)
     elif part == "taken back":

@@ -39,12 +39,12 @@ _OF_KEYS = (
 @dataclass(frozen=True, slots=True)
 class OptionFact:
     """One option: `value` is the one in force and `default` that of an absent one, as people write them;
-    `given`: whether the table stores it. `meaning` is the reason of ignored and refused ones."""
+    `is_set`: whether the table stores it. `meaning` is the reason of ignored and refused ones."""
 
     name: str
     value: str | None
     default: str | None
-    given: bool
+    is_set: bool
     status: str
     meaning: str
 

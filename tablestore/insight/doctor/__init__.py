@@ -1,8 +1,8 @@
-"""The doctor: why a table is slow or at risk, from its metadata alone. Behind `inspect.doctor()`.
+"""The doctor: why a table is slow or at risk, from its metadata alone (`inspect.doctor()`).
 
-`RULES` are functions of `Facts`; each says what it looked at, in numbers, and what is wrong with the call
-that mends it. Nothing is changed and no data file is opened. Cost: the manifests of one snapshot by columns,
-and at most `Limits.commits` of its newest commits; 10,000 files take a few tenths of a second.
+`RULES` are functions of `Facts`. Each says what it looked at, in numbers, and gives findings: what is wrong,
+and the call that mends it. Nothing is changed and no data file is opened. Cost: the manifests of one snapshot
+by columns, and at most `Limits.commits` of its newest commits; 10,000 files take a few tenths of a second.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("tombstones", rows.tombstones),
     ("deletion vectors", rows.deletion_vectors),
     ("waiting rows", rows.waiting_rows),
-    ("unseen level 0", rows.unseen_level0),
+    ("pending lookups", rows.pending_lookups),
     ("expired rows", rows.expired_rows),
     ("statistics", rows.statistics),
     ("formats", rows.mixed_formats),
     ("retractions", changes.retractions),
     ("streams", changes.merged_streams),
     ("deletes", changes.dropped_deletes),
-    ("writers", changes.several_writers),
+    ("writers", changes.interleaved_writers),
     ("primary key", changes.narrow_key),
     ("snapshots", retention.snapshots),
     ("consumers", retention.consumers),
@@ -62,21 +62,22 @@ RULES: tuple[tuple[str, Rule], ...] = (
 )
 
 
-def limits_of(given: Mapping[str, float]) -> Limits:
-    """Limits by name, defaults for the others; raises NotFound naming the nearest, InvalidRequest."""
+def limits_of(values: Mapping[str, float]) -> Limits:
+    """Limits by name, defaults for the others. Raises NotFound for an unknown name, with the nearest one, and
+    InvalidRequest for what is no number from 0 on."""
     known = {f.name for f in fields(Limits)}
-    for name, value in given.items():
+    for name, value in values.items():
         if name not in known:
             raise NotFound.among("limit of the doctor", name, known)
         if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
             raise InvalidRequest(f"the doctor's limit {name} is {value!r}; it must be a number, from 0 on")
-    return Limits(**given)  # type: ignore[arg-type]  # a limit in whole numbers may be given as 2.5
+    return Limits(**values)  # type: ignore[arg-type]  # 2.5 is a limit of whole numbers, too
 
 
 def diagnose(
     store: Store, snapshot: Snapshot | None, limits: Limits | None = None, *, listing: bool = False
 ) -> Diagnosis:
-    """Try every rule on a snapshot. `listing` also lists the buckets for files that nothing names.
+    """What every rule finds in a snapshot; with `listing` also files in the buckets that nothing names.
 
     Damage that a rule meets is a finding; the other rules go on.
     """
@@ -93,7 +94,7 @@ def diagnose(
             outcome = _looked(examine, facts)
             findings += outcome.findings
             tried.append(RuleResult(rule, outcome.text, len(outcome.findings)))
-    once = {(f.kind, f.where, f.what): f for f in findings}  # damage may be met by several rules
+    once = {(f.kind, f.where, f.what): f for f in findings}  # more than one rule may meet the same damage
     found = sorted(once.values(), key=lambda f: SEVERITIES.index(f.severity))
     return Diagnosis(name, snapshot.id, tuple(found), tuple(tried), limits, listing)
 
@@ -104,7 +105,7 @@ def _looked(rule: Rule, facts: Facts) -> Outcome:
             return rule(facts)
     except Corrupt as e:
         if not facts.store.io.exists(e.path):
-            raise  # expired while it was looked at, or lost: `expiring` tells which
+            raise  # expired while it was looked at, or lost: `expiring` finds out which
         calls = (look("table.check()"),)
         found = Finding("damage", "risk", e.path, e.problem, calls, {"file": e.path}, mends=False)
         return Outcome(f"met damage: {e}", (found,))

@@ -1,6 +1,6 @@
 """How many buckets a table should have: the arithmetic behind `ts.advise_buckets`. Pure.
 
-Rows are counted by partition and by the residue of their bucket hash modulo 1536, which tells the rows of
+Rows are counted by partition and by the residue of their bucket hash modulo 1536, which gives the rows of
 each bucket for every number of buckets that divides 1536. Memory: 12 kB a partition, for the first 4,096 of
 them; those after are counted together.
 """
@@ -24,7 +24,7 @@ RESIDUES = 1536
 CANDIDATES = tuple(n for n in range(1, RESIDUES + 1) if RESIDUES % n == 0)
 GUIDANCE = (200_000_000, 1 << 30)  # Paimon's: 200 MB to 1 GB a bucket
 _MOST_PARTITIONS = 4_096
-_HEAVY = 0.5  # of the target: a share that one value may have before it is told
+_HEAVY = 0.5  # of the target: a share that one value may have before a note names it
 _SCHEMA = pa.schema(
     {
         "buckets": pa.int32(),
@@ -73,7 +73,7 @@ class KeyCounts:
 
     @property
     def partitions(self) -> list[bytes]:
-        """The partitions that are counted apart, in order of appearance."""
+        """The partitions that are counted one by one, in order of appearance."""
         return [p for p, place in self._places.items() if place < _MOST_PARTITIONS]
 
     @property
@@ -114,7 +114,7 @@ class Question:
 @dataclass(frozen=True)
 class BucketAdvice:
     """A proposed number of buckets a partition, with its sums. `call` is Python that does it; `notes` are
-    what no number of buckets mends; `spread(n)` tells what each bucket would hold."""
+    what no number of buckets mends; `spread(n)` gives the rows and bytes of each bucket."""
 
     buckets: int
     alternatives: tuple[Alternative, ...]
@@ -176,10 +176,8 @@ class BucketAdvice:
                 f"{n!r} buckets were not counted; those are {', '.join(map(str, CANDIDATES))}"
             )
         q = self.question
-        seen = (
-            np.array(self.residues or (0,) * RESIDUES, dtype=np.int64).reshape(RESIDUES // n, n).sum(axis=0)
-        )
-        rows = seen * (q.rows / max(q.counted, 1))
+        residues = np.array(self.residues or (0,) * RESIDUES, dtype=np.int64)
+        rows = residues.reshape(RESIDUES // n, n).sum(axis=0) * (q.rows / max(q.counted, 1))
         sizes = rows * q.bytes_per_row * q.growth
         columns = (np.arange(n, dtype=np.int32), np.rint(rows).astype(np.int64), sizes.astype(np.int64))
         return pa.table(dict(zip(("bucket", "rows", "bytes"), map(pa.array, columns), strict=True)))

@@ -1,5 +1,5 @@
-"""Rules about what changes say and who writes them: changelogs that lack retractions, streams of engines
-without a producer, deletes that are dropped, writers that interleave. Metadata of the newest commits only.
+"""Rules about changes and their writers: changelogs that lack retractions, streams of merge engines without
+a changelog producer, deletes that are dropped, writers that interleave. Metadata of the newest commits only.
 """
 
 from __future__ import annotations
@@ -116,9 +116,9 @@ def merged_streams(facts: Facts) -> Outcome:
         "consumers": ", ".join(readers[:5]) or "none",
     }
     what = (
-        "changes tell the rows that were written, not the merged ones"
+        "changes have the rows that were written, not the merged ones"
         if producer is ChangelogProducer.INPUT
-        else "streams are refused: the engine needs a producer that tells merged rows"
+        else "streams are refused: the engine needs a producer of merged rows"
     )
     severity: Severity = "risk" if readers else "note"
     call = set_call(**{"changelog-producer": "lookup"})
@@ -165,7 +165,7 @@ def _drops(option: str) -> bool:
     )
 
 
-def several_writers(facts: Facts) -> Outcome:
+def interleaved_writers(facts: Facts) -> Outcome:
     """Streams that commit in turns to a table in which nothing but their order says which row is newer."""
     if not facts.keyed:
         return Outcome("append table: rows do not replace each other")
@@ -174,8 +174,8 @@ def several_writers(facts: Facts) -> Outcome:
     line = f"{count(len(set(users)), 'commit user')}, {count(turns, 'turn')} back to an earlier one"
     options = facts.options
     if options.sequence_fields or options.merge_engine is MergeEngine.AGGREGATION or turns < 2:
-        said = f"; sequence.field is {options.sequence_field}" if options.sequence_fields else ""
-        return Outcome(line + said)
+        order = f"; sequence.field is {options.sequence_field}" if options.sequence_fields else ""
+        return Outcome(line + order)
     column = _time_column(facts)
     evidence: Evidence = {
         "users": len(set(users)),
@@ -183,14 +183,14 @@ def several_writers(facts: Facts) -> Outcome:
         "snapshots": len(users),
         "equal_sequences": _equal_sequences(facts),
     }
-    what = "several streams write in turns without a sequence.field: of one key, who commits last wins"
+    what = "streams write in turns without a sequence.field: of one key, who commits last wins"
     call = set_call(**{"sequence.field": column or "<column that rises with each change>"})
     if column is None:
         call = (look(python(call)),)
     asks = (
         "" if column is None else f"does {column} rise with each change of a key? The largest one wins then"
     )
-    found = Finding("several writers", "risk", "table", what, call, evidence, column is not None, asks)
+    found = Finding("interleaved writers", "risk", "table", what, call, evidence, column is not None, asks)
     return Outcome(line, (found,))
 
 
@@ -235,9 +235,7 @@ def narrow_key(facts: Facts) -> Outcome:
     line = f"the primary key lacks {', '.join(missing)}"
     partitions = len(set(facts.places.partition))
     evidence: Evidence = {"missing": ", ".join(missing), "partitions": partitions}
-    what = (
-        f"{line}: with fixed buckets a key is unique in each partition only, and may be there several times"
-    )
+    what = f"{line}: with fixed buckets a key is unique in each partition only, and may be in many of them"
     key = [*facts.schema.primary_keys, *missing]
     call = (look(f"ts.advise_buckets(table, primary_key={key})"),)
     found = Finding("narrow key", "risk", "table", what, call, evidence, False)

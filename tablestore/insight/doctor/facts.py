@@ -1,4 +1,4 @@
-"""What the doctor looks at: one snapshot's metadata added up by bucket, and the newest commits.
+"""The metadata that the doctor's rules look at: one snapshot added up by bucket, and the newest commits.
 
 Manifests, snapshot files, tags and consumers are read; data files are neither opened nor listed. Memory and
 time are bound by the live entries of the snapshot (columns, no objects) and by the newest commits, of which
@@ -33,22 +33,23 @@ MIB, GIB = 1 << 20, 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """From where on a number is a finding. Bytes are of files as they lie."""
+    """Numbers above which a rule gives a finding (of `newer_share` and `bucket_min_bytes`: below). Bytes are
+    those of files on the disk."""
 
     runs: int = 8  # sorted runs of a bucket, whatever its trigger
     small_files: int = 10  # files of a bucket that combining would save
     merged_bytes: int = 256 * MIB  # bytes that a scan merges for a few newer rows
     newer_share: float = 0.05  # ... which are at most this share of them
     bucket_bytes: int = GIB  # Paimon's guidance: 200 MB to 1 GB a bucket
-    bucket_least_bytes: int = 20 * MIB  # a tenth of what the guidance says
+    bucket_min_bytes: int = 20 * MIB  # a tenth of what the guidance says
     many_buckets: int = 8  # fewer are never too many
     skew: float = 3.0  # the largest against the mean
     skew_bytes: int = 64 * MIB  # a smaller one is never too large
     deleted_share: float = 0.2  # of rows that are deletes, or marked as deleted
     deleted_rows: int = 1_000
-    held_bytes: int = 64 * MIB  # kept for tags, consumers and old snapshots only
-    held_share: float = 0.5  # ... and this share of the live bytes
-    held_snapshots: int = 10
+    kept_bytes: int = 64 * MIB  # kept for tags, consumers and old snapshots only
+    kept_share: float = 0.5  # ... and this share of the live bytes
+    kept_snapshots: int = 10
     consumer_ms: int = 86_400_000  # a consumer that stands still so long is stale
     waiting_ms: int = 3_600_000  # postponed rows may wait so long
     manifests: int = 100
@@ -171,7 +172,7 @@ class Facts:
         return self.decided(self.live.filter(self.group == place))
 
     def decided(self, entries: Entries) -> Decision:
-        """The same of a bucket's live files."""
+        """What the engine's own rules say of a bucket with these live files."""
         levels = Levels.of((e.file for e in entries), self.options.num_levels, self.store.key_order)
         return pick(levels, self.rules, PickContext.at(self.store.env.local_now_ms(), levels))
 
@@ -184,7 +185,7 @@ class Facts:
 
     @cached_property
     def records(self) -> list[CompactionRecord]:
-        """What is kept of the compactions of `commits`; those of other engines keep nothing."""
+        """The records of the compactions of `commits`; other engines keep none."""
         found: list[CompactionRecord] = []
         for s in self.commits:
             text = (s.properties or {}).get(compaction_record.PROPERTY)
@@ -200,7 +201,7 @@ class Facts:
 
     @cached_property
     def backlog(self) -> np.ndarray:
-        """What a writer may not let gather in each bucket: sorted runs; leveled: files of level 0."""
+        """What makes writers of each bucket wait: its sorted runs, or, leveled, its files of level 0."""
         return self.places.level0 if self.rules.leveled else self.places.runs
 
     @property
@@ -260,8 +261,8 @@ class Facts:
         return consumers.all_next(self.store)
 
     @cached_property
-    def holds(self) -> list[Bound]:
-        """Consumers as far as they keep snapshots, not only changelogs, from expiring."""
+    def consumer_bounds(self) -> list[Bound]:
+        """Bounds of the consumers that keep snapshots, not only changelogs, from expiring."""
         return expiry_rules.consumer_bounds(self.store)
 
     @cached_property
@@ -278,7 +279,7 @@ def added(group: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
 
 
 def gone_bytes(delta: Entries) -> int:
-    """Bytes of the files that a commit took away for good (moved ones are there again)."""
+    """Bytes of the files that a commit removed; a file that it only moved to another level does not count."""
     kinds = delta.numbers("kind")
     names = delta.table.column("file_name").to_numpy(zero_copy_only=False)
     again = np.isin(names, names[kinds == ADD])

@@ -1,7 +1,7 @@
-"""What the doctor says: findings with their evidence and the call that mends them, and what was looked at.
+"""Findings of the doctor with their evidence and the calls that mend them, and what was looked at.
 
-A `Diagnosis` is never silent: each rule that was tried leaves a line with its numbers, also when nothing is
-wrong. Immutable values; made by `insight.doctor.diagnose`, shown by `inspect.doctor()`.
+A `Diagnosis` has a line with numbers for each rule, also when nothing is wrong. Immutable values; made by
+`insight.doctor.diagnose`, shown by `inspect.doctor()`.
 """
 
 from __future__ import annotations
@@ -39,10 +39,12 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong. `severity`: risk (rows may be lost, wrong or late), slow, waste (bytes kept),
-    note. With `mends` the `calls` take the finding away, else they show what to decide first. `asks` says
-    what is given up by them, so that somebody has to decide. `evidence` holds the numbers; keys that end in
-    `bytes` count bytes.
+    """One thing that is wrong.
+
+    `severity` is risk (rows may be lost, wrong or late), slow, waste (bytes are kept) or note. With `mends`
+    the `calls` remove the finding, else they show what to decide first. `asks` says what the calls give up,
+    so that somebody has to decide; it is empty where nothing is. `evidence` has the numbers by name; names
+    that end in `bytes` count bytes.
     """
 
     kind: str
@@ -66,7 +68,7 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """What is wrong where, the numbers, the call, which stays on one line, and what it gives up."""
+        """What is wrong and where, the numbers, the call on one line, and what it gives up."""
         where = f"{self.where}: " if self.where else ""
         lines = _lines(f"{self.severity} · {self.kind} · {where}{self.what}", "    ")
         lines += _lines(f"    {self.numbers}", "    ") if self.evidence else []
@@ -97,8 +99,8 @@ class RuleResult:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Everything the doctor has to say of one snapshot, and how it was asked. True when something was found;
-    iterates over it."""
+    """The findings on one snapshot, what each rule looked at, and the limits. Iterates over the findings; it
+    is true when there are any."""
 
     table: str
     snapshot: int | None
@@ -134,7 +136,7 @@ class Diagnosis:
 
     @property
     def text(self) -> str:
-        """All of it: findings first, then what each rule looked at."""
+        """Findings first, then what each rule looked at."""
         at = "without a snapshot" if self.snapshot is None else f"at snapshot {self.snapshot}"
         lines = [f"{self.table} {at}: {self.summary}", *(f.text for f in self.findings)]
         lines.append("sound: looked at" if self.findings else "looked at")
@@ -156,7 +158,7 @@ class Diagnosis:
         return self.text
 
     def _repr_html_(self) -> str:
-        """The same for a notebook; whatever the table's names hold is text."""
+        """The text as HTML for a notebook; names of the table are escaped."""
         rows = "".join(_row(f) for f in self.findings)
         head = "".join(f"<th>{h}</th>" for h in ("", "where", "what", "numbers", "call"))
         found = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if rows else ""
@@ -177,7 +179,7 @@ def _row(f: Finding) -> str:
 
 
 def _lines(text: str, indent: str) -> list[str]:
-    """The text in lines that fit a terminal; names are not torn."""
+    """The text in lines that fit a terminal; a long name stays whole."""
     return wrap(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 

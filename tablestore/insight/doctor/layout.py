@@ -1,4 +1,4 @@
-"""Rules about how a table lies: sorted runs, small files, overlap, bucket sizes, skew. Metadata only.
+"""Rules about the layout of a table: sorted runs, small files, overlap, bucket sizes, skew. Metadata only.
 
 Each rule is a function of `Facts` that says what it looked at and what is wrong. Which compaction is due is
 the engine's own `Decision`; nothing here picks files.
@@ -28,12 +28,14 @@ def sorted_runs(facts: Facts) -> Outcome:
     if not facts.keyed:
         return Outcome("append table: files are not merged")
     places, trigger, stop = facts.places, facts.trigger, facts.rules.stop_trigger
-    most = int(places.runs.max(initial=0))
+    largest = int(places.runs.max(initial=0))
     many = np.flatnonzero((facts.backlog >= max(trigger, 2)) | (places.runs > facts.limits.runs))
     if facts.rules.leveled:  # a level may be over its target with level 0 empty
         many = np.flatnonzero(places.runs > 1)
     many = many[np.argsort(-places.runs[many], kind="stable")].tolist()
-    line = f"{most} in the fullest of {count(len(places), 'bucket')}, trigger {trigger}, stop trigger {stop}"
+    line = (
+        f"{largest} in the fullest of {count(len(places), 'bucket')}, trigger {trigger}, stop trigger {stop}"
+    )
     looked = {p: facts.decision(p) for p in many[: facts.limits.decisions]}
     due = [p for p, decision in looked.items() if decision.unit is not None]
     idle = [p for p in looked if p not in due and places.runs[p] > facts.limits.runs]
@@ -97,7 +99,7 @@ def _idle(facts: Facts, idle: list[int], worst: Decision) -> Finding:
 
 
 def small_files(facts: Facts) -> Outcome:
-    """Files that could be fewer: small ones that combining would save. Level 0 is the matter of its runs."""
+    """Small files that could be combined to fewer; those of level 0 are the matter of `sorted_runs`."""
     options, live = facts.options, facts.live
     target = options.target_bytes(keyed=facts.keyed)
     below = int(target * options.small_file_ratio)
@@ -105,8 +107,8 @@ def small_files(facts: Facts) -> Outcome:
     if facts.keyed:
         small &= live.numbers("level") > 0
     number = np.bincount(facts.group[small], minlength=len(facts.places))
-    held = added(facts.group[small], facts.sizes[small], len(facts.places))
-    saved = number - -(-held // target)
+    small_bytes = added(facts.group[small], facts.sizes[small], len(facts.places))
+    saved = number - -(-small_bytes // target)
     ill = np.flatnonzero(saved >= facts.limits.small_files)
     line = f"{int(small.sum()):,} of {count(len(live), 'file')} below {size(below)}"
     line += f", {int(saved.max(initial=0)):,} of one bucket could be saved" if len(live) else ""
@@ -117,15 +119,16 @@ def small_files(facts: Facts) -> Outcome:
     ill = ill[np.argsort(-saved[ill], kind="stable")].tolist()
     evidence: Evidence = {
         "small_files": int(number[ill].sum()),
-        "small_bytes": int(held[ill].sum()),
-        "mean_bytes": int(held[ill].sum() // number[ill].sum()),
+        "small_bytes": int(small_bytes[ill].sum()),
+        "mean_bytes": int(small_bytes[ill].sum() // number[ill].sum()),
         "target_bytes": target,
         "saved_files": int(saved[ill].sum()),
         "buckets": len(ill),
     }
     alone = facts.keyed and bool((facts.places.runs[ill] == 1).any())
     call = (Call("rescale", (options.bucket,)),) if alone else compact_call(facts, ill, full=True)
-    what = f"{count(int(number[ill[0]]), 'small file')} where {int(-(-held[ill[0]] // target)):,} would do"
+    enough = int(-(-small_bytes[ill[0]] // target))
+    what = f"{count(int(number[ill[0]]), 'small file')} where {enough:,} would do"
     mends = not alone or options.bucket > 0
     asks = _REWRITTEN if alone else ""
     found = Finding("small files", "slow", where(facts, ill), what, call, evidence, mends, asks)
@@ -171,17 +174,18 @@ def key_overlap(facts: Facts) -> Outcome:
 
 
 def _merged(facts: Facts) -> tuple[np.ndarray, np.ndarray]:
-    """For each bucket: bytes in sections of several files, and how many of them lie above the largest run."""
+    """For each bucket: bytes of the files that overlap others, and those of them in newer levels than its
+    oldest."""
     live, group = facts.live, facts.group
     order, starts = sections.sections(live, group, facts.store.key_types, facts.store.key_order)
     sizes, lengths = facts.sizes[order], np.diff(np.r_[starts, len(order)])
     overlapping = np.repeat(lengths > 1, lengths)
     merged = added(group[order][overlapping], sizes[overlapping], len(facts.places))
     levels = live.numbers("level")[order]
-    top = np.zeros(len(facts.places), dtype=np.int64)
-    np.maximum.at(top, group[order], levels)
-    upper = overlapping & (levels < top[group[order]])
-    return merged, added(group[order][upper], sizes[upper], len(facts.places))
+    oldest = np.zeros(len(facts.places), dtype=np.int64)
+    np.maximum.at(oldest, group[order], levels)
+    newer = overlapping & (levels < oldest[group[order]])
+    return merged, added(group[order][newer], sizes[newer], len(facts.places))
 
 
 def bucket_size(facts: Facts) -> Outcome:
@@ -197,9 +201,7 @@ def bucket_size(facts: Facts) -> Outcome:
     for i, p in enumerate(places.partition):
         partitions.setdefault(p, []).append(i)
     sizes = [int(places.size[some].sum()) for some in partitions.values()]
-    needless = (
-        options.bucket >= limits.many_buckets and max(sizes) < options.bucket * limits.bucket_least_bytes
-    )
+    needless = options.bucket >= limits.many_buckets and max(sizes) < options.bucket * limits.bucket_min_bytes
     if not needless or len(places) < limits.many_buckets:
         return Outcome(line)
     wanted = max(1, -(-max(sizes) // (limits.bucket_bytes // 2)))
@@ -207,7 +209,7 @@ def bucket_size(facts: Facts) -> Outcome:
         "buckets": options.bucket,
         "largest_partition_bytes": max(sizes),
         "mean_bytes": total // len(places),
-        "guidance_least_bytes": 200_000_000,
+        "guidance_min_bytes": 200_000_000,
         "proposed": wanted,
     }
     what = f"{options.bucket} buckets of {size(total // len(places))} each: many small files, unless it grows"
@@ -273,7 +275,7 @@ def partition_skew(facts: Facts) -> Outcome:
     line = f"{size(int(median))} the one in the middle of {len(distinct):,}, {size(largest)} the largest"
     buckets = max(options.bucket, 1)
     ill = len(distinct) > 3 and largest > limits.skew * max(median, 1) and largest > limits.skew_bytes
-    over = largest // buckets > limits.bucket_bytes and median // buckets < limits.bucket_least_bytes
+    over = largest // buckets > limits.bucket_bytes and median // buckets < limits.bucket_min_bytes
     if not ill or not over or options.bucket == POSTPONE_BUCKET:
         return Outcome(line)
     evidence: Evidence = {
@@ -296,24 +298,24 @@ def write_stalls(facts: Facts) -> Outcome:
     if len(again) < facts.limits.stalls:
         return Outcome(line)
     worst = stalls.of(again)[0]
-    most = max(map(stalls.backlog, again))
+    runs = max(map(stalls.backlog, again))
     evidence: Evidence = {
         "waits": len(again),
         "seconds": sum(r.millis or 0 for r in again) / 1000,
-        "runs": most,
+        "runs": runs,
         "stop_trigger": facts.rules.stop_trigger,
         "read_bytes": sum(r.bytes_read for r in again),
         "commits": len(facts.commits),
     }
     what = f"writers flush faster than runs are merged; a larger write-buffer-size flushes less; {worst.text}"
-    call = set_call(**{"num-sorted-run.stop-trigger": most + 1})
+    call = set_call(**{"num-sorted-run.stop-trigger": runs + 1})
     where_ = "/".join(t for t in (worst.partition, f"bucket-{worst.bucket}") if t)
-    asks = f"reads then merge up to {most + 1} runs a bucket before writers wait"
+    asks = f"reads then merge up to {runs + 1} runs a bucket before writers wait"
     return Outcome(line, (Finding("write stalls", "slow", where_, what, call, evidence, asks=asks),))
 
 
 def stop_trigger(facts: Facts) -> Outcome:
-    """A stop trigger that lets no merge happen before writers wait."""
+    """A stop trigger below the compaction trigger: writers wait before any rule asks for a merge."""
     if not facts.keyed:
         return Outcome("append table: writers do not wait for merges")
     trigger, stop = facts.trigger, facts.rules.stop_trigger

@@ -20,12 +20,15 @@ from tablestore.meta.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """What was done (`dry_run`: would be) about findings: each with what its calls said; `left` those that
-    ask for a decision or that no call mends; `after` what the doctor says then. `repair`: what was broken;
-    where something was put aside the doctor looks at the next call."""
+    """What was done (`dry_run`: would be) about findings.
+
+    `done` has each finding with what its calls returned, `remaining` those that ask for a decision or that no
+    call mends, `after` the diagnosis afterwards, `repair` what was broken. A call that repairs the table ends
+    there: the doctor looks at it in the next call.
+    """
 
     done: tuple[tuple[Finding, tuple[str, ...]], ...]
-    left: tuple[Finding, ...] = ()
+    remaining: tuple[Finding, ...] = ()
     after: Diagnosis | None = None
     dry_run: bool = False
     repair: Repair | None = None
@@ -41,7 +44,7 @@ class Mended:
             lines.append(f"{found.kind}{f' · {found.where}' if found.where else ''}: {found.remedy}")
             lines += [f"    decide: {found.asks}"] if found.asks and self.dry_run else []
             lines += [indent(t, "    ") for t in texts]
-        for found in self.left:
+        for found in self.remaining:
             why = f"decide: {found.asks}" if found.mends else f"look: {found.remedy}"
             lines.append(f"left alone: {found.kind} · {found.where}: {why}")
         if self.dry_run:
@@ -63,7 +66,7 @@ def require_mendable(found: Finding, *, decided: bool) -> None:
 
 
 def due(found: Diagnosis, *, decided: bool, tried: Collection[tuple[str, str]] = ()) -> tuple[Finding, ...]:
-    """The findings of a diagnosis that calls mend, without those that were tried (by kind and place)."""
+    """The findings of a diagnosis that calls mend, without those already tried (by kind and place)."""
     return tuple(f for f in found if f.mends and (decided or not f.asks) and (f.kind, f.where) not in tried)
 
 
@@ -74,15 +77,15 @@ def preview_of(store: Store, call: Call) -> str:
         live = manifests.live_entries(snapshot)
         size, rows = (int(live.numbers(n).sum()) for n in ("file_size", "row_count"))
         files = f"{rows:,} rows in {quantities.many(len(live), 'file')}, {quantities.size(size)}"
-        return f"{files}, are written anew into {quantities.many(call.given[0], 'bucket')} a partition"
+        return f"{files}, are written anew into {quantities.many(call.arguments[0], 'bucket')} a partition"
     if call.verb == "compact_manifests":
         found = manifests.manifests(snapshot) if snapshot else []
         size = sum(m.file_size for m in found)
         merged = f"{quantities.many(len(found), 'manifest')} of {quantities.size(size)} are merged"
         return f"{merged}; no data file is read"
     if call.verb == "tags.delete":
-        return f"tag {call.given[0]} goes, with the files that nothing else needs"
-    return f"consumer {call.given[0]} is forgotten; the next expiry may take what it held"
+        return f"tag {call.arguments[0]} goes, with the files that nothing else needs"
+    return f"consumer {call.arguments[0]} is forgotten; the next expiry may take what it kept"
 
 
 def option_changes(before: Mapping[str, str], after: Mapping[str, str]) -> str:

@@ -30,7 +30,7 @@ class Repair:
     """What is broken, and what was done (`dry_run`: would be) about it.
 
     `moved`: files put aside, as (place in the table, place they have then); `restored`: snapshots made again
-    from tags; `lost`: what is given up, in words; `left`: what no call mends, with the remedy.
+    from tags; `lost`: what is given up, as texts; `remaining`: what a repair does not mend, with the remedy.
     """
 
     table: str
@@ -40,21 +40,21 @@ class Repair:
     restored: tuple[str, ...] = ()
     hints: tuple[tuple[str, int], ...] = ()
     lost: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
+    remaining: tuple[str, ...] = ()
     dry_run: bool = True
 
     def __bool__(self) -> bool:
         """Whether something is broken."""
-        return bool(self.broken or self.changes or self.left)
+        return bool(self.broken or self.changes or self.remaining)
 
     @property
     def changes(self) -> bool:
-        """Whether a repair changes the table: what is only `left` it does not."""
+        """Whether a repair changes the table; what is `remaining` it does not touch."""
         return bool(self.moved or self.restored or self.hints)
 
     @property
     def text(self) -> str:
-        """All of it on a screen."""
+        """What is broken, moved, restored and lost, line by line."""
         if not self:
             return f"{self.table}: nothing is broken"
         lines = [f"{self.table}: {quantities.many(len(self.broken), 'thing')} broken"]
@@ -67,7 +67,7 @@ class Repair:
         lines += _listed("aside", [f"{a} → {b}" for a, b in self.moved])
         lines += _listed("hint", [f"{path} = {value}" for path, value in self.hints])
         lines += _listed("lost", self.lost)
-        lines += _listed("left", self.left)
+        lines += _listed("remains", self.remaining)
         if self.dry_run and self.changes:
             lines.append("a preview: nothing was changed; call again with dry_run=False")
         return "\n".join(lines)
@@ -76,16 +76,16 @@ class Repair:
         return self.text
 
 
-def _listed(title: str, texts: Iterable[str], most: int = 20) -> list[str]:
+def _listed(title: str, texts: Iterable[str], limit: int = 20) -> list[str]:
     some = list(texts)
-    more = [f"  {title:8} … and {len(some) - most} more"] if len(some) > most else []
-    return [f"  {title:8} {text}" for text in some[:most]] + more
+    more = [f"  {title:8} … and {len(some) - limit} more"] if len(some) > limit else []
+    return [f"  {title:8} {text}" for text in some[:limit]] + more
 
 
 @dataclass
 class RepairPlan:
-    """What is to be done to one branch: files put `aside`, in order, snapshots made again from tags, hints
-    written anew; and in words what is `lost`, and `left` as it is."""
+    """What is to be done to one branch: files put `aside`, in order, snapshots `restored` from tags, `hints`
+    written anew; as texts what is `lost`, and what is `remaining` damage."""
 
     store: Store
     broken: list[str] = field(default_factory=list)
@@ -94,7 +94,7 @@ class RepairPlan:
     restored: dict[int, refs.Tag] = field(default_factory=dict)
     hints: dict[str, int] = field(default_factory=dict)
     lost: list[str] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
+    remaining: list[str] = field(default_factory=list)
 
 
 def plans_of(store: Store) -> tuple[list[RepairPlan], list[str]]:
@@ -150,7 +150,7 @@ def plan_of(store: Store) -> RepairPlan:
         if mended and violation.where.startswith(f"{store.paths.root}/") and _is_file(store, violation.where):
             plan.aside.append(violation.where)
         elif not mended and not _follows(violation, holders, gone, plan):
-            plan.left.append(f"{violation}{_remedy(holders)}")
+            plan.remaining.append(f"{violation}{_remedy(holders)}")
     plan.aside = list(dict.fromkeys(plan.aside))
     _set_hints(plan, known, going)
     return plan
@@ -158,7 +158,7 @@ def plan_of(store: Store) -> RepairPlan:
 
 @dataclass
 class _Damage:
-    """Who cannot be read, by name and why."""
+    """Snapshots, tags, changelogs and schemas that cannot be read, each with the reason."""
 
     snapshots: dict[int, str] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
@@ -190,7 +190,7 @@ def _sound_tags(store: Store, damage: _Damage) -> list[refs.Tag]:
 
 
 def _hopeless(store: Store, damage: _Damage) -> Corrupt:
-    """No snapshot and no tag is sound: by name what the newest lacks."""
+    """The error where no snapshot and no tag is sound; it names the file that the newest one lacks."""
     newest = max(damage.snapshots)
     text = (
         f"snapshot {newest} needs it, and no older snapshot and no tag is sound: put back a copy of the file"
@@ -256,7 +256,7 @@ def _schemas_needed(plan: RepairPlan, damage: _Damage) -> set[int]:
 
 
 def _follows(violation: Violation, holders: frozenset[str], gone: set[str], plan: RepairPlan) -> bool:
-    """Whether what is wrong comes from what goes: gaps that close, files that are put aside."""
+    """Whether a violation ends with the repair: a gap that closes, a file that is put aside."""
     if violation.where in plan.aside or violation.where in (
         plan.store.paths.snapshot_dir,
         plan.store.paths.schema_dir,
@@ -367,7 +367,7 @@ def _is_file(store: Store, path: str) -> bool:
 
 
 def repair_of(name: str, store: Store, plans: Sequence[RepairPlan], moment: str) -> Repair:
-    """What plans of a table and its branches come to; `moment` names the folder of what is put aside."""
+    """The plans of a table and its branches as one `Repair`; `moment` names the folder of files put aside."""
     root = f"{store.paths.root}/"
 
     def short(path: str) -> str:
@@ -393,5 +393,5 @@ def repair_of(name: str, store: Store, plans: Sequence[RepairPlan], moment: str)
         ),
         hints=tuple((short(path), value) for plan in plans for path, value in plan.hints.items()),
         lost=texts("lost"),
-        left=texts("left"),
+        remaining=texts("remaining"),
     )

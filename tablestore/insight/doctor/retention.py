@@ -20,18 +20,18 @@ def snapshots(facts: Facts) -> Outcome:
     """Snapshots that the options let go, and that are still there."""
     ids, o = facts.snapshot_ids, facts.options
     allowed = _expirable_until(facts)
-    held = positions.holder(facts.store.snapshots, facts.snapshot)
-    end = min([allowed, *(b.first for b in facts.holds), *([] if held is None else [held])])
+    holder = positions.holder(facts.store.snapshots, facts.snapshot)
+    end = min([allowed, *(b.first for b in facts.consumer_bounds), *([] if holder is None else [holder])])
     over = [i for i in ids if i < end]
     line = f"{count(len(ids), 'snapshot')}, {len(over):,} of them beyond the options"
-    if held is not None and allowed - held >= facts.limits.held_snapshots:
-        return Outcome(line, (_held_by_positions(facts, held, allowed),))
-    if len(over) < facts.limits.held_snapshots:
+    if holder is not None and allowed - holder >= facts.limits.kept_snapshots:
+        return Outcome(line, (_kept_by_positions(facts, holder, allowed),))
+    if len(over) < facts.limits.kept_snapshots:
         return Outcome(line)
     evidence: Evidence = {
         "snapshots": len(ids),
         "beyond_options": len(over),
-        "held_bytes": _held_bytes(facts, over[0] + 1, end),
+        "kept_bytes": _bytes_between(facts, over[0] + 1, end),
         "time_retained": expiry_rules.duration(o.snapshot_time_retained_ms),
         "num_retained_min": o.snapshot_min_retained,
     }
@@ -46,18 +46,19 @@ def _expiry_call(facts: Facts) -> Call:
     """Everything that the options let go, however much."""
     o = facts.options
     if len(facts.snapshot_ids) > o.snapshot_max_retained:
-        return Call("expire_snapshots", named={"keep": o.snapshot_max_retained})
+        return Call("expire_snapshots", keywords={"keep": o.snapshot_max_retained})
     age = f"{o.snapshot_time_retained_ms} ms"
-    return Call("expire_snapshots", named={"keep": o.snapshot_min_retained, "older_than": age})
+    return Call("expire_snapshots", keywords={"keep": o.snapshot_min_retained, "older_than": age})
 
 
-def _held_by_positions(facts: Facts, holder: int, allowed: int) -> Finding:
-    """Snapshots kept since only an old one knows where streams are; a commit of ours carries that on."""
+def _kept_by_positions(facts: Facts, holder: int, allowed: int) -> Finding:
+    """The finding on snapshots that are kept as only an old one has the positions of streams; a commit of
+    this engine carries these on."""
     ids = [i for i in facts.snapshot_ids if holder <= i < allowed]
     evidence: Evidence = {
         "holder": holder,
-        "snapshots_held": len(ids),
-        "held_bytes": _held_bytes(facts, holder + 1, allowed),
+        "snapshots_kept": len(ids),
+        "kept_bytes": _bytes_between(facts, holder + 1, allowed),
     }
     what = "only commits of this engine carry the positions of its streams on; others committed since"
     calls = (Call("compact_manifests"), _expiry_call(facts))
@@ -89,8 +90,9 @@ def _older(facts: Facts, snapshot_id: int, than_ms: int) -> bool:
         return True
 
 
-def _held_bytes(facts: Facts, first: int, end: int) -> int:
-    """Bytes of files that went between two snapshots, as far as the newest commits tell."""
+def _bytes_between(facts: Facts, first: int, end: int) -> int:
+    """Bytes of the files that commits removed from snapshot `first` on, before `end`, as far back as the
+    newest commits go."""
     pairs = zip(facts.commits, facts.deltas, strict=True)
     return sum(gone_bytes(d) for s, d in pairs if first <= s.id <= end and len(d))
 
@@ -106,18 +108,18 @@ def consumers(facts: Facts) -> Outcome:
     limit = facts.limits.consumer_ms if age is None else min(age, facts.limits.consumer_ms)
     line = f"{count(len(places), 'consumer')}, the farthest behind waits for snapshot {min(places.values())}"
     found = []
-    for name, after in sorted((b.name, b.first) for b in facts.holds):
-        held = sum(after <= i < end for i in facts.snapshot_ids)
+    for name, after in sorted((b.name, b.first) for b in facts.consumer_bounds):
+        kept = sum(after <= i < end for i in facts.snapshot_ids)
         idle = now - moved.get(name, now)
-        if held < facts.limits.held_snapshots or idle < limit:
+        if kept < facts.limits.kept_snapshots or idle < limit:
             continue
         evidence: Evidence = {
             "next_snapshot": after,
-            "snapshots_held": held,
-            "held_bytes": _held_bytes(facts, after + 1, end),
-            "stands_still": quantities.duration(idle),
+            "snapshots_kept": kept,
+            "kept_bytes": _bytes_between(facts, after + 1, end),
+            "idle": quantities.duration(idle),
         }
-        what = f"has not moved for {quantities.duration(idle)} and holds {count(held, 'snapshot')}"
+        what = f"has not moved for {quantities.duration(idle)} and keeps {count(kept, 'snapshot')}"
         call = (Call("consumers.delete", (name,)),)
         asks = f"the stream {name} loses its place: if it ever comes back, it starts anew"
         found.append(Finding("stale consumer", "waste", f"consumer {name}", what, call, evidence, asks=asks))
@@ -130,25 +132,25 @@ def tags(facts: Facts) -> Outcome:
         return Outcome("none")
     looked = sorted(facts.tags, key=lambda t: t.snapshot.id)[: facts.limits.tags]
     kept = _kept_names(facts)
-    live, found, most = int(facts.sizes.sum()), [], 0
+    live, found, largest = int(facts.sizes.sum()), [], 0
     for tag in looked:
-        held = _only_in(facts, tag, kept)
-        most = max(most, held)
-        if held < facts.limits.held_bytes or held < facts.limits.held_share * live:
+        alone = _only_in(facts, tag, kept)
+        largest = max(largest, alone)
+        if alone < facts.limits.kept_bytes or alone < facts.limits.kept_share * live:
             continue
-        evidence: Evidence = {"snapshot": tag.snapshot.id, "held_bytes": held, "live_bytes": live}
-        what = f"keeps {size(held)} that the table's snapshots no longer need"
+        evidence: Evidence = {"snapshot": tag.snapshot.id, "kept_bytes": alone, "live_bytes": live}
+        what = f"keeps {size(alone)} that the table's snapshots no longer need"
         call = (Call("tags.delete", (tag.name,)),)
         asks = f"the state of snapshot {tag.snapshot.id} can no longer be read under this name"
         found.append(Finding("tag", "waste", f"tag {tag.name}", what, call, evidence, asks=asks))
-    line = f"{count(len(facts.tags), 'tag')}; one keeps {size(most)} that no snapshot needs"
+    line = f"{count(len(facts.tags), 'tag')}; one keeps {size(largest)} that no snapshot needs"
     line += f", of the {len(looked)} oldest" if len(looked) < len(facts.tags) else ""
     return Outcome(line, tuple(found))
 
 
 def _kept_names(facts: Facts) -> np.ndarray:
-    """Names of files that this snapshot, or one of the newest commits before, needs. What the first of them
-    took away only those before it needed."""
+    """Names of files that this snapshot needs, or one of the newest commits before it (what the first of
+    these removed only older ones needed)."""
     names = [facts.live.table.column("file_name")]
     names += [d.table.column("file_name") for d in facts.deltas[1:] if len(d)]
     return np.unique(np.concatenate([n.to_numpy(zero_copy_only=False).astype(str) for n in names]))
@@ -167,19 +169,17 @@ def manifests(facts: Facts) -> Outcome:
     found, live = facts.manifests, len(facts.live) + len(facts.waiting)
     entries = sum(m.num_added + m.num_deleted for m in found)
     dead = entries - live
-    held = sum(m.file_size for m in found)
-    line = (
-        f"{count(len(found), 'manifest')} of {size(held)}, {entries:,} entries for {count(live, 'live file')}"
-    )
-    many = (
-        len(found) > facts.limits.manifests and len(found) > 2 * held // facts.options.manifest_target_bytes
-    )
+    total = sum(m.file_size for m in found)
+    line = f"{count(len(found), 'manifest')} of {size(total)}"
+    line += f", {entries:,} entries for {count(live, 'live file')}"
+    enough = 2 * total // facts.options.manifest_target_bytes
+    many = len(found) > facts.limits.manifests and len(found) > enough
     stale = dead > facts.limits.dead_entries and dead > live
     if not (many or stale):
         return Outcome(line)
     evidence: Evidence = {
         "manifests": len(found),
-        "bytes": held,
+        "bytes": total,
         "entries": entries,
         "live_files": live,
         "merge_min_count": facts.options.manifest_merge_min_count,
@@ -198,18 +198,18 @@ def left_overs(facts: Facts, *, listing: bool) -> Outcome:
         return Outcome("branches or older snapshots may name them: table.remove_orphans() finds out")
     known = _named(facts)
     before = facts.store.env.now_ms() - facts.limits.consumer_ms
-    number, held = 0, 0
+    number, total = 0, 0
     for place in range(len(facts.places)):
         folder = facts.store.bucket_dir(facts.places.partition[place], int(facts.places.bucket[place]))
         for status in facts.store.io.list(folder):
             if not status.is_dir and status.name not in known and status.modified_ms < before:
-                number, held = number + 1, held + status.size
+                number, total = number + 1, total + status.size
     line = f"{count(number, 'file')} in {count(len(facts.places), 'bucket')}"
     if not number:
         return Outcome(line)
-    evidence: Evidence = {"files": number, "bytes": held}
+    evidence: Evidence = {"files": number, "bytes": total}
     what = "files older than a day that no snapshot or tag names: a writer was killed"
-    call = (Call("remove_orphans", named={"dry_run": False}),)
+    call = (Call("remove_orphans", keywords={"dry_run": False}),)
     return Outcome(line, (Finding("left-overs", "waste", "table", what, call, evidence),))
 
 

@@ -1,5 +1,5 @@
-"""Rules about what rows cost or hide: deletes that are carried along, waiting rows, rows past their time,
-missing statistics, mixed formats, levels that nobody looked up. Metadata only.
+"""Rules about what rows cost or hide: deletes that are carried along, postponed rows, rows past their time,
+missing statistics, mixed formats, level 0 before its lookup. Metadata only.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def tombstones(facts: Facts) -> Outcome:
         "share": share,
         "buckets": len(ill),
     }
-    what = f"{share:.0%} of the rows are deletes, read and merged each time; only the top level drops them"
+    what = f"{share:.0%} of the rows are deletes, read and merged each time; only the oldest level drops them"
     call = compact_call(facts, ill, full=True)
     return Outcome(line, (Finding("tombstones", "slow", where(facts, ill), what, call, evidence),))
 
@@ -104,8 +104,8 @@ def waiting_rows(facts: Facts) -> Outcome:
     return Outcome(f"{rows:,} wait", (found,))
 
 
-def unseen_level0(facts: Facts) -> Outcome:
-    """Level 0 of tables whose readers wait until it is looked up: rows and changes that are not there yet."""
+def pending_lookups(facts: Facts) -> Outcome:
+    """Files of level 0 that wait for lookups, where readers see rows or changes only after these."""
     options, places = facts.options, facts.places
     if not (facts.keyed and options.needs_lookup):
         return Outcome("readers need no lookups")
@@ -128,11 +128,11 @@ def unseen_level0(facts: Facts) -> Outcome:
         "write_only": str(options.write_only).lower(),
     }
     what = f"{count(rows, 'row')} not looked up yet: "
-    what += "batch readers do not see them" if hidden else "their changes are not told yet"
+    what += "batch readers do not see them" if hidden else "their changes are not published yet"
     severity: Severity = "risk" if hidden else "slow"
     rounds = {"until_quiet": True} if facts.rules.leveled else {}  # a fuller level goes before level 0
     call = compact_call(facts, ill, **rounds)
-    found = Finding("unseen level 0", severity, where(facts, ill), what, call, evidence)
+    found = Finding("pending lookups", severity, where(facts, ill), what, call, evidence)
     return Outcome(line, (found,))
 
 
@@ -182,7 +182,7 @@ def statistics(facts: Facts) -> Outcome:
 
 
 def mixed_formats(facts: Facts) -> Outcome:
-    """Files of several formats that the options do not ask for: what was written before an ALTER."""
+    """Files of formats that the options do not ask for: what was written before an ALTER."""
     if not len(facts.live):
         return Outcome("no files")
     options = facts.options
@@ -210,4 +210,4 @@ def mixed_formats(facts: Facts) -> Outcome:
 def _anew(facts: Facts) -> Call:
     """The call that writes files anew: every one with a primary key, small ones without."""
     under = {"compaction.force-rewrite-all-files": "true"} if facts.keyed else {}
-    return Call("compact", named={"full": True}, under=under)
+    return Call("compact", keywords={"full": True}, options=under)

@@ -1,4 +1,4 @@
-"""Words that several rules share: places, counts, and the calls that mend. Pure."""
+"""What the rules share: texts of buckets and counts, and the calls that mend. Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def compact_call(facts: Facts, places: Sequence[int], **mode: bool) -> tuple[Cal
             named["bucket"] = buckets[0]
         elif len(buckets) <= _NAMED and len(buckets) < len(facts.places):
             named["bucket"] = buckets
-    return (Call("compact", named=named),)
+    return (Call("compact", keywords=named),)
 
 
 def set_call(**options: object) -> tuple[Call, ...]:

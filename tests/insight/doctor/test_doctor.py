@@ -29,8 +29,8 @@ SMALL = {
     "skew": 1.5,
     "skew_bytes": 1,
     "deleted_rows": 1,
-    "held_bytes": 1,
-    "held_snapshots": 2,
+    "kept_bytes": 1,
+    "kept_snapshots": 2,
     "manifests": 3,
 }
 SCHEMA = {"id": ts.INT, "v": ts.STRING, "n": ts.BIGINT}
@@ -317,7 +317,7 @@ def test_a_partition_that_outgrew_the_others(tmp_path: Path) -> None:
     )
     for p, rows in enumerate((4_000, 2, 2, 2)):
         noisy(t, rows, p=pa.array([p] * rows, pa.int32()))
-    limits = {"skew_bytes": 1, "bucket_bytes": 10_000, "bucket_least_bytes": 5_000}
+    limits = {"skew_bytes": 1, "bucket_bytes": 10_000, "bucket_min_bytes": 5_000}
     found = the(doctor(t, limits), "partition skew")
     assert (found.where, found.evidence["partitions"]) == ("p=0", 4)
     assert looked(t, found).largest == "p=0"
@@ -354,10 +354,10 @@ def test_rows_that_wait_for_their_buckets(tmp_path: Path) -> None:
 def test_level_0_that_readers_do_not_see(tmp_path: Path) -> None:
     t = make(tmp_path, {"deletion-vectors.enabled": True})
     put(t.with_options({"write-only": True}), range(10))
-    found = the(doctor(t), "unseen level 0")
+    found = the(doctor(t), "pending lookups")
     assert (found.severity, found.evidence["rows"]) == ("risk", 10)
     eval(found.remedy, {"table": t})
-    assert "unseen level 0" not in doctor(t).kinds
+    assert "pending lookups" not in doctor(t).kinds
     assert t.scan().to_arrow().num_rows == 10
 
 
@@ -370,18 +370,18 @@ def test_level_0_below_a_fuller_level_takes_several_rounds(tmp_path: Path) -> No
     t = t.alter(ts.set_options({f"{leveled}max-bytes-for-level-base": "500"}))
     put(t.with_options({"write-only": True}), range(100, 110))
     assert t.refresh().compact(dry_run=True).picks[0].decision.rule == "level 1"
-    found = the(doctor(t), "unseen level 0")
+    found = the(doctor(t), "pending lookups")
     assert found.remedy == "table.compact(until_quiet=True)"
     t.mend(found, dry_run=False)
-    assert "unseen level 0" not in doctor(t).kinds
+    assert "pending lookups" not in doctor(t).kinds
     assert t.refresh().scan().to_arrow().num_rows == 110
 
 
-def test_changes_that_are_not_told_yet(tmp_path: Path) -> None:
+def test_changes_that_are_not_published_yet(tmp_path: Path) -> None:
     t = make(tmp_path, {"changelog-producer": "lookup"})
     put(t.with_options({"write-only": True}), range(10))
-    found = mended(t, "unseen level 0")
-    assert "changes are not told yet" in found.what
+    found = mended(t, "pending lookups")
+    assert "changes are not published yet" in found.what
 
 
 def test_rows_past_their_time(tmp_path: Path) -> None:
@@ -474,7 +474,7 @@ def test_streams_that_write_in_turns(tmp_path: Path) -> None:
     for i in range(3):
         put(t, range(3), user="a", identifier=i)
         put(t, range(3), user="b", identifier=i)
-    found = mended(t, "several writers")
+    found = mended(t, "interleaved writers")
     assert (found.evidence["users"], found.evidence["turns"]) == (2, 4)
     assert "'sequence.field': 'n'" in found.remedy
 
@@ -483,7 +483,7 @@ def test_batches_of_many_names_are_no_streams(tmp_path: Path) -> None:
     t = make(tmp_path)
     for _ in range(6):
         put(t, range(3))
-    assert "several writers" not in doctor(t).kinds
+    assert "interleaved writers" not in doctor(t).kinds
 
 
 def test_a_key_that_lacks_the_partition_columns(tmp_path: Path) -> None:
@@ -512,7 +512,7 @@ def test_snapshots_that_nobody_expires(tmp_path: Path) -> None:
     time.sleep(0.005)
     found = mended(t, "old snapshots")
     assert found.evidence["beyond_options"] == 6
-    assert found.evidence["held_bytes"] > 0
+    assert found.evidence["kept_bytes"] > 0
     assert "write-only" in found.what
     assert t.inspect.snapshots()["snapshot_id"].to_pylist() == [7]
 
@@ -527,7 +527,7 @@ def test_positions_of_streams_that_only_an_old_snapshot_knows(tmp_path: Path) ->
         path.write_bytes(theirs)  # as if others had written
     time.sleep(0.005)
     found = mended(t, "stream positions")
-    assert (found.where, found.evidence["snapshots_held"]) == ("snapshot 1", 4)
+    assert (found.where, found.evidence["snapshots_kept"]) == ("snapshot 1", 4)
     assert t.position("stream") == (7, None)
     assert t.inspect.snapshots().num_rows == 1
 
@@ -540,7 +540,7 @@ def test_a_consumer_that_stands_still(tmp_path: Path) -> None:
     os.utime(path, (time.time() - 90_000,) * 2)
     found = mended(t, "stale consumer")
     assert (found.where, found.evidence["next_snapshot"]) == ("consumer old", 2)
-    assert found.evidence["held_bytes"] > 0
+    assert found.evidence["kept_bytes"] > 0
 
 
 def test_a_consumer_that_holds_changelogs_only_is_fine(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from tablestore.lsm.merge.result import Outcome
 from tablestore.lsm.merge.walk import RETRACT, SKIP, Walk
 
 KEPT, SUPERSEDED, NULL, ADDED = "kept", "superseded", "null", "added"
-TAKEN, IGNORED, HELD = "taken back", "ignored", "held"
+TAKEN, IGNORED, INCLUDED = "taken back", "ignored", "included"
 NOTHING, COMPUTED = -1, -2
 Computing = Aggregation | PartialUpdate  # functions that make each column's value of several rows
 
@@ -53,7 +53,7 @@ class Trace:
     @property
     def parts_of_rows(self) -> tuple[str, ...]:
         """What each row was to the result as a whole: the best of its parts."""
-        rank = (KEPT, ADDED, TAKEN, HELD, SUPERSEDED, IGNORED, NULL)
+        rank = (KEPT, ADDED, TAKEN, INCLUDED, SUPERSEDED, IGNORED, NULL)
         rows = zip(*self.parts.values(), strict=True)
         found = tuple(min(parts, key=rank.index) for parts in rows)
         return tuple(SUPERSEDED if part == NULL else part for part in found)
@@ -80,15 +80,15 @@ def traced(function: MergeFunction, rows: pa.RecordBatch, levels: np.ndarray) ->
         outcome = merged.outcome(rows, groups)
         row = inner.merge(rows, groups)
     except CannotMerge as error:
-        lost = {n: _held(rows, groups, [SUPERSEDED] * rows.num_rows) for n in names}
+        lost = {n: _with_included(rows, groups, [SUPERSEDED] * rows.num_rows) for n in names}
         return Trace(groups.order, rows.slice(0, 0), dict.fromkeys(names, NOTHING), lost, error.reason)
     return _computed(outcome, rows, row, groups, names)
 
 
-def _held(rows: pa.RecordBatch, groups: Groups, parts: list[str]) -> tuple[str, ...]:
+def _with_included(rows: pa.RecordBatch, groups: Groups, parts: list[str]) -> tuple[str, ...]:
     """The parts, with rows that were not merged at all as held."""
     merged = set(groups.order.tolist())
-    return tuple(part if i in merged else HELD for i, part in enumerate(parts))
+    return tuple(part if i in merged else INCLUDED for i, part in enumerate(parts))
 
 
 def _chosen(function: Choosing, rows: pa.RecordBatch, groups: Groups, names: list[str]) -> Trace:
@@ -97,7 +97,7 @@ def _chosen(function: Choosing, rows: pa.RecordBatch, groups: Groups, names: lis
     winner = int(winners[0]) if len(winners) else NOTHING
     passed = rowkind.retracts(kinds_of(rows)) & bool(getattr(function, "ignore_delete", False))
     parts = [KEPT if i == winner else IGNORED if passed[i] else SUPERSEDED for i in range(rows.num_rows)]
-    whole = _held(rows, groups, parts)
+    whole = _with_included(rows, groups, parts)
     return Trace(groups.order, take(rows, winners), dict.fromkeys(names, winner), dict.fromkeys(names, whole))
 
 
@@ -119,7 +119,7 @@ def _computed(
             words = [KEPT if i == last else SUPERSEDED for i in range(rows.num_rows)]
         else:
             words = _words(walk, valid, origin[name])
-        parts[name] = _held(rows, groups, words)
+        parts[name] = _with_included(rows, groups, words)
     return Trace(groups.order, row, origin, parts)
 
 
