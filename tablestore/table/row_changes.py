@@ -73,7 +73,7 @@ def as_kinds(
 ) -> Iterator[pa.Table]:
     """The rows of changes with their kinds in the column `_kind`: −D, then −U (if wanted) before all +U.
 
-    Raises InvalidRequest where the merge engine would keep an old value in place of a new NULL.
+    Raises InvalidRequest where the merge engine would show an old value, or 0, in place of a new NULL.
     """
     if len(changes.deleted):
         yield _with_kind(batch.take(_integers(changes.deleted)), rowkind.DELETE)
@@ -95,9 +95,7 @@ def _with_kind(rows: pa.RecordBatch, kind: int) -> pa.Table:
 def _require_visible(before: pa.RecordBatch, after: pa.RecordBatch, function: MergeFunction) -> None:
     if not isinstance(function, PartialUpdate | Aggregation):
         return
-    for name in function.last_non_null():
+    for name, text in function.hidden_nulls().items():
         hidden = np.asarray(after.column(name).is_null()) & np.asarray(before.column(name).is_valid())
         if hidden.any():
-            raise InvalidRequest(
-                f"the merge engine keeps the old value of {name!r} where the new one is NULL"
-            )
+            raise InvalidRequest(f"the merge engine {text} where the new one is NULL")

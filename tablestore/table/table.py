@@ -496,8 +496,8 @@ class Table:
         """Set columns of the rows that `where` selects to `values`, {column: value}.
 
         Writes −U/+U pairs so that a changelog consumer can retract (partial-update without sequence groups:
-        +U rows). Raises InvalidRequest for columns of the primary key, CommitConflict if the table was
-        altered.
+        +U rows). Raises InvalidRequest for columns of the primary key and for a NULL that the merge engine
+        would not show, CommitConflict if the table was altered.
 
         >>> _ = orders.update({"status": "sent"}, where=col("order_id") == 2)
         >>> orders.get({"order_id": 2})["status"]

@@ -56,9 +56,9 @@ class Aggregation:
         may = {f.field.name for f in self.functions if f.may_refuse}
         return tuple(n for n in self.columns(names) if n in may)
 
-    def last_non_null(self) -> tuple[str, ...]:
-        """Columns that keep what they hold where a newer row has NULL."""
-        return tuple(f.field.name for f in self.functions if f.name == LAST_NON_NULL)
+    def hidden_nulls(self) -> dict[str, str]:
+        """Columns that do not become NULL where an update says so, with what happens to them instead."""
+        return {f.field.name: f.hidden_null for f in self.functions if f.hidden_null is not None}
 
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """One row a key."""

@@ -78,6 +78,16 @@ class Aggregator:
         return not (self.takes_retracts and isinstance(self.body, ChoosingAggregator))
 
     @property
+    def hidden_null(self) -> str | None:
+        """What happens to the column where an update to NULL is not seen: −U of the old value and +U of NULL
+        leave 0 of a sum, and of all others but `last_value` the old value. None where it is seen."""
+        if not self.takes_retracts or self.name == "last_value":
+            return None
+        if self.name == "sum" and not self.ignores_retracts:
+            return f"gives 0 for {self.field.name!r}"
+        return f"keeps the old value of {self.field.name!r}"
+
+    @property
     def remedy(self) -> str:
         """What to say to whom a retract is refused."""
         return (

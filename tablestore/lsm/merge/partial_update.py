@@ -112,6 +112,11 @@ class PartialUpdate:
         inside.update(self.schema.primary_keys)
         return tuple(f.name for f in self.schema.fields if f.name not in inside)
 
+    def hidden_nulls(self) -> dict[str, str]:
+        """Columns that do not become NULL where an update says so, with what happens to them instead."""
+        kept = {name: f"keeps the old value of {name!r}" for name in self.last_non_null()}
+        return kept | {n: f.hidden_null for n, f in self.functions.items() if f.hidden_null is not None}
+
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """One row a key."""
         return self.outcome(rows, groups).batch(self.schema, tolerant=self.tolerant)

@@ -141,11 +141,9 @@ def update_kinds(function: MergeFunction, values: Mapping[str, pa.Scalar]) -> tu
         engine = (
             MergeEngine.PARTIAL_UPDATE if isinstance(function, PartialUpdate) else MergeEngine.AGGREGATION
         )
-        for name in function.last_non_null():
+        for name, text in function.hidden_nulls().items():
             if name in values and not values[name].is_valid:
-                raise InvalidRequest(
-                    f"merge-engine {engine.value} keeps the old value of {name!r} where the new one is NULL"
-                )
+                raise InvalidRequest(f"merge-engine {engine.value} {text} where the new one is NULL")
     if isinstance(function, PartialUpdate) and not function.groups:
         return (rowkind.UPDATE_AFTER,)
     return rowkind.UPDATE_BEFORE, rowkind.UPDATE_AFTER

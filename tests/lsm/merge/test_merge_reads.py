@@ -120,6 +120,47 @@ def test_update_sets_columns_of_every_engine_that_can(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"merge-engine": "aggregation", "fields.a.aggregate-function": "sum"}, "gives 0 for 'a'"),
+        ({"merge-engine": "aggregation", "fields.a.aggregate-function": "product"}, "keeps the old value"),
+        (
+            {
+                "merge-engine": "aggregation",
+                "fields.a.aggregate-function": "sum",
+                "fields.a.ignore-retract": "true",
+            },
+            "keeps the old value of 'a'",
+        ),
+        (
+            {
+                "merge-engine": "partial-update",
+                "fields.s.sequence-group": "a",
+                "fields.a.aggregate-function": "sum",
+            },
+            "gives 0 for 'a'",
+        ),
+    ],
+    ids=["sum", "product", "ignored-retracts", "in-a-group"],
+)
+def test_update_to_null_is_refused_where_a_function_would_not_show_it(
+    tmp_path: Path, options: dict[str, str], text: str
+) -> None:
+    table = make(tmp_path, {"s": ts.INT, "a": ts.INT}, **options)
+    write(table, (1, 5, 3))
+    with pytest.raises(InvalidRequest, match=f"{text}.* where the new one is NULL"):
+        table.update({"a": None}, where=col("k") == 1)
+
+    def nothing(batch: pa.RecordBatch) -> ts.RowChanges:
+        rows = batch.set_column(2, batch.schema.field("a"), pa.nulls(batch.num_rows, pa.int32()))
+        return ts.RowChanges(updated=range(batch.num_rows), rows=rows)
+
+    with pytest.raises(InvalidRequest, match=f"{text}.* where the new one is NULL"):
+        table.change_rows(nothing, columns=["a"])
+    assert table.scan().to_arrow().to_pylist() == [{"k": 1, "s": 5, "a": 3}]
+
+
+@pytest.mark.parametrize(
     "options",
     [
         {"merge-engine": "partial-update"},
