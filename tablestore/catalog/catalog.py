@@ -1,7 +1,8 @@
-"""Catalog: what `Lake` asks of a catalog, and what all catalogs share.
+"""Catalog: the interface that `Lake` uses, and what all catalogs share.
 
-Names come checked (`io.paths.checked_name`). A catalog holds no table state: every call asks its files or its
-server. The truth about a table is in its files; a registry (SQL, Hive) says that it exists and where.
+Names are already checked (`io.paths.checked_name`). A catalog caches nothing of a table: every call asks its
+files or its server. The truth about a table is in its files; a registry (SQL, Hive) says that it exists and
+where.
 """
 
 from __future__ import annotations
@@ -49,33 +50,34 @@ class Catalog(Protocol):
         """Whether the catalog knows the table."""
 
     def location(self, database: str, table: str) -> str:
-        """Directory of the table, or where it would be made."""
+        """Directory of the table, or where it would be created."""
 
     def file_io(self, database: str, table: str) -> FileIO:
-        """The FileIO to open the table with: the catalog's locks come with it."""
+        """The FileIO of the table, with the catalog's locks."""
 
     def create_table(self, database: str, table: str, schema: TableSchema) -> None:
-        """Make it known, with `schema` as its first; exactly one of several creators succeeds.
+        """Create and register the table with `schema` as its first; of concurrent creators exactly one
+        succeeds.
 
-        Raises AlreadyExists; nothing of the loser's stays.
+        Raises AlreadyExists; then nothing of this call remains.
         """
 
     def drop_table(self, database: str, table: str) -> None:
-        """Forget the table and remove its files (an external table keeps them). A kill leaves it whole, or
-        none."""
+        """Unregister the table and remove its files (an external table keeps them). After a kill the table is
+        there unchanged, or gone."""
 
     def finish_drop(self, database: str, table: str) -> bool:
-        """End a drop of a table that is not known any more; whether there was one."""
+        """Complete the interrupted drop of a table that is no longer registered; whether there was one."""
 
     def rename_table(self, database: str, table: str, onto: tuple[str, str]) -> None:
         """Give a table another name, its files included; raises AlreadyExists."""
 
     def repair_table(self, database: str, table: str) -> None:
-        """Make a table known whose files are in place but which the registry does not hold."""
+        """Register a table whose files exist but which is not in the registry."""
 
 
 class Registry(Protocol):
-    """What a guard needs of a catalog with locks or a registry."""
+    """The part of a catalog with locks or a registry that a guard calls."""
 
     def hold(self, database: str, table: str) -> AbstractContextManager[None]: ...
 
@@ -86,7 +88,7 @@ class Registry(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TableGuard:
-    """Locks and schema news of one table (see `io.guarded`)."""
+    """Locks of one table, and notice of its new schemas (see `io.guarded`)."""
 
     registry: Registry
     database: str
@@ -94,7 +96,7 @@ class TableGuard:
     root: str
 
     def hold(self, path: str) -> AbstractContextManager[None]:
-        """The lock of the table, or of the branch that `path` belongs to; nothing if the catalog has none."""
+        """The lock of the table, or of the branch that `path` belongs to; no lock if the catalog has none."""
         branches = f"{TablePaths(self.root).branch_dir}/branch-"
         if not path.startswith(branches):
             return self.registry.hold(self.database, self.table)
@@ -102,7 +104,8 @@ class TableGuard:
         return self.registry.hold(self.database, f"{self.table}$branch_{branch}")
 
     def created(self, io: FileIO, path: str, data: bytes) -> None:
-        """Pass a new schema of the main branch on; if the registry refuses it, it is taken back."""
+        """Pass a new schema of the main branch to the registry; if that refuses, the schema is removed
+        again."""
         paths = TablePaths(self.root)
         if path.rpartition("/")[0] != paths.schema_dir:
             return
@@ -121,12 +124,12 @@ def guarded(io: FileIO, registry: Registry, database: str, table: str, root: str
 
 
 def database_dir(warehouse: str, database: str) -> str:
-    """Where Paimon keeps a database."""
+    """The directory of a database in Paimon's layout."""
     return join(warehouse, f"{checked_name(database, 'database')}.db")
 
 
 def table_dir(database_location: str, table: str) -> str:
-    """Where a table of a database is, unless it was put elsewhere."""
+    """The directory of a table of a database, unless the table is external."""
     return join(database_location, checked_name(table, "table"))
 
 
@@ -136,7 +139,7 @@ def schemas_at(io: FileIO, root: str) -> SchemaStore:
 
 
 def is_table(io: FileIO, root: str) -> bool:
-    """Whether a directory holds a table: it has a schema, or what stands in the place of its schemas."""
+    """Whether a directory holds a table: it has a schema, or something in place of the schema directory."""
     try:
         return bool(schemas_at(io, root).ids())
     except Corrupt:
@@ -144,23 +147,23 @@ def is_table(io: FileIO, root: str) -> bool:
 
 
 def make_first_schema(io: FileIO, root: str, schema: TableSchema, name: str) -> None:
-    """Put schema-0 if the place is free; raises AlreadyExists, InvalidRequest where something else lies."""
-    left = _left_over(confined(io, root), root)  # looked for first: what a faster creator puts there is none
+    """Write schema-0 if the directory is free; raises AlreadyExists, or InvalidRequest for other content."""
+    left = _left_over(confined(io, root), root)  # before schema-0: a concurrent creator's files do not count
     schemas = schemas_at(io, root)
     if schemas.ids():
         raise AlreadyExists(f"table {name} exists")
     if DROPPED in [s.name for s in io.list(TablePaths(root).schema_dir, hidden=True)]:
-        raise AlreadyExists(f"a drop of {name} was cut short: drop_table({name!r}) ends it")
+        raise AlreadyExists(f"a drop of {name} was interrupted: drop_table({name!r}) completes it")
     if left:
         named = ", ".join(left[:5]) + (", …" if len(left) > 5 else "")
-        text = f"{root} is no table but holds {named}: what is left of a table, or something else"
+        text = f"{root} is not a table but holds {named}: remains of a table, or something else"
         raise InvalidRequest(f"{text}; move or remove it, or choose another name")
     if not schemas.commit(schema):
         raise AlreadyExists(f"table {name} exists")
 
 
 def _left_over(io: FileIO, root: str) -> list[str]:
-    """Names of what a directory holds; directories with nothing in them are nothing."""
+    """Names of the entries of a directory, empty directories left out."""
 
     def holds_something(directory: str) -> bool:
         try:
@@ -172,7 +175,7 @@ def _left_over(io: FileIO, root: str) -> list[str]:
 
 
 def table_properties(schema: TableSchema) -> dict[str, str]:
-    """What a registry shows of a table: its options and keys."""
+    """The properties of a table in a registry: its options and keys."""
     keys = {
         "primary-key": schema.primary_keys,
         "partition": schema.partition_keys,
@@ -182,7 +185,7 @@ def table_properties(schema: TableSchema) -> dict[str, str]:
 
 
 def known_table(catalog: Catalog, database: str, table: str) -> None:
-    """Raises NotFound, naming the nearest table, where the catalog does not know this one."""
+    """Raise NotFound, naming the most similar table, where the catalog does not know this one."""
     if not catalog.holds(database, table):
         there = (
             [f"{database}.{t}" for t in catalog.tables(database)] if database in catalog.databases() else []
@@ -192,5 +195,5 @@ def known_table(catalog: Catalog, database: str, table: str) -> None:
 
 @contextlib.contextmanager
 def no_lock() -> Iterator[None]:
-    """What `hold` gives where locks are off."""
+    """The context that `hold` gives where locks are off."""
     yield

@@ -1,10 +1,11 @@
-"""Dropping tables and databases so that a kill leaves the whole of one, or none: the same call ends it.
+"""Dropping tables and databases so that a kill leaves either the whole or nothing visible.
 
-On a file system the directory first gets a name below `.dropped` beside it, which no listing shows, at once;
-then it is deleted. An object store cannot do that: there a mark is put beside the schemas, from which on it
-is no table, then the schemas go, then the rest, the mark last. What was left so is removed by the same call,
-and on file systems by any drop or creation in that database. Both take no space but for a name; where even
-that has no room the new name lies beside the table.
+On a file system the directory is first renamed, atomically, to a name below `.dropped` beside it, which no
+listing shows; then it is deleted. An object store cannot rename: there a mark is written beside the schemas,
+after which the directory no longer counts as a table; then the schemas are deleted, then the rest, the mark
+last. What a kill leaves is removed by the same call again, and on file systems by any drop or creation in
+that database. Both need space only for a name; where the disk has not even that, the new name is beside the
+table.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ log = logging.getLogger(__name__)
 
 
 def drop(io: FileIO, root: str, forget: Callable[[], None] = lambda: None) -> None:
-    """Remove a table's directory; `forget` takes the table out of the registry once it is none any more."""
+    """Remove a table's directory; `forget` unregisters the table once the directory no longer counts as
+    one."""
     if is_object_location(root):
         io.write(_mark(root), b"")
         forget()
@@ -30,7 +32,7 @@ def drop(io: FileIO, root: str, forget: Callable[[], None] = lambda: None) -> No
     _put_aside(io, root)
     try:
         forget()
-    except Unavailable:  # a registry on the same full disk takes a word only once there is room
+    except Unavailable:  # a registry on the same full disk can write only once there is room
         _sweep(io, root.rpartition("/")[0])
         forget()
     _sweep(io, root.rpartition("/")[0])
@@ -48,7 +50,7 @@ def drop_directory(io: FileIO, path: str, forget: Callable[[], None] = lambda: N
 
 
 def finish(io: FileIO, root: str) -> bool:
-    """End a drop of this table, or database, that was cut short; whether there was one."""
+    """Complete an interrupted drop of this table or database; whether there was one."""
     if not is_object_location(root):
         folder, _, name = root.rpartition("/")
         left = any(
@@ -64,12 +66,12 @@ def finish(io: FileIO, root: str) -> bool:
 
 
 def tidy(io: FileIO, folder: str) -> None:
-    """Remove what drops that were cut short left in a folder; trouble with it is logged."""
+    """Remove what interrupted drops left in a folder; errors are logged."""
     try:
         if not is_object_location(folder):
             _sweep(io, folder)
     except (TablestoreError, OSError) as e:
-        log.warning("what is left of dropped tables in %s stays for now: %s", folder, e)
+        log.warning("remains of dropped tables in %s are not removed yet: %s", folder, e)
 
 
 def _mark(root: str) -> str:
@@ -90,7 +92,7 @@ def _delete_marked(io: FileIO, root: str) -> None:
 
 
 def _put_aside(io: FileIO, path: str) -> None:
-    """Give a directory a name that no listing shows; one that is gone is fine."""
+    """Rename a directory so that no listing shows it; an absent one is fine."""
     folder, _, name = path.rpartition("/")
     if not io.is_dir(path):
         return
@@ -114,7 +116,7 @@ def _move(io: FileIO, path: str, target: str) -> None:
 
 
 def _aside(io: FileIO, folder: str) -> Iterator[str]:
-    """What was given another name in a folder."""
+    """Paths of the directories of a folder that were renamed for deletion."""
     inner = join(folder, DROPPED)
     yield from (join(inner, s.name) for s in io.list(inner, hidden=True))
     hidden = (s.name for s in io.list(folder, hidden=True) if s.name.startswith(f"{DROPPED}-"))
@@ -123,7 +125,9 @@ def _aside(io: FileIO, folder: str) -> Iterator[str]:
 
 def _sweep(io: FileIO, folder: str) -> None:
     for path in list(_aside(io, folder)):
-        for entry in io.list(path, hidden=True):  # of a directory that is a link what it holds goes, too
+        for entry in io.list(
+            path, hidden=True
+        ):  # if the directory is a link, the contents of its target go too
             child = join(path, entry.name)
             (io.delete_tree if entry.is_dir else io.delete)(child)
         io.delete_tree(path)

@@ -1,4 +1,5 @@
-"""FileSystemCatalog: a warehouse directory, `<warehouse>/<db>.db/<table>`. No registry: the files say it all.
+"""FileSystemCatalog: a warehouse directory, `<warehouse>/<db>.db/<table>`. No registry: the files are the
+catalog.
 
 Two creators cannot both succeed, since creating a table is one put-if-absent of `schema-0`. There are no
 locks, so the store itself must offer put-if-absent (a local file system and S3 with conditional PUT do).
@@ -81,11 +82,11 @@ class FileSystemCatalog:
             raise AlreadyExists(f"table {'.'.join(onto)} exists") from None
 
     def repair_table(self, database: str, table: str) -> None:
-        """Nothing to do: a table whose files are in place is known."""
+        """Nothing to do: a table whose files exist is known."""
 
 
 def refuse_own_path(schema: TableSchema, metastore: str) -> None:
-    """Raises Unsupported for a table that names its own place; only a Hive metastore keeps such a name."""
+    """Raise Unsupported for option `path` of a table; only a Hive metastore stores locations."""
     if "path" in schema.options:
         raise Unsupported(
             f"option 'path' with metastore {metastore}", "its tables lie below the warehouse; use hive"

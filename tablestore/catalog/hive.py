@@ -1,11 +1,11 @@
-"""HiveCatalog: tables registered in a Hive metastore, as Java Paimon's catalog of that name does it.
+"""HiveCatalog: tables registered in a Hive metastore, compatible with Java Paimon's catalog of that name.
 
 A table's files are the truth; the metastore says where they are and shows columns and properties to other
-tools. Files come first and the entry second; a changed schema that the metastore refuses is taken back.
+tools. Files are written first and the entry second; a schema that the metastore refuses is removed again.
 Tables with an option `path` (or `external`) are external: dropping them keeps their files. The lock is the
-metastore's own EXCLUSIVE table lock, polled (each check is a heartbeat); a dead holder's ends with
-`hive.txn.timeout`.
-The metastore folds names to lower case, so others are refused unless `case-sensitive` is set.
+metastore's own EXCLUSIVE table lock, polled (each check is a heartbeat); that of a dead holder ends after
+`hive.txn.timeout`. The metastore folds names to lower case, so others are refused unless `case-sensitive` is
+set.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class HiveCatalog:
             self._enter(entry, None if adopted else root)
 
     def _enter(self, entry: Any, made: str | None) -> None:
-        """Add the entry of a table; on failure the files made for it go, if it is sure there is no entry."""
+        """Add the entry of a table; on failure remove the files made for it, if there surely is no entry."""
         try:
             with self.server.session() as client:
                 client.create_table(entry)
@@ -149,7 +149,7 @@ class HiveCatalog:
             raise AlreadyExists(f"table {database}.{table} exists{kind}")
 
     def _require_same(self, root: str, schema: TableSchema) -> None:
-        """An external place that holds a table may only be entered as what it is."""
+        """Raise unless the table at an external location has the columns and keys of `schema`."""
         there = schemas_at(self.io, root).latest()
         wanted = (schema.names, schema.primary_keys, schema.partition_keys)
         if wanted != (there.names, there.primary_keys, there.partition_keys):
@@ -183,7 +183,7 @@ class HiveCatalog:
             if moves:
                 moved = not is_table(self.io, source) and is_table(
                     self.io, target
-                )  # by a call that was killed
+                )  # renamed by a call that was killed
                 if self.io.is_dir(target) and not moved:
                     raise AlreadyExists(f"something else is at {target}")
                 if not moved:
@@ -205,7 +205,7 @@ class HiveCatalog:
             self._enter(self._new_entry(database, table, schema, root, False), None)
 
     def schema_added(self, database: str, table: str, schema: TableSchema, old: TableSchema | None) -> None:
-        """Show a new schema's columns and options in the metastore; raises what it says."""
+        """Write a new schema's columns and options to the metastore; raises its errors."""
         entry = self._entry(database, table)
         external = entry.tableType == "EXTERNAL_TABLE"
         shape = hive_table.shape(schema, all_properties=self.options.sync_properties, external=external)
@@ -263,7 +263,7 @@ class HiveCatalog:
         part = t.LockComponent(
             type=t.LockType.EXCLUSIVE, level=t.LockLevel.TABLE, dbname=database, tablename=table
         )
-        part.operationType = None  # as the original sends it: an older server knows no such field
+        part.operationType = None  # as Java sends it: older servers do not know the field
         with self.server.session() as client:
             asked = client.lock(t.LockRequest(component=[part], user=_user(), hostname=socket.gethostname()))
         state = [asked.state]
@@ -287,7 +287,7 @@ class HiveCatalog:
             with self.server.session() as client:
                 client.unlock(types().UnlockRequest(lockid=lock_id))
         except TablestoreError as e:
-            log.warning("lock %d was not given back, it times out by itself: %s", lock_id, e)
+            log.warning("lock %d was not released, it times out by itself: %s", lock_id, e)
 
     def _holder(self, database: str, table: str) -> str:
         t = types()
@@ -307,7 +307,7 @@ def _is_ours(entry: Any) -> bool:
 
 
 def _uri(path: str) -> str:
-    """A location as other tools resolve it: a plain path would be taken for their default file system's."""
+    """The location as a URI: other tools would resolve a plain path in their default file system."""
     return f"file:{path}" if path.startswith("/") else path
 
 

@@ -1,4 +1,4 @@
-"""What a table looks like in a Hive metastore: columns, storage classes and parameters as Paimon writes them.
+"""A table's entry in a Hive metastore: columns, storage classes and parameters as Paimon writes them.
 
 Pure: from a schema to plain values, which `hive` puts into the server's own objects. The classes named here
 are those of Paimon's Hive connector; the metastore itself never loads them.
@@ -34,7 +34,7 @@ _SAME = {
     "DATE": "date",
     "TIME": "string",
     "TIMESTAMP": "timestamp",
-    "TIMESTAMP_LTZ": "timestamp",  # before Hive 3 there is no zoned type
+    "TIMESTAMP_LTZ": "timestamp",  # Hive has no zoned type before version 3
     "VARIANT": "struct<value:binary,metadata:binary>",
 }
 
@@ -57,7 +57,7 @@ class HiveShape:
 
 
 def shape(schema: TableSchema, *, all_properties: bool, external: bool) -> HiveShape:
-    """Columns and parameters of a schema. Raises Unsupported for tables whose partitions Hive would keep."""
+    """Columns and parameters of a schema. Raises Unsupported for tables with partitions in the metastore."""
     for option in ("metastore.partitioned-table", "metastore.tag-to-partition"):
         if schema.options.get(option, "false") != "false":
             raise Unsupported(f"option {option!r}", "partitions are not entered in the metastore")
@@ -94,7 +94,7 @@ def _column(f: DataField) -> HiveColumn:
 
 
 def hive_type(t: DataType) -> str:
-    """A type in Hive's text."""
+    """The name of a type in Hive."""
     if t.root in _SAME:
         return _SAME[t.root]
     if t.root == "DECIMAL":

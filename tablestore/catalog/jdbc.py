@@ -1,13 +1,13 @@
-"""JdbcCatalog: databases and tables registered in SQL, table by table as Java Paimon's catalog of that name.
+"""JdbcCatalog: databases and tables registered in SQL, in the same SQL tables as Java Paimon's catalog.
 
     paimon_tables               (catalog_key, database_name, table_name)
     paimon_database_properties  (…, property_key, property_value): `exists` = true, `location`
     paimon_table_properties     a copy of the newest schema's options and keys, for other tools
-    paimon_distributed_locks    (lock_id, acquired_at, expire_time_seconds): a row is a held lock
+    paimon_distributed_locks    (lock_id, acquired_at, expire_time_seconds): a row is a lock in use
 
-A table's files come first and its row second, in one lock if locks are on; `repair_table` adds a row that a
-killed creator did not get to. Lock rows whose time is over may be taken by anyone, so a holder's death
-delays others by `lock-acquire-timeout` at most.
+A table's files are written first and its row second, inside one lock if locks are on; `repair_table` adds the
+row that a killed creator did not write. Anyone may take over a lock row that has expired, so the death of a
+holder delays others by no more than `lock-acquire-timeout`.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ class JdbcCatalog:
     env: Env
 
     def prepare(self) -> JdbcCatalog:
-        """Make the registry's tables where they are missing; two makers do not disturb each other."""
+        """Create the registry's missing tables; safe for several processes at once. Returns the catalog."""
         wanted = (*_TABLES, _LOCKS.format(length=self.options.lock_key_length)) if self.locks else _TABLES
         with self.server.session() as session:
             for statement in wanted:
                 try:
                     session.run(statement)
-                except (DuplicateKey, Unavailable):  # PostgreSQL: another one made it at this moment
+                except (DuplicateKey, Unavailable):  # PostgreSQL: another process created it at this moment
                     session.run(statement)
         return self
 
@@ -156,10 +156,11 @@ class JdbcCatalog:
             self._register_new(database, table, schema)
 
     def _register_new(self, database: str, table: str, schema: TableSchema) -> None:
-        """Add the row of a table whose files were just made; on failure they go, if surely no row is."""
+        """Add the row of a table whose files were just made; on failure remove them, if there surely is no
+        row."""
         try:
             self._register(database, table, schema)
-        except DuplicateKey:  # someone repaired what is being made here
+        except DuplicateKey:  # another process repaired this table meanwhile
             log.info("%s.%s was registered meanwhile", database, table)
         except BaseException:
             if not self.holds(database, table):
@@ -184,7 +185,9 @@ class JdbcCatalog:
         first, second = sorted({(database, table), onto}) if (database, table) != onto else (onto, None)
         with self.hold(*first), self.hold(*second) if second else no_lock():
             known_table(self, database, table)
-            moved = not is_table(self.io, source) and is_table(self.io, target)  # a kill came before the rows
+            moved = not is_table(self.io, source) and is_table(
+                self.io, target
+            )  # a killed call moved the files, not the rows
             if self.holds(*onto) or (self.io.is_dir(target) and not moved):
                 raise AlreadyExists(f"table {'.'.join(onto)} exists")
             if not moved:
@@ -219,7 +222,7 @@ class JdbcCatalog:
                     raise AlreadyExists(f"table {'.'.join(new)} exists") from None
 
     def schema_added(self, database: str, table: str, schema: TableSchema, old: TableSchema | None) -> None:
-        """Copy a new schema's options for other tools. The files are the truth: trouble is only logged."""
+        """Copy a new schema's options for other tools. The files are the truth, so errors are only logged."""
         if not self.options.sync_properties:
             return
         delete = f"DELETE FROM paimon_table_properties WHERE {_OF_TABLE}"
@@ -267,21 +270,21 @@ class JdbcCatalog:
                 return False
 
     def _release(self, lock_id: str, taken_at: list[tuple[object, ...]]) -> None:
-        """Give the lock back, unless its time was over and another has it now."""
+        """Release the lock, unless it expired and another process has taken it over."""
         delete = "DELETE FROM paimon_distributed_locks WHERE lock_id = ? AND acquired_at = ?"
         try:
             with self.server.session() as session:
                 for (at,) in taken_at:
                     session.run(delete, lock_id, at)
         except Unavailable as e:
-            log.warning("lock %s was not given back, it expires by itself: %s", lock_id, e)
+            log.warning("lock %s was not released, it expires by itself: %s", lock_id, e)
 
     def _holder(self, lock_id: str) -> str:
         select = "SELECT acquired_at, expire_time_seconds FROM paimon_distributed_locks WHERE lock_id = ?"
         with self.server.session() as session:
             for at, seconds in session.rows(select, lock_id):
-                return f"{lock_id} is held since {at} UTC for at most {seconds} s"
-        return f"{lock_id} went from hand to hand"
+                return f"{lock_id} is held since {at} UTC and expires after {seconds} s"
+        return f"{lock_id} had several holders"
 
     @property
     def _key(self) -> str:

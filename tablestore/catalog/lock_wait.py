@@ -1,5 +1,5 @@
-"""How a lock is waited for: tries that grow apart from 100 ms to `lock-check-max-sleep`, until
-`lock-acquire-timeout`. The schedule is Paimon's, with chance added so that waiters do not march in step."""
+"""Waiting for a lock: attempts with pauses that grow from 100 ms to `lock-check-max-sleep`, until
+`lock-acquire-timeout`. The schedule is Paimon's, with random jitter so that waiters do not retry in step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FIRST_MS = 50
 
 
 def acquire(attempt: Callable[[], bool], options: LockOptions, env: Env, holder: Callable[[], str]) -> None:
-    """Return when `attempt` succeeded; raises Unavailable, saying who holds it, when the time is up."""
+    """Return once `attempt` has succeeded; raises Unavailable with `holder()` after the timeout."""
     started, pause = env.monotonic(), float(_FIRST_MS)
     while not attempt():
         waited = (env.monotonic() - started) * 1000

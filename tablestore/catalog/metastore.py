@@ -1,7 +1,7 @@
-"""A Hive metastore over Thrift: short sessions, and its errors as ours.
+"""A Hive metastore over Thrift: short sessions, with its errors as errors of this engine.
 
-The client is hmsclient's generated code: it needs thrift and click only, where pyiceberg's same stubs bring
-all of pyiceberg along. Plain transport: no SASL. A session is one connection, so nothing is shared between
+The client is hmsclient's generated code: it needs only thrift and click, while the same stubs in pyiceberg
+need all of pyiceberg. Plain transport: no SASL. A session is one connection, so nothing is shared between
 threads or processes.
 """
 
@@ -29,7 +29,7 @@ _STUBS = "hmsclient.genthrift.hive_metastore"
 
 @dataclass(frozen=True, slots=True)
 class Metastore:
-    """One metastore, or several that share a database: the first that answers is used."""
+    """The servers of one metastore: the first that answers is used."""
 
     servers: tuple[tuple[str, int], ...]
 
@@ -59,7 +59,7 @@ class Metastore:
         try:
             yield client
         except (t.NoSuchObjectException, t.UnknownDBException, t.UnknownTableException) as e:
-            raise NotFound(f"the metastore does not know it: {e.message}") from e
+            raise NotFound(f"not in the metastore: {e.message}") from e
         except t.AlreadyExistsException as e:
             raise AlreadyExists(str(e.message)) from e
         except (t.InvalidObjectException, t.InvalidOperationException) as e:
@@ -89,7 +89,7 @@ class Metastore:
 
 
 def types() -> Any:
-    """The metastore's own structures."""
+    """The module of the metastore's Thrift types."""
     return _stubs().ttypes
 
 

@@ -1,4 +1,4 @@
-"""Which catalog a set of options means."""
+"""The catalog that a set of options asks for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OWN_DATABASE = "paimon-catalog.sqlite"
 
 
 def open_catalog(options: CatalogOptions, *, io: FileIO | None = None, env: Env) -> Catalog:
-    """The catalog, its registry prepared. Raises InvalidOption, Unsupported, Unavailable."""
+    """The catalog, with its registry's tables created. Raises InvalidOption, Unsupported, Unavailable."""
     if options.warehouse is None:
         raise InvalidOption("option 'warehouse' is missing: the directory that holds the databases")
     warehouse = warehouse_location(options.warehouse)
@@ -27,7 +27,7 @@ def open_catalog(options: CatalogOptions, *, io: FileIO | None = None, env: Env)
     if options.metastore == "filesystem":
         if options.lock.enabled:
             raise InvalidOption(
-                "option 'lock.enabled' with metastore filesystem, which keeps no locks: use jdbc or hive"
+                "option 'lock.enabled' with metastore filesystem, which has no locks: use jdbc or hive"
             )
         return FileSystemCatalog(warehouse, files)
     locks = options.lock.enabled
@@ -46,7 +46,7 @@ def open_catalog(options: CatalogOptions, *, io: FileIO | None = None, env: Env)
 
 
 def _own_database(warehouse: str, io: FileIO) -> str:
-    """A SQLite file in a local warehouse, where no server is named."""
+    """The URI of a SQLite file in a local warehouse, for options without a server."""
     if is_object_location(warehouse):
         raise InvalidOption("option 'uri' is missing: the SQL database of the catalog, e.g. postgresql://…")
     io.make_dir(warehouse)

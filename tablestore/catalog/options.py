@@ -1,7 +1,7 @@
 """Options of a catalog, under Paimon's names; parsed once.
 
 `lock.enabled` unset means: locks where the warehouse is in an object store and the catalog has them, as in
-Paimon. Python spellings (`catalog_key=`, `lock_enabled=`) are taken for the dashed and dotted ones.
+Paimon. Python spellings (`catalog_key=`, `lock_enabled=`) mean the dashed and dotted ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tablestore.io.s3_options import PACKED, is_s3_key, pack, require_s3_key, un
 METASTORES = ("filesystem", "jdbc", "hive")
 TABLE_DEFAULTS = ("table-default.", "table-storage.")
 _EVERY = frozenset(METASTORES)
-# Option → the catalogs that it is of.
+# Option → the catalogs that have it.
 _KNOWN = {
     **dict.fromkeys(
         (
@@ -83,7 +83,7 @@ _OLD_NAMES = {"allow-upper-case": "case-sensitive"}
 
 @dataclass(frozen=True, slots=True)
 class LockOptions:
-    """How a lock is waited for."""
+    """Options of catalog locks; times in milliseconds."""
 
     enabled: bool | None = None
     acquire_ms: int = 8 * 60_000
@@ -92,7 +92,7 @@ class LockOptions:
 
 @dataclass(frozen=True, slots=True)
 class CatalogOptions:
-    """What `connect` takes. `raw` keeps every option as text; a pickle holds it packed."""
+    """The options that `connect` takes. `raw` keeps every option as text; a pickle contains it packed."""
 
     metastore: str = "filesystem"
     warehouse: str | None = None
@@ -109,8 +109,8 @@ class CatalogOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, Any]) -> CatalogOptions:
-        """Raises InvalidOption for values that cannot be used, for unknown names and for names of another
-        kind of catalog."""
+        """The typed options. Raises InvalidOption for wrong values, for unknown names and for options of
+        another kind of catalog."""
         raw = {_plain(k): v for k, v in as_text(options).items()}
         metastore = raw.get("metastore", "filesystem")
         if metastore == "rest":
@@ -148,7 +148,7 @@ class CatalogOptions:
 
     @property
     def table_defaults(self) -> dict[str, str]:
-        """Options every new table starts from: what follows `table-default.`."""
+        """Options of every new table: those with the prefix `table-default.`, without it."""
         return {
             key.removeprefix(prefix): value
             for prefix in TABLE_DEFAULTS
@@ -169,7 +169,7 @@ def _plain(key: str) -> str:
 
 
 def _require_known(key: str, metastore: str) -> None:
-    """Raise InvalidOption for an option that no catalog has, or only those of another kind."""
+    """Raise InvalidOption for an option that no catalog has, or only another kind of catalog."""
     if is_s3_key(key):
         require_s3_key(key)
         return
@@ -185,7 +185,7 @@ def _require_known(key: str, metastore: str) -> None:
         raise InvalidOption(f"unknown catalog option {key!r}; {hint}")
     if metastore not in kinds:
         raise InvalidOption(
-            f"catalog option {key!r} is of metastore {' and '.join(sorted(kinds))}; this one is {metastore}"
+            f"catalog option {key!r} is for metastore {' and '.join(sorted(kinds))}; this one is {metastore}"
         )
 
 

@@ -1,8 +1,8 @@
-"""SQL servers behind the jdbc catalog: SQLite files and PostgreSQL, seen as one small session.
+"""SQL servers of the jdbc catalog: SQLite files and PostgreSQL behind one small session interface.
 
-Statements are written with `?`; values are always parameters. A SQLite session is one short connection, a
-PostgreSQL one is kept by its thread. Keys that are there raise `DuplicateKey`, trouble raises `Unavailable`
-without any password in it. Safe to share and picklable (the password travels packed).
+Statements are written with `?`; values are always parameters. A SQLite session is one short connection, that
+of PostgreSQL one connection per thread. An existing key raises `DuplicateKey`, other errors `Unavailable`
+without any password in them. Safe to share and picklable (the password travels packed).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _kept = threading.local()  # connections of this thread: {url: connection}
 
 
 class DuplicateKey(TablestoreError):
-    """A row with this key is there."""
+    """A row with this key exists."""
 
 
 class Session(Protocol):
@@ -36,11 +36,11 @@ class Session(Protocol):
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]: ...
 
     def run(self, statement: str, *values: Any) -> int:
-        """How many rows changed; raises DuplicateKey."""
+        """The number of changed rows; raises DuplicateKey."""
 
 
 class SqlServer(Protocol):
-    """A database. `expired`, an SQL condition, tells locks whose time is over."""
+    """A database. `expired` is an SQL condition that selects expired locks."""
 
     expired: str
 
@@ -71,7 +71,7 @@ class Sqlite:
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
-        """A connection of its own: waiting writers queue for up to half a minute."""
+        """A new connection; writers wait for each other for up to half a minute."""
         try:
             connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
         except sqlite3.Error as e:
@@ -94,7 +94,7 @@ class Postgres:
 
     @classmethod
     def parse(cls, url: str, user: str | None, password: str | None) -> Postgres:
-        """Take user and password out of the URL, where they may stand in front or behind."""
+        """The server of a URL, with user and password taken out of its authority or its parameters."""
         try:
             parts = urlsplit(url)
         except ValueError:
@@ -113,7 +113,7 @@ class Postgres:
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
-        """The connection of this thread, made anew if it broke."""
+        """The connection of this thread, opened again if it broke."""
         psycopg = _psycopg()
         kept: dict[str, Any] = _kept.__dict__.setdefault("connections", {})
         connection = kept.get(self.url)

@@ -1,9 +1,11 @@
-"""Arguments of the public face: a value of a type that a parameter does not take is one InvalidRequest.
+"""Checks of arguments of the public API: a value whose type the parameter does not take is one
+InvalidRequest.
 
-`checked` goes before a function, or a class for all its public verbs. Numbers, switches and functions are
-held against the signature before the verb begins, since a wrong one might be met after a commit. All else is
-looked at only if Python complains: then the argument that does not fit is named, instead of a line of our
-inside. What a verb says itself of its arguments is more helpful and stays. A good call pays a microsecond.
+`checked` decorates a function, or a class and thereby all its public methods. Numbers, booleans and functions
+are checked against the signature before the call, since a wrong one might be met only after a commit. All
+other arguments are looked at only if the call raises: then the error names the argument that does not fit,
+instead of a line inside the engine. A method's own message about an argument is more helpful and stays. A
+correct call costs a microsecond.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ _COMPLAINTS = (TypeError, AttributeError, ValueError, LookupError, OverflowError
 
 
 class Parameter:
-    """What a parameter takes, read from its annotation; of types that are not known here, anything."""
+    """What a parameter takes, read from its annotation; anything where a type is not known here."""
 
     def __init__(self, name: str, annotation: str) -> None:
         self.name, self._parts = name, [_part(text) for text in _alternatives(annotation)]
@@ -54,7 +56,7 @@ class Parameter:
         self.first = self.known and set(kinds) <= _FIRST
 
     def takes(self, value: Any) -> bool:
-        """Whether a value, or one out of an Arrow column, fits; elements of lists and mappings included."""
+        """Whether a value, plain or an Arrow scalar, fits, with the elements of lists and mappings."""
         value = value.as_py() if hasattr(value, "as_py") else value
         return not self.known or any(_fits(value, kind, inner) for kind, inner in self._parts)
 
@@ -65,7 +67,7 @@ class Parameter:
 
 
 def checked(what: T, *, eager: bool = False) -> T:
-    """A function, or a class with all its public verbs, that takes no wrong types."""
+    """The function, or the class with all its public methods, with arguments checked for their types."""
     if not isinstance(what, type):
         return cast(T, _wrapped(cast(Callable[..., Any], what), eager=eager))
     for name, member in list(vars(what).items()):
@@ -79,7 +81,7 @@ def checked(what: T, *, eager: bool = False) -> T:
 
 
 def eagerly_checked(what: T) -> T:
-    """`checked`, every argument before the call: where values are made that would be met wrong later."""
+    """`checked`, with every argument before the call: for constructors of values that are used only later."""
     return checked(what, eager=True)
 
 
@@ -94,7 +96,7 @@ def _wrapped(verb: Callable[..., Any], *, eager: bool = False) -> Callable[..., 
 
     @functools.cache
     def first() -> list[tuple[int | None, Parameter]]:
-        """Parameters to look at before the call, with their places among those without a name."""
+        """Parameters to check before the call, with their positions (None: keyword-only)."""
         places = {
             n: i for i, (n, p) in enumerate(signature.parameters.items()) if p.kind is not p.KEYWORD_ONLY
         }
@@ -133,11 +135,11 @@ def _wrong(
     named: Any,
     beyond: Callable[[Any], str | None] | None = None,
 ) -> InvalidRequest | None:
-    """The refusal of the first argument that does not fit, or of which `beyond` says what is wrong."""
+    """The error for the first argument that does not fit, or that `beyond` finds wrong."""
     try:
         bound = signature.bind(*args, **named).arguments
     except TypeError:
-        return None  # Python's own words about missing and unknown names are good
+        return None  # Python's own messages about missing and unknown names are good
     for name, value in bound.items():
         parameter = parameters.get(name)
         if parameter is None:
@@ -159,7 +161,7 @@ def _too_large(value: Any) -> str | None:
 
 
 def _half_a_character(value: Any) -> str | None:
-    """What is wrong with text, or text in a mapping or a list, that cannot be stored."""
+    """What is wrong with text that cannot be stored, also inside a mapping or a list; None if nothing."""
     if isinstance(value, Mapping):
         value = [*value.keys(), *value.values()]
     for text in value if isinstance(value, list | tuple) else [value]:
@@ -218,7 +220,7 @@ def _fits(value: Any, kind: str, inner: list[Parameter]) -> bool:
 
 
 def _listed(value: Any) -> bool:
-    """A list of values, or what gives one; frames and tables are none."""
+    """Whether this is a list of values or converts to one; frames and tables do not."""
     return (
         isinstance(value, Iterable)
         and not isinstance(value, str | bytes | Mapping)

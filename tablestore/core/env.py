@@ -1,8 +1,8 @@
-"""The door through which time and chance enter the engine.
+"""Env: the clock, uuids and random numbers of the engine.
 
-Nothing else in `tablestore` asks the clock, makes a uuid or rolls dice, so a test can hand in an `Env` of
-its own and
-replay a run exactly. Safe to share: immutable apart from the random source, which has its own lock.
+Nothing else in `tablestore` asks the clock, makes a uuid or draws a random number, so a test can pass an
+`Env` of its own and replay a run exactly. Safe to share: immutable apart from the random source, which has
+its own lock.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 
 @dataclass(frozen=True)
 class Env:
-    """Clock, names and chance of one process."""
+    """Clock, uuids and random numbers of one process."""
 
     rng: random.Random = field(default_factory=random.SystemRandom)
 

@@ -1,8 +1,8 @@
-"""Everything raised on purpose, ordered by what the caller does next.
+"""The errors that the engine raises, ordered by what the caller does next.
 
 `InvalidRequest` fix the call · `NotFound` look at the names offered · `CommitConflict` redo on the newer
-snapshot ·
-`CommitUnknown` retry with the same identifier · `Unavailable` later · `Corrupt` look at the file named.
+snapshot · `CommitUnknown` retry with the same identifier · `Unavailable` later · `Corrupt` look at the file
+named.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _MAX_SHOWN, _MAX_CAUSE = 1000, 200
 
 
 class TablestoreError(Exception):
-    """Root of all errors of this package. Errors are picklable: they come back from other processes whole."""
+    """Root of all errors of this package. Picklable, so that workers can send them back whole."""
 
     def __reduce__(self) -> Any:
         return _restored, (type(self), self.args, self.__dict__)
 
 
 def _restored(kind: type[TablestoreError], args: tuple[Any, ...], state: dict[str, Any]) -> TablestoreError:
-    """The error as it was; `__init__` would take what `args` are not."""
+    """The unpickled error; not made by `__init__`, whose parameters differ from `args`."""
     error = kind.__new__(kind, *args)
     error.args = args
     error.__dict__.update(state)
@@ -43,7 +43,7 @@ class InvalidOption(InvalidRequest):
 
 
 class Unsupported(InvalidRequest):
-    """A feature of the format that this version does not carry out. `feature` names it."""
+    """A feature of the format that this version does not have. `feature` names it."""
 
     def __init__(self, feature: str, why: str = "") -> None:
         self.feature, self.why = feature, why
@@ -51,11 +51,11 @@ class Unsupported(InvalidRequest):
 
 
 class UnsupportedAttribute(Unsupported, AttributeError):
-    """A name of the public face that is not there yet; `hasattr` says no."""
+    """A name of the public API that does not exist yet; `hasattr` is False for it."""
 
 
 class MissingPackage(Unsupported, ImportError):
-    """What was asked for needs a package that is not installed; the text says what to type."""
+    """The call needs a package that is not installed; the text says how to install it."""
 
 
 class NotFound(TablestoreError, LookupError):
@@ -83,8 +83,8 @@ class AlreadyExists(TablestoreError):
 class CommitConflict(TablestoreError):
     """Another commit changed what this one relied on: read again and redo.
 
-    Nothing of this commit is in the table. `files` are the names concerned, `snapshot` the one that was found
-    in the way.
+    Nothing of this commit is in the table. `files` are the names concerned, `snapshot` the newer snapshot
+    that conflicts.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class CommitConflict(TablestoreError):
 
 
 class CommitUnknown(TablestoreError):
-    """It is not known whether the commit got through. Retry with the same identifier; delete nothing."""
+    """It is not known whether the commit succeeded. Retry with the same identifier; delete nothing."""
 
 
 class Unavailable(TablestoreError, OSError):
@@ -107,13 +107,13 @@ class Unavailable(TablestoreError, OSError):
 
     @property
     def no_space(self) -> bool:
-        """Whether the disk, or what its owner may use of it, is full."""
+        """Whether the disk or the user's quota is full."""
         return self.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 class CannotMerge(TablestoreError):
     """Rows of one key do not become one row: `column`, `key` and `reason` say where and why; `table` is added
-    by who reads or writes it."""
+    by the reader or writer."""
 
     def __init__(self, column: str, key: dict[str, Any], reason: str, type_name: str | None = None) -> None:
         self.column, self.key, self.reason, self.table = column, key, reason, ""
@@ -121,7 +121,7 @@ class CannotMerge(TablestoreError):
         super().__init__(column, key, reason, type_name)
 
     def within(self, table: str) -> CannotMerge:
-        """The same error, saying which table."""
+        """The same error with the name of the table."""
         self.table = self.table or table
         return self
 
@@ -137,7 +137,7 @@ class CannotMerge(TablestoreError):
 class Corrupt(TablestoreError):
     """A file of the table does not hold what the format says.
 
-    `remedy` says what can still be read; `sound` is the id of the newest snapshot that can, if that is known.
+    `remedy` says what can still be read; `sound` is the id of the newest snapshot that can be read, if known.
     """
 
     def __init__(self, path: str, problem: Any, *, remedy: str = "", sound: int | None = None) -> None:
@@ -147,7 +147,8 @@ class Corrupt(TablestoreError):
 
 
 def brief(error: BaseException) -> str:
-    """An exception as one short text, `ValueError('no magic')`: what it repeats of a damaged file is cut."""
+    """An exception as one short text, `ValueError('no magic')`; bytes of a damaged file in it are cut
+    short."""
     if isinstance(error, UnicodeDecodeError):
         return f"UnicodeDecodeError({error.encoding}, {error.reason} at byte {error.start})"
     return _cut(repr(error), _MAX_CAUSE)

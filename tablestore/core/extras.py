@@ -1,7 +1,8 @@
-"""Packages that only some tables or calls need: imported when they are, each named with the extra it is in.
+"""Packages that only some tables or calls need: imported when first used, each with its extra.
 
-An extra is what stands in brackets: `pip install 'tablestore-workbench[orc]'`. What every table needs is
-declared without one and imported at the top of a file as usual. Used by whoever reaches such a package.
+An extra is the name in brackets: `pip install 'tablestore-workbench[orc]'`. What every table needs is
+declared without one and imported at the top of a file as usual. Used by every module that needs such a
+package.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ EXTRA_OF = {
 
 
 def required(module: str, *, by: str) -> ModuleType:
-    """The module, imported now; raises MissingPackage if it is not installed: `by` is what needs it."""
+    """The module, imported now; raises MissingPackage if it is not installed. `by` names what needs it."""
     found = available(module)
     if found is None:
         package = module.partition(".")[0]
@@ -43,12 +44,12 @@ def available(module: str) -> ModuleType | None:
     try:
         import_module(package)
     except ModuleNotFoundError as e:
-        if e.name != package:  # it is there and lacks something itself
+        if e.name != package:  # it is installed, and one of its own imports is missing
             raise
         return None
     return import_module(module)
 
 
 def remedy(extra: str) -> str:
-    """What to type for an extra."""
+    """The command that installs an extra."""
     return f"pip install '{DISTRIBUTION}[{extra}]'"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 _MAX_DIGITS = 7
-_MAX_SHOWN, _MIN_SHOWN = 10_000, 0.95  # of two numbers in one unit; else each has its own
+_MAX_SHOWN, _MIN_SHOWN = 10_000, 0.95  # bounds of numbers shown in one common unit
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -43,8 +43,8 @@ def _common_unit(left: int, right: int) -> int | None:
 
 
 def compared(left: int, right: int, holds: Callable[[float, float], bool]) -> tuple[str, str]:
-    """Both as text, with as many digits as it takes for what is shown to say what is so. The right one bears
-    the unit of both, unless they are so far apart that each needs its own."""
+    """Both as text, with as many digits as are needed for the shown numbers to compare as `holds` says. The
+    unit of both stands after the right one, unless they differ so much that each needs its own."""
     unit = _common_unit(left, right)
     if unit is None:
         rounded = [_rounded(count) for count in (left, right)]
@@ -59,7 +59,7 @@ def compared(left: int, right: int, holds: Callable[[float, float], bool]) -> tu
 
 
 def beside(value: float, holds: Callable[[float], bool], digits: int = 0) -> str:
-    """A number that was held against a limit, with as many digits as it takes to be on its side of it."""
+    """A number that was compared with a limit, with as many digits as are needed to be on its side of it."""
     wanted = holds(value)
     for more in range(digits, _MAX_DIGITS):
         if holds(round(value, more)) == wanted:

@@ -1,12 +1,12 @@
-"""ConfinedFileIO: the FileIO of one table. It goes nowhere but below the table and roots of the caller's.
+"""ConfinedFileIO: the FileIO of one table, which reaches only the table's directory and roots that the caller
+named.
 
-What a table's metadata say (options of its schemas, names in snapshots and manifests, external paths) may
-have been written by anyone, so no path made of them leaves the table's directory or a root that the *caller*
-named. The directory itself, a root and what is above them may be symbolic links; below them a link is
-refused, and so is what is no plain file. Directories are looked at once for reads and writes, anew for
-listings; local deletes go by directory descriptors, so that no link is followed that is put there meanwhile.
-A read may still follow a link that somebody who may write to the directory puts there between the look and
-the open.
+A table's metadata (options in its schemas, names in snapshots and manifests, external paths) may have been
+written by anyone, so no path made of them leaves the table's directory or a root that the *caller* named. The
+directory itself, a root and their parents may be symbolic links; below them a link is refused, and so is
+everything but plain files and directories. Directories are checked once for reads and writes, again for each
+listing; local deletes use directory descriptors, so that a link created meanwhile is not followed. A read may
+still follow a link that somebody with write access creates between the check and the open.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class ConfinedFileIO:
         self._known: set[str] = set()  # directories that were looked at
 
     def checked(self, path: str, *, anew: bool = False, last: bool = True) -> str:
-        """`path` itself; raises Corrupt unless it lies where this table may go, with no link on its way.
-        `anew`: looks at each directory again; `last`: also at what the path itself names."""
+        """`path` itself; raises Corrupt unless it lies inside the allowed roots and no directory on it is a
+        link. `anew`: check each directory again; `last`: check also the file that the path names."""
         base = self._base(path)
         if is_object_location(path):
             return path
@@ -52,7 +52,7 @@ class ConfinedFileIO:
         return path
 
     def _base(self, path: str) -> str:
-        """The directory below which `path` lies by its text."""
+        """The allowed root that is a prefix of `path`."""
         for base in self._bases:
             if path == base or (path.startswith(base) and path[len(base)] == "/"):
                 rest = path[len(base) + 1 :].split("/")
@@ -69,7 +69,7 @@ class ConfinedFileIO:
             try:
                 mode = os.lstat(at).st_mode
             except OSError:
-                return  # what is asked of it says what is wrong
+                return  # the call that follows reports what is wrong
             if stat.S_ISLNK(mode):
                 raise Corrupt(at, _LINK)
         if len(self._known) >= _MAX_DIRECTORIES:
@@ -101,7 +101,7 @@ class ConfinedFileIO:
         self.inner.replace(self.checked(path), data, after=after)
 
     def sync(self, what: Sync) -> list[str]:
-        """Put files on the disk: nothing of them is read or changed. Folders above the table may be, too."""
+        """Sync files to the disk, with folders that may lie above the table: nothing is read or changed."""
         return self.inner.sync(what)
 
     def delete(self, path: str, *, below: str | None = None) -> None:
@@ -153,7 +153,7 @@ class ConfinedFileIO:
 
 
 def _require_plain(path: str) -> None:
-    """Raise Corrupt for a link, and for pipes, sockets and devices, which would make a reader wait."""
+    """Raise Corrupt for a link, and for a pipe, socket or device, on which a reader would block."""
     try:
         mode = os.lstat(path).st_mode
     except OSError:
@@ -165,14 +165,14 @@ def _require_plain(path: str) -> None:
 
 
 def confined(io: FileIO, root: str, roots: Iterable[str] | None = None) -> ConfinedFileIO:
-    """`io` for the table at `root`; `roots` None: those that `io` has already."""
+    """`io` confined to the table at `root` and to `roots` (None: those that `io` has already)."""
     if isinstance(io, ConfinedFileIO):
         roots, io = io.roots if roots is None else roots, io.inner
     return ConfinedFileIO(io, root, roots or ())
 
 
 def is_local(io: FileIO) -> bool:
-    """Whether `io` is the local file system itself, nothing in between."""
+    """Whether `io` is the local file system itself, with no wrapper but the confinement."""
     return type(io.inner if isinstance(io, ConfinedFileIO) else io) is LocalFileIO
 
 
@@ -187,8 +187,8 @@ def roots_in(text: str | None) -> tuple[str, ...] | None:
 
 
 def named_roots(roots: Any) -> tuple[str, ...]:
-    """The places of `roots=[…]` as whole paths, links at their end also by where they point; raises
-    InvalidRequest for what is no list of places."""
+    """The directories of `roots=[…]` as absolute paths, with the targets of those that are links; raises
+    InvalidRequest for anything but a list of directories."""
     if isinstance(roots, str | bytes | os.PathLike) or not isinstance(roots, Iterable):
         raise InvalidRequest(f"roots is a list of directories outside the table, not {roots!r}")
     found: dict[str, None] = {}

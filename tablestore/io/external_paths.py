@@ -1,8 +1,8 @@
 """Data files outside the table's directory: `data-file.external-paths` (FORMAT.md 1.3).
 
 New files go in turn under the roots that the option names, in the same `<partition>/bucket-<n>` tail as in
-the table; the manifest keeps the whole path. The option is the table's word, and whoever wrote the table may
-have written it: files are written to and read from roots only that the caller named, too (`roots=[…]`). Pure.
+the table; the manifest stores the whole path. Whoever wrote the table may have set the option, so files are
+written to and read from only those roots that the caller named, too (`roots=[…]`). Pure.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _STRATEGIES = ("none", "round-robin", "specific-fs", "weight-robin")
 
 @dataclass(frozen=True)
 class ExternalPaths:
-    """Roots that new files go to, each as often as it is listed here; empty: they stay inside the table."""
+    """Roots that new files go to in turn, each as often as it is listed; empty: they stay inside the
+    table."""
 
     roots: tuple[str, ...] = ()
 
@@ -111,7 +112,7 @@ def _below(normal: str, root: str) -> bool:
 
 
 def local(path: str) -> str:
-    """The path as the store takes it: plain for local files."""
+    """The path in the form that the store takes: without a scheme for local files."""
     return path.removeprefix("file:")
 
 

@@ -1,12 +1,11 @@
-"""FileIO: the engine's only door to storage, and its local form.
+"""FileIO: the engine's only access to storage, and the FileIO of the local file system.
 
-Files are written once under a fresh name and then named by something newer, so the one race is `write_new`,
-which must be
-put-if-absent across processes. Locally that is a hard link from a hidden temporary file: a check followed by
-a rename
-overwrites on POSIX. Locations are plain strings; `file:` URIs are accepted and joined in `paths`.
-A killed process leaves at most hidden `.…tmp` files and unnamed data files behind, never a half-written
-named one. A loss of power may empty every file that was not synced: `sync`, and `after` of what is put.
+Files are written once under a fresh name, and only then do newer files name them, so the one race is
+`write_new`, which must be put-if-absent across processes. Locally that is a hard link from a hidden temporary
+file: a check followed by a rename overwrites on POSIX. Locations are plain strings; `file:` URIs are accepted
+and joined in `paths`. A killed process leaves only hidden `.…tmp` files and unnamed data files behind, never
+a half-written named one. A loss of power may empty every file that was not synced (`sync`, and the parameter
+`after`).
 """
 
 from __future__ import annotations
@@ -25,7 +24,9 @@ from tablestore.core.errors import Corrupt, Unavailable, Unsupported
 from tablestore.io import syncing
 from tablestore.io.syncing import Sync
 
-_DIRECTORY = os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)  # by O_PATH also what may not be listed
+_DIRECTORY = os.O_DIRECTORY | getattr(
+    os, "O_PATH", os.O_RDONLY
+)  # O_PATH opens directories that may not be listed, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class FileStatus:
 
 @runtime_checkable
 class FileIO(Protocol):
-    """What the engine asks of a store. Missing files raise FileNotFoundError; trouble raises
+    """What the engine asks of a store. Missing files raise FileNotFoundError, failures of the store
     `Unavailable`."""
 
     def read(self, path: str) -> bytes: ...
@@ -97,8 +98,8 @@ class LocalFileIO:
     def write_new(self, path: str, data: bytes, *, after: Sync | None = None) -> bool:
         """Put if absent: True iff this call made the file; False iff the name existed (I1).
 
-        With `after` it outlasts a loss of power: what `after` names and the file's bytes are on the disk
-        before the name appears, the name before this returns.
+        With `after` the file survives a loss of power: the files of `after` and the bytes of this one are on
+        the disk before the name appears, and the name is before this returns.
         """
         temp = self._temp(path)
         with _trouble(path):
@@ -118,7 +119,7 @@ class LocalFileIO:
 
     def replace(self, path: str, data: bytes, *, after: Sync | None = None) -> None:
         """Set the content of a file: readers see the old or the new bytes, never a mixture. `after` as for
-        `write_new`; without it a loss of power may leave the file empty: fit for hints."""
+        `write_new`; without it a loss of power may leave the file empty, which only suits hints."""
         temp = self._temp(path)
         with _trouble(path):
             try:
@@ -134,13 +135,14 @@ class LocalFileIO:
                 syncing.sync(Sync(os.path.dirname(path), (path,)))
 
     def sync(self, what: Sync) -> list[str]:
-        """Return when these files, and the folders that name them, are on the disk: they outlast a loss of
-        power then. Gives those that are not there."""
+        """The files of `what` that do not exist; returns when all others, and the folders that name them, are
+        on the disk: from then on they survive a loss of power."""
         with _trouble(what.root):
             return syncing.sync(what)
 
     def delete(self, path: str, *, below: str | None = None) -> None:
-        """Remove a file; absent is fine. Raises Corrupt for a link on the way from the directory `below`."""
+        """Remove a file; absent is fine. Raises Corrupt if a directory between `below` and the file is a
+        link."""
         with _trouble(path), contextlib.suppress(FileNotFoundError):
             if below is None:
                 os.unlink(path)
@@ -148,7 +150,7 @@ class LocalFileIO:
                 _unlink_below(below, path)
 
     def delete_tree(self, path: str) -> None:
-        """Remove a directory with all it holds; absent is fine. Of a link only the link goes."""
+        """Remove a directory and its contents; absent is fine. Of a link only the link is removed."""
         with _trouble(path), contextlib.suppress(FileNotFoundError):
             if os.path.islink(path):
                 os.unlink(path)
@@ -184,7 +186,7 @@ class LocalFileIO:
         return sorted(found, key=lambda s: s.name)
 
     def exists(self, path: str) -> bool:
-        """Whether a file of that name is there (asked of a directory, stores may differ: see `is_dir`)."""
+        """Whether that file exists (for a directory stores may differ: see `is_dir`)."""
         return os.path.exists(path)
 
     def is_dir(self, path: str) -> bool:
@@ -202,7 +204,7 @@ class LocalFileIO:
             os.makedirs(path, exist_ok=True)
 
     def move(self, path: str, target: str) -> None:
-        """Give a directory another name at once; raises FileExistsError if that is taken."""
+        """Rename a directory atomically; raises FileExistsError if the target exists."""
         with _trouble(path):
             if os.path.lexists(target):
                 raise FileExistsError(errno.EEXIST, "is there already", target)
@@ -218,7 +220,7 @@ class LocalFileIO:
 
 
 def _unlink_below(base: str, path: str) -> None:
-    """Unlink `path` by descriptors of its directories, opened one from the other: none of them is a link."""
+    """Unlink `path` through descriptors of its directories, each opened from its parent and none a link."""
     *folders, name = path[len(base) :].strip("/").split("/")
     at = os.open(base, _DIRECTORY)
     try:
@@ -227,7 +229,7 @@ def _unlink_below(base: str, path: str) -> None:
                 below = os.open(folder, _DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
             except OSError as e:
                 if e.errno in (errno.ELOOP, errno.ENOTDIR):
-                    raise Corrupt(path, f"{folder} on its way is a link or a file, not a directory") from e
+                    raise Corrupt(path, f"{folder} on its path is a link or a file, not a directory") from e
                 raise
             os.close(at)
             at = below
@@ -238,7 +240,8 @@ def _unlink_below(base: str, path: str) -> None:
 
 @contextlib.contextmanager
 def _trouble(path: str) -> Any:
-    """Turn what the operating system says into `Unavailable`, but for files that are or are not there."""
+    """Turn errors of the operating system into `Unavailable`, except FileNotFoundError and
+    FileExistsError."""
     if "://" in path:
         raise Unsupported(f"{path} from here", "open the table with the options of its store, s3.endpoint …")
     try:

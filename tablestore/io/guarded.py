@@ -1,8 +1,8 @@
-"""GuardedFileIO: the FileIO of one table of a catalog that keeps locks or a registry.
+"""GuardedFileIO: the FileIO of one table whose catalog has locks or a registry.
 
-Every put-if-absent below the table (snapshots, schemas, tags) runs inside the catalog's lock, and the
-catalog learns of each new file, so that it can follow a changed schema. All else goes straight through.
-It travels with the table wherever its FileIO goes, branches included.
+Every put-if-absent below the table (snapshots, schemas, tags) runs inside the catalog's lock, and the catalog
+is notified of each new file, so that it can follow a changed schema. All other calls pass through. The guard
+is part of the table's FileIO in every process and branch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tablestore.io.syncing import Sync
 
 
 class Guard(Protocol):
-    """What a catalog does around new files of one table. Picklable."""
+    """A catalog's lock and notification for new files of one table. Picklable."""
 
     def hold(self, path: str) -> AbstractContextManager[None]: ...
 
@@ -29,9 +29,9 @@ class GuardedFileIO:
         self._inner, self._root, self._guard = inner, root, guard
 
     def write_new(self, path: str, data: bytes, *, after: Sync | None = None) -> bool:
-        """Put if absent, under the lock; the catalog's refusal takes the new file back.
+        """Put if absent, under the lock; the new file is removed again if the catalog refuses it.
 
-        What must be on the disk before is synced first, so that others do not wait for it at the lock.
+        The files of `after` are synced before the lock is taken, so that others do not wait for that.
         """
         if not path.startswith(self._root + "/"):
             return self._inner.write_new(path, data, after=after)

@@ -1,12 +1,12 @@
 """ObjectStoreFileIO: tables in an S3-compatible store, through obstore.
 
-A name is taken by one conditional PUT (`If-None-Match: *`): put-if-absent without rename. Not every store
-honours it, and one that does not would lose commits silently, so the first such write to a bucket tries it
-on a probe object; where the promise is broken the write is refused, unless a catalog's lock is held around
-it (`guarded`). Directories are prefixes; an empty one is kept by a hidden marker object. Reads fetch
-ranges (`RangeReader`), writes are multipart: an object appears when it is complete.
-Memory: one read-ahead block a reader, `_PART` × `_PARTS` a writer. Safe to share between threads; a process
-made by fork must not use it after its parent did (the client's threads are gone there): spawn instead.
+Put-if-absent is one conditional PUT (`If-None-Match: *`), without a rename. A store that ignores the
+condition would lose commits silently, so the first such write to a bucket tries it on a probe object; where
+the store overwrites, the write is refused, unless a catalog's lock protects it (`guarded`). Directories are
+prefixes; an empty one is kept by a hidden marker object. Reads fetch ranges (`RangeReader`), writes are
+multipart: an object appears when it is complete. Memory: one read-ahead block a reader, `_PART` × `_PARTS` a
+writer. Safe to share between threads; a process made by fork must not use it after its parent did (the
+client's threads are gone there): spawn instead.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _RETRY = {
 
 @functools.cache
 def _client() -> Any:
-    """obstore, loaded with the first object store that is used."""
+    """The module obstore, imported when the first object store is used."""
     required("obstore.exceptions", by="object stores")
     return required("obstore", by="object stores")
 
@@ -65,7 +65,7 @@ def open_s3(bucket: str, options: S3Options) -> Any:
 
 
 class ObjectStoreFileIO:
-    """Files as objects. `guarded`: the caller holds a lock around every `write_new`."""
+    """Files as objects. `guarded`: a lock protects every `write_new`."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class ObjectStoreFileIO:
         return f"ObjectStoreFileIO({self.options!r})"
 
     def with_guard(self) -> ObjectStoreFileIO:
-        """The same store for callers that hold a lock around `write_new`."""
+        """The same store for callers that lock around every `write_new`."""
         return ObjectStoreFileIO(self.options, self._env, guarded=True, open_bucket=self._open_bucket)
 
     def read(self, path: str) -> bytes:
@@ -98,7 +98,7 @@ class ObjectStoreFileIO:
             return bytes(_client().get(store, key).bytes())
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """A random-access Arrow file. Opening takes one request, which brings the object's tail along."""
+        """A random-access Arrow file. Opening is one request, which also reads the object's tail."""
         store, key = self._at(path)
         client = _client()
 
@@ -114,7 +114,7 @@ class ObjectStoreFileIO:
         return pa.PythonFile(RangeReader(fetch, size, tail), mode="r")
 
     def _tail(self, store: Any, key: str) -> tuple[int, bytes]:
-        """Size of an object and its last bytes, by one request (two for an empty object)."""
+        """(size of an object, its last bytes), by one request (two for an empty object)."""
         client = _client()
         try:
             got = client.get(store, key, options={"range": {"suffix": RangeReader.TAIL}})
@@ -123,7 +123,7 @@ class ObjectStoreFileIO:
         return int(got.meta["size"]), bytes(got.bytes())
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """A new object for writing, there once it is closed. The name must be fresh."""
+        """A new object for writing, which appears when it is closed. The name must be fresh."""
         store, key = self._at(path)
         trouble = functools.partial(self._trouble, path)
         with self._trouble(path):
@@ -145,10 +145,11 @@ class ObjectStoreFileIO:
         return []
 
     def write_new(self, path: str, data: bytes, *, after: Sync | None = None) -> bool:
-        """Put if absent: True iff this call made the object (I1). `after` asks nothing: objects are kept.
+        """Put if absent: True iff this call made the object (I1). `after` needs nothing: answered writes are
+        kept.
 
-        A retry inside the client may find its own bytes: they count as made, so data that is not unique
-        may be "made" twice. Raises Unsupported where the store overwrites and no lock is held.
+        A retry inside the client may find its own bytes, which counts as made; so two callers that write
+        the same bytes may both get True. Raises Unsupported where the store overwrites and there is no lock.
         """
         store, key = self._at(path)
         if not self._creates(path):
@@ -170,7 +171,7 @@ class ObjectStoreFileIO:
             return False  # there a moment ago, removed since
 
     def _creates(self, path: str) -> bool:
-        """Whether the bucket of `path` honours a conditional PUT; tried once a process."""
+        """Whether the bucket of `path` honours a conditional PUT; tried once per process."""
         if self.options.conditional_put is not None:
             return self.options.conditional_put
         bucket = _parts(path)[1]
@@ -187,7 +188,7 @@ class ObjectStoreFileIO:
         return known
 
     def _put(self, store: Any, key: str, data: bytes, mode: str) -> bool:
-        """False iff `mode` is create and the object is there; a store that knows no such mode says so."""
+        """False iff `mode` is create and the object exists; raises what the store says of an unknown mode."""
         client = _client()
         try:
             client.put(store, key, data, mode=mode, use_multipart=len(data) > _PART and mode != "create")
@@ -264,7 +265,7 @@ class ObjectStoreFileIO:
         self.write(f"{path.rstrip('/')}/{_MARKER}", b"")
 
     def move(self, path: str, target: str) -> None:
-        """Move what is below a prefix by copying: not at once, so nobody may write there meanwhile.
+        """Move all objects below a prefix by copying. Not atomic, so nobody may write there meanwhile.
 
         `schema/` is copied last and removed first: a half-moved table is seen at its old place only.
         """
@@ -291,7 +292,7 @@ class ObjectStoreFileIO:
 
     @contextlib.contextmanager
     def _trouble(self, path: str) -> Iterator[None]:
-        """Turn what the client says into `Unavailable`, but for absent objects; no secret is repeated."""
+        """Turn errors of the client into `Unavailable`, except for absent objects; without any secret."""
         errors = _client().exceptions
         try:
             yield

@@ -1,9 +1,9 @@
-"""Changes of a store that look whether they got through when the store reports trouble.
+"""Writes and deletes that find out, after an error of the store, whether they happened all the same.
 
-An error of a store does not say whether what was asked for happened: a connection may break after it did.
-Each function here reads back after trouble, so it raises `Unavailable` only where nothing changed, and
-`CommitUnknown` where that cannot be found out. Called for the one file that makes a change visible. With
-`after` the change outlasts a loss of power, as `FileIO.write_new` says.
+A connection may break after the store has done its work. So each function here reads back after an error: it
+raises `Unavailable` only where nothing changed, and `CommitUnknown` where that cannot be found out. Called
+for the one file that makes a change visible. With `after` the change survives a loss of power, as
+`FileIO.write_new` says.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ log = logging.getLogger(__name__)
 
 
 def put_new(io: FileIO, path: str, data: bytes, *, unique: bool, after: Sync | None = None) -> bool:
-    """True iff the file now holds `data` by this call; False iff the name is taken.
+    """True iff this call made the file; False iff the name existed.
 
-    `unique`: nobody else writes these bytes, so a name that is taken by them was taken by this call (a store
-    that tried again by itself reports its own first success as a conflict).
+    `unique`: nobody else writes these bytes, so a file that holds them was made by this call (a store that
+    retries by itself reports its own first success as a conflict).
     """
     failure: Unavailable | None = None
     try:
@@ -40,14 +40,14 @@ def put_new(io: FileIO, path: str, data: bytes, *, unique: bool, after: Sync | N
         return True
     except FileNotFoundError:
         if failure is not None:
-            raise failure from None  # nothing is there: the write did not happen
-        return False  # there a moment ago, gone since
+            raise failure from None  # the file does not exist: the write did not happen
+        return False  # it existed a moment ago
     except Unavailable as e:
-        raise CommitUnknown(f"cannot tell whether {path} was written: {e}") from e
+        raise CommitUnknown(f"it is unknown whether {path} was written: {e}") from e
 
 
 def put(io: FileIO, path: str, data: bytes, *, after: Sync | None = None) -> None:
-    """Let the file hold `data`, whatever it held."""
+    """Replace the content of the file by `data`."""
     try:
         io.replace(path, data, **_if_any(after))
     except Unavailable as failure:
@@ -59,7 +59,7 @@ def put(io: FileIO, path: str, data: bytes, *, after: Sync | None = None) -> Non
         except FileNotFoundError:
             written = False
         except Unavailable as e:
-            raise CommitUnknown(f"cannot tell whether {path} was written: {e}") from e
+            raise CommitUnknown(f"it is unknown whether {path} was written: {e}") from e
         if not written:
             raise
 
@@ -73,7 +73,7 @@ def remove(io: FileIO, path: str, *, after: Sync | None = None) -> None:
         try:
             there = io.exists(path)
         except Unavailable as e:
-            raise CommitUnknown(f"cannot tell whether {path} was deleted: {e}") from e
+            raise CommitUnknown(f"it is unknown whether {path} was deleted: {e}") from e
         if there:
             raise
     if after is not None:
@@ -81,5 +81,5 @@ def remove(io: FileIO, path: str, *, after: Sync | None = None) -> None:
 
 
 def _if_any(after: Sync | None) -> dict[str, Sync]:
-    """`after` as an argument, if it asks for anything."""
+    """`after` as a keyword argument; none if it is None."""
     return {} if after is None else {"after": after}

@@ -1,4 +1,4 @@
-"""Where the files of a table are: the only place that joins names to locations (FORMAT.md 1.1).
+"""Where the files of a table are: the only module that joins names to locations (FORMAT.md 1.1).
 
 Layout as in Paimon:
 `<warehouse>/<db>.db/<table>/{schema,snapshot,manifest,index,statistics,tag,branch,consumer,changelog}`
@@ -19,16 +19,16 @@ from tablestore.core.errors import Corrupt, InvalidRequest, Unsupported
 _ESCAPED = set(map(chr, range(0x20))) | {"\x7f"} | set("\"#%'*/:=?\\{}[]^")
 _NAME = re.compile(r"[^\x00-\x1f/\\:*?\"<>|$@`]{1,200}")
 _LONGEST_NAME = 200  # bytes; 255 is what file systems take, and temporary files add `.`, a uuid and `.tmp`
-_LONGEST_COMPONENT, _LONGEST_PATH = 255, 4096 - 256  # bytes; room for the names of files
+_LONGEST_COMPONENT, _LONGEST_PATH = 255, 4096 - 256  # bytes; leaves room for names of files
 POSTPONE_BUCKET = -2
-DROPPED = ".dropped"  # below it lie tables that are being dropped; in object stores: a mark of one
+DROPPED = ".dropped"  # directory of tables that are being dropped; in object stores the mark of such a table
 OBJECT_SCHEMES = ("s3", "s3a")
 
 
 def location(path: str | os.PathLike[str]) -> str:
     """An absolute plain path for a local path or `file:` URI; `s3://bucket/…` without needless slashes.
 
-    Other schemes are refused by name, and so is a way out of a bucket (`..`).
+    Other schemes are refused by name, and so is `..` in a bucket.
     """
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(text, str) or not text.strip():
@@ -53,15 +53,15 @@ def location(path: str | os.PathLike[str]) -> str:
 
 
 def _possible(path: str) -> str:
-    """A local path; raises InvalidRequest for one that no file system takes."""
+    """The local path; raises InvalidRequest for one that no file system takes."""
     try:
         parts = [len(part) for part in path.encode().split(b"/")]
     except UnicodeEncodeError:
         raise InvalidRequest(f"the location {path!r} holds half of a character") from None
     if "\0" in path or max(parts) > _LONGEST_COMPONENT or sum(parts) + len(parts) > _LONGEST_PATH:
         raise InvalidRequest(
-            f"the location {path[:200]!r} is none that a file system takes: at most {_LONGEST_COMPONENT} "
-            f"bytes a name and {_LONGEST_PATH} in all, no NUL"
+            f"no file system takes the location {path[:200]!r}: names have up to {_LONGEST_COMPONENT} bytes, "
+            f"the whole path up to {_LONGEST_PATH}, without NUL"
         )
     return path
 
@@ -100,13 +100,13 @@ def checked_name(name: str, what: str) -> str:
     ):
         raise InvalidRequest(
             f"{what} name {name!r} cannot be used: no '/', '\\', ':', '$', quotes or leading dot, "
-            f"at most {_LONGEST_NAME} bytes"
+            f"up to {_LONGEST_NAME} bytes"
         )
     return name
 
 
 def fits_a_file(name: str) -> bool:
-    """Whether a name, with what temporary files put around it, is one that a file system takes."""
+    """Whether a file system takes a name, with the prefix and suffix that temporary files add."""
     try:
         return len(name.encode()) <= _LONGEST_NAME and "\0" not in name
     except UnicodeEncodeError:  # half of a character
@@ -153,26 +153,27 @@ class TablePaths:
 
     @property
     def history_dir(self) -> str:
-        """What expired snapshots did: files of this engine alone."""
+        """Directory of what expired snapshots did: files of this engine only."""
         return self._refs("tablestore", "history")
 
     def damaged(self, moment: str, path: str) -> str:
-        """Where a damaged file is put aside, by its place in the table: no engine looks there."""
+        """Where a damaged file is moved to, by its path in the table: no engine looks there."""
         return join(self.root, "tablestore", "damaged", moment, path.removeprefix(self.root))
 
     @property
     def positions_dir(self) -> str:
-        """Stream positions that outlive their snapshots: files of this engine alone."""
+        """Directory of stream positions that outlive their snapshots: files of this engine only."""
         return self._refs("tablestore", "positions")
 
     @property
     def synced(self) -> str:
-        """Which snapshot is on the disk with all that it reads (`write/commit/synced.py`)."""
+        """The file that names the newest snapshot that is synced with all its files
+        (`write/commit/synced.py`)."""
         return self._refs("tablestore", "synced")
 
     @property
     def checksums_dir(self) -> str:
-        """Checksums of data files, which branches share: files of this engine alone."""
+        """Directory of checksums of data files, which branches share: files of this engine only."""
         return join(self.root, "tablestore", "checksums")
 
     @property
@@ -186,7 +187,7 @@ class TablePaths:
         return self._refs()
 
     def tag_success(self, name: str) -> str:
-        """The file beside a tag that says it is there (`tag.create-success-file`)."""
+        """The success file of a tag (`tag.create-success-file`)."""
         return join(self.tag_dir, "tag-success-file", f"{inside(name)}_SUCCESS")
 
     def tag(self, name: str) -> str:
@@ -218,7 +219,7 @@ class TablePaths:
 
 
 def _partition_directory(key: str, value: str, root: str) -> str:
-    """`key=value`; raises InvalidRequest where the file system takes no name of that length."""
+    """`key=value`; raises InvalidRequest where that name is too long for file systems."""
     name = f"{escape(key)}={escape(value)}"
     size = len(name.encode())
     if size > _LONGEST_COMPONENT and not is_object_location(root):
@@ -230,14 +231,14 @@ def _partition_directory(key: str, value: str, root: str) -> str:
 
 
 def inside(name: str) -> str:
-    """A file name read from metadata, refused if it could point outside its directory."""
+    """The file name read from metadata; raises Corrupt if it could point outside its directory."""
     if not is_plain(name):
         raise Corrupt(name, "a file name in the table's metadata points outside its directory")
     return name
 
 
 def is_plain(name: object) -> bool:
-    """Whether a text is the name of a file in the directory where it belongs."""
+    """Whether a text names a file inside its directory."""
     return (
         isinstance(name, str)
         and name not in ("", ".", "..")

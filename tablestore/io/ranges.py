@@ -1,8 +1,9 @@
-"""Objects as files: a reader that fetches ranges with read-ahead, and a writer of parts.
+"""Objects of a store as files: a reader that fetches ranges with read-ahead, and a multipart writer.
 
-RangeReader keeps the tail (a footer is there) and one block. A read that continues the one before doubles the
-block up to `MAX_BLOCK`; one that jumps fetches little more than it asks for. Arrow has merged neighbouring
-column chunks into one read before it comes here. A reader serves one thread at a time (Arrow has a lock).
+RangeReader keeps the tail (which holds the footer) and one block. A read that continues the one before
+doubles the block up to `MAX_BLOCK`; any other fetches little more than it needs. Arrow has merged
+neighbouring column chunks into one read before it comes here. A reader serves one thread at a time (Arrow has
+a lock).
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class RangeReader(io.RawIOBase):
 
 
 class ObjectWriter(io.RawIOBase):
-    """A write-only file over a client's multipart writer; `trouble()` wraps each call to it."""
+    """A write-only file over a client's multipart writer; each call runs inside the context `trouble()`."""
 
     def __init__(self, sink: Any, trouble: Callable[[], AbstractContextManager[None]]) -> None:
         self._sink, self._trouble, self._position = sink, trouble, 0

@@ -1,7 +1,8 @@
-"""Which FileIO a location needs: the local one, an object store, or both side by side.
+"""The FileIO that a location needs: the local one, an object store, or one that routes between both.
 
 A table's metadata and data usually share a store, but a checkpoint, a change directory or an external data
-path may lie elsewhere, so options that name an object store give a FileIO that looks at each path's scheme.
+path may lie elsewhere, so options of an object store give a FileIO that chooses the store by each path's
+scheme.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tablestore.io.syncing import Sync
 
 
 def file_io_for(path: str, options: Mapping[str, Any] | None = None, env: Env = SYSTEM) -> FileIO:
-    """The FileIO of a location and of everything its options can reach."""
+    """The FileIO of a location and of every store that the options reach."""
     named = options or {}
     if not is_object_location(path) and not any(is_s3_key(key) for key in named):
         return LocalFileIO(env)
@@ -28,23 +29,23 @@ def file_io_for(path: str, options: Mapping[str, Any] | None = None, env: Env = 
 
 
 def reach_of(io: FileIO) -> dict[str, str]:
-    """The options that reach a FileIO's store from another process, and the roots that its table may use."""
+    """The options with which another process reaches a FileIO's store, and the roots of its table."""
     roots = {"roots": ",".join(roots_of(io))} if roots_of(io) else {}
     return roots | io.reach() if hasattr(io, "reach") else roots
 
 
 class RoutedFileIO:
-    """Each verb goes to the store its path names. Safe to share; picklable."""
+    """A FileIO that passes each call to the store of its path. Safe to share; picklable."""
 
     def __init__(self, local: FileIO, objects: ObjectStoreFileIO) -> None:
         self._local, self._objects = local, objects
 
     def with_guard(self) -> RoutedFileIO:
-        """The same for callers that hold a lock around `write_new`."""
+        """The same for callers that lock around every `write_new`."""
         return RoutedFileIO(self._local, self._objects.with_guard())
 
     def reach(self) -> dict[str, str]:
-        """The option that makes `file_io_for` give the same in another process; no secret is legible."""
+        """The option that makes `file_io_for` give the same in another process; secrets in it are packed."""
         return {PACKED: pack(asdict(self._objects.options)).decode()}
 
     def write_new(self, path: str, data: bytes, *, after: Sync | None = None) -> bool:
@@ -61,7 +62,7 @@ class RoutedFileIO:
         return self._local.sync(local) if local.paths else []
 
     def _after(self, path: str, after: Sync | None) -> Sync | None:
-        """What is left to do before `path` is written by its own store."""
+        """`after` for the store of `path`; the local files of an object's `after` are synced here."""
         if after is None or not is_object_location(path):
             return after and _local(after)
         self.sync(after)
@@ -87,6 +88,6 @@ class RoutedFileIO:
 
 
 def _local(what: Sync) -> Sync:
-    """The local files of it; those of a table in an object store with all folders above them."""
+    """The local files of `what`; with all their parent folders if the table is in an object store."""
     root = "/" if is_object_location(what.root) else what.root
     return Sync(root, tuple(p for p in what.paths if not is_object_location(p)))

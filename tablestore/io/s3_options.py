@@ -3,8 +3,8 @@
 `s3.endpoint`, `s3.access-key`, `s3.secret-key`, `s3.session-token`, `s3.region`, `s3.path.style.access`; the
 prefixes `s3a.` and `fs.s3a.` and dots in place of dashes mean the same. What is absent comes from the
 environment (`AWS_…`), as every S3 client does it. `s3.conditional-put` = false is ours: the store's
-put-if-absent is not to be trusted, so commits need a catalog's lock. Secrets are in no repr, log or error,
-and a pickle holds them packed, so that a dump of it shows none in plain text. Immutable.
+put-if-absent is not trusted, so commits need a catalog's lock. Secrets appear in no repr, log or error, and a
+pickle contains them packed, so that a dump of it shows none in plain text. Immutable.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from tablestore.core.errors import InvalidOption
 
-PACKED = "tablestore.store"  # an option that holds all of them, packed: how they reach other processes
+PACKED = "tablestore.store"  # option with all the others packed, for other processes
 PREFIXES = ("s3.", "s3a.", "fs.s3a.")
 _SECRET = ("access_key", "secret_key", "session_token")
 _FLAGS = {"path_style", "conditional_put"}
@@ -49,7 +49,7 @@ class S3Options:
 
     @classmethod
     def parse(cls, options: Mapping[str, Any]) -> S3Options:
-        """The S3 part of a catalog's options; other keys are passed over. Raises InvalidOption."""
+        """The S3 part of a catalog's options; other keys are ignored. Raises InvalidOption."""
         if options.get(PACKED):
             return unpack(str(options[PACKED]).encode())
         found: dict[str, Any] = {}
@@ -62,7 +62,8 @@ class S3Options:
         return cls(**found)
 
     def client_arguments(self) -> dict[str, Any]:
-        """What obstore's S3Store takes. A store of one's own is addressed by path unless told otherwise."""
+        """The arguments of obstore's S3Store. A custom endpoint is addressed by path unless the options say
+        otherwise."""
         arguments: dict[str, Any] = {
             "endpoint": self.endpoint,
             "access_key_id": self.access_key,
@@ -96,7 +97,7 @@ def is_s3_key(key: str) -> bool:
 
 
 def require_s3_key(key: str) -> None:
-    """Raise InvalidOption for an option of a store that is not read, naming those that are."""
+    """Raise InvalidOption for an unknown option of a store, naming the known ones."""
     if key == PACKED or plain_key(key) in _NAMES:
         return
     near = get_close_matches(plain_key(key), _NAMES, n=1)
@@ -113,7 +114,7 @@ def plain_key(key: str) -> str:
 
 
 def pack(values: Mapping[str, Any]) -> bytes:
-    """A mapping as bytes in which no value can be read by eye. Not encryption: anyone can unpack it."""
+    """The mapping as bytes that show no value in plain text. Not encryption: anyone can unpack them."""
     return base64.b85encode(zlib.compress(json.dumps(dict(values)).encode()))
 
 

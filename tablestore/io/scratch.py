@@ -1,8 +1,7 @@
-"""Scratch: Arrow batches that leave memory for a while, in files of this process on the local disk.
+"""Scratch: Arrow batches moved from memory to temporary files of this process on the local disk.
 
-A file is written once and then mapped: what is read of it comes from the page cache and may go again. All
-are removed by `close`, or when the process ends in good order. Used where a step over data needs more than
-memory.
+A file is written once and then memory-mapped, so the operating system may drop its pages. All files are
+removed by `close`, or when the process ends normally. Used by steps that need more than memory.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from tablestore.io.syncing import Sync
 
 
 def scratch_folder(owner: object) -> str:
-    """A new folder that is removed when `owner` is gone, or when the process ends in good order."""
+    """A new folder that is removed when `owner` is collected, or when the process ends normally."""
     folder = tempfile.mkdtemp(prefix="tablestore-")
     weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
 class ScratchFileIO(LocalFileIO):
-    """Local files of tables that end with their process: nothing of them is synced."""
+    """The FileIO of tables that live no longer than their process: nothing is synced."""
 
     def write_new(self, path: str, data: bytes, *, after: Sync | None = None) -> bool:
         return super().write_new(path, data)
@@ -47,7 +46,7 @@ class Scratch:
         self._files = 0
 
     def keep(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The same rows, backed by a file."""
+        """The same rows, backed by a mapped file."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="tablestore-")
         path = os.path.join(self._folder.name, f"{self._files}.arrow")
@@ -60,7 +59,7 @@ class Scratch:
             raise Unavailable(e.errno or 0, f"{path}: {e.strerror or e}") from e
 
     def close(self) -> None:
-        """Remove the files; batches that are still held stay readable."""
+        """Remove the files; batches that are still referenced stay readable."""
         folder, self._folder = self._folder, None
         if folder is not None:
             folder.cleanup()

@@ -1,8 +1,9 @@
-"""What must outlast a loss of power, and fsyncs side by side.
+"""Sync: files that must survive a loss of power, and their fsyncs in parallel.
 
-A file is kept once its bytes are synced and every folder that names it is: its own, and those above it, which
-may be as new. One fsync waits for the disk (4 ms on a plain one); sixteen files side by side wait no longer
-(one after another 28), since the file system's journal takes them together. A clean file costs some 0.1 ms.
+A file survives once its bytes and every folder that names it are synced: its own folder, and the parents,
+which may be new as well. One fsync waits for the disk (4 ms on a plain one); sixteen in parallel take no
+longer (28 ms one after another), since the file system's journal writes them together. A clean file costs
+some 0.1 ms.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 _AT_ONCE = 8  # more gain nothing where files are clean, and cost their start
-_NO_FOLDERS = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # what says a store whose folders need no sync
+_NO_FOLDERS = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # errors of file systems whose folders need no sync
 
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """Files (or folders) that are to be on the disk, with the folders that name them, `root` the last."""
+    """Files (or folders) to sync, with their parent folders up to and with `root`."""
 
     root: str
     paths: tuple[str, ...] = ()
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """The folders that name them, each once; all there are above what lies outside `root`."""
+        """The folders to sync, each once; of a path outside `root` all its parents."""
         found: dict[str, None] = {}
         for path in self.paths:
             folder = os.path.dirname(path)
@@ -38,7 +39,7 @@ class Sync:
 
 
 def sync(what: Sync) -> list[str]:
-    """Return when all of it is on the disk; which of the paths are not there. Raises OSError."""
+    """The paths that do not exist; returns when all others are on the disk. Raises OSError."""
     paths = dict.fromkeys(what.paths)
     folders = [f for f in what.folders if f not in paths]
     with ThreadPoolExecutor(max(1, min(_AT_ONCE, len(paths) + len(folders)))) as pool:
@@ -49,7 +50,7 @@ def sync(what: Sync) -> list[str]:
 
 
 def _sync_file(path: str) -> bool:
-    """Whether it is there."""
+    """Sync one file; whether it exists."""
     try:
         handle = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -62,8 +63,7 @@ def _sync_file(path: str) -> bool:
 
 
 def _sync_folder(path: str) -> None:
-    """Put the names in a folder on the disk. One that may not be read is none of ours to have named a file
-    in."""
+    """Sync the names in a folder. One that this process may not read is skipped: it made no file there."""
     try:
         _sync_file(path)
     except PermissionError:

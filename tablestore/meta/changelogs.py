@@ -1,8 +1,8 @@
 """Long-lived changelogs: copies of expired snapshots in `changelog/`, so that their changes outlive them.
 
-`changelog/changelog-<n>` holds the JSON of snapshot n, beside hints of its own (FORMAT.md 20.4).
-Who follows a table reads them for ids below the oldest snapshot. Made by expiry, removed by expiry of
-changelogs and by rollback.
+`changelog/changelog-<n>` is the JSON of snapshot n; the directory has hints of its own (FORMAT.md 20.4).
+Streams read them for ids before the oldest snapshot. Written by expiry, removed by expiry of changelogs and
+by rollback.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def all_of(store: Store) -> list[Snapshot]:
 
 
 def exists(store: Store, snapshot_id: int) -> bool:
-    """Whether the changes of that snapshot are still there, as a snapshot or as a long-lived changelog."""
+    """Whether the changes of that snapshot can be read, from a snapshot or a long-lived changelog."""
     return store.snapshots.exists(snapshot_id) or store.io.exists(store.paths.changelog(snapshot_id))
 
 
 def snapshot_or_changelog(store: Store, snapshot_id: int) -> Snapshot:
-    """The snapshot, or what its changelog kept of it; raises NotFound naming the snapshots there are."""
+    """The snapshot, or its long-lived changelog; raises NotFound naming the existing snapshots."""
     try:
         return store.snapshots.get(snapshot_id)
     except NotFound:
@@ -79,8 +79,8 @@ def keep(store: Store, snapshot_id: int) -> None:
 
 
 def become(store: Store, snapshot_id: int) -> bool:
-    """Let a snapshot file itself become the long-lived changelog, which takes no space; False if even that
-    needs some."""
+    """Move a snapshot file to become the long-lived changelog, which needs no space on most file systems;
+    False if the disk has not even that."""
     try:
         store.io.move(store.paths.snapshot(snapshot_id), store.paths.changelog(snapshot_id))
     except FileNotFoundError:  # another process expired it
@@ -100,8 +100,8 @@ def delete(store: Store, snapshot_id: int) -> None:
 
 
 def hint(store: Store, *, earliest: int | None = None, latest: int | None = None) -> None:
-    """Write the hints, as Paimon reads them; −1 means: look at the directory. Trouble is logged, a hint is
-    never needed."""
+    """Write the hints in Paimon's form; −1 means: list the directory. Errors are logged, as hints are
+    optional."""
     for name, value in (("EARLIEST", earliest), ("LATEST", latest)):
         try:
             if value is not None:

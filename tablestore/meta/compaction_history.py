@@ -1,4 +1,4 @@
-"""Every compaction a table has had by this engine, and what its snapshots wrote, also after they expired
+"""The history of a table's compactions and of what its snapshots wrote, also after these expired
 (FORMAT.md 25.7).
 
 A live COMPACT snapshot says what it did in its property `tablestore.compactions`, or, if another engine made
@@ -8,9 +8,9 @@ it, by its manifests. Before expiry removes snapshots it appends a line of JSON 
     history-<first id>-<last id>-<checksum>.jsonl
     {"id", "time", "kind", "uuid", "n": counts, "c": records, "f": what writers put into each level}
 
-A file is written once, under a name made of its content; a kill in between leaves lines twice, which readers
-drop. Every 64 snapshots small files are joined. Snapshots that another engine expires leave no line:
-`missing` names them. Memory: one line a snapshot that expired. Called by expiry and inspection.
+A file is written once, under a name made of its content; a kill may leave lines twice, and readers drop the
+duplicates. Every 64 snapshots small files are joined. Snapshots that another engine expires leave no line:
+`missing` names them. Memory: one line per expired snapshot. Called by expiry and inspection.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ log = logging.getLogger(__name__)
 _FILE = re.compile(r"history-(\d+)-(\d+)-[0-9a-f]{8}\.jsonl")
 _FLUSH = ("kind", "partition", "bucket", "level", "file_size")
 _JOIN_EVERY = 64  # snapshots
-_SMALL_BYTES = 1 << 20  # files above stay as they are
+_SMALL_BYTES = 1 << 20  # larger files are not joined
 _MAX_BYTES = 16 << 20  # of a joined file
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Data files that a snapshot added, took away and only moved to another level, and its changelog."""
+    """Data files that a snapshot added, deleted and only moved to another level, and its changelog."""
 
     added_files: int = 0
     added_bytes: int = 0
@@ -73,8 +73,8 @@ class Flushed:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRecord:
-    """What one snapshot did. `counts` are None where its manifests were gone already; `flushed` is empty for
-    a COMPACT snapshot, None where it was not written down."""
+    """What one snapshot did. `counts` are None where its manifests were already gone; `flushed` is empty for
+    a COMPACT snapshot, None where it was not recorded."""
 
     snapshot: int
     time_ms: int
@@ -86,8 +86,8 @@ class SnapshotRecord:
 
     @property
     def rank(self) -> tuple[int, bool]:
-        """Of two lines about one id the higher counts: the newer; of two processes that expired it, that
-        of the one which still found its manifests."""
+        """Which of two lines about one id counts (the higher rank): the newer; of two processes that expired
+        the snapshot, that of the one which still found its manifests."""
         return self.time_ms, self.counts is not None
 
 
@@ -97,13 +97,13 @@ Explain = Callable[[Store, Snapshot, Sequence[CompactionRecord]], Sequence[Compa
 def as_recorded(
     store: Store, snapshot: Snapshot, records: Sequence[CompactionRecord]
 ) -> Sequence[CompactionRecord]:
-    """The records as they are: an `Explain` that adds nothing."""
+    """The records unchanged: an `Explain` that adds nothing."""
     return records
 
 
 def lacks_trials(record: CompactionRecord) -> bool:
-    """Whether a record says nothing of the rules that were tried: another engine made it, or its commit had
-    no room for them."""
+    """Whether a record lacks the rules that were tried: another engine compacted, or its commit had no room
+    for them."""
     return not record.trials and not record.asked
 
 
@@ -124,7 +124,7 @@ def records(store: Store, explain: Explain = as_recorded) -> Iterator[tuple[int,
 
 
 def missing(store: Store) -> tuple[tuple[int, int], ...]:
-    """Snapshots (first, last) of which nothing is known: they expired elsewhere, or with history off."""
+    """Ranges (first, last) of snapshots without history: another engine expired them, or history was off."""
     earliest = store.snapshots.earliest_id()
     if earliest is None:
         return ()
@@ -133,7 +133,7 @@ def missing(store: Store) -> tuple[tuple[int, int], ...]:
 
 
 def of(store: Store, snapshot: Snapshot) -> tuple[CompactionRecord, ...]:
-    """The compactions of a snapshot that is there: as kept in it, else as its manifests tell."""
+    """The compactions of an existing snapshot: its records, else what its manifests show."""
     kept = (snapshot.properties or {}).get(PROPERTY)
     if kept is not None:
         return compaction_record.from_property(kept, store.paths.snapshot(snapshot.id))
@@ -155,16 +155,16 @@ def expired(store: Store) -> list[SnapshotRecord]:
         for line in _lines(store, path):
             done = _done_of(line, path)
             known = newest.get(done.snapshot)
-            # a table that went back to a tag gives ids anew; those that are live speak for themselves
+            # after a rollback ids are used again; live snapshots have their own records
             if (earliest is None or done.snapshot < earliest) and (known is None or known.rank <= done.rank):
                 newest[done.snapshot] = done
     return [newest[i] for i in sorted(newest)]
 
 
 def keep(store: Store, ids: Sequence[int], explain: Explain = as_recorded) -> None:
-    """Write down what these snapshots did, before their files are deleted. Some may be gone already.
+    """Record what these snapshots did, before their files are deleted. Some may be gone already.
 
-    `explain` adds to records that lack their trials what the manifests, which go as well, still tell.
+    `explain` completes records without trials from the manifests, which expire with the snapshot.
     """
     if not store.options.keeps_history:
         return
@@ -172,7 +172,7 @@ def keep(store: Store, ids: Sequence[int], explain: Explain = as_recorded) -> No
     for snapshot_id in ids:
         try:
             found.append(store.snapshots.get(snapshot_id))
-        except NotFound:  # another process expires them, too, and has kept it
+        except NotFound:  # another process expires them too, and has recorded it
             continue
     if not found:
         return
@@ -186,7 +186,7 @@ def keep(store: Store, ids: Sequence[int], explain: Explain = as_recorded) -> No
 
 
 def adopt(store: Store, branch: Store) -> None:
-    """Take over what a branch kept, when its snapshots become the table's."""
+    """Copy the history of a branch, when its snapshots become the table's."""
     for name, _ in _files(branch):
         store.io.write_new(
             join(store.paths.history_dir, name),
@@ -208,7 +208,7 @@ def _files(store: Store) -> list[tuple[str, int]]:
 def _lines(store: Store, path: str) -> list[str]:
     try:
         return store.io.read(path).decode().splitlines()
-    except FileNotFoundError:  # joined meanwhile
+    except FileNotFoundError:  # joined into another file meanwhile
         return []
     except UnicodeDecodeError as e:
         raise Corrupt(path, f"no history of compactions: {brief(e)}") from e
@@ -218,12 +218,12 @@ def _write(store: Store, lines: Sequence[str], first: int, last: int) -> str:
     data = "".join(f"{line}\n" for line in lines).encode()
     name = f"history-{first}-{last}-{zlib.crc32(data):08x}.jsonl"
     path = join(store.paths.history_dir, name)
-    store.io.write_new(path, data, after=store.after)  # there already: of the same content
+    store.io.write_new(path, data, after=store.after)  # exists already, with the same content
     return name
 
 
 def _join(store: Store) -> None:
-    """Make one file of small ones; they are deleted once it is there."""
+    """Join small files into one; they are deleted once it is written."""
     chosen: list[str] = []
     total = 0
     for name, size in _files(store):
@@ -242,14 +242,14 @@ def _join(store: Store) -> None:
 
 
 def _look(store: Store, snapshot: Snapshot, explain: Explain) -> SnapshotRecord:
-    """What a snapshot did, from its property and its manifests, as far as they can be read."""
+    """The record of a snapshot, from its property and its manifests, as far as these can be read."""
     compactions: tuple[CompactionRecord, ...] = ()
     counts: Counts | None = None
     flushed: tuple[Flushed, ...] | None = None
     try:
         compactions = _explained(store, snapshot, explain)
         counts, flushed = _counts(store, snapshot), _flushed(store, snapshot)
-    except (Corrupt, NotFound) as e:  # damaged, or another process expires it, too
+    except (Corrupt, NotFound) as e:  # damaged, or another process expires it too
         log.warning("kept in part only: snapshot %d of %s: %s", snapshot.id, store.paths.root, e)
     kind = snapshot.commit_kind
     return SnapshotRecord(
@@ -258,7 +258,7 @@ def _look(store: Store, snapshot: Snapshot, explain: Explain) -> SnapshotRecord:
 
 
 def _flushed(store: Store, snapshot: Snapshot) -> tuple[Flushed, ...]:
-    """What writers added, by bucket and level."""
+    """The files that writers added, summed by bucket and level."""
     if snapshot.commit_kind == COMPACT:
         return ()
     sums: dict[tuple[bytes, int, int], list[int]] = {}
@@ -271,7 +271,7 @@ def _flushed(store: Store, snapshot: Snapshot) -> tuple[Flushed, ...]:
 
 
 def _changes(store: Store, snapshot: Snapshot) -> Entries:
-    """Entries of the changelog files, none where they are gone."""
+    """Entries of the changelog files; none where their manifests are gone."""
     try:
         return store.manifests.changelog_entries(snapshot)
     except Corrupt as e:
@@ -296,7 +296,7 @@ def _counts(store: Store, snapshot: Snapshot) -> Counts:
 
 
 def _foreign(store: Store, snapshot: Snapshot) -> tuple[CompactionRecord, ...]:
-    """What another engine compacted, by bucket."""
+    """The compactions of another engine, one record a bucket."""
     parts: dict[tuple[bytes, int], tuple[list[DataFileMeta], ...]] = {}
     for e in store.manifests.delta_entries(snapshot):
         before, after, _ = parts.setdefault((e.partition, e.bucket), ([], [], []))

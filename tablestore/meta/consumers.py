@@ -1,7 +1,7 @@
-"""Consumers: the place a named stream reader has come to, kept in `consumer/consumer-<id>` (FORMAT.md 20.3).
+"""Consumers: positions of named stream readers, stored in `consumer/consumer-<id>` (FORMAT.md 20.3).
 
-It also keeps the snapshots from there on from expiring. A consumer is as old as its file: one that has not
-moved for `consumer.expiration-time` is forgotten by expiry.
+A position also keeps the snapshots from it on from expiring. The age of a consumer is that of its file:
+expiry forgets one that has not moved for `consumer.expiration-time`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FILE = re.compile(r"consumer-(.+)")
 
 
 def next_snapshot(store: Store, consumer: str) -> int | None:
-    """The next snapshot of this consumer; None for one that is new. Raises Corrupt for a damaged file."""
+    """The next snapshot of this consumer; None for a new consumer. Raises Corrupt for a damaged file."""
     path = _path(store, existing_name(consumer, "consumer"))
     try:
         found = json.loads(checksums.require_intact(store.io.read(path), path))["nextSnapshot"]
@@ -45,7 +45,7 @@ def all_next(store: Store) -> dict[str, int]:
 
 
 def record(store: Store, consumer: str, snapshot: int) -> None:
-    """Let the consumer go on at `snapshot`; what lies before may expire."""
+    """Set the consumer's next snapshot; earlier ones may expire."""
     path = _path(store, existing_name(consumer, "consumer"))
     store.require_same()
     if not store.io.exists(path):
@@ -55,7 +55,7 @@ def record(store: Store, consumer: str, snapshot: int) -> None:
 
 
 def delete(store: Store, consumer: str) -> None:
-    """Forget a consumer; one that is not there is fine."""
+    """Remove a consumer; an absent one is fine."""
     store.io.delete(_path(store, existing_name(consumer, "consumer")))
     store.sync(store.paths.consumer_dir)
 

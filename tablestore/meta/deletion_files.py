@@ -1,7 +1,7 @@
 """Where the deletion vectors of a snapshot's data files lie, bucket by bucket.
 
-A data file has at most one live vector. Read from the index manifest alone; the vectors themselves are
-opened by those who read or compact the file. Used by planning, writers, compaction and deletes.
+A data file has at most one live vector. Only the index manifest is read here; the vectors themselves are
+read with the file, by scans and compactions. Used by planning, writers, compaction and deletes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def deletion_files(
 
 
 def of_entries(store: Store, entries: list[IndexEntry]) -> dict[Place, dict[str, DeletionFile]]:
-    """The same of entries that are at hand; those of other index types are passed over."""
+    """The same from index entries; those of other index types are skipped."""
     found: dict[Place, dict[str, DeletionFile]] = {}
     for e in entries:
         if e.file.index_type != DELETION_VECTORS:

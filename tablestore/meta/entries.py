@@ -1,6 +1,6 @@
-"""Manifest entries as a sequence over columns: objects are made only of those that are looked at.
+"""Entries: manifest entries as a sequence over columns, made into objects one by one on access.
 
-A plan of 10,000 files decides by columns (`partitions`, `numbers`) and hands a few hundred objects on;
+A plan of 10,000 files decides by columns (`partitions`, `numbers`) and passes a few hundred objects on;
 iterating makes them all, about 15 µs each. Immutable; used by meta, read and write.
 """
 
@@ -32,7 +32,7 @@ class Entries(Sequence[ManifestEntry]):
 
     @classmethod
     def of(cls, entries: Iterable[ManifestEntry]) -> Entries:
-        """Entries that exist as objects already."""
+        """The sequence of entries that are objects already."""
         return cls(manifest_columns.of(entries))
 
     def __len__(self) -> int:
@@ -87,13 +87,13 @@ class Entries(Sequence[ManifestEntry]):
         return encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
 
     def of_partitions(self, chosen: PartitionFilter) -> Entries:
-        """Entries of the partitions that `chosen` is true of, asked once a partition."""
+        """Entries of the partitions for which `chosen` is true; called once a partition."""
         distinct, codes = self.partitions()
         verdicts = np.array([bool(chosen(p)) for p in distinct], dtype=bool)
         return self.filter(verdicts[codes]) if len(distinct) else self
 
     def of_buckets(self, chosen: BucketFilter) -> Entries:
-        """Entries whose (bucket, total buckets) `chosen` is true of, asked once a pair."""
+        """Entries for whose (bucket, total buckets) `chosen` is true; called once a pair."""
         pairs = self.numbers("bucket") << 32 | self.numbers("total_buckets") & 0xFFFFFFFF
         distinct, codes = np.unique(pairs, return_inverse=True)
         low = (distinct & 0xFFFFFFFF).astype(np.uint32).astype(np.int32).tolist()
@@ -132,7 +132,7 @@ EMPTY = Entries(pa.Table.from_batches([], manifest_columns.SCHEMA))
 
 
 def concatenated(parts: Sequence[pa.Table]) -> Entries:
-    """The entries of several manifests, in order."""
+    """The entries of all these tables, in order."""
     if not parts:
         return EMPTY
     return Entries(parts[0] if len(parts) == 1 else pa.concat_tables(parts).combine_chunks())

@@ -1,8 +1,8 @@
-"""Which snapshots stay, why, and until when: the rules of expiry over ids and times (FORMAT.md 19.1).
+"""Which snapshots expiry keeps, why, and until when: rules over ids and times (FORMAT.md 19.1).
 
-Expired is a prefix of the snapshots: each rule says from which id on it keeps them, the lowest wins, and
-all of them are reported. Pure but for what `consumer_bounds` and `position_bounds` look up. Used by expiry,
-by its preview and by the attribution of bytes.
+The oldest snapshots expire: each rule says from which id on it keeps them, the lowest id wins, and all rules
+are reported. Pure, except that `consumer_bounds` and `position_bounds` read files. Used by expiry, by its
+preview and by the attribution of bytes.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ NEWEST, AGE, LIMIT, CONSUMER, POSITION = "newest", "age", "limit", "consumer", "
 
 @dataclass(frozen=True, slots=True)
 class ExpirePolicy:
-    """How many snapshots stay and for how long: `keep_min` newest always, at most `keep_max`, others while
-    younger than `age_ms`. `decoupled`: each leaves its changelog behind."""
+    """How many snapshots stay and for how long: the newest `keep_min` always, others while younger than
+    `age_ms`, never more than `keep_max`. `limit`: how many expire at once. `decoupled`: each leaves a
+    long-lived changelog."""
 
     keep_min: int
     keep_max: int
@@ -48,8 +49,8 @@ class ExpirePolicy:
 class Bound:
     """One rule and the snapshots it keeps: those from `first` on.
 
-    `until_ms`: the instant (epoch) that ends it by itself, None if only a commit or somebody's call does;
-    `name`: of the consumer, if it is one.
+    `until_ms`: epoch milliseconds at which the rule ends by itself, None if only a commit or a call ends it;
+    `name`: that of the consumer, for the rule of a consumer.
     """
 
     rule: str
@@ -61,7 +62,8 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Snapshots from `earliest` up to `end`, which stays, may go; `bounds`: the rules, strictest first."""
+    """The snapshots that may expire, from `earliest` to before `end`; `bounds`: the rules, strictest
+    first."""
 
     earliest: int
     end: int
@@ -69,7 +71,7 @@ class Extent:
 
     @property
     def protected_by(self) -> tuple[str, ...]:
-        """Who keeps snapshots that numbers and age alone would let go."""
+        """Names of what keeps snapshots that counts and age alone would let expire."""
         counted = min((b.first for b in self.bounds if b.rule in (NEWEST, LIMIT)), default=self.end)
         readers = (b for b in self.bounds if b.rule in (CONSUMER, POSITION))
         return tuple(b.text for b in readers if b.first < counted)
@@ -84,12 +86,12 @@ def extent(
     now_ms: int,
     protected: Iterable[Bound] = (),
 ) -> Extent:
-    """What the policy lets go at this moment; `time_of` gives a snapshot's time, None for one not there.
+    """What the policy lets expire at this moment; `time_of` gives a snapshot's time, None for an absent one.
 
-    Snapshots beyond `keep_max` go whatever their age; others once their successor is older than `age_ms`.
+    Snapshots beyond `keep_max` expire whatever their age; others once their successor is older than `age_ms`.
     """
     newest = Bound(NEWEST, latest - policy.keep_min + 1, f"the newest {policy.keep_min} stay")
-    limit = Bound(LIMIT, earliest + policy.limit, f"at most {policy.limit} go at once")
+    limit = Bound(LIMIT, earliest + policy.limit, f"up to {policy.limit} expire at once")
     bounds = [newest, *protected, *([limit] if limit.first <= latest else [])]
     end = min(b.first for b in bounds)
     for snapshot_id in range(min(max(latest - policy.keep_max + 1, earliest), end), end):
@@ -100,14 +102,14 @@ def extent(
             end = bounds[-1].first
             break
     while end > earliest and time_of(end) is None:
-        end -= 1  # what stays first must be there
+        end -= 1  # the first snapshot that stays must exist
     bounds.sort(key=lambda b: b.first)
     return Extent(earliest, max(end, earliest), tuple(bounds))
 
 
 def consumer_bounds(store: Store, *, changelogs: bool = False, ignoring: Iterable[str] = ()) -> list[Bound]:
-    """What consumers keep of snapshots (with `changelogs`: of long-lived changelogs); `ignoring` are names of
-    consumers that are about to be forgotten."""
+    """The bounds of consumers on snapshots (with `changelogs`: on long-lived changelogs); `ignoring` are
+    names of consumers that are about to be forgotten."""
     options = store.options
     if not changelogs and options.consumer_changelog_only and options.changelog_decoupled:
         return []
@@ -122,13 +124,13 @@ def consumer_bounds(store: Store, *, changelogs: bool = False, ignoring: Iterabl
 
 
 def position_bounds(store: Store, latest: Snapshot | None) -> list[Bound]:
-    """The newest snapshot that knows the positions of streams of writers, if there are any."""
+    """The bound of the newest snapshot with positions of streaming writers; none without such."""
     holder = positions.holder(store.snapshots, latest)
     return [] if holder is None else [Bound(POSITION, holder, f"stream positions in snapshot {holder}")]
 
 
 def duration(millis: int) -> str:
-    """`1 h`, `90 s`, `1500 ms`: the largest unit that says it wholly."""
+    """`1 h`, `90 s`, `1500 ms`: in the largest unit that divides it."""
     for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
         if millis >= size and millis % size == 0:
             return f"{millis // size} {unit}"

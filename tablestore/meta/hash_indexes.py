@@ -1,6 +1,6 @@
 """The HASH index files of a table: which key hashes each dynamic bucket holds (FORMAT.md 15.1).
 
-Used by writers, which give buckets to keys, and by checks.
+Used by writers, which assign buckets to keys, and by `check`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Which table a directory holds: a handle proves with it that its table is still there (FORMAT.md 25.9).
+"""Identity: which table a directory holds, so that a handle can check that its table is still there
+(FORMAT.md 25.9).
 
-A table is dropped, renamed or made anew by anybody at any time, and what was opened before must not write
-into what is there now. Tables made here have a `tablestore.uuid` in their first schema; of others all of that
-file counts, which holds the time of their making.
+Anybody may drop, rename or recreate a table at any time, and a handle that was opened before must not write
+into the new one. Tables created by this engine have a `tablestore.uuid` in their first schema; of others the
+whole file is compared, which contains the time of creation.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, join
 
 UUID = "tablestore.uuid"
-_MAX_LOOKED_AT = 1000  # directories in which a renamed table is looked for
+_MAX_LOOKED_AT = 1000  # directories that are searched for a renamed table
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The id of the table's oldest schema, and what its file must hold."""
+    """The id of the table's oldest schema, and the bytes that its file must contain."""
 
     schema_id: int
     token: bytes
 
     @classmethod
     def of(cls, oldest: TableSchema, io: FileIO, paths: TablePaths) -> Identity:
-        """That of the table with this oldest schema. Raises NotFound where that has gone meanwhile."""
+        """The identity of the table with this oldest schema. Raises NotFound if that file is gone."""
         uuid = oldest.options.get(UUID)
         if uuid:
             return cls(oldest.id, uuid.encode())
@@ -46,15 +47,16 @@ class Identity:
         if data is not None and self.token in data:
             return
         what = f"{paths.root} " if paths.branch == "main" else f"branch {paths.branch} of {paths.root} "
-        what += "was dropped" if data is None else "was dropped and made anew"
+        what += "was dropped" if data is None else "was dropped and created again"
         place = self._moved_to(io, paths.root)
         if place is not None:
             what = f"{paths.root} was renamed to {place}"
-            what += "" if data is None else ", and another table made in its place,"
+            what += "" if data is None else ", and another table created in its place,"
         raise NotFound(f"{what} since this handle was opened: open the table again")
 
     def _moved_to(self, io: FileIO, root: str) -> str | None:
-        """Where the table is now, looked for in the databases beside its own."""
+        """The table's present location, searched in its own and the neighbouring databases; None if not
+        found."""
         database, io = root.rpartition("/")[0], io.inner if isinstance(io, ConfinedFileIO) else io
         try:
             warehouse = database.rpartition("/")[0]
@@ -76,7 +78,7 @@ class Identity:
 
 
 def remove_made_anew(io: FileIO, root: str) -> None:
-    """Remove the empty directories that a writer made where there is no table any more; trouble is left."""
+    """Remove the empty directories that a writer made where no table is any more; errors are ignored."""
     try:
         if not io.list(TablePaths(root).schema_dir):
             _remove_empty(io, root)

@@ -1,8 +1,8 @@
-"""Decoded manifests and lists by location: they never change, so all tables of a process share what was read
-once.
+"""Cache of decoded manifests and lists by path, shared by all tables of a process, as such files never
+change.
 
-At most 200,000 entries of manifests and 50,000 of lists stay, the least recently used go first. Safe to share
-between threads.
+It holds up to 200,000 entries of manifests and 50,000 of lists, and evicts the least recently used. Safe to
+share between threads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAX_LISTED = 50_000
 
 
 class CachedManifest:
-    """The entries of one manifest, and what is asked of them again and again."""
+    """The entries of one manifest, with sums over them that are made once."""
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
@@ -45,7 +45,7 @@ def _buckets(pairs: np.ndarray) -> list[int]:
 
 
 class ManifestCache:
-    """Least recently used manifests go when the entries become too many."""
+    """Manifests and lists by path, with eviction of the least recently used."""
 
     def __init__(self) -> None:
         self._cached_entries: OrderedDict[str, CachedManifest] = OrderedDict()
@@ -55,7 +55,7 @@ class ManifestCache:
         self._lock = threading.Lock()
 
     def get(self, path: str) -> CachedManifest | None:
-        """The manifest at `path`, if it is held."""
+        """The manifest at `path`, None if it is not cached."""
         with self._lock:
             found = self._cached_entries.get(path)
             if found is not None:
@@ -63,14 +63,14 @@ class ManifestCache:
             return found
 
     def clear(self) -> None:
-        """Hold nothing, as in a process that has just started."""
+        """Empty the cache, as in a process that has just started."""
         with self._lock:
             self._cached_entries.clear()
             self._lists.clear()
             self._entries = self._listed = 0
 
     def put(self, path: str, table: pa.Table) -> CachedManifest:
-        """Hold the entries of the manifest at `path`."""
+        """Cache the entries of the manifest at `path`."""
         with self._lock:
             if path in self._cached_entries:
                 return self._cached_entries[path]
@@ -81,7 +81,7 @@ class ManifestCache:
             return found
 
     def get_list(self, path: str) -> tuple[ManifestFileMeta, ...] | None:
-        """The manifests of the list at `path`, if they are held."""
+        """The manifests of the list at `path`, None if they are not cached."""
         with self._lock:
             found = self._lists.get(path)
             if found is not None:
@@ -89,7 +89,7 @@ class ManifestCache:
             return found
 
     def put_list(self, path: str, manifests: tuple[ManifestFileMeta, ...]) -> None:
-        """Hold the manifests of the list at `path`."""
+        """Cache the manifests of the list at `path`."""
         with self._lock:
             if path in self._lists:
                 return
@@ -99,7 +99,7 @@ class ManifestCache:
                 self._listed -= len(self._lists.popitem(last=False)[1]) + 1
 
     def cached_in(self, folder: str) -> list[tuple[str, pa.Table]]:
-        """Path and entries of what is held of one directory."""
+        """(path, entries) of the cached manifests of one directory."""
         with self._lock:
             return [(p, m.table) for p, m in self._cached_entries.items() if p.startswith(f"{folder}/")]
 

@@ -1,8 +1,8 @@
-"""Manifests written from others: blocks of which every entry stays are copied as they lie, the rest anew
+"""Rewriting manifests: Avro blocks of which every entry stays are copied unchanged, the rest is encoded again
 (FORMAT.md 18).
 
-So merging costs what changed, not what is there: of a manifest of 10,000 entries next to 29 small ones only
-the small ones are encoded. Memory: the bytes and columns of the manifests that are merged.
+So the cost of merging is that of the changes: of a manifest of 10,000 entries and 29 small ones only the
+small ones are encoded. Memory: the bytes and columns of the manifests that are merged.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from tablestore.format.manifests.manifest import ManifestFileMeta
 from tablestore.meta.entries import Entries
 from tablestore.meta.manifests import ManifestStore, ManifestWriter
 
-_FEW = 32  # entries below which a block is not worth keeping apart
+_FEW = 32  # a block of fewer entries is encoded again with its neighbours
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Neighbouring entries: `block` holds just these, or None if they are to be encoded."""
+    """Neighbouring entries; `block` is the Avro block of just these, None if they must be encoded."""
 
     start: int
     stop: int
@@ -40,7 +40,7 @@ def rewritten(
 ) -> list[ManifestFileMeta]:
     """New manifests that hold the entries of `manifests` where `keep` is true, in order; none for no entry.
 
-    `entries` are those of the manifests, one after another. Raises Corrupt if the list counts others.
+    `entries` are those of the manifests, one after another. Raises Corrupt if the list counts differently.
     """
     listed = sum(m.num_added + m.num_deleted for m in manifests)
     if listed != len(entries):
@@ -94,7 +94,7 @@ def _parts(
 
 
 def _joined(parts: Iterator[_Part]) -> Iterator[_Part]:
-    """Neighbours that are to be encoded as one."""
+    """The parts, with neighbours that must be encoded joined into one."""
     pending: _Part | None = None
     for part in parts:
         if part.block is None and pending is not None:

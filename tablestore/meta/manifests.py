@@ -1,8 +1,8 @@
 """Manifest lists and manifests of one table: reading (cached by name, they never change), writing, and the
-live entries (FORMAT.md 8.4). Who goes through many snapshots has them read many at once (`prefetched`).
+live entries (FORMAT.md 8.4). Reads of many snapshots prefetch their manifests in groups (`prefetched`).
 
-Names are `manifest-<uuid>-<i>` and `manifest-list-<uuid>-<i>`; the uuid says the checksum of the file, which
-is looked at whenever it is read. Filters given to `live_entries` must be exact or wider: a dropped DELETE
+Names are `manifest-<uuid>-<i>` and `manifest-list-<uuid>-<i>`; the uuid contains the checksum of the file,
+which is verified at each read. Filters given to `live_entries` must be exact or wider: a dropped DELETE
 would bring a file back to life, so whole identities pass or fail together.
 """
 
@@ -39,8 +39,11 @@ from tablestore.io.paths import TablePaths, join
 from tablestore.meta.entries import EMPTY, BucketFilter, Entries, PartitionFilter, concatenated
 from tablestore.meta.manifest_cache import LOCAL, CachedManifest, ManifestCache
 
-_MANY_ENTRIES, _MANY_FILES = 1_000, 100  # from here on decoding by columns pays for its start
-_FEW_ENTRIES = 64  # from here on it pays once it has started
+_MANY_ENTRIES, _MANY_FILES = (
+    1_000,
+    100,
+)  # from this size on decoding by columns pays although Polars must be loaded
+_FEW_ENTRIES = 64  # ... and from this size on once it is loaded
 _AT_ONCE = 500  # snapshots whose manifests are read and decoded together
 
 
@@ -68,8 +71,8 @@ class ManifestStore:
         return [list(known[p] if there is None else there) for p, there in zip(paths, cached, strict=True)]
 
     def prefetched(self, snapshots: Iterable[Snapshot], *, bases: bool = False) -> Iterator[Snapshot]:
-        """The same snapshots, whose changes (with `bases` their base lists, too) are in the cache when they
-        are given: those of `_AT_ONCE` are read together. What is missing or damaged is left to who asks."""
+        """The same snapshots; when one is yielded its changes (with `bases` also its base lists) are cached.
+        `_AT_ONCE` snapshots are read together. Missing or damaged files raise later, when they are read."""
         left = iter(snapshots)
         while some := list(islice(left, _AT_ONCE)):
             names = [s.delta_manifest_list for s in some]
@@ -92,15 +95,15 @@ class ManifestStore:
     def read_manifests(
         self, manifests: Sequence[ManifestFileMeta], chosen: Callable[[Entries], Entries] | None = None
     ) -> Entries:
-        """The entries of these manifests, in order; `chosen` picks among those of each. What is not cached
-        is read and decoded together."""
+        """The entries of these manifests, in order; `chosen` filters those of each manifest. Manifests that
+        are not cached are read and decoded together."""
         tables = [m.table for m in self._read(manifests)]
         if chosen is None:
             return concatenated(tables)
         return concatenated([chosen(Entries(t)).table for t in tables])
 
     def each(self, manifests: Sequence[ManifestFileMeta]) -> list[Entries]:
-        """The entries of each of these manifests; what is not cached is read and decoded together."""
+        """The entries of each of these manifests; those not cached are read and decoded together."""
         return [Entries(m.table) for m in self._read(manifests)]
 
     def max_sequences(self, snapshot: Snapshot | None) -> list[dict[tuple[bytes, int], int]]:
@@ -123,23 +126,23 @@ class ManifestStore:
         return [manifest_columns.of(manifest_format.decode_entries(self._bytes(p), p)) for p in paths]
 
     def remember(self, name: str, entries: Entries) -> None:
-        """Hold the entries of a manifest that was just written: it need not be read again."""
+        """Cache the entries of a manifest that was just written."""
         self._cache.put(self._paths.manifest(name), entries.table)
 
     def read_bytes(self, name: str) -> bytes:
-        """A manifest as it lies in its file; raises Corrupt if it is missing."""
+        """The bytes of a manifest file; raises Corrupt if it is missing."""
         return self._bytes(self._paths.manifest(name))
 
     @contextmanager
     def naming_rows(self) -> Iterator[None]:
-        """Errors of damaged keys, partitions and statistics inside name the manifest that holds them."""
+        """A context in which errors about damaged keys, partitions and statistics name their manifest."""
         try:
             yield
         except DamagedRow as e:
             raise Corrupt(self.holder(e.row), e.problem) from e
 
     def holder(self, value: bytes | str) -> str:
-        """The manifest with this row or name among those that were read (asked after damage was found)."""
+        """The cached manifest that contains this row or name (called after damage was found)."""
         kind = pa.large_string() if isinstance(value, str) else pa.large_binary()
         folder = join(self._paths.root, "manifest")
         for path, table in self._cache.cached_in(folder):
@@ -159,11 +162,11 @@ class ManifestStore:
         return self.read_list(snapshot.base_manifest_list) + self.read_list(snapshot.delta_manifest_list)
 
     def delta_entries(self, snapshot: Snapshot) -> Entries:
-        """What this snapshot changed, in order."""
+        """The entries of this snapshot's delta list, in order."""
         return self.read_manifests(self.read_list(snapshot.delta_manifest_list))
 
     def changelog_entries(self, snapshot: Snapshot) -> Entries:
-        """Changelog files of this snapshot."""
+        """The entries of this snapshot's changelog files."""
         if snapshot.changelog_manifest_list is None:
             return EMPTY
         return self.read_manifests(self.read_list(snapshot.changelog_manifest_list))
@@ -201,8 +204,7 @@ class ManifestStore:
 
 
 class ManifestWriter:
-    """Writes manifests and lists of one committer under one uuid each; remembers what it wrote so a failed
-    try can clean up."""
+    """Writes manifests and lists of one commit; remembers what it wrote so that a failed try can clean up."""
 
     def __init__(
         self,
@@ -268,7 +270,7 @@ class ManifestWriter:
         return self._write("index-manifest", 2, data)
 
     def discard(self, keep: Iterable[str] = ()) -> None:
-        """Delete what was written and is named by no published snapshot."""
+        """Delete what was written, except `keep`: files that a published snapshot names."""
         kept = set(keep)
         for name in self.written:
             if name not in kept:
@@ -276,7 +278,7 @@ class ManifestWriter:
         self.written = [n for n in self.written if n in kept]
 
     def _write(self, prefix: str, i: int, data: bytes) -> str:
-        """Write a file under a new name, which says its checksum."""
+        """Write a file under a new name, which contains its checksum."""
         name = f"{prefix}-{checksums.named(self._uuids[i], data)}-{self._counts[i]}"
         self._counts[i] += 1
         self.written.append(name)
@@ -284,4 +286,4 @@ class ManifestWriter:
         return name
 
 
-_ENTRY_BYTES = 400  # about what one entry takes after compression; manifests roll by it
+_ENTRY_BYTES = 400  # bytes of one compressed entry, by which manifests roll

@@ -1,8 +1,8 @@
-"""Which snapshot can be read, asked where one cannot: what an error about damage adds.
+"""The newest sound snapshot, which errors about damage name.
 
-Only the error path comes here, so it reads what it needs anew, newest snapshot first: the snapshot file, its
-schema, its lists, manifests and index manifest. Data files are not opened; a snapshot that needs the very
-file that was found damaged does not count.
+Called only for errors, so it reads everything again without caches, newest snapshot first: the snapshot file,
+its schema, its lists, manifests and index manifest. Data files are not opened; a snapshot that needs the file
+that was found damaged does not count.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def advised(io: FileIO, paths: TablePaths, error: Corrupt) -> Corrupt:
     except (TablestoreError, OSError):
         return error
     if found is None:
-        remedy = "no snapshot is sound without it; table.mend() says what can be done"
+        remedy = "no snapshot is sound without it; table.mend() shows what can be done"
     else:
         remedy = f"snapshot {found} is the newest that is sound: table.at(snapshot={found}) reads it, "
-        remedy += "table.mend() tells how the table is mended and what is lost"
+        remedy += "table.mend() shows how to mend the table and what is lost"
     return Corrupt(error.path, error.problem, remedy=remedy, sound=found)
 
 

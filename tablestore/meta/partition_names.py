@@ -1,4 +1,4 @@
-"""How partitions are named in arguments and in Paimon's tables of files and buckets.
+"""Names of partitions in arguments and in Paimon's system tables of files and buckets.
 
 `p=1/q=2` is `Store.partition_text`; `{1, 2}` is the form of `$files`, `$buckets` and `$partitions`.
 """
@@ -15,18 +15,18 @@ from tablestore.meta.store import Store
 
 
 def braced(values: Sequence[Raw], types: Sequence[DataType]) -> str:
-    """`{1, b}`, null as `null`."""
+    """Values as `{1, b}`, null as `null`."""
     return "{" + ", ".join(cast_text(v, t) for v, t in zip(values, types, strict=True)) + "}"
 
 
 def braced_partition(store: Store, partition: bytes) -> str:
-    """`{1, b}` of a serialized partition."""
+    """A serialized partition as `{1, b}`."""
     return braced(store.partition_values(partition), store.partition_types)
 
 
 def partition_named(store: Store, text: str, snapshot: Snapshot | None = None) -> str:
     """A partition as `p=1/q=2`, from that form or from `{1, 2}`; the second is looked up among the partitions
-    of a snapshot (None: the newest) and comes back as it is if none has it."""
+    of a snapshot (None: the newest), and returned unchanged if there is no such partition."""
     if not text.startswith("{"):
         return text
     live, _ = store.manifests.live_entries(snapshot or store.snapshots.latest()).partitions()

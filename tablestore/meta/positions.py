@@ -1,11 +1,11 @@
-"""Stream positions in snapshots: how a commit identifier is recognised as a replay (I11, FORMAT.md 25.5).
+"""Stream positions in snapshots, by which a replayed commit identifier is recognised (I11, FORMAT.md 25.5).
 
 Snapshot properties `tablestore.position.<commit user>` = {"identifier": n, "position": any text or null}.
-Every commit of ours carries all of them forward, so the newest snapshot of ours knows every stream; a reader
-walks back over snapshots of foreign writers. Those may expire the one it looks for: so after publication the
-positions also go to `tablestore/positions/positions-<snapshot id>`, with the snapshot's uuid. That file is
-read only where the snapshot is gone. Where another one with its id is there, the table was rolled back and
-the file says nothing.
+Every commit of this engine carries all of them forward, so its newest snapshot has those of every stream; a
+reader walks back over snapshots of other engines. These may expire the snapshot that it looks for, so after
+publication the positions are also written to `tablestore/positions/positions-<snapshot id>`, with the
+snapshot's uuid. That file is read only where the snapshot is gone; where the id belongs to another snapshot,
+the table was rolled back and the file is ignored.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Position = tuple[int, str | None]
 
 
 def of(snapshot: Snapshot) -> dict[str, Position]:
-    """The positions a snapshot of ours holds, by commit user."""
+    """The positions in a snapshot of this engine, by commit user."""
     found: dict[str, Position] = {}
     for key, text in (snapshot.properties or {}).items():
         if key.startswith(PREFIX):
@@ -41,7 +41,7 @@ def of(snapshot: Snapshot) -> dict[str, Position]:
 
 
 def as_properties(positions: Mapping[str, Position]) -> dict[str, str]:
-    """The property form of positions."""
+    """Positions as snapshot properties."""
     return {PREFIX + u: json.dumps({"identifier": i, "position": p}) for u, (i, p) in positions.items()}
 
 
@@ -51,8 +51,8 @@ def is_ours(snapshot: Snapshot) -> bool:
 
 
 def known(store: Store, latest: Snapshot | None) -> dict[str, Position]:
-    """Positions of all streams at `latest`: those of the newest snapshot of ours, also if it has expired, and
-    identifiers of foreign commits after it."""
+    """Positions of all streams at `latest`: those of this engine's newest snapshot, even if it has expired,
+    and the identifiers of other engines' commits after it."""
     found: dict[str, Position] = {}
     at = latest
     while at is not None and not is_ours(at):
@@ -66,8 +66,8 @@ def known(store: Store, latest: Snapshot | None) -> dict[str, Position]:
 
 
 def keep(store: Store, snapshot: Snapshot) -> None:
-    """Put the positions of a snapshot of ours, just published, where they outlive it. Trouble is logged: the
-    next commit does it."""
+    """Write the positions of a snapshot that was just published to a file that outlives it. Errors are
+    logged: the next commit writes them again."""
     recorded = of(snapshot)
     if not recorded:
         return
@@ -79,43 +79,41 @@ def keep(store: Store, snapshot: Snapshot) -> None:
             if other < snapshot.id or (other > snapshot.id and not _live(store, other)):
                 store.io.delete(_path(store, other))
     except (TablestoreError, OSError) as e:
-        log.warning(
-            "%s: stream positions are kept in snapshot %d alone: %s", store.paths.root, snapshot.id, e
-        )
+        log.warning("%s: stream positions are in snapshot %d only: %s", store.paths.root, snapshot.id, e)
 
 
 def keep_again(store: Store, latest: Snapshot | None) -> None:
-    """The same for the newest snapshot of ours, unless that was done."""
+    """`keep` for this engine's newest snapshot, unless its file exists."""
     at = latest
     try:
         while at is not None and not is_ours(at):
             at = _before(store.snapshots, at)
-        if at is not None and of(at) and not _live(store, at.id):  # not there, or emptied by a loss of power
+        if at is not None and of(at) and not _live(store, at.id):  # absent, or emptied by a loss of power
             keep(store, at)
     except (TablestoreError, OSError) as e:
-        log.warning("%s: stream positions are not kept anew: %s", store.paths.root, e)
+        log.warning("%s: stream positions were not written again: %s", store.paths.root, e)
 
 
 def forget_after(store: Store, snapshot_id: int) -> None:
-    """Remove what is kept of later snapshots, which a rollback is about to remove."""
+    """Remove the positions files of later snapshots, which a rollback is about to remove."""
     for path in paths_after(store, snapshot_id):
         store.io.delete(path)
 
 
 def paths_after(store: Store, snapshot_id: int) -> list[str]:
-    """Files that keep the positions of later snapshots."""
+    """Paths of the positions files of later snapshots."""
     return [_path(store, later) for later in _ids(store) if later > snapshot_id]
 
 
 def _kept(store: Store, newest: int) -> dict[str, Position]:
-    """The positions that outlived their snapshot, of the newest one up to that id; none where no file is."""
+    """Positions from the newest file up to that id whose snapshot is gone; empty without such a file."""
     for snapshot_id in sorted((i for i in _ids(store) if i <= newest), reverse=True):
         path = _path(store, snapshot_id)
         try:
             read = json.loads(checksums.require_intact(store.io.read(path), path))
             recorded = {u: (int(p["identifier"]), p["position"]) for u, p in read["positions"].items()}
             same = _uuid(store, snapshot_id) in (None, read["uuid"])
-        except FileNotFoundError:  # another commit has written a newer one
+        except FileNotFoundError:  # another commit has written a newer file
             continue
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
             raise Corrupt(path, f"no stream positions: {brief(e)}; delete it if no stream writes here") from e
@@ -125,7 +123,7 @@ def _kept(store: Store, newest: int) -> dict[str, Position]:
 
 
 def _live(store: Store, snapshot_id: int) -> bool:
-    """Whether the snapshot of that file is the one that is there."""
+    """Whether the snapshot exists with the uuid that the file has."""
     try:
         read = json.loads(store.io.read(_path(store, snapshot_id)))
         return isinstance(read, dict) and read.get("uuid") == _uuid(store, snapshot_id) is not None

@@ -2,8 +2,8 @@
 
 A tag is a copy of a snapshot file under `tag/`, with its age limit if it has one. A branch has schemas,
 snapshots, tags, changelogs and consumers of its own below `branch/branch-<name>`; it shares manifests and
-data files with the table. A branch is there once its `schema-0` is: who makes one writes that last, who
-removes one deletes it first. Names made by others are read as they are, whatever we would allow ourselves.
+data files with the table. A branch exists once its `schema-0` does: creation writes that last, removal
+deletes it first. Names made by other engines are read as they are, even those that this one would refuse.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Tag:
 
     @property
     def ends_ms(self) -> int | None:
-        """Local wall clock at which its time is over, None for a tag without limit."""
+        """Local wall clock in ms at which it expires, None for a tag without limit."""
         if self.created_ms is None or self.retained_seconds is None:
             return None
         return self.created_ms + int(self.retained_seconds * 1000)
@@ -67,7 +67,7 @@ def tag(store: Store, name: str) -> Tag:
 
 
 def tagged(store: Store, name: str) -> Snapshot:
-    """The snapshot a tag keeps; it may have expired otherwise."""
+    """The snapshot of a tag; without the tag it may have expired."""
     return tag(store, name).snapshot
 
 
@@ -88,7 +88,7 @@ def tags(store: Store) -> dict[str, Snapshot]:
 
 
 def tag_bytes(snapshot: bytes, *, created_ms: int | None, retained_ms: int | None) -> bytes:
-    """The file of a tag: the snapshot's own bytes, with the two times if it has a limit."""
+    """The bytes of a tag's file: those of the snapshot, with the two times if the tag has a limit."""
     if retained_ms is None or created_ms is None:
         return snapshot
     body = json.loads(checksums.unsealed(snapshot))
@@ -123,14 +123,15 @@ def _java_time(parts: Any, path: str) -> int | None:
 
 
 def existing_name(name: str, what: str) -> str:
-    """A name somebody else may have chosen, refused only where it would leave its directory."""
+    """The name of an existing tag or branch; raises InvalidRequest only where it would leave its
+    directory."""
     if not isinstance(name, str) or not name or "/" in name or "\\" in name or not fits_a_file(name):
         raise InvalidRequest(f"{what} name {name!r} cannot be the name of a file")
     return name
 
 
 def new_branch_name(name: str) -> str:
-    """A name for a branch to be made: as Paimon, not `main` and not digits only."""
+    """The checked name of a new branch: as in Paimon not `main`, and not digits only."""
     checked_name(name, "branch")
     if name == MAIN or name.isdigit():
         raise InvalidRequest(f"branch name {name!r} cannot be used: not 'main', and not digits only")
@@ -144,7 +145,7 @@ def branches(store: Store) -> dict[str, int]:
 
 
 def branch_directories(store: Store) -> dict[str, int]:
-    """Every directory of a branch, also one whose making or removal was cut short."""
+    """Every directory of a branch, also of one whose creation or removal was interrupted."""
     listed = store.io.list(store.paths.branch_dir)
     return {m[1]: s.modified_ms for s in listed if s.is_dir and (m := _BRANCH.fullmatch(s.name))}
 
@@ -155,7 +156,7 @@ def branch_paths(store: Store, name: str) -> TablePaths:
 
 
 def on_branch(store: Store, name: str) -> Store:
-    """The same table looked at through another branch's snapshots and tags, under this one's schema."""
+    """The store of another branch: its snapshots and tags, under the schema of this one."""
     paths = branch_paths(store, name)
     return replace(store, paths=paths, snapshots=SnapshotStore(store.io, paths))
 
@@ -167,12 +168,12 @@ def other_branches(store: Store) -> list[Store]:
 
 
 def pinned(store: Store) -> list[list[Snapshot]]:
-    """What must stay readable besides this branch's own snapshots: its tags, and all of other branches."""
+    """Snapshots that must stay readable besides this branch's own: its tags, and all of other branches."""
     return [*([t] for t in tags(store).values()), *histories_elsewhere(store)]
 
 
 def histories_elsewhere(store: Store) -> list[list[Snapshot]]:
-    """What other branches keep, `main` included: their snapshots and tags.
+    """Snapshots and tags of the other branches, `main` included.
 
     Each is a history: snapshots of one branch in order, each made on top of the one before.
     """
@@ -198,11 +199,11 @@ def branch_beside(store: Store) -> tuple[str, bool] | None:
 
 
 def require_branch_beside(store: Store) -> None:
-    """Raise InvalidOption where scans are to read a branch that is not there."""
+    """Raise InvalidOption if the branch that scans are to read does not exist."""
     found = branch_beside(store)
     if found is not None and found[0] != MAIN and found[0] not in branches(store):
         there = ", ".join(sorted(branches(store))) or "none"
         key = PRIMARY if found[1] else FALLBACK
         raise InvalidOption(
-            f"option {key!r} names branch {found[0]!r}, which is not there; branches: {there}"
+            f"option {key!r} names branch {found[0]!r}, which does not exist; branches: {there}"
         )

@@ -48,14 +48,14 @@ class SchemaStore:
             return newest, newest
 
     def readable_ends(self) -> tuple[TableSchema, TableSchema]:
-        """The newest schema that can be read, twice, as `ends` gives the oldest and the newest. Raises
-        Corrupt, naming the newest file, where none can be, NotFound where there is no table."""
+        """The newest readable schema, twice: in place of the oldest and the newest that `ends` gives. Raises
+        Corrupt naming the newest file where none is readable, NotFound where there is no table."""
         failure: Corrupt | None = None
         for schema_id in reversed(self.ids()):
             try:
                 schema = self.get(schema_id)
                 return schema, schema
-            except NotFound:  # it went meanwhile
+            except NotFound:  # it was removed meanwhile
                 continue
             except Corrupt as e:
                 failure = failure or e
@@ -77,9 +77,9 @@ class SchemaStore:
     def commit(self, schema: TableSchema) -> bool:
         """Put `schema` under its id if that is free; False if another writer was first.
 
-        Raises CommitUnknown when the store failed and reading back told nothing. A table whose newest schema
-        a loss of power emptied could not be opened at all, so all but the first are synced whatever the
-        table's durability.
+        Raises CommitUnknown when the store failed and reading back failed too. A table whose newest schema
+        was emptied by a loss of power could not be opened at all, so all but the first are synced whatever
+        the table's durability.
         """
         kept = TableOptions.parse(schema.options).durability is Durability.COMMIT
         after = Sync(self._paths.root) if schema.id else Sync("/") if kept else None

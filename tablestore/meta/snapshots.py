@@ -1,7 +1,7 @@
 """Snapshot files of one table (or branch): numbered, put-if-absent, never changed (I1, FORMAT.md 7.2).
 
 `LATEST` and `EARLIEST` are hints: trusted only after a probe, else the directory is listed.
-Not cached here but for the files themselves, which never change. Safe to share between threads.
+Only snapshot files, which never change, are cached. Safe to share between threads.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class SnapshotStore:
         self._io, self._paths = io, paths
 
     def ids(self) -> list[int]:
-        """Ids of all snapshots there are, ascending; one listing."""
+        """Ids of all existing snapshots, ascending; one listing."""
         names = (_FILE.fullmatch(s.name) for s in self._io.list(self._paths.snapshot_dir))
         return sorted(int(m[1]) for m in names if m)
 
@@ -56,7 +56,8 @@ class SnapshotStore:
         return self._io.exists(self._paths.snapshot(snapshot_id))
 
     def get(self, snapshot_id: int) -> Snapshot:
-        """One snapshot; raises NotFound naming the range there is, Corrupt with the newest that is sound."""
+        """One snapshot; raises NotFound naming the existing range, Corrupt naming the newest sound
+        snapshot."""
         path = self._paths.snapshot(snapshot_id)
         try:
             found = snapshot_format.from_json(self._io.read(path), path)
@@ -69,13 +70,13 @@ class SnapshotStore:
         return found
 
     def absent(self, snapshot_id: int) -> NotFound:
-        """The error for a snapshot that is not there, with those that are."""
+        """The error for an absent snapshot, naming the existing range."""
         ids = self.ids()
         there = f"have {ids[0]}..{ids[-1]}" if ids else "the table has none yet"
         return NotFound(f"no snapshot {snapshot_id}; {there}")
 
     def latest(self) -> Snapshot | None:
-        """The newest snapshot; where that is gone by the time it is read, the one that is newest then."""
+        """The newest snapshot; if it is gone by the time it is read, the newest at that time."""
         while (found := self.latest_id()) is not None:
             try:
                 return self.get(found)
@@ -95,30 +96,31 @@ class SnapshotStore:
         return found
 
     def publish(self, snapshot: Snapshot, *, after: Sync | None = None) -> bool:
-        """True iff this snapshot now holds its id, whoever's write got through; False iff another one holds
-        it. With `after` what that names is on the disk before, and the snapshot when this returns.
+        """True iff this snapshot now has its id, also where a retry inside the store wrote it; False iff
+        another snapshot has it. With `after` those files are on the disk before, and the snapshot when this
+        returns.
 
-        Raises CommitUnknown when the store failed and reading back told nothing: then nothing may be deleted.
+        Raises CommitUnknown when the store failed and reading back failed too: then nothing may be deleted.
         """
         path, data = self._paths.snapshot(snapshot.id), snapshot_format.to_json(snapshot)
         # unique: its manifest lists are its own
         return outcomes.put_new(self._io, path, data, unique=True, after=after)
 
     def holds(self, snapshot: Snapshot) -> bool:
-        """Whether this very snapshot, as it is written here, holds its id."""
+        """Whether the file of this id has exactly the bytes of this snapshot."""
         try:
             return self._io.read(self._paths.snapshot(snapshot.id)) == snapshot_format.to_json(snapshot)
         except FileNotFoundError:
             return False
 
     def hint_latest(self, snapshot_id: int) -> None:
-        """Write the LATEST hint, never lower it; trouble is logged, a hint is never needed."""
+        """Write the LATEST hint unless it is newer; errors are logged, as hints are optional."""
         known = self._hint("LATEST")
         if known is None or known < snapshot_id or not self.exists(known):
             self._write_hint("LATEST", snapshot_id)
 
     def hint_earliest(self, snapshot_id: int) -> None:
-        """Write the EARLIEST hint, unless it says so already."""
+        """Write the EARLIEST hint, unless it already has this value."""
         if self._hint("EARLIEST") != snapshot_id:
             self._write_hint("EARLIEST", snapshot_id)
 

@@ -1,4 +1,4 @@
-"""Statistics files (`statistics/stat-<uuid>-<i>`, JSON): what ANALYZE found ⇄ bytes (FORMAT.md 20.5).
+"""Statistics files (`statistics/stat-<uuid>-<i>`, JSON): results of ANALYZE ⇄ bytes (FORMAT.md 20.5).
 
 Bounds are texts as Java's serializers print them: a DATE is its epoch day, a TIMESTAMP its SQL text. Unknown
 fields are ignored, absent ones left out.
@@ -29,7 +29,7 @@ _COLUMN = {
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatistics:
-    """Of one column: `distinct_count` is an estimate when it is large, lengths are in bytes or characters."""
+    """Statistics of one column: a large `distinct_count` is an estimate, lengths are bytes or characters."""
 
     column_id: int
     distinct_count: int | None = None
@@ -42,7 +42,7 @@ class ColumnStatistics:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Of one snapshot: rows after merging, their share of the bytes, and columns by name."""
+    """Statistics of one snapshot: rows after merging, their share of the bytes, and columns by name."""
 
     snapshot_id: int
     schema_id: int
@@ -105,7 +105,7 @@ def _whole(value: Any, what: str) -> int | None:
 
 
 def read(store: Store, snapshot: Snapshot | None) -> Statistics | None:
-    """The statistics `snapshot` names, None if it has none."""
+    """The statistics that `snapshot` names, None if it has none."""
     if snapshot is None or snapshot.statistics is None:
         return None
     path = store.paths.statistics(snapshot.statistics)
@@ -116,7 +116,7 @@ def read(store: Store, snapshot: Snapshot | None) -> Statistics | None:
 
 
 def write(store: Store, found: Statistics) -> str:
-    """Write a new statistics file; its name."""
+    """Write a new statistics file; returns its name."""
     data = to_json(found)
     name = f"stat-{checksums.named(store.env.uuid(), data)}-0"
     store.io.write(store.paths.statistics(name), data)

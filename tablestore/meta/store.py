@@ -29,13 +29,12 @@ from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.snapshots import SnapshotStore
 
 _MAX_TEXTS = 50_000
-_NO_SCHEMA = "no schema can be read, and none can be made of other files: put back a copy of it"
+_NO_SCHEMA = "no schema can be read, and none can be restored from other files: put back a copy of it"
 
 
 @dataclass(frozen=True)
 class Store:
-    """A table's files and its newest schema as seen when this was opened. Picklable: workers open their
-    own."""
+    """A table's files and its newest schema at the time of opening. Picklable: workers get a copy."""
 
     io: ConfinedFileIO
     env: Env
@@ -60,7 +59,7 @@ class Store:
         """The table at `root`, whose files may lie below it and `roots` (None: those that `io` is confined to
         already). Raises NotFound where there is none, Corrupt for a damaged schema.
 
-        With `salvage`, for who mends the table, it is opened under the newest schema that can be read.
+        With `salvage`, for mending the table, it is opened under the newest readable schema.
         """
         files = confined(io or file_io_for(root, env=env), root, roots)
         paths = TablePaths(root, branch)
@@ -68,7 +67,7 @@ class Store:
         try:
             oldest, schema = schemas.readable_ends() if salvage else schemas.ends()
         except Corrupt as e:
-            text = _NO_SCHEMA if salvage else f"tablestore.mend({root!r}) tells what can be saved"
+            text = _NO_SCHEMA if salvage else f"tablestore.mend({root!r}) shows what can be saved"
             raise Corrupt(e.path, e.problem, remedy=text) from None
         identity = Identity.of(oldest, files, paths)
         paths = _placed(paths, schema)
@@ -79,7 +78,7 @@ class Store:
         return _reopen, (self.io, self.paths, self.schema, self.identity)
 
     def require_same(self) -> None:
-        """Raise NotFound, saying what happened, if the directory does not hold the table any more that was
+        """Raise NotFound, saying what happened, if the directory no longer holds the table that was
         opened."""
         self.identity.require(self.io, self.paths)
 
@@ -97,22 +96,22 @@ class Store:
         return TableOptions.parse(self.schema.options)
 
     def fresh_user(self) -> str:
-        """A commit user that nobody has, as `commit.user-prefix` wants it."""
+        """A new commit user with the prefix of `commit.user-prefix`."""
         prefix, name = self.options.commit_user_prefix, self.env.uuid()
         return name if prefix is None else f"{prefix}_{name}"
 
     @property
     def durable(self) -> bool:
-        """Whether what was answered must outlast a loss of power: then it is synced first."""
+        """Whether a commit that returned must survive a loss of power, so that its files are synced first."""
         return self.options.durability is Durability.COMMIT
 
     @property
     def after(self) -> Sync | None:
-        """What small files that are answered for (tags, consumers, …) are put with: `FileIO.write_new`."""
+        """The argument `after` of `FileIO.write_new` for small files such as tags and consumers."""
         return Sync(self.paths.root) if self.durable else None
 
     def sync(self, *paths: str) -> None:
-        """Put files, or what went from folders, on the disk, if answers must outlast a loss of power."""
+        """Sync files, or deletions in folders, if the table's durability asks for it."""
         if self.durable:
             self.io.sync(Sync(self.paths.root, paths))
 
@@ -128,7 +127,8 @@ class Store:
 
     @property
     def rescaled(self) -> bool:
-        """Whether schemas of this table ever had another bucket count: only then can partitions differ."""
+        """Whether schemas of this table ever had another bucket count, so that partitions may differ in
+        it."""
         return len({self.schemas.get(i).options.get("bucket") for i in self.schemas.ids()}) > 1
 
     def schema_of(self, schema_id: int) -> TableSchema:
@@ -145,13 +145,13 @@ class Store:
         return {}
 
     def options_of(self, schema_id: int) -> TableOptions:
-        """The options of a schema, worked out once: a history asks for them at each snapshot."""
+        """The typed options of a schema, parsed once."""
         if schema_id not in self._options_then:
             self._options_then[schema_id] = TableOptions.parse(self.schema_of(schema_id).options)
         return self._options_then[schema_id]
 
     def key_order(self, key: bytes) -> tuple[Any, ...]:
-        """What makes serialized keys of this table comparable."""
+        """A comparable form of a serialized key of this table."""
         return binary_row.sort_key(binary_row.decode(key, self.key_types), self.key_types)
 
     def partition_values(self, partition: bytes) -> tuple[Raw, ...]:
@@ -169,12 +169,12 @@ class Store:
 
     @cached_property
     def _texts(self) -> dict[bytes, str]:
-        """Partitions as text, each worked out once; emptied at `_MAX_TEXTS`."""
+        """Cache of partitions as text; emptied at `_MAX_TEXTS`."""
         return {}
 
     @cached_property
     def _folders(self) -> dict[tuple[bytes, int], str]:
-        """Directories of buckets, each worked out once; emptied at `_MAX_TEXTS`."""
+        """Cache of bucket directories; emptied at `_MAX_TEXTS`."""
         return {}
 
     def partition_text(self, partition: bytes) -> str:
@@ -210,8 +210,8 @@ class Store:
         return known
 
     def index_path(self, partition: bytes, bucket: int, file: IndexFileMeta | str) -> str:
-        """Where an index file of a bucket is, or a new one of that name goes; raises Corrupt for one that
-        points outside the table."""
+        """The path of an index file of a bucket, or of a new one of that name; raises Corrupt for one outside
+        the table."""
         if isinstance(file, IndexFileMeta):
             if file.external_path is not None:
                 return self._outside(file.external_path, file.file_name)
@@ -225,8 +225,8 @@ class Store:
         return external_paths.checked(path, name, allowed=allowed, option=option)
 
     def file_path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
-        """Where a data or changelog file is; raises Corrupt for names that leave the bucket, InvalidRequest
-        for a place outside the table that its options name and the caller does not."""
+        """The path of a data or changelog file; raises Corrupt for names that leave the bucket,
+        InvalidRequest for a directory outside the table that its options name and the caller did not."""
         if file.external_path is not None:
             try:
                 return self._outside(file.external_path, file.file_name)
@@ -235,7 +235,8 @@ class Store:
         return join(self.bucket_dir(partition, bucket), inside(file.file_name))
 
     def readable_path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
-        """Where a data file is, for a reader other than `io`; raises Corrupt for a link on the way there."""
+        """The path of a data file for readers that do not go through `io`; raises Corrupt if it contains a
+        link."""
         return self.io.checked(self.file_path(partition, bucket, file))
 
 

@@ -129,7 +129,7 @@ def test_where_nothing_can_be_renamed_a_mark_makes_it_no_table(connect: Connect,
             assert keys(lake.table("d.t")) == [1, 2]
         except NotFound:
             if Path(lake.warehouse, "d.db", "t", "schema", ".dropped").exists() and "d.t" not in lake:
-                with pytest.raises(AlreadyExists, match=r"drop_table\('d.t'\) ends it"):
+                with pytest.raises(AlreadyExists, match=r"drop_table\('d.t'\) completes it"):
                     lake.create_table("d.t", schema={"k": ts.INT})
         lake.drop_table("d.t", if_exists=True)
         assert not Path(lake.warehouse, "d.db", "t").exists()

@@ -242,7 +242,7 @@ class TestSqlRegistry:
         with sqlite3.connect(database) as connection:
             insert = "INSERT INTO paimon_distributed_locks (lock_id, expire_time_seconds) VALUES (?, 480)"
             connection.execute(insert, ("jdbc.shop.orders",))
-        with pytest.raises(Unavailable, match=r"jdbc\.shop\.orders is held since .* at most 480 s"):
+        with pytest.raises(Unavailable, match=r"jdbc\.shop\.orders is held since .* expires after 480 s"):
             write(table, (1, "a"))
         assert table.store.snapshots.ids() == []
         with sqlite3.connect(database) as connection:
@@ -304,14 +304,14 @@ def test_a_table_is_no_lake_and_a_lake_no_table(tmp_path: Path) -> None:
         ({"metastor": "jdbc"}, "did you mean 'metastore'"),
         ({"metastore": "glue"}, "filesystem, jdbc, hive"),
         ({"my.own": 1}, r"unknown catalog option 'my\.own'; there are case-sensitive"),
-        ({"uri": "sqlite:///x"}, "'uri' is of metastore hive and jdbc; this one is filesystem"),
-        ({"metastore": "jdbc", "uri": "sqlite:///x", "hive-conf-dir": "/etc"}, "is of metastore hive"),
+        ({"uri": "sqlite:///x"}, "'uri' is for metastore hive and jdbc; this one is filesystem"),
+        ({"metastore": "jdbc", "uri": "sqlite:///x", "hive-conf-dir": "/etc"}, "is for metastore hive"),
         ({"jdbc.useSSL": True, "metastore": "jdbc", "uri": "sqlite:///x"}, r"jdbc\.useSSL"),
         ({"s3.acess-key": "me"}, r"did you mean 's3\.access\.key'"),
         ({"fs.oss.endpoint": "x"}, r"fs\.oss\.endpoint"),
         ({"table-default.bukket": 4}, "did you mean 'bucket'"),
         ({"lock.type": "zookeeper"}, "zookeeper"),
-        ({"lock_enabled": True}, "keeps no locks"),
+        ({"lock_enabled": True}, "has no locks"),
         ({"lock_enabled": "perhaps", "metastore": "jdbc"}, r"lock\.enabled"),
         ({"metastore": "jdbc", "lock_acquire_timeout": "soon"}, "lock-acquire-timeout"),
         ({"metastore": "hive"}, "thrift://"),

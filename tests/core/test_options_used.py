@@ -182,7 +182,7 @@ def test_what_another_engine_stored_is_refused_where_it_changes_rows_else_noted(
     seen = ts.Table(
         made.store.with_schema(made.store.schema.with_options({"commit.callbacks": "x.Y"})), "d.t"
     )
-    assert [n for n in examine(seen.store).notes if n.startswith("commit.callbacks is not heeded")]
+    assert [n for n in examine(seen.store).notes if n.startswith("commit.callbacks is ignored")]
     assert seen.check() == []
     seen.write([{"k": 1, "v": 2}])
     assert seen.scan().count() == 1
@@ -270,7 +270,7 @@ def test_options_of_keys_are_refused_where_there_is_no_key(lake: ts.Lake) -> Non
 def test_a_branch_is_chosen_for_one_use(lake: ts.Lake, table: ts.Table) -> None:
     table.branches.create("b")
     assert table.with_options({"branch": "b"}).scan().count() == 0
-    with pytest.raises(InvalidOption, match="one use"):
+    with pytest.raises(InvalidOption, match="for one call"):
         lake.create_table("d.u", schema={"k": ts.INT}, options={"branch": "b"})
-    with pytest.raises(InvalidOption, match="one use"):
+    with pytest.raises(InvalidOption, match="for one call"):
         table.alter(ts.set_options({"branch": "b"}))

@@ -43,7 +43,7 @@ def test_a_name_taken_by_the_same_bytes_is_ours_only_if_nobody_else_writes_them(
 
 def test_a_store_that_cannot_be_asked_leaves_the_outcome_unknown(tmp_path: Path) -> None:
     path = f"{tmp_path}/f"
-    with pytest.raises(CommitUnknown, match=r"cannot tell whether .*/f was written"):
+    with pytest.raises(CommitUnknown, match=r"it is unknown whether .*/f was written"):
         outcomes.put_new(Silent(0, "error after"), path, b"ours", unique=True)
     with pytest.raises(CommitUnknown, match="was written"):
         outcomes.put(Silent(0, "error after"), path, b"new")

@@ -143,7 +143,7 @@ def test_histories_do_not_depend_on_how_much_is_read_at_once(
 
 
 def test_lists_are_held_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest_cache, "_MOST_LISTED", 10)
+    monkeypatch.setattr(manifest_cache, "_MAX_LISTED", 10)
     cache, rng = ManifestCache(), Random(1)
     three = tuple(listed(rng) for _ in range(3))
     for name in "abc":

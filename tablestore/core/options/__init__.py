@@ -1,1 +1,1 @@
-"""Table options: names, values, groups by what they concern, and the rules of which are there."""
+"""Table options: names, values, groups by what they concern, and the rules for which are accepted."""

@@ -13,7 +13,7 @@ from tablestore.core.options.values import INFINITE, boolean, duration_ms, enum,
 
 
 class LookupCacheMode(StrEnum):
-    """What a lookup join holds of its table; `partial` is a name of ours for what `auto` may choose."""
+    """Which rows of its table a lookup join caches; `partial` is our name for one choice of `auto`."""
 
     AUTO = "auto"
     FULL = "full"
@@ -29,46 +29,49 @@ class LookupOptions:
         "lookup.cache",
         enum(LookupCacheMode),
         LookupCacheMode.AUTO,
-        "what a lookup join holds: full (all rows, on disk beyond lookup.cache-max-memory-size), memory "
-        "(all, never on disk), partial (rows that were asked for), auto",
+        "what a lookup join caches: full (all rows, on disk beyond lookup.cache-max-memory-size), memory "
+        "(all, never on disk), partial (rows that were looked up), auto",
     )
     lookup_cache_rows: int = opt(
-        "lookup.cache-rows", integer, 10_000, "keys that a partial cache of a lookup join holds"
+        "lookup.cache-rows", integer, 10_000, "maximum keys in the partial cache of a lookup join"
     )
     lookup_discovery_ms: int | None = opt(
         "lookup.continuous.discovery-interval",
         duration_ms,
         None,
-        "wait between a lookup join's looks for snapshots; continuous.discovery-interval if absent",
+        "how often a lookup join looks for new snapshots; continuous.discovery-interval if absent",
     )
     lookup_async: bool = opt(
-        "lookup.async", boolean, False, "a lookup join of a stream looks rows up ahead, on threads"
+        "lookup.async", boolean, False, "a lookup join of a stream prefetches on threads"
     )
-    lookup_threads: int = opt("lookup.async-thread-number", integer, 16, "how many threads")
+    lookup_threads: int = opt("lookup.async-thread-number", integer, 16, "threads of lookup.async")
     lookup_refresh_async: bool = opt(
-        "lookup.refresh.async", boolean, False, "a lookup join refreshes on a thread and answers meanwhile"
+        "lookup.refresh.async",
+        boolean,
+        False,
+        "a lookup join refreshes in the background and answers meanwhile",
     )
     lookup_refresh_pending: int = opt(
         "lookup.refresh.async.pending-snapshot-count",
         integer,
         5,
-        "snapshots behind which it waits for the refresh all the same",
+        "with lookup.refresh.async: snapshots behind at which a lookup join waits for the refresh",
     )
     lookup_full_load: int = opt(
         "lookup.refresh.full-load-threshold",
         integer,
         INFINITE,
-        "snapshots behind which a lookup join reads its table anew",
+        "snapshots behind at which a lookup join reads its whole table again",
     )
     lookup_expire_write_ms: int | None = opt(
         "lookup.partial-cache.expire-after-write",
         duration_ms,
         None,
-        "age to which a partial cache keeps a key",
+        "time after which a partial cache drops a key",
     )
     lookup_expire_access_ms: int | None = opt(
         "lookup.partial-cache.expire-after-access",
         duration_ms,
         None,
-        "time for which a partial cache keeps a key that nobody asks for",
+        "time after its last lookup when a partial cache drops a key",
     )

@@ -64,10 +64,10 @@ class MergingOptions:
         "deletion-vector.index-file.target-size",
         memory_size,
         2 << 20,
-        "size deletion-vector files roll at",
+        "target size of deletion-vector files",
     )
     row_deduplicate: bool = opt(
-        "changelog-producer.row-deduplicate", boolean, False, "no -U/+U pairs of equal rows"
+        "changelog-producer.row-deduplicate", boolean, False, "leave out -U/+U pairs of equal rows"
     )
     row_deduplicate_ignored: str | None = opt(
         "changelog-producer.row-deduplicate-ignore-fields",
@@ -78,15 +78,23 @@ class MergingOptions:
     full_delta_commits: int | None = opt(
         "full-compaction.delta-commits", integer, None, "commits between full compactions"
     )
-    force_lookup: bool = opt("force-lookup", boolean, False, "compact level 0 with lookups all the same")
+    force_lookup: bool = opt(
+        "force-lookup",
+        boolean,
+        False,
+        "compact level 0 with lookups, whatever the merge engine and changelog producer",
+    )
     lookup_wait: bool = opt(
         "lookup-wait", boolean, True, "commits wait for lookups", "changelog-producer.lookup-wait"
     )
     lookup_compact: LookupCompact = opt(
-        "lookup-compact", enum(LookupCompact), LookupCompact.RADICAL, "how eagerly level 0 is looked up"
+        "lookup-compact",
+        enum(LookupCompact),
+        LookupCompact.RADICAL,
+        "how soon compaction looks up the keys of level 0",
     )
     lookup_interval: int | None = opt(
-        "lookup-compact.max-interval", integer, None, "gentle: triggers between forced lookups"
+        "lookup-compact.max-interval", integer, None, "gentle: compaction triggers between forced lookups"
     )
     ignore_update_before: bool = opt("ignore-update-before", boolean, False, "drop -U rows")
     sequence_sort_order: SortOrder = opt(
@@ -123,11 +131,14 @@ class MergingOptions:
         "deletion-vectors.modifiable", boolean, False, "deletion-vectors.enabled may be changed"
     )
     lookup_cache_bytes: int = opt(
-        "lookup.cache-max-memory-size", memory_size, 256 << 20, "memory of looked-up files"
+        "lookup.cache-max-memory-size", memory_size, 256 << 20, "memory for caching looked-up files"
     )
     lookup_cache_key_share: float = opt(
-        "lookup.cache.high-priority-pool-ratio", float, 0.25, "share of it that keys have before rows"
+        "lookup.cache.high-priority-pool-ratio",
+        float,
+        0.25,
+        "share of lookup.cache-max-memory-size that is reserved for keys",
     )
     lookup_cache_disk_bytes: int = opt(
-        "lookup.cache-max-disk-size", memory_size, ENDLESS, "disk of looked-up files"
+        "lookup.cache-max-disk-size", memory_size, ENDLESS, "disk for caching looked-up files"
     )

@@ -1,7 +1,7 @@
-"""Names of table options that are read as text, and those of the Flink Table Store that became others.
+"""Names of table options that are read as text, and old names of the Flink Table Store.
 
-`ALIASES`: old name → (name of today, values that changed). `LEVELED`: what some of them mean instead where
-leveled compaction is chosen. Typed options: `table_options.py`; others: `ignored.py`, `refused.py`.
+`ALIASES`: old name → (current name, values that changed). `LEVELED`: what some of them become where leveled
+compaction is chosen. Typed options: `table_options.py`; others: `ignored.py`, `refused.py`.
 """
 
 _SCAN = {"initial": "latest-full", "latest-offset": "latest"}
@@ -27,32 +27,32 @@ LEVELED = {"level0_file_num_compaction_trigger": _LEVELED + "level0-file-num-tri
 # Names of ours that are no typed options.
 ENGINE_NAMES = {
     "tablestore.full-phase-changelog": "of the Spark ingest: false writes no changelog files while it loads",
-    "tablestore.uuid": "made, not given: tells a table from another one of its name",
+    "tablestore.uuid": "generated: identifies the table among others that had its name",
 }
 # What is read where it is used, from the options as text.
 READ_AS_TEXT = {
-    "branch": "for one use: the branch that is read and written",
+    "branch": "for one call: the branch that is read and written",
     "external": "Hive: dropping the table keeps its files",
     "fields.default-aggregate-function": "aggregate function of columns that name none",
-    "partition": "when a table is made: its partition columns",
+    "partition": "when a table is created: its partition columns",
     "path": "Hive: where an external table lies",
-    "primary-key": "when a table is made: its primary key",
+    "primary-key": "when a table is created: its primary key",
     "write-mode": "change-log without a primary key: equal rows are counted, changes of any kind are taken",
     **ENGINE_NAMES,
 }
 # `fields.<column>.<name>`
 OF_COLUMNS = {
     "aggregate-function": "how values of a key become one",
-    "count-limit": "nested_update: rows at most",
-    "distinct": "listagg and collect: equal values once",
+    "count-limit": "nested_update: maximum number of rows",
+    "distinct": "listagg and collect: keep equal values once",
     "ignore-retract": "-U and -D leave the value alone",
-    "list-agg-delimiter": "listagg: what stands between values",
-    "nested-key": "nested_update: columns that tell its rows apart",
-    "nested-key-null-strategy": "nested_update: what rows with NULL in them do",
+    "list-agg-delimiter": "listagg: text between values",
+    "nested-key": "nested_update: key of its rows",
+    "nested-key-null-strategy": "nested_update: what happens to rows with NULL in the key",
     "nested-sequence-field": "nested_update: columns that order its rows",
     "sequence-group": "partial-update: columns that this one orders",
     "stats-mode": "column statistics in manifests",
-    "storage-layout": "of a MAP: default; others are refused",
+    "storage-layout": "of a MAP: only default is accepted",
     "ts-field": "merge_map_with_keytime: the field of a value that says which one is newer",
 }
 WRITE_MODES = ("auto", "change-log", "append-only", "table")

@@ -15,50 +15,55 @@ class ReadingOptions:
     """Where reads start and what is kept: scans, streams, consumers, snapshots, tags, changelogs."""
 
     snapshot_min_retained: int = opt("snapshot.num-retained.min", integer, 10, "snapshots always kept")
-    snapshot_max_retained: int = opt("snapshot.num-retained.max", integer, INFINITE, "snapshots kept at most")
+    snapshot_max_retained: int = opt("snapshot.num-retained.max", integer, INFINITE, "maximum snapshots kept")
     snapshot_time_retained_ms: int = opt(
-        "snapshot.time-retained", duration_ms, 3_600_000, "age a snapshot is kept to"
+        "snapshot.time-retained", duration_ms, 3_600_000, "age at which a snapshot may expire"
     )
-    snapshot_expire_limit: int = opt("snapshot.expire.limit", integer, 50, "snapshots expired at once")
+    snapshot_expire_limit: int = opt(
+        "snapshot.expire.limit", integer, 50, "maximum snapshots that one expiry removes"
+    )
     split_target_bytes: int = opt("source.split.target-size", memory_size, 128 << 20, "size of a split")
     split_open_bytes: int = opt(
-        "source.split.open-file-cost", memory_size, 4 << 20, "least weight of a file in a split"
+        "source.split.open-file-cost", memory_size, 4 << 20, "minimum weight of a file in a split"
     )
     scan_threads: int | None = opt(
         "tablestore.scan.threads",
         integer,
         None,
-        "splits read and buckets compacted at once by one call; as many as Arrow may use, up to 4, if absent",
+        "splits read and buckets compacted in parallel by one call; Arrow's threads, up to 4, if absent",
     )
     verify_checksums: bool = opt(
         "tablestore.read.verify-checksums",
         boolean,
         False,
-        "scans hold ORC and Avro files against their checksums; Parquet files and metadata always are",
+        "scans verify checksums of ORC and Avro files; those of Parquet and metadata are always verified",
     )
     discovery_interval_ms: int = opt(
-        "continuous.discovery-interval", duration_ms, 10_000, "wait between looks for snapshots"
+        "continuous.discovery-interval", duration_ms, 10_000, "how often streams look for new snapshots"
     )
     consumer_expiration_ms: int | None = opt(
-        "consumer.expiration-time", duration_ms, None, "age a consumer is kept to"
+        "consumer.expiration-time", duration_ms, None, "age at which a consumer is forgotten"
     )
     consumer_id: str | None = opt(
-        "consumer-id", str, None, "name under which a stream reader keeps its place"
+        "consumer-id", str, None, "name under which a stream reader stores its position"
     )
     consumer_ignore_progress: bool = opt(
-        "consumer.ignore-progress", boolean, False, "start anew although the consumer is known"
+        "consumer.ignore-progress", boolean, False, "start afresh although the consumer has a position"
     )
     consumer_changelog_only: bool = opt(
-        "consumer.changelog-only", boolean, False, "consumers hold changelogs only, not snapshots"
+        "consumer.changelog-only", boolean, False, "consumers keep changelogs from expiring, not snapshots"
     )
     changelog_min_retained_own: int | None = opt(
         "changelog.num-retained.min", integer, None, "changelogs always kept; as snapshots if absent"
     )
     changelog_max_retained_own: int | None = opt(
-        "changelog.num-retained.max", integer, None, "changelogs kept at most; as snapshots if absent"
+        "changelog.num-retained.max", integer, None, "maximum changelogs kept; as snapshots if absent"
     )
     changelog_time_retained_own_ms: int | None = opt(
-        "changelog.time-retained", duration_ms, None, "age a changelog is kept to; as snapshots if absent"
+        "changelog.time-retained",
+        duration_ms,
+        None,
+        "age at which a changelog may expire; as snapshots if absent",
     )
     clean_empty_directories: bool = opt(
         "snapshot.clean-empty-directories",
@@ -105,25 +110,25 @@ class ReadingOptions:
         "incremental-to-auto-tag", str, None, "diff from the automatic tag before to this one"
     )
     streaming_read_overwrite: bool = opt(
-        "streaming-read-overwrite", boolean, False, "streams tell what an overwrite replaced"
+        "streaming-read-overwrite", boolean, False, "streams report what an overwrite replaced"
     )
     remove_normalize: bool = opt(
-        "scan.remove-normalize", boolean, False, "streams tell upserts as they were written"
+        "scan.remove-normalize", boolean, False, "streams report upserts as they were written"
     )
     streaming_read_append_overwrite: bool = opt(
-        "streaming-read-append-overwrite", boolean, False, "streams of append tables tell overwritten rows"
+        "streaming-read-append-overwrite", boolean, False, "streams of append tables report overwritten rows"
     )
     tag_automatic_creation: str = opt(
-        "tag.automatic-creation", str.lower, "none", "when tags are made unasked"
+        "tag.automatic-creation", str.lower, "none", "when tags are created automatically"
     )
     tag_time_retained_ms: int | None = opt(
-        "tag.default-time-retained", duration_ms, None, "age a tag is kept to unless it says otherwise"
+        "tag.default-time-retained", duration_ms, None, "age at which a tag is removed unless it has its own"
     )
     tag_num_retained_max: int | None = opt(
-        "tag.num-retained-max", integer, None, "automatic tags kept at most"
+        "tag.num-retained-max", integer, None, "maximum automatic tags kept"
     )
     tag_expire_enabled: bool = opt(
-        "tag.time-expire-enabled", boolean, True, "tags whose time is over are removed after commits"
+        "tag.time-expire-enabled", boolean, True, "expired tags are removed after commits"
     )
     scan_fallback_branch: str | None = opt(
         "scan.fallback-branch", str, None, "branch read for partitions this one has not"
@@ -142,7 +147,7 @@ class ReadingOptions:
         "table-read.sequence-number.enabled", boolean, False, "$audit_log and $binlog show sequence numbers"
     )
     streaming_delay_ms: int | None = opt(
-        "streaming.read.snapshot.delay", duration_ms, None, "streams stay this far behind"
+        "streaming.read.snapshot.delay", duration_ms, None, "streams deliver rows with this delay"
     )
     tag_creation_period: str = opt("tag.creation-period", str.lower, "daily", "period of automatic tags")
     tag_period_ms: int | None = opt(
@@ -162,6 +167,6 @@ class ReadingOptions:
         "tag.period-formatter", str.lower, "with_dashes", "names of automatic tags"
     )
     tag_completes: bool = opt(
-        "tag.automatic-completion", boolean, False, "missing automatic tags are made later"
+        "tag.automatic-completion", boolean, False, "missed automatic tags are created later"
     )
     tag_success_file: bool = opt("tag.create-success-file", boolean, False, "a success file beside each tag")

@@ -1,9 +1,9 @@
-"""Which options there are and what becomes of each: implemented, ignored, refused by name, or unknown.
+"""Which options exist and the status of each: implemented, ignored, refused or unknown.
 
 Implemented ones are typed (`TableOptions`) or read as text (`READ_AS_TEXT`, `fields.…`, `file-index.…`);
 ignored ones have a reason, refused ones say why. An unknown name is kept, since another engine may own it,
-unless it looks like a misspelt one; as an option of one use, which nothing keeps, it is refused.
-`require_storable` is asked when a table is made or altered, `require_usable` for options of one use,
+unless it looks like a misspelt one; as an option of one call, which nothing stores, it is refused.
+`require_storable` is called when a table is created or altered, `require_usable` for options of one call,
 `refusal_of_stored` before a table is read or written.
 """
 
@@ -38,7 +38,7 @@ _OF_KEYS = (
 
 @dataclass(frozen=True, slots=True)
 class OptionFact:
-    """One option: `value` is the one in force and `default` that of an absent one, as people write them;
+    """One option: `value` is in force and `default` holds where it is absent, both in units people write;
     `is_set`: whether the table stores it. `meaning` is the reason of ignored and refused ones."""
 
     name: str
@@ -56,12 +56,12 @@ def _typed() -> dict[str, Field[Any]]:
 
 @cache
 def names() -> frozenset[str]:
-    """Every name that is known as it is; names of columns and families are known by their start."""
+    """Every option name that is known literally; names of columns and families are known by a prefix."""
     return frozenset([*_typed(), *READ_AS_TEXT, *IGNORED, *REFUSED, *ALIASES])
 
 
 def fate(key: str) -> Field[Any] | Ignored | Refused | str | None:
-    """What becomes of an option: its typed field, why it is ignored or refused, its meaning where it is read
+    """What is known of an option: its typed field, why it is ignored or refused, its meaning where it is read
     as text, None for an unknown one."""
     tables: tuple[Mapping[str, Any], ...] = (_typed(), READ_AS_TEXT, IGNORED, REFUSED)
     for table in tables:
@@ -93,20 +93,22 @@ def require_known(options: Mapping[str, str]) -> None:
 
 
 def require_storable(options: Mapping[str, str], *, keyed: bool) -> None:
-    """As `require_taken`, for options that a table is to store; also raises InvalidOption for what is of one
-    use, and for what is of tables with a primary key where there is none (`keyed` false)."""
+    """As `require_taken`, for options that a table is to store; also raises InvalidOption for options of one
+    call, and for options of tables with a primary key where there is none (`keyed` false)."""
     require_taken(options)
     if "branch" in options:
-        raise InvalidOption("option 'branch' is of one use: table.branch(name), or 't$branch_name'")
+        raise InvalidOption(
+            "option 'branch' is for one call, not stored: table.branch(name), or 't$branch_name'"
+        )
     for key in _OF_KEYS if not keyed else ():
         value = options.get(key, "").strip().lower()
         if value not in ("", "false", "deduplicate"):
-            raise InvalidOption(f"option {key!r} is of tables with a primary key; this one has none")
+            raise InvalidOption(f"option {key!r} is for tables with a primary key; this one has none")
 
 
 def require_taken(options: Mapping[str, str]) -> None:
-    """Raise InvalidOption for a misspelt name and for a value that Paimon would not read, Unsupported for an
-    option whose effect there is not, InvalidOption for a secret."""
+    """Raise InvalidOption for a misspelt name, a value that Paimon would not read or a secret, Unsupported
+    for a refused option."""
     require_no_secrets(options)
     require_known(options)
     for key, value in options.items():
@@ -118,7 +120,7 @@ def require_taken(options: Mapping[str, str]) -> None:
 
 
 def require_usable(options: Mapping[str, str]) -> None:
-    """As `require_taken`, for options of one use: unknown names are refused too, as nothing keeps them."""
+    """As `require_taken`, for options of one call: unknown names are refused too, as nothing stores them."""
     require_taken(options)
     for key in options:
         if fate(key) is None:
@@ -137,13 +139,13 @@ def refusal_of_stored(options: Mapping[str, str], *, keyed: bool, writing: bool)
 
 
 def notes_on(options: Mapping[str, str]) -> Iterator[str]:
-    """What a table's options ask for that this engine does not do: what `check` notes."""
+    """Texts on the stored options that this engine refuses, for `check`."""
     for key, value, found in _refused(options):
-        yield f"{_unsupported(key, value, found).feature} is not heeded: {found.why}"
+        yield f"{_unsupported(key, value, found).feature} is ignored: {found.why}"
 
 
 def _unsupported(key: str, value: str, found: Refused) -> Unsupported:
-    """The refusal; with the value where another one is taken (others may be secrets)."""
+    """The error; it shows the value only where another one is accepted (others may be secrets)."""
     return Unsupported(f"{key} = {value}" if found.unless else key, found.why)
 
 
@@ -155,7 +157,7 @@ def _refused(options: Mapping[str, str]) -> Iterator[tuple[str, str, Refused]]:
 
 
 def describe(options: Mapping[str, str] | None = None) -> list[OptionFact]:
-    """Every option there is, by name, with its value under the stored `options`; unknown stored ones too."""
+    """Every known option by name, with its value under the stored `options`, and the unknown stored ones."""
     given = dict(options or {})
     listed = {f.metadata["key"] for f in fields(TableOptions)}
     listed |= {*READ_AS_TEXT, *IGNORED, *REFUSED, *given}
@@ -186,7 +188,7 @@ def _fact(key: str, given: Mapping[str, str], values: TableOptions) -> OptionFac
 
 
 def _nearest(key: str, cutoff: float = 0.75) -> list[str]:
-    """Known names that look like `key`."""
+    """Known names similar to `key`."""
     if key.startswith(_COLUMNS) and key.count(".") > 1:
         start, _, name = key.rpartition(".")
         return [f"{start}.{n}" for n in get_close_matches(name, OF_COLUMNS, n=1, cutoff=0.8)]
@@ -194,7 +196,7 @@ def _nearest(key: str, cutoff: float = 0.75) -> list[str]:
 
 
 def _refuse_ours(key: str) -> None:
-    """Raise InvalidOption for a key that starts as ours do and is none: nobody else would read it."""
+    """Raise InvalidOption for an unknown key with our prefix: no other engine would read it."""
     known = sorted(k for k in names() if k.startswith(OURS))
     near = get_close_matches(key.removeprefix(OURS), [k.removeprefix(OURS) for k in known], n=1, cutoff=0.6)
     there = f"did you mean {OURS + near[0]!r}?" if near else f"there are {', '.join(known)}"

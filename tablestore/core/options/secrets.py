@@ -1,7 +1,8 @@
 """Secrets among options: which names mean one, and where they belong.
 
-A table's options stand in its schema files, which every reader of the table sees, so none is stored there:
-secrets are given to the catalog or come from the environment. What another engine stored is shown as `***`.
+A table's options are in its schema files, which every reader of the table sees, so no secret is stored there:
+secrets are passed to the catalog or come from the environment. One that another engine stored is shown as
+`***`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def require_no_secrets(options: Mapping[str, str]) -> None:
 
 
 def hidden(options: Mapping[str, str]) -> dict[str, str]:
-    """The options to be shown: secrets that another engine stored are `***`."""
+    """The options for display: secrets that another engine stored are `***`."""
     return {key: HIDDEN if is_secret(key) else scrubbed(str(value)) for key, value in options.items()}
 
 

@@ -31,7 +31,7 @@ class StorageOptions:
         "changelog-file.format", str.lower, None, "format of changelog files"
     )
     file_format_per_level: tuple[tuple[int, str], ...] = opt(
-        "file.format.per.level", by_level, (), "format of data files at some levels"
+        "file.format.per.level", by_level, (), "format of data files by level"
     )
     changelog_file_compression: str | None = opt(
         "changelog-file.compression", str.lower, None, "codec of changelog files"
@@ -40,13 +40,13 @@ class StorageOptions:
         "changelog-file.stats-mode", str.lower, None, "column statistics of changelog files"
     )
     file_compression_per_level: tuple[tuple[int, str], ...] = opt(
-        "file.compression.per.level", by_level, (), "codec of data files at some levels"
+        "file.compression.per.level", by_level, (), "codec of data files by level"
     )
     suffix_with_compression: bool = opt(
-        "file.suffix.include.compression", boolean, False, "the codec in data file names"
+        "file.suffix.include.compression", boolean, False, "data file names contain the codec"
     )
     file_compression: str = opt("file.compression", str.lower, "zstd", "codec of data files")
-    zstd_level: int = opt("file.compression.zstd-level", integer, 1, "level of zstd in data files")
+    zstd_level: int = opt("file.compression.zstd-level", integer, 1, "zstd compression level of data files")
     row_group_bytes: int | None = opt("file.block-size", memory_size, None, "bytes of a Parquet row group")
     data_file_prefix: str = opt("data-file.prefix", name_start, "data-", "start of data file names")
     changelog_file_prefix: str = opt(
@@ -66,13 +66,16 @@ class StorageOptions:
         "data-file.external-paths.weights", names, (), "shares of the roots of external-paths"
     )
     file_index_threshold: int = opt(
-        "file-index.in-manifest-threshold", memory_size, 500, "file indexes up to this size are in manifests"
+        "file-index.in-manifest-threshold",
+        memory_size,
+        500,
+        "file indexes up to this size are stored in manifests",
     )
     file_index_read: bool = opt("file-index.read.enabled", boolean, True, "file indexes skip files and rows")
     thin_mode: bool = opt("data-file.thin-mode", boolean, False, "data files without _KEY_ columns")
     manifest_compression: str = opt("manifest.compression", str.lower, "zstd", "codec of manifests")
     manifest_target_bytes: int = opt(
-        "manifest.target-file-size", memory_size, 8 << 20, "size manifests merge to"
+        "manifest.target-file-size", memory_size, 8 << 20, "target size of merged manifests"
     )
     manifest_full_bytes: int = opt(
         "manifest.full-compaction-threshold-size",
@@ -80,19 +83,21 @@ class StorageOptions:
         16 << 20,
         "size at which all manifests are rewritten",
     )
-    manifest_merge_min_count: int = opt("manifest.merge-min-count", integer, 30, "small manifests that merge")
+    manifest_merge_min_count: int = opt(
+        "manifest.merge-min-count", integer, 30, "small manifests that start a merge"
+    )
     partition_default_name: str = opt(
         "partition.default-name", str, "__DEFAULT_PARTITION__", "directory of null and blank partition values"
     )
     partition_legacy_name: bool = opt(
-        "partition.legacy-name", boolean, True, "partition values in Java's toString"
+        "partition.legacy-name", boolean, True, "partition values as Java's toString prints them"
     )
-    row_tracking: bool = opt("row-tracking.enabled", boolean, False, "row ids")
+    row_tracking: bool = opt("row-tracking.enabled", boolean, False, "rows have ids for life")
     dynamic_bucket_rows: int = opt(
-        "dynamic-bucket.target-row-num", integer, 2_000_000, "keys a dynamic bucket takes"
+        "dynamic-bucket.target-row-num", integer, 2_000_000, "maximum keys of a dynamic bucket"
     )
     dynamic_bucket_max: int = opt(
-        "dynamic-bucket.max-buckets", integer, -1, "dynamic buckets a partition has at most; -1 no limit"
+        "dynamic-bucket.max-buckets", integer, -1, "maximum dynamic buckets of a partition; -1 no limit"
     )
     key_index_ttl_ms: int | None = opt(
         "cross-partition-upsert.index-ttl",
@@ -104,7 +109,7 @@ class StorageOptions:
         "dynamic-bucket.initial-buckets",
         integer,
         None,
-        "dynamic buckets that new keys are spread over at once",
+        "dynamic buckets that new keys are spread over from the start",
     )
     postpone_buckets: int = opt(
         "postpone.default-bucket-num",
@@ -126,7 +131,7 @@ class StorageOptions:
     )
     stats_mode: str = opt("metadata.stats-mode", str.lower, "truncate(16)", "column statistics in manifests")
     stats_mode_per_level: tuple[tuple[int, str], ...] = opt(
-        "metadata.stats-mode.per.level", by_level, (), "column statistics of files at some levels"
+        "metadata.stats-mode.per.level", by_level, (), "column statistics of files by level"
     )
     stats_first_columns: int = opt(
         "metadata.stats-keep-first-n-columns", integer, -1, "columns with statistics; -1 all"
@@ -137,16 +142,22 @@ class StorageOptions:
         "index-file-in-data-file-dir", boolean, False, "index files lie in bucket directories"
     )
     partition_expiration_ms: int | None = opt(
-        "partition.expiration-time", duration_ms, None, "age a partition is kept to"
+        "partition.expiration-time", duration_ms, None, "age at which a partition expires"
     )
     partition_expiration_interval_ms: int = opt(
-        "partition.expiration-check-interval", duration_ms, 3_600_000, "time between looks for old partitions"
+        "partition.expiration-check-interval",
+        duration_ms,
+        3_600_000,
+        "how often old partitions are looked for",
     )
     partition_expiration_strategy: str = opt(
-        "partition.expiration-strategy", str.lower, "values-time", "what the age of a partition is"
+        "partition.expiration-strategy",
+        str.lower,
+        "values-time",
+        "what the age of a partition is measured from",
     )
     partition_expiration_max: int = opt(
-        "partition.expiration-max-num", integer, 100, "partitions that expire at once"
+        "partition.expiration-max-num", integer, 100, "maximum partitions that expire at once"
     )
     partition_expiration_batch: int | None = opt(
         "partition.expiration-batch-size",
@@ -161,7 +172,7 @@ class StorageOptions:
         "partition.timestamp-pattern", str, None, "partition values as one text: '$dt $hour'"
     )
     partition_timestamp_formatter: str | None = opt(
-        "partition.timestamp-formatter", str, None, "how that text is a time: 'yyyyMMdd'"
+        "partition.timestamp-formatter", str, None, "pattern of that text: 'yyyyMMdd'"
     )
     no_explicit_casts: bool = opt(
         "disable-explicit-type-casting", boolean, False, "types of columns may only be widened"

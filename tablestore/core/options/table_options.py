@@ -2,8 +2,8 @@
 
 A key that is absent always means what it means in Paimon 2.0.0 (FORMAT.md 24). Keys of ours start
 with `tablestore.`; Paimon ignores them. Names of the Flink Table Store that Paimon no longer knows become
-current ones when a table is made or altered (`current_names`). Which other names there are, and what becomes
-of them: `rules.py`.
+current ones when a table is created or altered (`current_names`). Options that are ignored, refused or
+unknown: `rules.py`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class TableOptions(ReadingOptions, WritingOptions, MergingOptions, StorageOption
 
     @property
     def run_stop_trigger(self) -> int:
-        """Sorted runs (leveled: files of level 0) above which a writer compacts before it goes on."""
+        """Sorted runs (leveled: files of level 0) beyond which a writer compacts before it goes on."""
         return self.stop_trigger if self.stop_trigger is not None else self.compaction_trigger + 3
 
     @property
@@ -81,13 +81,13 @@ class TableOptions(ReadingOptions, WritingOptions, MergingOptions, StorageOption
 
     @property
     def changelog_max_retained(self) -> int:
-        """Changelogs kept at most."""
+        """Maximum changelogs kept."""
         own = self.changelog_max_retained_own
         return self.snapshot_max_retained if own is None else own
 
     @property
     def changelog_time_retained_ms(self) -> int:
-        """Age a changelog is kept to."""
+        """Age in ms at which a changelog may expire."""
         own = self.changelog_time_retained_own_ms
         return self.snapshot_time_retained_ms if own is None else own
 
@@ -112,14 +112,14 @@ class TableOptions(ReadingOptions, WritingOptions, MergingOptions, StorageOption
 
     @property
     def needs_lookup(self) -> bool:
-        """Whether compaction of level 0 looks keys up in the levels above (primary-key tables)."""
+        """Whether compaction of level 0 looks keys up in older levels (primary-key tables)."""
         producer, engine = self.changelog_producer, self.merge_engine
         wanted = producer is ChangelogProducer.LOOKUP or engine is MergeEngine.FIRST_ROW
         return wanted or self.deletion_vectors or self.force_lookup
 
     @property
     def lookup_max_interval(self) -> int:
-        """Triggers after which a gentle table forces level 0 up."""
+        """Compaction triggers after which a table with gentle lookups compacts level 0."""
         given = 2 * self.compaction_trigger if self.lookup_interval is None else self.lookup_interval
         return max(self.compaction_trigger, given)
 
@@ -148,7 +148,7 @@ def parsed(key: str, text: str, parse: Callable[[str], Any]) -> Any:
 
 
 def as_text(options: Mapping[str, Any] | None) -> dict[str, str]:
-    """Options as users give them (int, bool, str) as the strings that are stored."""
+    """Options in Python values (int, bool, str) as the strings that are stored."""
     if options is not None and not isinstance(options, Mapping):
         raise InvalidOption(f"options {options!r} must be a mapping, {{'bucket': 2}}")
     return {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in (options or {}).items()}
@@ -157,10 +157,10 @@ def as_text(options: Mapping[str, Any] | None) -> dict[str, str]:
 def current_names(
     options: Mapping[str, str], *, keyed: bool, stored: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The options with names of the Flink Table Store replaced by today's, which win where both are given.
+    """The options with names of the Flink Table Store replaced by current ones, which win where both are set.
 
-    `stored` are those of the table already. Raises InvalidOption for a write mode that a table with a primary
-    key (`keyed`) cannot have. Old names without a meaning today stay as they are.
+    `stored` are those that the table has already. Raises InvalidOption for a write mode that a table with a
+    primary key (`keyed`) cannot have. Old names without a current meaning stay as they are.
     """
     mode = options.get("write-mode", "auto")
     if mode not in WRITE_MODES:
@@ -180,14 +180,14 @@ def current_names(
 
 
 def with_levels(options: Mapping[str, str]) -> dict[str, str]:
-    """The options of a leveled table with its number of levels said, as other engines assume another."""
+    """The options of a leveled table with its number of levels explicit, as other engines assume another."""
     if TableOptions.parse(options).strategy is not CompactionStrategy.LEVELED or "num-levels" in options:
         return dict(options)
     return {**options, "num-levels": str(LEVELED_LEVELS)}
 
 
 def keys_of(options: dict[str, str], key: str, given: tuple[str, ...]) -> tuple[str, ...]:
-    """Key columns as given, or as option `primary-key` or `partition` names them; the option is taken out."""
+    """Key columns from the argument, or from option `primary-key` or `partition`, which is removed."""
     said = names(options.pop(key, ""))
     if said and given and said != given:
         raise InvalidOption(
@@ -197,7 +197,7 @@ def keys_of(options: dict[str, str], key: str, given: tuple[str, ...]) -> tuple[
 
 
 def require_levels(options: TableOptions) -> None:
-    """Raise InvalidOption naming the option with which no LSM tree can be compacted."""
+    """Raise InvalidOption naming the option whose value is too small for any compaction."""
     minimums = {"num-sorted-run.compaction-trigger": (options.compaction_trigger, 1)}
     minimums["num-levels"] = (options.num_levels, 2)
     if options.strategy is CompactionStrategy.LEVELED:

@@ -1,6 +1,6 @@
-"""What option values look like: sizes, durations, enums, and how a typed option is declared.
+"""Parsers of option values (sizes, durations, enums, …), and the declaration of a typed option.
 
-A parser takes the stored text and raises ValueError with the completion of "it must be …".
+A parser takes the stored text and raises ValueError with the end of the sentence "it must be …".
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class MergeEngine(StrEnum):
 
 
 class LookupCompact(StrEnum):
-    """How eagerly tables that look rows up compact level 0."""
+    """How soon tables whose compaction looks keys up compact level 0."""
 
     RADICAL = "radical"
     GENTLE = "gentle"
@@ -82,7 +82,7 @@ class CompactionStrategy(StrEnum):
 
 
 class Durability(StrEnum):
-    """What a commit that was answered survives."""
+    """What a commit survives once it has returned."""
 
     PROCESS = "process"
     COMMIT = "commit"
@@ -145,7 +145,7 @@ def directory_inside(text: str) -> str:
 def name_start(text: str) -> str:
     """`data-`: what file names begin with."""
     if "/" in text or not _plain(text) or text.startswith(".") or len(text.encode()) > 100:
-        raise ValueError("the start of a file name: no '/', no leading dot, at most 100 bytes")
+        raise ValueError("the start of a file name: no '/', no leading dot, up to 100 bytes")
     return text
 
 

@@ -28,29 +28,29 @@ class WritingOptions:
         "overwrite-upgrade", boolean, True, "overwriting files that do not overlap go to the oldest level"
     )
     compaction_min_files: int = opt(
-        "compaction.min.file-num", integer, 5, "small files of an append table that are combined"
+        "compaction.min.file-num", integer, 5, "small files of an append table that start a compaction"
     )
     compaction_delete_ratio: float = opt(
         "compaction.delete-ratio-threshold",
         float,
         0.2,
-        "share of deleted rows above which a file is rewritten",
+        "share of deleted rows beyond which a file is rewritten",
     )
     write_only: bool = opt(
         "write-only", boolean, False, "no compaction, no expiry by writers", "write.compaction-skip"
     )
     write_buffer_bytes: int = opt(
-        "write-buffer-size", memory_size, 256 << 20, "pool of all write buffers of a process"
+        "write-buffer-size", memory_size, 256 << 20, "memory of all write buffers of a process"
     )
     write_threads: int | None = opt(
         "tablestore.write.threads",
         integer,
         None,
-        "buckets that a write encodes at once beside its thread; if absent as many as Arrow may use, up to 4",
+        "background threads of a write, each encoding a bucket; Arrow's threads, up to 4, if absent",
     )
-    target_file_bytes: int | None = opt("target-file-size", memory_size, None, "size data files roll at")
+    target_file_bytes: int | None = opt("target-file-size", memory_size, None, "target size of data files")
     small_file_ratio: float = opt(
-        "compaction.small-file-ratio", float, 0.7, "share of the target below which is small"
+        "compaction.small-file-ratio", float, 0.7, "share of the target size below which a file is small"
     )
     compaction_trigger: int = opt(
         "num-sorted-run.compaction-trigger", integer, 5, "sorted runs that start a compaction"
@@ -60,27 +60,42 @@ class WritingOptions:
     )
     levels: int | None = opt("num-levels", integer, None, "levels of the LSM tree")
     max_size_amplification: int = opt(
-        "compaction.max-size-amplification-percent", integer, 200, "rule 1 of picking"
+        "compaction.max-size-amplification-percent",
+        integer,
+        200,
+        "bytes of newer runs, in percent of the oldest run, beyond which all runs are merged",
     )
-    size_ratio: int = opt("compaction.size-ratio", integer, 1, "percent of rule 2 of picking")
+    size_ratio: int = opt(
+        "compaction.size-ratio",
+        integer,
+        1,
+        "percent by which the next run may be larger than those taken so far",
+    )
     optimization_interval_ms: int | None = opt(
-        "compaction.optimization-interval", duration_ms, None, "time between full compactions"
+        "compaction.optimization-interval", duration_ms, None, "maximum time between full compactions"
     )
     compaction_total_bytes: int | None = opt(
         "compaction.total-size-threshold", memory_size, None, "below this size every compaction is full"
     )
     compaction_incremental_bytes: int | None = opt(
-        "compaction.incremental-size-threshold", memory_size, None, "new bytes that start a full compaction"
+        "compaction.incremental-size-threshold",
+        memory_size,
+        None,
+        "bytes in levels newer than the oldest that start a full compaction",
     )
-    offpeak_start: int = opt("compaction.offpeak.start.hour", integer, -1, "first hour of the quiet time")
-    offpeak_end: int = opt("compaction.offpeak.end.hour", integer, -1, "hour after the quiet time")
-    offpeak_ratio: int = opt("compaction.offpeak-ratio", integer, 0, "percent added to the size ratio then")
-    force_up_level0: bool = opt("compaction.force-up-level-0", boolean, False, "always lift level 0")
+    offpeak_start: int = opt("compaction.offpeak.start.hour", integer, -1, "first hour of the off-peak time")
+    offpeak_end: int = opt("compaction.offpeak.end.hour", integer, -1, "hour after the off-peak time")
+    offpeak_ratio: int = opt(
+        "compaction.offpeak-ratio", integer, 0, "percent added to the size ratio at off-peak hours"
+    )
+    force_up_level0: bool = opt(
+        "compaction.force-up-level-0", boolean, False, "every compaction includes level 0"
+    )
     strategy: CompactionStrategy = opt(
         "tablestore.compaction.strategy",
         enum(CompactionStrategy),
         CompactionStrategy.UNIVERSAL,
-        "which rules choose what is compacted; engines that do not know leveled go by the universal ones",
+        "universal or leveled: the rules that choose what is compacted; other engines use the universal ones",
     )
     leveled_level0_trigger: int = opt(
         "tablestore.compaction.leveled.level0-file-num-trigger",
@@ -92,20 +107,20 @@ class WritingOptions:
         "tablestore.compaction.leveled.max-bytes-for-level-base",
         memory_size,
         1 << 30,
-        "leveled: bytes of level 1 from which on its files move down",
+        "leveled: target bytes of level 1; what exceeds them moves to level 2",
     )
     leveled_multiplier: int = opt(
         "tablestore.compaction.leveled.max-bytes-for-level-multiplier",
         integer,
         5,
-        "leveled: how many times as many bytes the next level takes",
+        "leveled: target bytes of a level over those of the one before",
     )
     durability: Durability = opt(
         "tablestore.durability",
         enum(Durability),
         Durability.PROCESS,
-        "what an answered commit survives on local disks: the end of its process, or (commit) a loss of"
-        " power, too, for the time the disk takes; object stores need neither: they keep what they answered",
+        "what a commit on local disks survives once it returned: the end of its process, or (commit) also a"
+        " loss of power, at the cost of syncing; object stores keep every answered write",
     )
     keeps_history: bool = opt(
         "tablestore.history.enabled",
@@ -113,15 +128,20 @@ class WritingOptions:
         True,
         "expiry keeps what the snapshots' compactions did, in tablestore/history",
     )
-    commit_max_retries: int = opt("commit.max-retries", integer, 10, "tries of a commit that loses races")
-    commit_min_wait_ms: int = opt("commit.min-retry-wait", duration_ms, 10, "first wait between tries")
-    commit_max_wait_ms: int = opt("commit.max-retry-wait", duration_ms, 10_000, "longest wait between tries")
-    dynamic_partition_overwrite: bool = opt(
-        "dynamic-partition-overwrite", boolean, True, "overwrite what data touch"
+    commit_max_retries: int = opt("commit.max-retries", integer, 10, "retries of a commit that loses a race")
+    commit_min_wait_ms: int = opt("commit.min-retry-wait", duration_ms, 10, "first wait between retries")
+    commit_max_wait_ms: int = opt(
+        "commit.max-retry-wait", duration_ms, 10_000, "longest wait between retries"
     )
-    target_file_rows: int = opt("target-file-row-num", integer, ENDLESS, "rows data files roll at")
+    dynamic_partition_overwrite: bool = opt(
+        "dynamic-partition-overwrite",
+        boolean,
+        True,
+        "an overwrite replaces only the partitions that its rows touch",
+    )
+    target_file_rows: int = opt("target-file-row-num", integer, ENDLESS, "maximum rows of a data file")
     compaction_max_files: int = opt(
-        "compaction.file-num-limit", integer, 100_000, "files one append compaction looks at"
+        "compaction.file-num-limit", integer, 100_000, "maximum files that one append compaction looks at"
     )
     compaction_rewrites_all: bool = opt(
         "compaction.force-rewrite-all-files", boolean, False, "full compactions rewrite every file"
@@ -130,20 +150,18 @@ class WritingOptions:
         "compaction.skip-expired-partitions",
         boolean,
         False,
-        "no compaction of partitions that are due to expire",
+        "skip partitions that are due to expire",
     )
     commit_timeout_ms: int | None = opt(
-        "commit.timeout", duration_ms, None, "time in which a commit must win"
+        "commit.timeout", duration_ms, None, "time after which a commit gives up"
     )
     commit_discards_duplicates: bool = opt(
-        "commit.discard-duplicate-files", boolean, False, "files that are committed twice are taken once"
+        "commit.discard-duplicate-files", boolean, False, "files that are already committed are left out"
     )
     commit_always: bool = opt(
-        "commit.force-create-snapshot", boolean, False, "a snapshot even for an empty commit"
+        "commit.force-create-snapshot", boolean, False, "an empty commit makes a snapshot too"
     )
-    commit_user_prefix: str | None = opt(
-        "commit.user-prefix", str, None, "start of the names of commit users"
-    )
+    commit_user_prefix: str | None = opt("commit.user-prefix", str, None, "prefix of commit users")
     commit_last_safe: int | None = opt(
         "commit.strict-mode.last-safe-snapshot", integer, None, "strict commits look back to this snapshot"
     )

@@ -121,7 +121,7 @@ def test_branches_may_have_other_keys_and_buckets_but_not_other_columns(tmp_path
 
 def test_options_that_name_no_branch_or_two_are_refused(tmp_path: Path) -> None:
     t = made(tmp_path)
-    with pytest.raises(InvalidOption, match="names branch 'c', which is not there; branches: b"):
+    with pytest.raises(InvalidOption, match="names branch 'c', which does not exist; branches: b"):
         t.with_options({"scan.fallback-branch": "c"})
     with pytest.raises(InvalidOption, match="names branch 'c'"):
         t.alter(ts.set_options({"scan.primary-branch": "c"}))

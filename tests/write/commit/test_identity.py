@@ -50,13 +50,13 @@ def renamed(lake: ts.Lake, t: Table) -> str:
 def made_anew(lake: ts.Lake, t: Table) -> str:
     lake.drop_table("d.t")
     lake.create_table("d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"], options=t.options)
-    return "was dropped and made anew"
+    return "was dropped and created again"
 
 
 def put_back(lake: ts.Lake, t: Table) -> str:
     lake.rename_table("d.t", "d.other")
     lake.create_table("d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"])
-    return "was renamed to .*/d.db/other, and another table made in its place, since"
+    return "was renamed to .*/d.db/other, and another table created in its place, since"
 
 
 VERBS: dict[str, Callable[[Table], object]] = {
@@ -173,7 +173,7 @@ def test_a_table_that_was_altered_is_the_same(tmp_path: Path) -> None:
 def test_what_is_left_in_a_directory_is_not_taken_for_a_table(tmp_path: Path) -> None:
     t, lake = made(tmp_path), ts.connect(str(tmp_path))
     shutil.rmtree(Path(t.location) / "schema")
-    with pytest.raises(InvalidRequest, match="is no table but holds bucket-0, manifest, snapshot"):
+    with pytest.raises(InvalidRequest, match="is not a table but holds bucket-0, manifest, snapshot"):
         lake.create_table("d.t", schema={"k": ts.INT}, if_not_exists=True)
     shutil.rmtree(t.location)
     (Path(t.location) / "schema").mkdir(parents=True)  # a creation that was killed
