@@ -55,7 +55,7 @@ levels
 
 # %% [markdown]
 # There it is, in the top lane. The box reaches from the smallest key in the file to the largest; here it
-# spans nearly all keys. The lanes below are deeper levels, empty as yet. Point at the box for its numbers.
+# spans nearly all keys. The lanes below are older levels, empty as yet. Point at the box for its numbers.
 #
 # ## It grows
 #
@@ -118,15 +118,15 @@ answer = None  # "wait", "two" or "all"?
 pruning.check(answer)
 
 # %%
-held = sum(tree.inspect.levels()["rows"].to_pylist())
+stored = sum(tree.inspect.levels()["rows"].to_pylist())
 tree.compact()
 after = tree.inspect.levels().to_pylist()
-assert [file["level"] for file in after] == [5], "one run is left, at the last level"
-print(f"{held:,} rows in five runs became {after[0]['rows']:,} in one: the others were old versions.")
+assert [file["level"] for file in after] == [5], "one run is left, at the oldest level"
+print(f"{stored:,} rows in five runs became {after[0]['rows']:,} in one: the others were old versions.")
 widgets.LsmLevels(tree)
 
 # %% [markdown]
-# The new run sits at the deepest level, where the oldest rows rest. A reader asks one run instead of five.
+# The new run sits at the oldest level, where the oldest rows rest. A reader asks one run instead of five.
 #
 # ## A whole hour
 #
@@ -183,8 +183,8 @@ amplification = (flushed + rewritten) / flushed
 assert amplification > 1
 assert rewritten > 0, "to be asked less, rows are written more"
 compactions = kinds.count("COMPACT")
-said = f"{rewritten / 2**20:.0f} MiB for {flushed / 2**20:.0f} MiB that came in"
-print(f"{compactions} compactions wrote {said}:")
+sizes = f"{rewritten / 2**20:.0f} MiB for {flushed / 2**20:.0f} MiB that came in"
+print(f"{compactions} compactions wrote {sizes}:")
 print(f"each row is written {amplification:.1f} times. The tree holds {most} runs at most.")
 
 # %% [markdown]

@@ -185,7 +185,7 @@ print(desk.controls.text())
 # %%
 compacted = pipeline.compact_fully(spark, run, lambda *_: None)
 levels = table.inspect.levels()
-assert set(levels["level"].to_pylist()) == {table.store.options.num_levels - 1}
+assert set(levels["level"].to_pylist()) == {table.inspect.num_levels() - 1}
 assert levels.num_rows == counted.num_rows, "one run a bucket"
 written = compacted.bytes_written / 1e6
 print(f"snapshot {compacted.snapshot}: {compacted.buckets} buckets, {written:.1f} MB written")
@@ -212,8 +212,8 @@ print(f"{kept} of {explained.num_rows} files are read")
 # %% [markdown]
 # ## Travel in time, follow the changes
 #
-# The load wrote no changelog: nobody followed the table yet. From then on every pair of changes is told row
-# by row: `+I` for what RF1 inserted, `−D` for what RF2 deleted. The second query lives on it.
+# The load wrote no changelog: nobody followed the table yet. From then on every pair of changes is written
+# row by row: `+I` for what RF1 inserted, `−D` for what RF2 deleted. The second query lives on it.
 
 # %%
 loaded = -(-run.chunks // plan.chunks_per_batch)  # the snapshot at the end of the load
@@ -224,7 +224,7 @@ then, now = table.at(snapshot=loaded).scan().count(), table.scan().count()
 kinds = table.changes(since=loaded).group_by("rowkind").aggregate([([], "count_all")]).to_pylist()
 kinds = {row["rowkind"]: row["count_all"] for row in kinds}
 assert then == run.snapshot_rows
-assert now == then + kinds["+I"] - kinds["-D"], "the changelog tells the whole difference"
+assert now == then + kinds["+I"] - kinds["-D"], "the changelog holds the whole difference"
 print(f"{then:,} rows at snapshot {loaded}, {now:,} now: {kinds}")
 
 # %% [markdown]
@@ -254,7 +254,7 @@ course.progress()
 # - A full load and its changes are one stream of batches; **each batch is one commit**, once and only once.
 # - Every commit adds a run to each bucket it touches: fresh data and few files are at odds.
 # - **Compaction** is a job of its own, in one bucket by hand or in all of them by Spark; it changes no row.
-# - The changelog tells later readers exactly what changed, so a summary never has to be computed again.
+# - The changelog gives later readers exactly what changed, so a summary never has to be computed again.
 #
 # ## Two questions to try
 #

@@ -48,8 +48,9 @@ print(f"{table.name}, key {table.primary_key[0]}, {rows:,} rows a write")
 # %% [markdown]
 # ## From rows to one sorted file
 #
-# Four rows come in, in no order, and key 2 comes twice. The writer keeps them in memory, in the *memtable*.
-# At the commit it sorts them by key and writes them to one file: a *flush*.
+# Four rows come in, in no order, and key 2 comes twice. The writer keeps them in memory, in the *write
+# buffer* (other systems say memtable). At the commit it sorts them by key and writes them to one file: a
+# *flush*.
 
 # %%
 arriving = course.orders(9, seed=seed).take([8, 1, 4, 1])
@@ -61,7 +62,7 @@ sorted_rows = course.task(
     "rows in the file",
     "These four rows are written with one `table.write(…)`. How many rows does the data file hold?",
     answer=3,
-    hint="The memtable holds one row a key. Which key comes twice, and which of its two rows is newer?",
+    hint="A flush keeps one row a key. Which key comes twice, and which of its two rows is newer?",
     why="One row a key is left, the newest: 2 is `paid`. The older version never reaches the disk.",
 )
 sorted_rows
@@ -73,10 +74,10 @@ sorted_rows.check(answer)
 # %%
 table.write(arriving)
 first = table.inspect.levels().to_pylist()[0]
-stored = pq.read_table(f"{table.location}/bucket-0/{first['file_name']}")
-assert stored["order_id"].to_pylist() == [2, 5, 9], "keys strictly increase inside a file"
-assert stored["status"].to_pylist()[0] == "paid", "the newest row of a key wins"
-stored.select(["_SEQUENCE_NUMBER", "_VALUE_KIND", "order_id", "status"]).to_pandas()
+in_file = pq.read_table(f"{table.location}/bucket-0/{first['file_name']}")
+assert in_file["order_id"].to_pylist() == [2, 5, 9], "keys strictly increase inside a file"
+assert in_file["status"].to_pylist()[0] == "paid", "the newest row of a key wins"
+in_file.select(["_SEQUENCE_NUMBER", "_VALUE_KIND", "order_id", "status"]).to_pandas()
 
 # %% [markdown]
 # Beside your columns the file holds two of its own. `_SEQUENCE_NUMBER` says in which order rows arrived:
@@ -112,9 +113,9 @@ for number in range(writes):
 levels = table.inspect.levels()
 assert levels.num_rows == 1 + writes
 assert levels["level"].unique().to_pylist() == [0], "fresh files lie at level 0"
-held, live = sum(levels["rows"].to_pylist()), table.scan().count()
-assert held > live, "keys that came twice lie in two files"
-print(f"{levels.num_rows} files hold {held:,} rows; the table has {live:,}")
+stored, live = sum(levels["rows"].to_pylist()), table.scan().count()
+assert stored > live, "keys that came twice lie in two files"
+print(f"{levels.num_rows} files hold {stored:,} rows; the table has {live:,}")
 
 # %% [markdown]
 # Here is the bucket. Each lane at the top is one sorted run, the newest first, named by the snapshot that
@@ -177,12 +178,12 @@ row
 gone = max(rows // 10, 5)
 deleting = course.task(
     "rows after a delete",
-    f"The table has {live:,} rows in {levels.num_rows} files of {held:,} rows. Now **{gone:,} of them are "
+    f"The table has {live:,} rows in {levels.num_rows} files of {stored:,} rows. Now **{gone:,} of them are "
     "deleted**. How many rows do the files hold afterwards, all together?",
-    answer=held + gone,
-    hint=lambda given: (
+    answer=stored + gone,
+    hint=lambda submitted: (
         f"{live - gone:,} is what a reader sees. How do the files learn that a key is gone?"
-        if str(given).replace(",", "") == str(live - gone)
+        if str(submitted).replace(",", "") == str(live - gone)
         else "No file shrinks, since none can be changed. What does the delete itself write?"
     ),
     why="The files grow by one −D row a key while the table shrinks. Compaction gives the space back.",
@@ -196,7 +197,7 @@ deleting.check(answer)
 # %%
 table.delete(course.deletes(gone, among=rows, seed=seed))
 levels = table.inspect.levels()
-assert sum(levels["rows"].to_pylist()) == held + gone
+assert sum(levels["rows"].to_pylist()) == stored + gone
 assert table.scan().count() == live - gone
 assert levels["deletes"].to_pylist()[0] == gone, "the newest run is nothing but deletes"
 widgets.LsmLevels(table)
@@ -207,16 +208,17 @@ widgets.LsmLevels(table)
 # ## From many runs to one
 #
 # Runs pile up and each read pays for it. **Compaction** merges runs: it reads them in key order, keeps the
-# newest row of each key, and writes one new run. Its output lies at a higher level: older rows, larger
-# files. From level 1 on, the files of a level do not overlap, so that a whole level is *one* run.
+# newest row of each key, and writes one new run. Its output goes to an older level, one with a larger number:
+# older rows, larger files. From level 1 on, the files of a level do not overlap, so that a whole level is
+# *one* run.
 
 # %% jupyter={"source_hidden": true}
 compacted = course.task(
     "rows after compaction",
-    f"All {levels.num_rows} runs are merged into one, at the last level. How many rows does it hold?",
+    f"All {levels.num_rows} runs are merged into one, at the oldest level. How many rows does it hold?",
     answer=live - gone,
-    hint="Older versions lose to newer ones. And what must a −D still hide, when nothing lies below it?",
-    why="Exactly the rows of the table: old versions are dropped, and so are deletes, as nothing lies below.",
+    hint="Older versions lose to newer ones. And what must a −D still hide, when no older row is left?",
+    why="Exactly the rows of the table: old versions are dropped, and deletes, too: no older row is left.",
 )
 compacted
 
@@ -284,7 +286,7 @@ course.progress()
 # %% [markdown]
 # ## What to remember
 #
-# - The memtable sorts; a flush writes one file; at level 0 each file is a **sorted run**.
+# - A flush sorts the write buffer and writes one file; at level 0 each file is a **sorted run**.
 # - Files never change. New versions and deletes are new rows, with a larger sequence number.
 # - Each run whose range contains a key is asked: runs are what reads pay for.
 # - Compaction merges runs to one, drops what lost, and changes no row of the table.

@@ -42,7 +42,7 @@ table = course.orders_table(course.lake(warehouse, seed=seed))
 keys = 10
 old = course.orders(keys, seed=seed)
 table.write(old)
-table.compact(full=True)  # the oldest rows, at the last level: L5
+table.compact(full=True)  # the oldest rows, at the oldest level: L5
 table.write(course.updates(4, among=keys, seed=seed))
 table.write(course.updates(3, among=keys, seed=seed + 1))
 gone = 3
@@ -85,7 +85,7 @@ winner = course.task(
     f"The key **{key}** is in {len(rows_of[asked])} runs. Which **sequence number** has the row that wins?",
     answer=steps[asked]["sequence"],
     hint="Newer rows have larger numbers. Which of the small numbers in the key's column is the largest?",
-    why="The largest sequence number wins. The run's place in the picture follows from it: newer is higher.",
+    why="The largest sequence number wins. In the picture newer runs stand on top.",
 )
 winner
 
@@ -112,7 +112,7 @@ view_of_key
 # %% jupyter={"source_hidden": true}
 fate = course.task(
     "the delete",
-    f"All four runs are merged into **L5**, the last level. What becomes of the **−D** of key {gone}?",
+    f"All four runs are merged into **L5**, the oldest level. What becomes of the **−D** of key {gone}?",
     options={
         "kept": "it is written to L5, so that readers know the key is gone",
         "dropped": "it vanishes with the rows it has beaten",
@@ -120,7 +120,7 @@ fate = course.task(
     },
     answer="dropped",
     hint="A −D has one purpose: to beat older rows of its key. Which older rows are left, and where?",
-    why="Nothing lies below L5 and every run takes part: no older row is left for the −D to beat.",
+    why="Nothing is older than L5 and every run takes part: no older row is left for the −D to beat.",
 )
 fate
 
@@ -144,7 +144,7 @@ view_of_delete
 # %% jupyter={"source_hidden": true}
 partly = table.inspect.merging(runs=3, limit=keys)
 kept = course.task(
-    "a delete above older rows",
+    "a delete while older rows stay",
     f"Only the **three runs of level 0** are merged. Is the −D of key {gone} written to the output?",
     answer="kept" in [row["fate"] for row in partly.outputs.to_pylist() if row["row_kind"] == "-D"],
     hint=f"L5 is not part of this merge, and it has an older row of key {gone}. Who would beat that one?",
@@ -235,7 +235,7 @@ course.progress()
 #
 # - Runs are sorted, so a merge is one pass over all of them: smallest key first, never back.
 # - For each key the row with the largest sequence number wins; `sequence.field` puts a column before it.
-# - A −D beats older rows. It is dropped only where nothing older is left below the merge.
+# - A −D beats older rows. It is dropped only where nothing older is left outside the merge.
 # - Readers and compactions merge by the same rule, so compaction changes no row of the table.
 #
 # ## Two questions to try

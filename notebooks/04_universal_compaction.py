@@ -76,12 +76,12 @@ print(waiting.explain())
 # %% [markdown]
 # ## Rule 1: size amplification
 #
-# The oldest run is the bulk of the table. All newer runs may hold newer versions of its rows, so they are
-# what the table holds too much, at worst. If
+# The oldest run is the bulk of the table. All newer runs may hold newer versions of its rows, so at worst the
+# table holds that much too much. If
 #
 # > bytes of the newer runs × 100 > 200 × bytes of the oldest run
 #
-# then everything is merged into the last level. The 200 is `compaction.max-size-amplification-percent`.
+# then everything is merged into the oldest level. The 200 is `compaction.max-size-amplification-percent`.
 
 # %% jupyter={"source_hidden": true}
 five = tree(5)
@@ -104,11 +104,11 @@ first.check(answer)
 decision = next_pick(five)
 assert decision.rule == "size amplification"
 assert len(decision.unit.files) == 5
-assert decision.unit.output_level == 5, "everything goes to the last level"
+assert decision.unit.output_level == 5, "everything goes to the oldest level"
 print(decision.explain())
 
 # %% [markdown]
-# Read the lines from above: each rule in the order in which it is tried, its sum with the numbers put in,
+# Read the lines from the top: each rule in the order in which it is tried, its sum with the numbers put in,
 # and ✓ for the one that decided. Those below it were not reached (○), but the engine still says what they
 # would have done. Rules that are switched off have a dash.
 #
@@ -173,8 +173,8 @@ assert taken(files, decision)["level"].to_pylist() == [0, 0, 0, 0]
 widgets.CompactionControls(four_and_big)
 
 # %% [markdown]
-# The result is one run. Where does it go? Just above the run that was left: the rows must stay newer than
-# those below them. The big run lies at level 5, so the new one gets level 4.
+# The result is one run. Where does it go? To the level before that of the run that was left: its rows must
+# stay the newer ones. The big run lies at level 5, so the new one gets level 4.
 
 # %% jupyter={"source_hidden": true}
 more = tree(5, "compact", 4, "compact", 3)
@@ -184,7 +184,7 @@ where_to = course.task(
     "one at level 5. **To which level** does the next compaction write?",
     answer=next_pick(more).unit.output_level,
     hint="The three fresh ones are of one size, the run at level 4 holds four of them. Is it taken? The "
-    "output goes just above the first run that stays.",
+    "output gets the level before that of the first run that stays.",
     why="3 × 1.01 does not reach 4. The run at level 4 stays, so the output gets level 3.",
 )
 where_to
@@ -199,7 +199,7 @@ where_to.check(answer)
 
 # %%
 story = tree(5, "compact", 4, "compact", 3, "compact")
-assert story.inspect.levels()["level"].to_pylist() == [3, 4, 5], "older is lower, and larger"
+assert story.inspect.levels()["level"].to_pylist() == [3, 4, 5], "older runs are larger"
 timeline, then = widgets.SnapshotTimeline(story), widgets.LsmLevels(story)
 timeline.link(then)
 timeline
@@ -208,8 +208,8 @@ timeline
 then
 
 # %% [markdown]
-# Sizes grow as you go down, without anybody having set a size for any level. That is why it is called
-# *universal*: the runs themselves tell what is equal. Most bytes lie low and are left alone.
+# Sizes grow from level to level, without anybody having set a size for any of them. That is why it is called
+# *universal*: runs are only compared with each other. Most bytes lie in the oldest levels and are left alone.
 #
 # ## Rule 3: file number
 #
@@ -268,8 +268,8 @@ ratio.check(answer)
 # %% [markdown]
 # ## The two rules around them
 #
-# *Early full*, before rule 1, brings everything to the last level by a clock or below a size. *Lift level 0*,
-# after rule 3, always empties level 0. Both are off unless you ask for them:
+# *Early full*, before rule 1, compacts everything into the oldest level, by a clock or below a size. *Lift
+# level 0*, after rule 3, always empties level 0. Both are off unless you ask for them:
 
 # %%
 early = next_pick(tree(5, "compact", 4, {"compaction.total-size-threshold": "1 gb"}))
@@ -281,7 +281,7 @@ print(lift.text)
 # %% [markdown]
 # ## A real table
 #
-# The same picks work on files. One large run at the last level, then a medium write and three small ones.
+# The same picks work on files. One large run at the oldest level, then a medium write and three small ones.
 
 # %%
 table = course.orders_table(course.lake(warehouse, seed=seed))
@@ -302,7 +302,7 @@ real = course.task(
     "compaction take?** One thing is new: the run at which it stops lies at level 0, and nothing is ever "
     "written **to** level 0.",
     answer=course.runs(taken(found, pick)),
-    hint="The output would go just above the medium run. That is still level 0. So it goes on, run by run, "
+    hint="The medium run lies at level 0, and no level is before that. So it goes on, run by run, "
     "until it has taken one that lies at a level where it may write.",
     why="It goes on to the first run that is not at level 0, takes it, too, and writes to its level.",
 )
@@ -337,13 +337,13 @@ assert kept["rule"] == "size ratio"
 print(kept["explanation"])
 
 # %% [markdown]
-# The reason is kept with the snapshot. Months later `table.inspect.compactions()` still tells why each
+# The reason is kept with the snapshot. Months later `table.inspect.compactions()` still says why each
 # compaction ran.
 #
 # ## Are these really Paimon's rules?
 #
-# 3,000 trees were put before Paimon's own Java code, and what it picked was written down. Here they are
-# asked again:
+# Paimon's own Java code was given 3,000 trees, and what it picked was recorded. Here this engine picks for
+# the same trees:
 
 # %%
 import gzip
@@ -376,10 +376,11 @@ course.progress()
 # ## What to remember
 #
 # - Below the trigger nothing happens. At the trigger the rules are tried in order; the first that fires wins.
-# - **Size amplification**: the newer runs outweigh the oldest. Everything goes to the last level.
+# - **Size amplification**: the newer runs outweigh the oldest. Everything goes to the oldest level.
 # - **Size ratio**: the newest runs of about equal size are merged. The daily work.
 # - **File number**: still too many runs. The newest ones are merged.
-# - The output goes just above the first run that stays. Never to level 0: rather one run more is taken.
+# - The output gets the level before that of the first run that stays. Never level 0: rather one run more is
+#   taken.
 #
 # ## Two questions to try
 #

@@ -15,10 +15,10 @@
 # %% [markdown]
 # # 5 · Leveled, and the trade-off
 #
-# Universal compaction merges runs of equal size and leaves large ones alone. There is an older answer to
-# the same question: give each level a *target size*, and push down what exceeds it. That is **leveled**
-# compaction, the default of RocksDB. **One idea: every way to compact pays with one of three things (bytes
-# written, runs read, space held), and the options choose which.**
+# Universal compaction merges runs of equal size and leaves large ones alone. There is an older answer to the
+# same question: give each level a *target size*, and move what exceeds it to the next level. That is
+# **leveled** compaction, the default of RocksDB. **One idea: every way to compact pays with one of three
+# things (bytes written, runs read, space taken), and the options choose which.**
 #
 # Both get the same flushes here, on the simulator: the engine's own rules over sizes, with no data.
 #
@@ -53,7 +53,7 @@ workload = Workload("uniform", rows=rows, keys=50 * rows)  # new keys at first, 
 kb = 100 * rows // 1024  # a flush
 universal = {TRIGGER: 5, "target-file-size": f"{3 * kb} kb"}
 leveled = {STRATEGY: "leveled", BASE: f"{8 * kb} kb", MULTIPLIER: 10, "target-file-size": f"{3 * kb} kb"}
-print(f"{workload.text}\nlevel 1 may hold 8 flushes, {8 * kb:,} KiB, and each level below 10 times as much")
+print(f"{workload.text}\nlevel 1 may hold 8 flushes, {8 * kb:,} KiB, each older level 10 times as much")
 
 # %% [markdown]
 # ## How leveled picks
@@ -62,8 +62,8 @@ print(f"{workload.text}\nlevel 1 may hold 8 flushes, {8 * kb:,} KiB, and each le
 # files are runs of their own. For the others it is their bytes over their target. The level with the
 # highest score goes first, if that is 1 or more:
 #
-# - Level 0 goes down **as a whole**, merged with what it overlaps in level 1.
-# - From level 1 on **one file** goes down, merged with what it overlaps in the level below.
+# - Level 0 moves on **as a whole**, merged with what it overlaps in level 1.
+# - From level 1 on **one file** moves on, merged with what it overlaps in the next older level.
 
 
 # %%
@@ -111,13 +111,13 @@ assert pick.rule == "level 1"
 widgets.LsmLevels(full)
 
 # %% jupyter={"source_hidden": true}
-held_there = full.inspect.levels()["level"].to_pylist().count(1)
+files_there = full.inspect.levels()["level"].to_pylist().count(1)
 second = course.task(
-    "what goes down",
-    f"Level 1 holds {held_there} files and is too full. **How many of them** does the next step take?",
+    "what moves on",
+    f"Level 1 holds {files_there} files and is too full. **How many of them** does the next step take?",
     answer=sum(file.level == 1 for file in pick.unit.files),
-    hint="A level above 0 is one sorted run. Need all of it move to get below the target?",
-    why="One: the file that overlaps least of the level below, for its size. Small steps, many of them.",
+    hint="From level 1 on a level is one sorted run. Must all of it move to get below the target?",
+    why="One: the file that overlaps least of the next level, for its size. Small steps, many of them.",
 )
 second
 
@@ -126,7 +126,7 @@ answer = None  # how many files?
 second.check(answer)
 
 # %%
-assert held_there > 1
+assert files_there > 1
 full.compact(until_quiet=True)
 rules = full.inspect.compactions()["rule"].to_pylist()
 assert rules[:3] == ["level 0"] * 3
@@ -156,7 +156,7 @@ reads = course.task(
     answer=min(mean_runs, key=mean_runs.get),
     options=["universal", "leveled"],
     hint="Universal waits for five runs of any level. Leveled waits for four files of level 0 only, and a "
-    "level below is one run however full it is.",
+    "older level is one run however full it is.",
     why=f"{mean_runs['leveled']:.1f} runs instead of {mean_runs['universal']:.1f}: leveled keeps few runs.",
 )
 reads
@@ -172,7 +172,7 @@ writes = course.task(
     answer=min(written, key=written.get),
     options=["universal", "leveled"],
     hint="How often is a row rewritten? Universal merges like with like, so the sizes double. Leveled merges "
-    "a little from above into much below.",
+    "a little of one level into much of the next.",
     why=f"Universal wrote {written['universal']:.2f} bytes a byte, leveled {written['leveled']:.2f}: fewer "
     "runs have their price.",
 )
@@ -183,20 +183,20 @@ answer = None  # "universal" or "leveled"
 writes.check(answer)
 
 # %% jupyter={"source_hidden": true}
-held = course.task(
+least = course.task(
     "less space",
-    "Old versions take space until they meet the newer one in a merge. **Which held less** at its worst?",
+    "Old versions take space until they meet the newer one in a merge. **Which took less** at its worst?",
     answer=min(space, key=space.get),
     options=["universal", "leveled"],
     hint="With universal nothing old goes away from the large run until it is merged. With leveled most of "
-    "the table lies in the last level, and what is above it is small.",
-    why=f"Universal held up to {space['universal']:.2f} times what is live, leveled {space['leveled']:.2f}.",
+    "the table lies in the oldest level, and what is newer is small.",
+    why=f"Universal took up to {space['universal']:.2f} times what is live, leveled {space['leveled']:.2f}.",
 )
-held
+least
 
 # %%
 answer = None  # "universal" or "leveled"
-held.check(answer)
+least.check(answer)
 
 # %%
 assert mean_runs["leveled"] < mean_runs["universal"]
@@ -208,8 +208,8 @@ for name, run in runs.items():
 # %% [markdown]
 # ## Over time
 #
-# Three charts for each: bytes written for each byte, sorted runs, and what is held for what is live. ▴ on
-# the axis is a compaction. Universal first:
+# Three charts for each: bytes written for each byte, sorted runs, and bytes stored for each byte that is
+# live. ▴ on the axis is a compaction. Universal first:
 
 # %%
 widgets.AmplificationChart(runs["universal"]).wait(60)
@@ -222,8 +222,8 @@ widgets.AmplificationChart(runs["universal"]).wait(60)
 widgets.AmplificationChart(runs["leveled"]).wait(60)
 
 # %% [markdown]
-# The levels at the end, universal above leveled: a few runs of any size against levels that each hold about
-# their target.
+# The levels at the end, first universal, then leveled: a few runs of any size against levels that each hold
+# about their target.
 
 # %%
 widgets.LsmLevels(runs["universal"])
@@ -250,19 +250,19 @@ print(side_by_side.comparison.verdict("Leveled"))
 # %% [markdown]
 # ## Turning the knob
 #
-# The multiplier says how many times as much each level holds as the one above it. A file that goes down
-# meets about that many files below. A smaller one makes each step cheaper, and the tree deeper.
+# The multiplier says how many times as much each level holds as the newer one before it. A file that moves on
+# meets about that many files there. A smaller multiplier makes each step cheaper, but more levels.
 
 # %% jupyter={"source_hidden": true}
-deeper = simulate(workload, leveled | {MULTIPLIER: 4}, flushes=flushes, seed=seed, samples=samples)
+smaller = simulate(workload, leveled | {MULTIPLIER: 4}, flushes=flushes, seed=seed, samples=samples)
 knob = course.task(
     "a smaller multiplier",
     f"With a multiplier of 10 leveled wrote {written['leveled']:.2f} bytes a byte. With **4**, does it write "
     "more, or less?",
-    answer="more" if deeper.summary.write_amplification > written["leveled"] else "less",
+    answer="more" if smaller.summary.write_amplification > written["leveled"] else "less",
     options=["more", "less"],
-    hint="One file goes down a level. How many files of the level below does it meet? All are rewritten.",
-    why=f"{deeper.summary.write_amplification:.2f}: each step down rewrites less. But there is a level more, "
+    hint="One file moves to the next level. How many files does it meet there? All are rewritten.",
+    why=f"{smaller.summary.write_amplification:.2f}: each step rewrites less. But there is a level more, "
     "so there are more runs.",
 )
 knob
@@ -272,17 +272,17 @@ answer = None  # "more" or "less"
 knob.check(answer)
 
 # %%
-runs_of_deeper = pc.mean(deeper.inspect.amplification("snapshot")["runs"]).as_py()
-assert deeper.summary.write_amplification < written["leveled"]
-assert runs_of_deeper > mean_runs["leveled"]
-print(f"{runs_of_deeper:.1f} runs on average instead of {mean_runs['leveled']:.1f}")
+runs_of_smaller = pc.mean(smaller.inspect.amplification("snapshot")["runs"]).as_py()
+assert smaller.summary.write_amplification < written["leveled"]
+assert runs_of_smaller > mean_runs["leveled"]
+print(f"{runs_of_smaller:.1f} runs on average instead of {mean_runs['leveled']:.1f}")
 
 # %% [markdown]
 # ## On a real table
 #
 # A real table can be compacted by leveled rules, too. In the panel that is a preview until you store it, and
-# it warns you: Paimon, Flink or Spark, if they compact this table, go on by universal rules. No harm is done
-# to the rows; the work of the two only does not add up.
+# it warns you: Paimon, Flink or Spark, if they compact this table, go on by universal rules. The rows stay
+# right; the two only work against each other.
 
 # %%
 table = course.orders_table(course.lake(warehouse, seed=seed))
@@ -311,8 +311,10 @@ course.progress()
 # ## What to remember
 #
 # - **Write amplification**: bytes written for each byte that came in. **Read amplification**: runs a reader
-#   meets. **Space amplification**: bytes held for each byte that is live. Compaction buys two with the third.
-# - Universal writes least, and holds and reads more. Leveled reads and holds less, and writes more.
+#   meets. **Space amplification**: bytes stored for each byte that is live. Compaction buys two with the
+#   third.
+# - Universal writes less, and pays with reads and space. Leveled reads less and takes less space, and pays
+#   with writes.
 # - Streams of many small writes want universal, which is why Paimon has it. Tables that are read far more
 #   often than written may want leveled.
 # - Triggers move a strategy along the same line: fewer runs are paid for with bytes.

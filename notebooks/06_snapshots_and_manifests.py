@@ -19,7 +19,7 @@
 # half of two, and yesterday can be read again. **One idea: a snapshot is a list of files; a commit writes a
 # new list and changes nothing.** Here you make commits and follow each to the last file it left.
 #
-# Notebook 02 told what data files and runs are. Nothing else is needed.
+# Notebook 02 showed what data files and runs are. Nothing else is needed.
 
 # %% tags=["parameters"]
 seed = 7

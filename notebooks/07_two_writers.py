@@ -218,7 +218,7 @@ mixed = course.task(
         "stale": "it is published, and B's update is lost under A's older row",
     },
     hint="Are all files that A takes away still there? Which run is newer: B's at level 0, or A's output?",
-    why="Its inputs are all still live. B's run lies above A's output at level 0, so B's newer row wins.",
+    why="Its inputs are all still live. B's run, at level 0, is newer than A's output, so B's row wins.",
 )
 mixed
 
@@ -240,7 +240,7 @@ levels = widgets.LsmLevels(table)
 levels
 
 # %% [markdown]
-# The bucket after both: B's small run at level 0, above A's merged one.
+# The bucket after both: B's small run at level 0, newer than A's merged one.
 
 # %%
 assert sorted(table.inspect.levels()["level"].to_pylist()) == [0, 5]

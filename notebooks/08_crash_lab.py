@@ -100,9 +100,9 @@ replay = course.task(
     "The commit was killed after `snapshot-4` was there. The job starts again and writes the same batch, as "
     'user "loader" with the identifier 3. How many snapshots are there then?',
     answer=lambda: len(crashes[publish + 1].snapshots),
-    hint=lambda given: (
+    hint=lambda submitted: (
         "That would be the batch twice. Who wrote #4, and under which number?"
-        if str(given) == "5"
+        if str(submitted) == "5"
         else "Three commits, and #4 which got through. Does the same user and identifier count again?"
     ),
     why="Still four: the newest commit of `loader` has the number 3, so the second try is a replay.",
@@ -226,4 +226,4 @@ timeline
 #    when the work is done again? Are the rows wrong?
 # 2. Kill `t.delete(col("order_id") < 50)` at every step. What is its worst crash?
 #
-# Next: **09 · Changelogs**, what a reader that follows the table is told.
+# Next: **09 · Changelogs**, what a reader that follows the table gets.

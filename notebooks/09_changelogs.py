@@ -96,7 +96,7 @@ by_hand.check(answer)
 #
 # Paimon tables have an option, `changelog-producer`. It says who works out the changes.
 #
-# | producer | who tells the changes | it costs |
+# | producer | who writes the changes | it costs |
 # |---|---|---|
 # | `none` | nobody: readers get the rows of each commit | nothing |
 # | `input` | the source, if it sends −U and −D itself | a copy of the input |
@@ -108,14 +108,14 @@ by_hand.check(answer)
 # %% jupyter={"source_hidden": true}
 producers = widgets.ChangelogView.producers(writes, primary_key="order_id", measure="amount")
 made = {producer.name: producer for producer in producers.model.producers}
-told = {name: [change.kind for change in producer.of_key("7")] for name, producer in made.items()}
+sent_kinds = {name: [change.kind for change in producer.of_key("7")] for name, producer in made.items()}
 first = course.task(
     "rows of a lookup",
     "Before you look: order 7 was written, updated and deleted, in three commits. "
-    "How many rows does the producer **`lookup`** tell of it?",
-    answer=len(told["lookup"]),
+    "How many rows does the producer **`lookup`** write about it?",
+    answer=len(sent_kinds["lookup"]),
     hint="One for the first write, one for the delete. And an update: what was it, what is it now?",
-    why="+I, then −U and +U for the update, then −D. The lookup found the old row, so it can tell it.",
+    why="+I, then −U and +U for the update, then −D. The lookup found the old row for −U.",
 )
 first
 
@@ -124,14 +124,14 @@ answer = None  # how many rows?
 first.check(answer)
 
 # %%
-assert told["lookup"] == ["+I", "−U", "+U", "−D"]
-assert told["none"] == told["input"] == ["+I", "+I", "−D"], "as the source sent them"
+assert sent_kinds["lookup"] == ["+I", "−U", "+U", "−D"]
+assert sent_kinds["none"] == sent_kinds["input"] == ["+I", "+I", "−D"], "as the source sent them"
 producers
 
 # %% [markdown]
 # Look at the verdicts. `none` and `input` keep the wrong sum you found by hand: the source sent no −U.
-# `lookup` is right. `full-compaction` is not wrong but **late**: it is right for the snapshot it has told
-# up to, and waits for the next full compaction.
+# `lookup` is right. `full-compaction` is not wrong but **late**: it is right for the last snapshot whose
+# changes it wrote, and waits for the next full compaction.
 
 # %%
 sums = {name: producer.total for name, producer in made.items()}
@@ -147,7 +147,7 @@ assert sums["lookup"].kept == str(truth)
 # %% [markdown]
 # ## The source can help
 #
-# Some sources know what a row was: a database's log tells the old row with every update. Let ours do so.
+# Some sources know what a row was: a database's log holds the old row of every update. Let ours do so.
 
 # %% jupyter={"source_hidden": true}
 full = [
@@ -179,13 +179,13 @@ helped
 # ## What it costs
 #
 # `lookup` reads old rows and writes a changelog file in each compaction. `full-compaction` writes fewer,
-# since what happened between two full compactions is told as one change.
+# since what happened between two full compactions becomes one change.
 
 # %% jupyter={"source_hidden": true}
 costs = producers.data().select(["producer", "rows", "files", "bytes", "first_snapshot"])
 paid = made["full-compaction"]
-seen = course.task(
-    "what full compaction never tells",
+statuses_read = course.task(
+    "what full compaction leaves out",
     "Full compactions came after the second write. Which statuses of order 7 does a reader of "
     "**`full-compaction`** ever see?",
     options={
@@ -194,14 +194,14 @@ seen = course.task(
         "both": "open, then paid",
     },
     answer="paid",
-    hint="It tells the difference of two full compactions. Was there one between the first two writes?",
-    why="`open` had been replaced before the first full compaction, so nobody was ever told of it.",
+    hint="It writes the difference of two full compactions. Was there one between the first two writes?",
+    why="`open` had been replaced before the first full compaction, so no reader ever gets it.",
 )
-seen
+statuses_read
 
 # %%
 answer = None  # "open", "paid" or "both"
-seen.check(answer)
+statuses_read.check(answer)
 
 # %%
 statuses = [change.values["status"] for change in paid.of_key("7")]
@@ -255,8 +255,8 @@ normal = course.task(
     "The table has **no** producer. A reader follows it with `table.stream(…)`. How many rows does it get "
     "for the second write, the update of order 7?",
     answer=stream[-1].to_arrow().num_rows,
-    hint="The reader keeps the last row of each key. What can it tell when a newer one comes?",
-    why=f"−U and +U. The price: the reader held {stream[-1].state.rows} rows, one for each key it ever saw.",
+    hint="The reader keeps the last row of each key. What can it add when a newer one comes?",
+    why=f"−U and +U. The price: the reader keeps {stream[-1].state.rows} rows, one for each key that came.",
 )
 normal
 
@@ -272,7 +272,7 @@ assert stream[-1].to_arrow()["rowkind"].to_pylist() == ["-U", "+U"]
 #
 # Orders come as a stream, and each wants the name of its customer's country. That table changes, too: slowly.
 # A **lookup join** gives each order the row as it is known *when the order comes*. A later change of the
-# table affects later orders only; what was joined is never told again.
+# table affects later orders only; what was joined is never sent again.
 
 # %% jupyter={"source_hidden": true}
 countries = course.lake(seed=seed).create_table(
@@ -285,13 +285,13 @@ countries.write([{"city": "Bergen", "country": "Norway"}])
 refreshed = join.refresh()
 second_order = join.join([{"order_id": 3, "city": "Bergen"}])
 when = course.task(
-    "what a lookup join saw",
+    "what a lookup join knew",
     "Order 2, from Bergen, came before Bergen was in the table of countries; then Bergen was written, and "
     "order 3 came, from Bergen as well. Of which orders from Bergen does a reader of the join know the "
     "country?",
     options={"none": "of none", "third": "of order 3 only", "both": "of both: 2 and 3"},
     answer="third",
-    hint="Was the row there when order 2 came? Is an order that was joined ever told again?",
+    hint="Was the row there when order 2 came? Is an order that was joined ever sent again?",
     why="Order 2 was joined with nothing, and that stands. To correct it, its change must come again.",
 )
 when
@@ -323,7 +323,7 @@ course.progress()
 #
 # 1. Pass `options={"full-compaction.delta-commits": "1"}` to `ChangelogView.producers`. What is late now,
 #    and what does it cost?
-# 2. Write a row that does not change anything. Which producers tell it? The option
+# 2. Write a row that does not change anything. Which producers write a change? The option
 #    `changelog-producer.row-deduplicate` is about that.
 #
 # Next: **10 · Merge engines**, when one row of a key is not simply the newest.

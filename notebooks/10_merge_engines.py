@@ -174,13 +174,13 @@ print(clocks.model.steps[0].why)
 clocks
 
 # %% [markdown]
-# ## Aggregation, and taking back
+# ## Aggregation, and retractions
 #
 # `aggregation` gives every column a function. Here a counter of sold pieces: each row is a sale, and the
 # table holds only the sum.
 #
-# What if a sale is cancelled? A −D does not delete the row: it **takes its value back**. Some functions can
-# do that, some cannot.
+# What if a sale is cancelled? A −D does not delete the row: it **retracts** its value, takes it back. Some
+# functions can do that, some cannot.
 
 # %% jupyter={"source_hidden": true}
 sales = [
@@ -192,11 +192,11 @@ sales = [
 adding = {"fields.sold.aggregate-function": "sum", "fields.best.aggregate-function": "max"}
 adding["fields.best.ignore-retract"] = "true"
 counter = widgets.MergeView.of(sales, "aggregation", primary_key="product", options=adding)
-held = counter.model.steps[0].values
+sums = counter.model.steps[0].values
 sold = course.task(
     "a sale taken back",
     "Sales of 9, 4 and 6 pieces; then the sale of 4 is cancelled by a −D. What does **sum** hold?",
-    answer=int(held["sold"]),
+    answer=int(sums["sold"]),
     hint="Add the three, then take back one.",
     why="9 + 4 + 6 − 4 = 15: a sum can be taken back, since subtracting undoes adding.",
 )
@@ -210,8 +210,8 @@ sold.check(answer)
 best = course.task(
     "a maximum taken back",
     "`best` is a **max**: 80, then 90, then 70; the sale with 90 is the one that was cancelled. "
-    "The table is told to ignore retractions of this column. What does it hold?",
-    answer=int(held["best"]),
+    "The table ignores retractions of this column. What does it hold?",
+    answer=int(sums["best"]),
     hint="Could a maximum forget its largest value, if all it stores is that value?",
     why="90: it keeps only the largest value, so it cannot know the second largest. The option admits it.",
 )
@@ -222,7 +222,7 @@ answer = None  # which maximum?
 best.check(answer)
 
 # %%
-assert held == {"sold": "15", "best": "90"}
+assert sums == {"sold": "15", "best": "90"}
 assert "9 + 4 + 6 − 4 = 15" in counter.model.steps[0].why
 counter
 
@@ -308,7 +308,8 @@ course.progress()
 # - `deduplicate` and `first-row` choose a whole row; `partial-update` and `aggregation` go column by column.
 # - In partial-update null means *nothing to say*, but in a sequence group the winning row speaks for all.
 # - A sequence group's clock decides, so late rows of one source cannot undo another.
-# - A −D takes values back where a function can; where it cannot, the engine refuses or is told to ignore it.
+# - A −D takes values back where a function can; where it cannot, the engine refuses, unless an option lets it
+#   ignore the −D.
 #
 # ## Two questions to try
 #

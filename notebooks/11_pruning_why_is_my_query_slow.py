@@ -61,9 +61,9 @@ columns |= {"placed": ts.DATE, "month": ts.INT}
 def create(name: str, *, key=("order_id",), partition_by=(), **options: str) -> ts.Table:
     """An empty table of sales whose writers do not compact; row groups are small, so that there are some."""
     lake.drop_table(name, if_exists=True)
-    given = {"bucket": 1, "write-only": True, "file.block-size": "256 kb"}
-    given |= {name.replace("_", "."): value for name, value in options.items()}
-    return lake.create_table(name, schema=columns, primary_key=key, partition_by=partition_by, options=given)
+    stored = {"bucket": 1, "write-only": True, "file.block-size": "256 kb"}
+    stored |= {name.replace("_", "."): value for name, value in options.items()}
+    return lake.create_table(name, schema=columns, primary_key=key, partition_by=partition_by, options=stored)
 
 
 def read_files(of: ts.Table, where: str) -> int:
@@ -281,7 +281,7 @@ buckets.check(answer)
 ranged = f"order_id BETWEEN {key} AND {key + 10}"
 assert read_files(bucketed, query) == writes
 assert read_files(bucketed, ranged) == 4 * writes, (
-    "a range names no bucket: keys next to each other hash apart"
+    "a range names no bucket: neighbouring keys have other hashes"
 )
 widgets.PruningExplainer(bucketed, where=query)
 

@@ -45,7 +45,7 @@ BASE = "tablestore.compaction.leveled.max-bytes-for-level-base"
 rows, commits = max(round(160_000 * scale), 400), 40
 
 
-def lived(name, **options):
+def updated_table(name, **options):
     """A table after 40 commits of updates; its writers compact as they go."""
     lake.drop_table(name, if_exists=True)
     made = lake.create_table(
@@ -57,16 +57,16 @@ def lived(name, **options):
 
 
 lake = course.lake(warehouse, seed=seed)
-table = ts.open(path) if path else lived("shop.orders")
+table = ts.open(path) if path else updated_table("shop.orders")
 own = int(table.options.get(TRIGGER, 5))
 print(f"{table.name}: {table.inspect.commits().num_rows} commits, compacts from {own} sorted runs on")
 
 # %% [markdown]
 # ## What it costs today
 #
-# Three numbers, after each commit. **Write amplification**: bytes written for each byte that came in.
-# **Read amplification**: sorted runs a reader must merge. **Space amplification**: bytes held for each byte
-# of a fully compacted copy. The orange ▴ are compactions: write rises there, the two others fall.
+# Three numbers, after each commit. **Write amplification**: bytes written for each byte that came in. **Read
+# amplification**: sorted runs a reader must merge. **Space amplification**: bytes stored for each byte of a
+# fully compacted copy. The orange ▴ are compactions: write rises there, the two others fall.
 #
 # Point at a chart for its numbers. Click it, or use the arrow keys, and the timeline goes along.
 
@@ -191,12 +191,12 @@ price = course.task(
     options={
         "write": "bytes written",
         "read": "runs a reader merges, mean",
-        "space": "bytes held at the end",
+        "space": "bytes stored at the end",
     },
     answer=max(changes, key=changes.get),
     hint="Leveled merges what arrives into level 1 again and again. What does that rewrite each time?",
-    why=lambda given: (
-        f"{given} × {changes[given]:.2f}. Leveled rewrites level 1 for every few flushes: few runs "
+    why=lambda submitted: (
+        f"{submitted} × {changes[submitted]:.2f}. Leveled rewrites level 1 for every few flushes: few runs "
         "and little waste are bought with bytes."
     ),
 )
@@ -252,27 +252,27 @@ guessed.check(answer)
 
 # %%
 if path is None:
-    twin = lived("shop.twin", **{TRIGGER: later})
+    twin = updated_table("shop.twin", **{TRIGGER: later})
     real = twin.inspect.amplification().to_pylist()[0]
-    foretold = what_if.changed
-    print(f"{'':<22}{'foretold':>10}{'real':>10}")
+    forecast = what_if.changed
+    print(f"{'':<22}{'forecast':>10}{'real':>10}")
     for name, guess, is_so in (
-        ("compactions", foretold.total("compactions"), real["compactions"]),
+        ("compactions", forecast.total("compactions"), real["compactions"]),
         (
             "write amplification",
-            round(foretold.write_amplification, 2),
+            round(forecast.write_amplification, 2),
             round(real["write_amplification"], 2),
         ),
-        ("bytes live", foretold.total("live_bytes"), real["live_bytes"]),
+        ("bytes live", forecast.total("live_bytes"), real["live_bytes"]),
     ):
         print(f"{name:<22}{guess:>10,}{is_so:>10,}")
-    assert foretold.total("compactions") == real["compactions"], "the same compactions, foretold"
-    assert abs(foretold.write_amplification / real["write_amplification"] - 1) < 0.05, "within 5 %"
+    assert forecast.total("compactions") == real["compactions"], "the same compactions as forecast"
+    assert abs(forecast.write_amplification / real["write_amplification"] - 1) < 0.05, "within 5 %"
     assert twin.scan().count() == table.scan().count(), "and the same rows, whatever the options"
 
 # %% [markdown]
 # The compactions agree to the last one, the bytes within a few percent. On a table of yours the trust note
-# tells what to expect: how many merges are estimates, and whether other engines compacted by rules of their
+# says what to expect: how many merges are estimates, and whether other engines compacted by rules of their
 # own.
 
 # %%
@@ -284,7 +284,7 @@ course.progress()
 # ## What to remember
 #
 # - Snapshots are a record: the same commits can be compacted again, under any options, on metadata.
-# - A larger trigger writes less and lets readers merge more runs; leveled turns that round.
+# - A larger trigger writes less and lets readers merge more runs; leveled does the opposite.
 # - Look at the worst commit, not only at the mean.
 # - Trust is measured: the replay under the own options must give the table's own files.
 # - What was expired cannot be replayed. Keep some history if you want to ask.

@@ -128,13 +128,13 @@ runs.check(answer)
 # happened does not, since Java does not write it down.
 
 # %%
-seen = table.inspect.compactions().to_pylist()
-assert seen
-assert {compaction["rule"] for compaction in seen} == {None}
-print(seen[-1]["explanation"])
+compactions = table.inspect.compactions().to_pylist()
+assert compactions
+assert {compaction["rule"] for compaction in compactions} == {None}
+print(compactions[-1]["explanation"])
 
 # %% [markdown]
-# What would happen next can be told: the rules are the same, and they need nothing but the files.
+# What would happen next can be said: the rules are the same, and they need nothing but the files.
 
 # %%
 dry = table.compact(dry_run=True, bucket=0)
@@ -158,9 +158,9 @@ fires.check(answer)
 # %% [markdown]
 # ## Write to it
 #
-# Before you write to somebody's table, look what the write brings along. A commit also expires old
-# snapshots, as the table's options say; these say nothing, so Paimon's defaults hold: at least 10 snapshots
-# stay, older ones go after an hour. A dry run tells.
+# Before you write to somebody's table, look what the write brings along. A commit also expires old snapshots,
+# as the table's options say; these say nothing, so Paimon's defaults hold: at least 10 snapshots stay, older
+# ones go after an hour. A dry run says which.
 
 # %%
 assert not [name for name in table.options if name.startswith("snapshot.")]
@@ -243,7 +243,7 @@ asked = {
 }
 
 
-def said(act, copy):
+def refusal_of(act, copy):
     """The refusal of `act`, or `fine`."""
     try:
         act(copy)
@@ -254,7 +254,7 @@ def said(act, copy):
 
 for option, value in asked.items():
     copy = foreign.with_options(java.folder, here, {option: value})
-    reads, writes = said(lambda t: t.scan().count(), copy), said(lambda t: t.write(changed), copy)
+    reads, writes = refusal_of(lambda t: t.scan().count(), copy), refusal_of(lambda t: t.write(changed), copy)
     assert option in writes, "the refusal names the option"
     print(f"{option}\n  read   {reads}\n  write  {writes}")
 

@@ -28,7 +28,7 @@ FOREVER = {"snapshot.num-retained.min": 1_000_000, "snapshot.num-retained.max": 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The last commits before a table held so many snapshots, and planning it then."""
+    """The last commits before a table had so many snapshots, and planning it then."""
 
     milliseconds: tuple[float, ...]
     cpu_milliseconds: float
@@ -62,9 +62,9 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-NOTES = """\
-ms: median of the last commits before the table held so many snapshots. of first: multiple of the same
-contender's first line. time, plan: multiples of ours on as many snapshots; above 1 is slower than ours."""
+NOTES = r"""\ ms: median of the last commits before the table had so many snapshots. of first: multiple of the
+same contender's first line. time, plan: multiples of ours on as many snapshots; above 1 is slower than
+ours."""
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -133,8 +133,8 @@ def measure(
 ) -> tuple[int, Found]:
     """Rows of the source, and the rounds of each (step, contender).
 
-    Rounds go round the field, so that a busy moment of the machine does not hit one alone. Scales up to 0.01
-    go without a warm-up: they show that it works, and no more.
+    Contenders take turns in each round, so that a busy moment of the machine does not hit one alone. Scales
+    up to 0.01 go without a warm-up: they show that it works, and no more.
     """
     small = source("0.01") if float(scale) > 0.01 else ""
     files = source(scale)

@@ -213,7 +213,7 @@ def _each(rounds: Sequence[Measured]) -> list[float]:
 
 
 def _step_seconds(one: Measured) -> float:
-    """What the commits or calls of a step took together, where it tells them; else the whole step."""
+    """What the commits or calls of a step took together, where it reports them; else the whole step."""
     each = _each([one])
     return sum(each) / 1000 if each else one.seconds
 

@@ -2,8 +2,8 @@
 
 A batch of random rows, four a key, is merged once a round by each function in turn: what is timed is the
 merge, sorting into groups included. The floor is what no merge can do without: numpy sorts the keys, and the
-column is gathered in that order. "−D" is the same with a fifth of the rows taken back, where a function takes
-that. The peer groups the same column by the same keys, for functions that polars has; it uses both cores, so
+column is gathered in that order. "−D" is the same with a fifth of the rows retracted, where a function allows
+it. The peer groups the same column by the same keys, for functions that polars has; it uses both cores, so
 CPU is what compares. Values are those of tests/peers/merge_space.py, and one in ten is NULL.
 """
 
@@ -104,7 +104,7 @@ def merger(task: Task) -> MergeFunction:
 
 
 def takes_deletes(task: Task) -> bool:
-    """Whether rows may be taken back."""
+    """Whether rows may be retracted."""
     function = merger(task)
     if isinstance(function, Aggregation):
         return all(f.takes_retracts for f in function.functions if f.field.name == "a")
@@ -172,7 +172,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", help="functions whose name begins so")
     chosen = parser.parse_args(list(arguments))
-    logging.disable(logging.WARNING)  # keys that overflow are left out, and told of
+    logging.disable(logging.WARNING)  # keys that overflow are left out, and logged
     print(report.command("merge", arguments))
     print(report.machine())
     keys = np.random.default_rng(2).integers(0, max(1, chosen.rows // ROWS_A_KEY), chosen.rows)

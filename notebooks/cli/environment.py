@@ -1,6 +1,6 @@
 """The environment: `.venv`, made from `requirements.lock` by the Python of the system.
 
-Holds: `.venv/workbench.stamp` (checksum of the lock, place of the checkout) is written last, so a
+Invariants: `.venv/workbench.stamp` (checksum of the lock, place of the checkout) is written last, so a
 stamp that matches means a complete environment. A creation that was cut short leaves its mark and the
 next call starts over; two at once take turns on a file lock that dies with its holder. A checkout that
 was only moved is mended without the network. Called by `workbench` as a plain script: standard library

@@ -1,6 +1,6 @@
 """`lab`: JupyterLab on 127.0.0.1 with a token, the first notebook open, the environment's own kernel.
 
-Holds: everything it writes lies under the environment's `share/jupyter`. The kernel is started by the
+Invariants: everything it writes lies under the environment's `share/jupyter`. The kernel is started by the
 environment's Python and finds `tablestore`, `widgets` and `datasets` from any notebook directory.
 """
 

@@ -2,8 +2,8 @@
 
 The server gets a session for the notebook first, the cells run in that session's kernel, their outputs are
 saved through the server, which so trusts them; when JupyterLab opens the notebook it finds the running kernel
-and the widgets in it. Holds: the folder is the user's only (0700), the address carries a fresh token, the
-server listens on 127.0.0.1 and is ended with its kernels. Called by `open`.
+and the widgets in it. Invariants: the folder is the user's only (0700), the address carries a fresh token,
+the server listens on 127.0.0.1 and is ended with its kernels. Called by `open`.
 """
 
 from __future__ import annotations

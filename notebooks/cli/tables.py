@@ -1,7 +1,7 @@
 """`doctor PATH`: is a table sound, or each of a warehouse, what would mend it, and what is lost by that.
 
-Damage comes first: what is broken, and with `--mend` it is put aside. A table that is sound is held against
-the rules of its own doctor. Nothing is changed without `--mend`. Exit code 1 if something stays broken.
+Damage comes first: what is broken, and with `--mend` it is put aside. A sound table is then looked at by the
+doctor. Nothing is changed without `--mend`. Exit code 1 if something stays broken.
 """
 
 from __future__ import annotations

@@ -228,10 +228,11 @@ def of(value: Any, *, options: Mapping[str, str] | Sequence[str] | None = None) 
 
 
 def runs(levels: pa.Table) -> Members:
-    """The sorted runs of rows of `table.inspect.levels()`: at level 0 each file one, above each level one.
+    """The sorted runs of rows of `table.inspect.levels()`: at level 0 each file is one, from level 1 on each
+    level.
 
-    A run of level 0 is spelt by its snapshot (`#4`, 4, `L0 #4`) or by its file, a higher one `L5` or by any
-    of its files.
+    A run of level 0 is spelt by its snapshot (`#4`, 4, `L0 #4`) or by its file, one of an older level by that
+    (`L5`) or by any of its files.
     """
     spelt: dict[str, tuple[str, ...]] = {}
     for row in levels.select(["level", "snapshot_id", "file_name"]).to_pylist():

@@ -1,7 +1,7 @@
 """Cards of the course, as HTML that follows JupyterLab's theme and as text: a task, a verdict, a table.
 
-Invariants: every text is escaped; of markup only `code` between backticks and bold between double stars is
-known, and slanted between single ones; all are made here; colours are tokens of `widgets.kit.theme`; without
+Invariants: every text is escaped; of markup only `code` between backticks bold between double stars and
+italics between single ones are known; all are made here; colours are tokens of `widgets.kit.theme`; without
 its style sheet (a code host, an untrusted notebook) a card is still plain readable HTML. Pure. Called by
 `Task` and by `Health`.
 """
@@ -57,14 +57,14 @@ def _variables(theme: Theme) -> str:
 
 
 def rich(text: object) -> str:
-    """Text with `code`, **bold** and *slanted*, everything else escaped."""
+    """Text with `code`, **bold** and *italics*, everything else escaped."""
     safe = escape(svg.plain(text))
     marked = _BOLD.sub(r"<strong>\1</strong>", _CODE.sub(r"<code>\1</code>", safe))
     return _SLANT.sub(r"<em>\1</em>", marked)
 
 
 def bare(text: object) -> str:
-    """The same text for a terminal: without the marks of bold and slanted."""
+    """The same text for a terminal: without the marks of bold and italics."""
     return _SLANT.sub(r"\1", _BOLD.sub(r"\1", svg.plain(text)))
 
 

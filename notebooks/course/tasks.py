@@ -1,9 +1,9 @@
-"""Tasks of a notebook: a question, the learner's answer, and the engine's own, held against each other.
+"""Tasks of a notebook: a question, the learner's answer, and the engine's own to compare it with.
 
-The engine's answer is asked for once, when the task is posed, so that later cells of the notebook do not
-move it. A check never raises for a learner and never reveals the answer; with `begin(solve=True)` the
-engine's own answer takes the learner's way through the same check, and one that is not accepted raises:
-so the tests prove that the tasks are right. One lesson a kernel; not thread-safe.
+The engine's answer is asked for once, when the task is posed, so that later cells of the notebook do not move
+it. A check never raises for a learner and never reveals the answer; with `begin(solve=True)` the engine's own
+answer goes through the same check as the learner's, and one that is not accepted raises: so the tests prove
+that the tasks are right. One lesson a kernel; not thread-safe.
 """
 
 from __future__ import annotations

@@ -291,7 +291,7 @@ class _Writer:
         elif operation.verb == "delete" and operation.path in self.holding.files:
             del self.holding.files[operation.path]
             self._count("removed")
-        self._retell()
+        self._update_step()
 
     def _count(self, what: str) -> None:
         self._tally[what] = self._tally.get(what, 0) + 1
@@ -320,7 +320,7 @@ class _Writer:
         mark = f"#{operation.snapshot}"
         self._report(Step(self._lane, PUBLISH, f"finds {mark} taken", detail, LOST, mark=mark), anew=True)
 
-    def _retell(self) -> None:
+    def _update_step(self) -> None:
         """The step that is going on, with what it has done so far."""
         if self.phase in (READ, DATA, MANIFEST, CLEAN):
             title, detail, mark = _described(self.phase, self._tally, self.holding)

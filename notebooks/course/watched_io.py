@@ -76,7 +76,7 @@ class WatchedIO:
         self._inner, self._before, self._after = inner or LocalFileIO(), before, after
 
     def do(self, verb: str, path: str, action: Callable[[], Any]) -> Any:
-        """Tell, act, tell."""
+        """Report, act, report."""
         operation = Operation(verb, path)
         self._before(operation)
         result = action()

@@ -93,11 +93,11 @@ def test_a_value_that_is_in_force_already_is_no_change(orders):
 def test_a_step_leaves_the_rows_as_they_were_and_is_held(orders):
     rows = orders.scan().to_arrow().sort_by("id")
     controls = CompactionControls(orders)
-    foretold = controls.model.pick.foretold
+    forecast = controls.model.pick.forecast
     controls.step().wait(60)
     (done,) = controls.done
     assert done.committed.snapshot == 7
-    assert done.picks[0].record.bytes_read == foretold.read
+    assert done.picks[0].record.bytes_read == forecast.read
     assert orders.refresh().scan().to_arrow().sort_by("id").equals(rows)
     assert controls.model.waiting == 0
     assert controls.model.done[-1].startswith("snapshot 7: read ")

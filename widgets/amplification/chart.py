@@ -1,4 +1,4 @@
-"""One small chart: a number over commits as a line, or two of them, with what is foretold at its right.
+"""One small chart: a number over commits as a line, or two of them, with the forecast at its right.
 
 Invariants: the y axis starts at the floor, or below an estimate that is lower; labels are its ends and the
 threshold only; a line of more commits than pixels is drawn as the span from least to most of each pixel,
@@ -22,7 +22,7 @@ MEAN_BELOW = 4.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Line:
-    """One course of values; `bold` draws it dashed in ink, otherwise thin and grey."""
+    """One series of values; `bold` draws it dashed in ink, otherwise thin and grey."""
 
     values: np.ndarray
     bold: bool = False
@@ -256,7 +256,7 @@ def _area(panel: Panel, plot: Plot, values: np.ndarray) -> str:
 
 
 def _end_labels(panel: Panel, plot: Plot) -> str:
-    """The letter and last value of each of several lines, moved apart where they would meet."""
+    """The letter and last value of each of several lines, with room between them where they would overlap."""
     found: list[tuple[float, str, bool]] = []
     for one in panel.lines:
         known = one.values[~np.isnan(one.values)]

@@ -27,10 +27,10 @@ def columns(width: float) -> tuple[int, float]:
 def panels(model: AmplificationModel, wide: float) -> tuple[Panel, Panel, Panel]:
     """What each chart shows where it is `wide` pixels wide."""
     titles = _TITLES if wide >= 300 else _SHORT
-    runs = ("sorted runs", "runs") if model.one_bucket else ("runs a key meets, mean", "runs a key", "runs")
+    runs = ("sorted runs", "runs") if model.one_bucket else ("runs per key, mean", "runs per key", "runs")
     if model.trigger is not None:
         runs = (f"sorted runs · trigger {model.trigger}", f"runs · trigger {model.trigger}", *runs)
-    units = (("written / ingested", "written / in"), runs, ("held / live",))
+    units = (("written / ingested", "written / in"), runs, ("stored / live",))
     first, last = chart.ids(model.ids)
     values = model.after.values
 
@@ -49,13 +49,13 @@ def panels(model: AmplificationModel, wide: float) -> tuple[Panel, Panel, Panel]
             at_least=float(model.stop or 0) if at == READ else 0.0,
             compacted=model.compacted,
             forecast=after,
-            forecast_text="" if after is None else _foretold(at, after, model.one_bucket),
+            forecast_text="" if after is None else _forecast_text(at, after, model.one_bucket),
         )
 
     return panel(WRITE), panel(READ), panel(SPACE)
 
 
-def _foretold(series: int, value: float, one_bucket: bool) -> str:
+def _forecast_text(series: int, value: float, one_bucket: bool) -> str:
     """`≈ 2.33`; how many runs are left is counted, so it is no guess."""
     shown = number(series, value, one_bucket)
     return shown if series == READ and one_bucket else f"≈ {shown}"

@@ -82,7 +82,7 @@ class AmplificationModel:
         """What is exact and what is estimated after a snapshot, and why, in the engine's words."""
         parts = []
         if not self.flows_exact[: index + 1].all():
-            parts.append("compactions of other engines: bytes as far as snapshots tell")
+            parts.append("compactions of other engines: bytes as far as snapshots record them")
         if self.value(READ, index) is None:
             parts.append("the snapshot has expired: what was live is not known")
         elif self.why[index]:

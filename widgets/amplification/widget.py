@@ -137,7 +137,7 @@ class AmplificationChart(View):
         self.redraw()
 
     def _settle(self, index: int) -> None:
-        """Make all traits say the same snapshot."""
+        """Make all traits name the same snapshot."""
         self._settling = True
         try:
             self.index = index
@@ -272,7 +272,7 @@ def _rows_of(source: Amplified | pa.Table, opened: str) -> tuple[pa.Table, str]:
         return source, ""
     try:
         return source.inspect.amplification(per="snapshot", **_scope(opened)), opened
-    except ts.InvalidRequest:  # a simulation tells of single buckets only at its end
+    except ts.InvalidRequest:  # a simulation knows single buckets only at its end
         if not opened:
             raise
         return source.inspect.amplification(per="snapshot"), ""

@@ -1,6 +1,6 @@
 """What `ts.advise_buckets` proposes, as values to draw: its sums, the numbers tried, the rows of each bucket.
 
-Pure. Nothing is computed here that the engine does not tell. Called by `widget`.
+Pure. All numbers are the engine's. Called by `widget`.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Changes as rows of keys and columns of snapshots, and four producers side by side.
 
-Invariants: kinds and rows are those the engine tells; the rows of the picture are the keys of everything
-loaded, so moving among snapshots moves none of them. Bounded: `MAX_KEYS` keys are kept of all, `PER_CELL`
-changes of a key and snapshot. Pure: Arrow → frozen values. Called by the figures and by the widget.
+Invariants: kinds and rows are the engine's; the rows of the picture are the keys of everything loaded, so
+moving among snapshots moves none of them. Bounded: `MAX_KEYS` keys are kept of all, `PER_CELL` changes of a
+key and snapshot. Pure: Arrow → frozen values. Called by the figures and by the widget.
 """
 
 from collections import Counter
@@ -151,7 +151,7 @@ def _key_rows(changes: pa.Table, keys: Sequence[str]) -> list[KeyRow]:
 @dataclass(frozen=True, slots=True)
 class Total:
     """A sum that a consumer keeps of the changes, and the same of the table: `state` is right, late (it is
-    that of the snapshot told last) or wrong."""
+    that of an older snapshot, the last whose changes came) or wrong."""
 
     column: str
     kept: str
@@ -201,7 +201,7 @@ class ProducersModel:
         return tuple(dict.fromkeys(rows))
 
     @property
-    def liveliest(self) -> str:
+    def most_changed(self) -> str:
         """The key with the most changes, the first of several."""
         return max(self.keys, key=lambda k: sum(len(p.of_key(k)) for p in self.producers), default="")
 

@@ -1,7 +1,7 @@
 """Four changelog producers over one input as SVG: what each writes of a key, what it costs, and whether a sum
 that a consumer keeps of it is right.
 
-Invariants: the columns have one height, whatever each tells; the sum's verdict is written and signed. Pure:
+Invariants: the columns have one height, whatever each writes; the sum's verdict is written and signed. Pure:
 model → `Figure`. Called by the widget and by the static export.
 """
 
@@ -57,7 +57,7 @@ def _producer(
         top = y + HEAD + 8 + (n // per_row) * PITCH
         parts.append(chip(change, column, left, top, each, note=fmt.snapshot_id(change.snapshot)))
     if not changes:
-        parts.append(text(x, y + HEAD + 23, "tells nothing of this key yet", fill="ink3"))
+        parts.append(text(x, y + HEAD + 23, "no change of this key yet", fill="ink3"))
     parts += _cost(producer, x, under, wide, more=len(changes) - CHIPS)
     return "".join(parts)
 
@@ -70,11 +70,13 @@ def _cost(producer: Producer, x: float, y: float, wide: float, *, more: int) -> 
     else:
         cost = f"{rows} · no changelog files"
     if producer.first is None:
-        when = f"nothing told in {fmt.plural(producer.snapshots, 'snapshot')}"
+        when = f"no changes in {fmt.plural(producer.snapshots, 'snapshot')}"
     else:
-        when = f"told at #{producer.first} … #{producer.last} of {producer.snapshots}"
+        when = f"changes at #{producer.first} … #{producer.last} of {producer.snapshots}"
         when = (
-            f"told at #{producer.first} of {producer.snapshots}" if producer.first == producer.last else when
+            f"changes at #{producer.first} of {producer.snapshots}"
+            if producer.first == producer.last
+            else when
         )
     extra = f" · {more} more of this key" if more > 0 else ""
     parts = [text(x, y + 20, fit(cost, wide)), text(x, y + 37, fit(when + extra, wide))]

@@ -1,7 +1,7 @@
 """One input through every changelog producer: four tables in a folder that is removed at once.
 
-Each batch is one commit. What the tables tell is read back by the engine's own streams, what it costs from
-their directories; the sum a consumer keeps is added up from the changes alone and held against the table.
+Each batch is one commit. The changes are read back by the engine's own streams, their cost from the
+directories; the sum a consumer keeps is added up from the changes alone and compared with the table's.
 Bounded by the input, which is small: it is written four times. Called by `ChangelogView.producers`.
 """
 
@@ -49,7 +49,7 @@ def through_producers(
     options: Mapping[str, Any] | None = None,
     measure: str | None = None,
 ) -> ProducersModel:
-    """Write every batch to a table of each producer and read back what it tells.
+    """Write every batch to a table of each producer and read its changes back.
 
     A column `rowkind` gives row kinds. `measure` is the column a consumer adds up; by default the first
     number outside the key.

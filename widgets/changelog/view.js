@@ -62,8 +62,8 @@ function renderChangelog({ model, el }) {
   function walk(by) {
     const mine = [...host.querySelectorAll(`.cell[data-snapshot="${model.get("snapshot")}"]`)];
     if (!mine.length) return;
-    const held = mine.findIndex((c) => c.dataset.cell === model.get("hovered"));
-    const cell = mine[held < 0 ? (by > 0 ? 0 : mine.length - 1) : Math.min(Math.max(held + by, 0), mine.length - 1)];
+    const current = mine.findIndex((c) => c.dataset.cell === model.get("hovered"));
+    const cell = mine[current < 0 ? (by > 0 ? 0 : mine.length - 1) : Math.min(Math.max(current + by, 0), mine.length - 1)];
     const box = cell.getBoundingClientRect();
     hover(cell, { clientX: box.right, clientY: box.top });
     stage.say(cell.getAttribute("aria-label"));

@@ -107,7 +107,7 @@ class ChangelogView(View):
         made._producers = through_producers(
             batches, primary_key=primary_key, options=options, measure=measure
         )
-        View.__init__(made, kinds=KINDS, key=made._producers.liveliest)
+        View.__init__(made, kinds=KINDS, key=made._producers.most_changed)
         made.redraw()
         made._watch()
         return made

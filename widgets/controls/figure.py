@@ -168,7 +168,7 @@ def _outcome(model: ControlsModel, pick: Pick, x: float, y: float, width: float)
 
 def _costs(pick: Pick) -> list[tuple[str, str]]:
     """Left and right: what is read and written, then what only changes its level."""
-    forecast = pick.foretold
+    forecast = pick.forecast
     if forecast is None:
         files = fmt.plural(len(pick.inputs), "file")
         return [(f"reads {fmt.bytes_text(pick.bytes)} · {files}", f"writes ≈ {fmt.bytes_text(pick.bytes)}")]
@@ -189,7 +189,7 @@ def _costs(pick: Pick) -> list[tuple[str, str]]:
 
 def _remarks(model: ControlsModel, pick: Pick) -> list[str]:
     """What becomes of deletes, what the estimate rests on, and the reason where no rule says it."""
-    forecast, lines = pick.foretold, []
+    forecast, lines = pick.forecast, []
     if forecast is not None and forecast.deletes:
         lines.append(f"−D: {forecast.deletes}")
     if forecast is not None and forecast.files_read:

@@ -43,7 +43,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class Forecast:
     """What carrying out a pick would read, only move, and write: `written` and `rows` are estimates unless
     `exact`, and `why`. `deletes` says what becomes of rows that take keys away."""
 
@@ -69,7 +69,7 @@ class Pick:
     output_level: int | None
     inputs: tuple[InputFile, ...]
     trials: tuple[Trial, ...]
-    foretold: Foretold | None = None
+    forecast: Forecast | None = None
 
     @property
     def fires(self) -> bool:
@@ -89,7 +89,7 @@ class Pick:
     @property
     def written(self) -> int:
         """Bytes that lie in the output level because of it, moved files included; all of them at most."""
-        forecast = self.foretold
+        forecast = self.forecast
         return self.bytes if forecast is None else forecast.written + forecast.moved
 
     @property
@@ -234,7 +234,7 @@ def _pick(pick: Any) -> Pick:
         output_level=None if unit is None else int(unit.output_level),
         inputs=() if unit is None else tuple(_input(file) for file in unit.files),
         trials=tuple(_trial(trial) for trial in reason.trials),
-        foretold=_foretold(getattr(pick, "forecast", None)),
+        forecast=_forecast(getattr(pick, "forecast", None)),
     )
 
 
@@ -256,11 +256,11 @@ def _filled(numbers: dict[str, float]) -> float | None:
     return numbers.get("score")
 
 
-def _foretold(found: Any) -> Foretold | None:
+def _forecast(found: Any) -> Forecast | None:
     if found is None:
         return None
     output = found.output
-    return Foretold(
+    return Forecast(
         found.files_read,
         found.bytes_read,
         found.files_moved,
@@ -310,8 +310,8 @@ def text_form(model: ControlsModel) -> str:
     for trial in pick.trials:
         rows.append(f"  {STATES[trial.state]} {trial.rule:<20} {trial.text}".rstrip())
         rows += [f"      {line}" for line in trial.lines if trial.state in ("fired", "no")]
-    if pick.foretold is not None and pick.foretold.deletes:
-        rows.append(f"  {pick.foretold.deletes}")
+    if pick.forecast is not None and pick.forecast.deletes:
+        rows.append(f"  {pick.forecast.deletes}")
     rows += [f"  {row}" for row in model.done]
     return "\n".join(rows + ([f"error: {model.error}"] if model.error else []))
 
@@ -322,7 +322,7 @@ def _taken(model: ControlsModel, pick: Pick) -> str:
 
 
 def _bytes(pick: Pick) -> str:
-    forecast = pick.foretold
+    forecast = pick.forecast
     if forecast is None:
         return f"reads {fmt.bytes_text(pick.bytes)}"
     parts = (

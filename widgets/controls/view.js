@@ -51,7 +51,7 @@ function renderControls({ model, el }) {
   const place = lwEl("b", {}), waits = lwEl("span", { class: "lw-hint" });
   const prev = lwButton("prev", "previous bucket", () => lwSet(model, { index: model.get("index") - 1 }));
   const next = lwButton("next", "next bucket", () => lwSet(model, { index: model.get("index") + 1 }));
-  const where = lwEl("div", { class: "lw-row2 lw-where" }, place, lwEl("span", { class: "lw-gap" }), waits, prev, next, lwEl("label", { class: "lw-check", title: "plan a compaction of every run into the last level" }, full, "full"));
+  const where = lwEl("div", { class: "lw-row2 lw-where" }, place, lwEl("span", { class: "lw-gap" }), waits, prev, next, lwEl("label", { class: "lw-check", title: "plan a compaction of every run into the oldest level" }, full, "full"));
   const inputs = lwControlsInputs(model, commit);
   const refusal = lwControlsStrip("err"), warning = lwControlsStrip("warn"), remark = lwControlsStrip("remark"), preview = lwControlsStrip("preview");
   preview.acts.append(

@@ -57,8 +57,9 @@ class Compactable(Source, Protocol):
 class CompactionControls(View):
     """The next compaction with the engine's own reasons; buttons to carry it out, one by one or until quiet.
 
-    `source` is a table or a `ts.Simulator`. `partition` ("day=mon") and `bucket` limit it to a partition or
-    a bucket. `title` stands above the picture. Other traits (`full`, `asked`, `every_ms`, …) go by keyword.
+    `source` is a table or a `Simulator` of `tablestore.insight.simulator`. `partition` ("day=mon") and
+    `bucket` limit it to a partition or a bucket. `title` stands above the picture. Other traits (`full`,
+    `asked`, `every_ms`, …) go by keyword.
 
     >>> widgets.CompactionControls(orders).run_until_quiet().wait().model.waiting
     0
@@ -84,7 +85,9 @@ class CompactionControls(View):
         title: str = "",
         **kwargs: object,
     ) -> None:
-        self._jobs = JobRunner("compaction")  # first: a panel that is refused is closed, too
+        self._jobs = JobRunner(
+            "compaction"
+        )  # first: `close` needs it, and comes even where the source is refused
         require_source(source, type(self).__name__)
         self._source = source
         self._table: Any = source  # a table or a simulator: what only one of them has is looked for
@@ -257,7 +260,7 @@ class CompactionControls(View):
         self.refresh()
 
     def _taken_up(self, asked: Mapping[str, Any]) -> dict[str, str]:
-        """What of the settings asked for stays a preview. Raises what the table says of bad ones."""
+        """Those of the settings asked for that stay a preview. Raises what the table raises for bad ones."""
         wanted = settings.changed(asked, option_map(self._table))
         if self.simulated and wanted:
             self._table.set_options(wanted)

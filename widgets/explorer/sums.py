@@ -90,7 +90,7 @@ def _state_figures(after: pa.Table, now: Mapping[str, int]) -> tuple[KeyFigure, 
 
 
 def _sums(state: pa.Table, *, level: str = "level", masked: str = "masked") -> dict[str, int]:
-    """Sums of one state. A run is a file of level 0, or all files of a higher level of a bucket."""
+    """Sums of one state. A run is a file of level 0, or all files of an older level of a bucket."""
     columns = {"rows": "rows", "bytes": "bytes", "deletes": "deletes", "masked": masked}
     sums = {name: pc.sum(state[column]).as_py() or 0 for name, column in columns.items()}
     level0 = pc.equal(state[level], 0)

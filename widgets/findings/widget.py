@@ -111,7 +111,7 @@ class Findings(View):
         self._diagnosis = self._table.inspect.doctor(self.snapshot)
         self._model = findings_model(self._diagnosis, table=self._title)
         if self._plan is not None and self._plan.state == "asked":
-            self._plan = None  # it was about findings that may be others now
+            self._plan = None  # its findings may have changed
         self.redraw()
 
     # mending
@@ -149,7 +149,7 @@ class Findings(View):
             self._table = self._table.refresh()
             return replace(plan, effect=_effect_of(did), asks="", state="done", note="done")
 
-        return self._start(replace(plan, state="busy", note="at work …"), carry_out)
+        return self._start(replace(plan, state="busy", note="working …"), carry_out)
 
     def leave(self) -> Self:
         """Forget what was previewed."""

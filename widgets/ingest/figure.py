@@ -95,7 +95,7 @@ def _lag(progress: Progress) -> tuple[str, str, str]:
     if progress.lag_s is not None:
         return fmt.duration(progress.lag_s), "", "behind the source"
     value, _, unit = fmt.bytes_text(progress.lag_bytes).partition(" ")
-    return value, unit, "of log behind" if progress.lag_bytes is not None else ""
+    return value, unit, "of log not committed" if progress.lag_bytes is not None else ""
 
 
 def _last_commit(progress: Progress) -> str:

@@ -50,7 +50,7 @@ class Progress:
     phase: str = ""
     rows: int = 0
     committed: int | None = None
-    """Rows that are in a snapshot, if the caller tells."""
+    """Rows that are in a snapshot, if the caller reports them."""
     total: int | None = None
     commits: int = 0
     commit: int | None = None
@@ -102,7 +102,7 @@ class Progress:
 
     @property
     def lag_bytes(self) -> int | None:
-        """Bytes of the log that are not in the table yet, if the caller tells."""
+        """Bytes of the log that are not in the table yet, if the caller reports it."""
         if self.log_head is None or self.log_done is None:
             return None
         return max(self.log_head - self.log_done, 0)

@@ -1,8 +1,8 @@
 """Design tokens of the workbench, light and dark, and the colour of a level.
 
-Invariants: figures name colours only as `var(--lw-<token>)`; a standalone SVG resolves them with `resolve`,
-a live page with the variables of `css()`. Level 0 is the token `l0`, the deepest level `l5`, those between
-are mixed in OKLab. Called by every figure and by the static export.
+Invariants: figures name colours only as `var(--lw-<token>)`; a standalone SVG resolves them with `resolve`, a
+live page with the variables of `css()`. Level 0 is the token `l0`, the oldest level `l5`, those between are
+mixed in OKLab. Called by every figure and by the static export.
 """
 
 import re

@@ -92,7 +92,7 @@ class View(anywidget.AnyWidget):
 
     @property
     def code(self) -> str:
-        """The Python that gives what is shown; empty if the view does not tell."""
+        """The Python that gives what is shown; empty if the view has none."""
         return ""
 
     def figure(self, *, width: float) -> Figure:
@@ -151,7 +151,7 @@ class View(anywidget.AnyWidget):
         return self
 
     def unlink(self, other: "View") -> Self:
-        """Go separate ways again."""
+        """Undo `link`."""
         for _, joint in (kept for kept in self._joints if kept[0] is other):
             joint.unlink()
         for one, two in ((self, other), (other, self)):

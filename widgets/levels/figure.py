@@ -68,7 +68,7 @@ def _label(model: LsmModel) -> str:
 
 
 def _nothing(frame: Frame, bottom: float) -> str:
-    """What an empty bucket says."""
+    """The picture of an empty bucket."""
     x, y = frame.left + 12, bottom - 20
     words = "Nothing written yet."
     patch = rect(x - 6, y - 14, 330, 20, fill=var("bg"))

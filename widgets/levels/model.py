@@ -1,4 +1,4 @@
-"""One bucket's LSM tree as lanes of files, held as columns.
+"""One bucket's LSM tree as lanes of files, as columns.
 
 Invariants: lanes come from `num_levels` and the number of level-0 slots, never from what happens to exist,
 so rows do not jump when a level empties; x is the position of a key (or of a byte); lanes are newest first,
@@ -439,7 +439,7 @@ def _text_lane(model: LsmModel, lane: Lane, width: int) -> str:
 def _text_cells(model: LsmModel, lane: Lane, width: int) -> list[str]:
     shade = "░▒▓█"[min(lane.level * 3 // max(model.num_levels - 1, 1), 3)]
     first = np.minimum((model.columns.lo[lane.at] * width).astype(np.int64), width - 1)
-    if lane.count > width:  # too many to tell apart
+    if lane.count > width:  # too many to draw one by one
         last = np.clip(np.ceil(model.columns.hi[lane.at] * width).astype(np.int64), first + 1, width)
         change = np.bincount(first, minlength=width + 1) - np.bincount(last, minlength=width + 1)
         return [shade if filled else " " for filled in np.cumsum(change)[:width]]

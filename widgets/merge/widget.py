@@ -217,7 +217,7 @@ class MergeView(View):
         return self
 
     def _on_opened(self, change: Mapping[str, Any]) -> None:
-        if change["old"]:  # else it only tells which bucket was chosen
+        if change["old"]:  # else it only says which bucket was chosen
             self._reload()
 
     def _reload(self) -> None:

@@ -169,11 +169,11 @@ class PruningModel:
     @property
     def first(self) -> str:
         """The file that is explained unless one is chosen: one that was skipped for its numbers, if any."""
-        telling = [
+        compared = [
             m for rule in ("column stats", "file index", "key range") for m in self.files if m.rule == rule
         ]
         rest = [m for m in self.files if not m.kept] + list(self.files)
-        return next((mark.name for mark in (*telling, *rest)), "")
+        return next((mark.name for mark in (*compared, *rest)), "")
 
     @property
     def place(self) -> str:

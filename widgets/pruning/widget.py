@@ -1,8 +1,8 @@
 """PruningExplainer: a condition typed → partitions, buckets, files and row groups kept or skipped, and why.
 
 Traits: `where` (SQL text), `snapshot`, `opened` (bucket id), `selected` (the file that is explained), `mode`
-files | bytes (what the bars count). A condition that cannot be used is told under its box with its place; the
-last good picture stays. Nothing typed is ever run: it becomes a predicate of the engine.
+files | bytes (what the bars count). An error in the condition stands under its box, with its place; the last
+good picture stays. Nothing typed is ever run: it becomes a predicate of the engine.
 """
 
 from collections.abc import Mapping

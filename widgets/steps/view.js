@@ -16,14 +16,14 @@ function renderSteps({ model, el }) {
   stage.body.append(host);
   function buttons() {
     const lanes = model.get("live") && !model.get("static") ? meta().lanes || [] : [], can = model.get("actions");
-    const held = acts.contains(document.activeElement) ? document.activeElement.dataset.name : null;
+    const current = acts.contains(document.activeElement) ? document.activeElement.dataset.name : null;
     acts.replaceChildren(...lanes.map((name) => {
       const button = lwButton("next", "one step of " + name, () => model.send({ verb: "act", name }), { text: name });
       button.disabled = !can.includes(name);
       button.dataset.name = name;
       return button;
     }));
-    const again = held && [...acts.children].find((button) => button.dataset.name === held);
+    const again = current && [...acts.children].find((button) => button.dataset.name === current);
     if (again) again.focus();
   }
   function draw() {

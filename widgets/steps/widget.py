@@ -80,7 +80,7 @@ class StepLanes(View):
 
     def _on_verb(self, widget: object, content: Mapping[str, Any], buffers: object) -> None:
         if content.get("verb") == "act":
-            step, remedy = str(content.get("name")), "Make the story anew: run its cell again."
+            step, remedy = str(content.get("name")), "Run the cell of the story again."
             self.guarded(lambda: self.act(step), what="The step failed.", next_step=remedy)
         else:
             super()._on_verb(widget, content, buffers)
@@ -91,7 +91,7 @@ class StepLanes(View):
         return self
 
     def _settle(self, index: int) -> None:
-        """Make all traits say the same step."""
+        """Make all traits name the same step."""
         self._settling = True
         try:
             self.index = min(max(index, min(0, len(self._model.steps) - 1)), len(self._model.steps) - 1)

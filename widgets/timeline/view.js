@@ -48,7 +48,7 @@ function renderTimeline({ model, el }) {
     timer = setTimeout(tick, wait());
     showPlay();
   }
-  // The words of a commit: those in view are at hand, in a denser one Python tells the chosen one.
+  // The words of a commit: those in view are at hand, in a denser one Python sends those of the chosen commit.
   const words = (at) => {
     const m = meta(), words = model.get("spoken") || ["", ""], i = at - m.first;
     return m.says[i] === undefined ? words : [m.says[i], m.spoken[i]];

@@ -106,7 +106,8 @@ class SnapshotTimeline(View):
         self.redraw()
 
     def watch(self, seconds: float = 1.0, *, limit_seconds: float = WATCH_SECONDS) -> Self:
-        """Read anew when there is a new snapshot, looking every `seconds`, until `unwatch` (or `most`)."""
+        """Read again when there is a new snapshot, looking every `seconds`, until `unwatch` or for
+        `limit_seconds`."""
         self.unwatch()
         stop = self._stop_watch = threading.Event()
         arguments = (stop, max(float(seconds), 0.1), limit_seconds)
@@ -122,7 +123,7 @@ class SnapshotTimeline(View):
                 self.refresh()
 
     def _newest(self) -> int | None:
-        """The id of the newest snapshot, without reading any; None if only reading can tell."""
+        """The id of the newest snapshot, without reading any; None if that takes a read."""
         newest = getattr(getattr(self._source, "inspect", None), "latest_snapshot_id", None)
         try:
             return None if newest is None else newest()
@@ -142,7 +143,7 @@ class SnapshotTimeline(View):
         super().close()
 
     def _settle(self, index: int) -> None:
-        """Make all traits say the same commit."""
+        """Make all traits name the same commit."""
         model = self._model
         there = 0 <= index < len(model)
         self._settling = True

@@ -188,7 +188,7 @@ def _panels(model: WhatIfModel) -> tuple[Panel, ...]:
     words = {
         WRITE: ("Write", ("written / ingested", "written / in")),
         READ: ("Read", ("sorted runs, mean", "runs, mean", "runs")),
-        SPACE: ("Space", ("held / live",)),
+        SPACE: ("Space", ("stored / live",)),
     }
     made = []
     for series, (title, units) in words.items():

@@ -31,10 +31,10 @@ NEXT = "Check the options of B, then Replay."
 class WhatIf(View):
     """One history or workload under two sets of options: amplification, stalls and levels side by side.
 
-    `source` is a table, a `ts.Workload`, or a comparison made before. `options` are those of side B.
-    `baseline` holds those of side A (None: the source's own). `title` stands above the picture; `opened` is
-    a bucket's id. What `ts.what_if` takes beside them, and other traits, go by keyword. Replays run in the
-    background: `wait`.
+    `source` is a table, a `Workload` of `tablestore.insight.simulator`, or a comparison made before.
+    `options` are those of side B. `baseline` holds those of side A (None: the source's own). `title` stands
+    above the picture; `opened` is a bucket's id. What `ts.what_if` takes beside them, and other traits, go by
+    keyword. Replays run in the background: `wait`.
 
     >>> view = widgets.WhatIf(orders, {"num-sorted-run.compaction-trigger": 1}).wait()
     >>> view.comparison.reproduced
@@ -199,7 +199,7 @@ class WhatIf(View):
         self.redraw()
 
     def _settle(self, index: int) -> None:
-        """Make all traits say the same commit."""
+        """Make all traits name the same commit."""
         model = self._model
         if model is None or not len(model):
             return
@@ -241,7 +241,7 @@ class WhatIf(View):
             self.replay(self._asked(content.get("form") or {}))
 
     def _asked(self, form: Mapping[str, Any]) -> dict[str, str]:
-        """B's options with what the fields say in place of what they said."""
+        """B's options with those of the fields in place of the ones they had."""
         asked, shown = dict(self._options), dict(self.form)
         for name, key in FIELDS.items():
             value = str(form.get(name, "")).strip()

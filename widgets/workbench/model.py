@@ -83,7 +83,7 @@ def _abilities(source: object) -> tuple[Able, ...]:
 def _warning(source: object, able: tuple[Able, ...]) -> str:
     """What this version cannot do here, or that the table is another engine's; empty for one of ours.
 
-    That no rows can be deleted is a choice of many tables, and told only where there is more to tell.
+    That no rows can be deleted is a choice of many tables: it is named only beside something else.
     """
     missing = [each.verb for each in able if not each.works]
     own = OWN in option_map(source)

@@ -2,9 +2,9 @@
 
 Head, timeline, levels beside the next compaction, three amplification charts, and a row of further views that
 are built when they are first opened. Every part is a view of its own and linked to the others; the workbench
-only places them. Traits: `parts` (the views by name), `tool` (the open further view), `opened` (bucket id).
-A source that cannot compact has no panel, one that cannot tell its amplification no charts. Not thread-safe;
-callers serialise.
+only places them. Traits: `parts` (the views by name), `tool` (the open further view), `opened` (bucket id). A
+source that cannot compact has no panel, one without amplification no charts. Not thread-safe; callers
+serialise.
 """
 
 from pathlib import Path
@@ -144,7 +144,7 @@ class Workbench(anywidget.AnyWidget):
 
     @property
     def views(self) -> tuple[View, ...]:
-        """Every view that stands, in the order of the page."""
+        """Every view that is open, in the order of the page."""
         return tuple(self.parts.values())
 
     @property

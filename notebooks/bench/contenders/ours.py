@@ -168,7 +168,7 @@ def _get_many(path: str, file: str) -> Answer:
 
 
 def _plan(path: str, where: str = "", state: str = "cold") -> Answer:
-    """`where` is `column=number` or nothing; `cold` drops the manifests that are held decoded."""
+    """`where` is `column=number` or nothing; `cold` drops decoded manifests first."""
     if state == "cold":
         manifest_cache.LOCAL.clear()
     column, _, value = where.partition("=")
